@@ -18,18 +18,20 @@ from core.base.errors import RalphdeckError, Unwritable
 from core.config.paths import ProjectPaths, is_folder
 from core.hooks.sessions import Sessions
 from core.hooks.work import SessionWork
-from core.storage.locks import file_lock
+from core.storage.locks import file_lock, remove_drafts
 
 if TYPE_CHECKING:
     from core.hooks.sessions import Session
 
-ABANDONED_AFTER: Final = timedelta(hours=6)  # a session without an event for this time counts as ended
+ABANDONED_AFTER: Final = timedelta(hours=6)  # a session without a process and an event for this time has ended
+UNSEEN_AFTER: Final = timedelta(days=3)  # the same if its process cannot be checked: the machine may have slept
 SETTLED_AFTER: Final = timedelta(
     minutes=5
 )  # checks of a session without an event for this time go into its debug session
 FORGOTTEN_AFTER: Final = timedelta(days=30)  # records of sessions without an event for this time are deleted
 _LOCK: Final = ".background.lock"
 _NICE: Final = 10
+_PROBLEMS: Final = (RalphdeckError, OSError, ValueError)  # of one session or task; the others must not wait for it
 
 
 def start_background(project: ProjectPaths) -> None:
@@ -61,8 +63,8 @@ def _lacks_debug_session(session: Session, now: datetime) -> bool:
 
 
 def _is_abandoned(session: Session, now: datetime) -> bool:
-    at = session.last_event
-    return bool(session.attempt) and at is not None and now - at > ABANDONED_AFTER
+    at, limit = session.last_event, ABANDONED_AFTER if session.has_known_process else UNSEEN_AFTER
+    return bool(session.attempt) and at is not None and now - at > limit and not session.is_running
 
 
 def run(project: ProjectPaths, now: datetime) -> None:
@@ -75,8 +77,10 @@ def run(project: ProjectPaths, now: datetime) -> None:
                 _write_debug_sessions(project, sessions, now)
                 if not _extract(project, sessions, now):
                     break
+            remove_drafts(project.sessions)
             for session in sessions.all():
-                if session.last_event is None or now - session.last_event > FORGOTTEN_AFTER:
+                is_old = session.last_event is None or now - session.last_event > FORGOTTEN_AFTER
+                if is_old and not session.is_running:
                     sessions.remove(session)
     except Unwritable:  # another process does the work
         return
@@ -85,9 +89,9 @@ def run(project: ProjectPaths, now: datetime) -> None:
 def _end_abandoned(project: ProjectPaths, sessions: Sessions, now: datetime) -> None:
     for one in sessions.all():
         if _is_abandoned(one, now):
-            with sessions.edit_known(one.id) as session:
+            with suppress(*_PROBLEMS), sessions.edit_known(one.id) as session:
                 if session is not None and _is_abandoned(session, now):
-                    with suppress(RalphdeckError):  # a damaged task must not stop the work for other sessions
+                    with suppress(*_PROBLEMS):  # a damaged task must not be tried again and again
                         SessionWork(project, session.agent, clock=lambda: now).end_session(session)
                     session.attempt, session.ended = 0, session.last_event
 
@@ -95,13 +99,13 @@ def _end_abandoned(project: ProjectPaths, sessions: Sessions, now: datetime) -> 
 def _write_debug_sessions(project: ProjectPaths, sessions: Sessions, now: datetime) -> None:
     for one in sessions.all():
         if _lacks_debug_session(one, now):
-            with sessions.edit_known(one.id) as session:
+            with suppress(*_PROBLEMS), sessions.edit_known(one.id) as session:
                 if session is not None and _lacks_debug_session(session, now):
                     SessionWork(project, session.agent, clock=lambda: now).write_debug_sessions(session)
 
 
 def _extract(project: ProjectPaths, sessions: Sessions, now: datetime) -> bool:
-    """Extract from all tasks that ended; False if there are none."""
+    """Extract from all tasks that ended; False if none was done."""
     ended = [(session.id, session.agent, task) for session in sessions.all() for task in session.ended_tasks]
     if not ended:
         return False
@@ -111,16 +115,19 @@ def _extract(project: ProjectPaths, sessions: Sessions, now: datetime) -> bool:
     from core.project.watch_loop import extract_unattended, is_wanted
 
     opened = open_project(project, ended[0][1], lambda: now)
+    is_any_done = False
     for session_id, agent, task in ended:
         opened.by = opened.agent = agent
-        record_results(opened, task)
-        write_task_lessons(opened, task)
-        if is_wanted(opened.settings.extraction):
-            extract_unattended(opened, task)
-        with sessions.edit_known(session_id) as session:
-            if session is not None and task in session.ended_tasks:
-                session.ended_tasks.remove(task)
-    return True
+        with suppress(*_PROBLEMS):
+            record_results(opened, task)
+            write_task_lessons(opened, task)
+            if is_wanted(opened.settings.extraction):
+                extract_unattended(opened, task)
+            with sessions.edit_known(session_id) as session:
+                if session is not None and task in session.ended_tasks:
+                    session.ended_tasks.remove(task)
+            is_any_done = True
+    return is_any_done
 
 
 def main(folder: str) -> None:

@@ -24,6 +24,7 @@ from core.hooks.outcomes import has_succeeded
 from core.redaction.masking import mask_secrets
 from core.storage.json_reader import decode_json
 
+MAX_EVENT: Final = 8 << 20  # longest event that is parsed, in bytes; it contains the file that a tool wrote
 MAX_PROMPT: Final = 20_000  # longest part of a prompt that is used, in characters
 _MAX_ID: Final = 500
 _MAX_ERROR: Final = 20_000  # part of an output that is searched for errors, in characters

@@ -6,14 +6,14 @@ One small file in the folder of the session records, private to one machine. A d
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 from msgspec import Meta, Struct
 
-from core.hooks.sessions import read_record
-from core.storage.atomic_write import put
+from core.hooks.sessions import read_record, save_record
 from core.storage.locks import file_lock
 
 if TYPE_CHECKING:
@@ -47,10 +47,18 @@ def remember_prompt_task(project: ProjectPaths, prompt: str, task: PromptTask) -
     """Remember the task of a session by the digest of its first prompt; Unwritable if that fails."""
     path = _file(project)
     with file_lock(path.with_suffix(".lock"), _LOCK_SECONDS):
-        known = {key: one for key, one in _read(path).items() if abs(task.at - one.at) <= REPEATED_WITHIN}
-        known.pop(prompt, None)
-        newest = sorted(known.items(), key=lambda pair: pair[1].at)[-MAX_PROMPTS + 1 :]
-        put(path, msgspec.json.encode({**dict(newest), prompt: task}))
+        tasks = _read(path)
+        tasks.pop(prompt, None)
+        tasks[prompt] = task
+        save_record(path, msgspec.json.encode(_newest(tasks)))
+
+
+def _newest(tasks: dict[str, PromptTask]) -> dict[str, PromptTask]:
+    """Return the entries that were added last and fit into the file; times may be wrong, so the order decides."""
+    newest = list(reversed(tasks.items()))[:MAX_PROMPTS]
+    sizes = accumulate(len(msgspec.json.encode({prompt: task})) for prompt, task in newest)
+    fitting = sum(size < _MAX_BYTES for size in sizes)
+    return dict(reversed(newest[:fitting]))
 
 
 def _file(project: ProjectPaths) -> Path:

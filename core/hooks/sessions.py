@@ -7,6 +7,7 @@ private to one machine. A damaged or foreign file counts as a new session.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -17,7 +18,8 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from core.agents.agent_table import AGENTS, Moment
-from core.base.errors import BadInput
+from core.base.errors import BadInput, Unwritable
+from core.config.paths import is_safe_id
 from core.hooks.agent_process import AgentProcess, find_agent_process
 from core.hooks.events import MAX_PROMPT, FailedCall, HookEvent, digest
 from core.sources.episodes import MAX_ATTEMPTS
@@ -37,6 +39,7 @@ MAX_TRIES: Final = 3  # events that try to deliver the same context
 _MAX_OWED: Final = 3  # errors whose fix is not delivered yet, the newest ones
 _LOCK_SECONDS: Final = 3.0
 _SILENT_AFTER: Final = timedelta(minutes=30)  # longer than most commands run
+_ATTEMPT: Final = re.compile(r"(?P<task>.{1,200})\.(?P<number>[1-9][0-9]{0,5})")  # ID of an attempt
 _UNDATED: Final = datetime.min.replace(tzinfo=UTC)
 
 
@@ -102,6 +105,16 @@ class Session(Struct, omit_defaults=True):
     ended_tasks: Annotated[list[str], Meta(max_length=MAX_PROMPTS)] = field(default_factory=list)
     """IDs of tasks from which patterns are not extracted yet."""
 
+    @property
+    def has_known_process(self) -> bool:
+        """Whether the agent's process can be checked: it is known, and this machine or container runs it."""
+        return self.process is not None and self.process.space == process_space()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the session has not ended and its process runs."""
+        return self.ended is None and _is_alive(self.process)
+
     def works_on(self, task: str, now: datetime) -> bool:
         """Return whether the agent works on a task now.
 
@@ -109,7 +122,7 @@ class Session(Struct, omit_defaults=True):
         """
         if self.ended is not None or self.task != task or not self.is_turn_open:
             return False
-        if self.process is not None and self.process.space == process_space():
+        if self.has_known_process:
             return _is_alive(self.process)
         return self.last_event is not None and now - self.last_event <= _SILENT_AFTER
 
@@ -140,7 +153,7 @@ class Sessions:
             session = _read(path) or Session(event.agent, event.session)
             _note_event(session, event, now)
             yield session
-            put(path, msgspec.json.encode(session))
+            save_record(path, msgspec.json.encode(session))
 
     @contextmanager
     def edit_known(self, session_id: str) -> Iterator[Session | None]:
@@ -150,7 +163,7 @@ class Sessions:
             session = _read(path)
             yield session
             if session is not None:
-                put(path, msgspec.json.encode(session))
+                save_record(path, msgspec.json.encode(session))
 
     def all(self) -> list[Session]:
         """Return all sessions, newest event first."""
@@ -211,7 +224,25 @@ def last_event(project: ProjectPaths) -> tuple[str, datetime] | None:
 
 def _read(path: Path) -> Session | None:
     session = read_record(path, _decoder, _MAX_BYTES)
-    return session if session is not None and session.agent in AGENTS else None
+    if session is None or session.agent not in AGENTS:
+        return None
+    session.checked = [id for id in session.checked if split_attempt_id(id) is not None]
+    session.ended_tasks = [id for id in session.ended_tasks if is_safe_id(id)]
+    return session
+
+
+def split_attempt_id(attempt_id: str) -> tuple[str, int] | None:
+    """Return the task and the number of an attempt such as `task-001.2`, None for another text."""
+    match = _ATTEMPT.fullmatch(attempt_id)
+    return (match["task"], int(match["number"])) if match is not None and is_safe_id(match["task"]) else None
+
+
+def save_record(path: Path, data: bytes) -> None:
+    """Replace a record; raises Unwritable if the disk or permissions prevent it."""
+    try:
+        put(path, data)
+    except OSError as error:
+        raise Unwritable(f"cannot write {path}: {error.strerror}") from None
 
 
 def read_record(path: Path, decoder: msgspec.json.Decoder[_Record], limit: int) -> _Record | None:

@@ -22,7 +22,7 @@ from core.episodes.tool_events import EDITING, parse_tool_event
 from core.hooks.debug_sessions import write_debug_session
 from core.hooks.events import HookEvent, digest
 from core.hooks.prompt_index import PromptTask, find_prompt_task, remember_prompt_task
-from core.hooks.sessions import MAX_CALLS, MAX_PROMPTS, Given, Session, Sessions, remember
+from core.hooks.sessions import MAX_CALLS, MAX_PROMPTS, Given, Session, Sessions, remember, split_attempt_id
 from core.records.agent_sessions import SESSION_TAG
 from core.records.events import injected_events
 from core.records.loops import Outcome
@@ -216,9 +216,10 @@ class SessionWork:
     def write_debug_sessions(self, session: Session) -> None:
         """Write the debug sessions of the attempts whose checks the debug memory lacks."""
         for attempt_id in list(session.checked):
-            task, _, number = attempt_id.rpartition(".")
+            attempt = split_attempt_id(attempt_id)
             try:
-                write_debug_session(self._project, task, int(number), self._clock())
+                if attempt is not None:
+                    write_debug_session(self._project, *attempt, self._clock())
             except (Conflict, Unwritable) as error:
                 self._warn(f"the debug session of {attempt_id} was not written: {error}")
             else:

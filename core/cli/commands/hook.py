@@ -6,12 +6,13 @@ import os
 import sys
 import threading
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
 from core.agents.agent_table import AGENTS, acting_agent
-from core.base.errors import ProjectNotFound, RalphdeckError
+from core.base.errors import BadInput, ProjectNotFound, RalphdeckError
 from core.cli.render.output import remark
 from core.cli.support.hooks import HookCommand, read_stdin
 from core.cli.support.options import Command
@@ -19,11 +20,10 @@ from core.cli.support.project import guarded, is_readonly, named_project, now
 from core.config.paths import find_project, project_at
 from core.hooks.answer import HookAnswer
 from core.hooks.deadline import Deadline, record_give_up
-from core.hooks.events import parse_event, project_folder
+from core.hooks.events import MAX_EVENT, parse_event, project_folder
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
-    from core.hooks.events import HookEvent
 
 _RECORD_SECONDS: Final = 0.5  # to record that the hook gave up
 
@@ -51,26 +51,33 @@ def hook(agent: str, event: str) -> None:
 
     Nothing is printed if nothing is known. Errors are reported on stderr only, the exit code is 0, and the command ends
     after 2 seconds of processor time, or 6 seconds at a prompt and 4 at other events. A context that was not ready
-    then is given at the next event. Outside a project it does nothing. `ralphdeck connect` adds the command to the
-    agents' settings.
+    then is given at the next event. An event longer than 8 MiB is not parsed. Outside a project it does nothing.
+    `ralphdeck connect` adds the command to the agents' settings.
 
     \b
     Example:
       echo '{"hook_event_name": "SessionStart", "session_id": "s1", "cwd": "."}' | ralphdeck hook --agent claude
     """
-    work = _Work()
+    acting = acting_agent(agent, os.environ)
+    work = _Work(acting, event)
     deadline = Deadline(work.give_up)
     deadline.start()
-    parsed = parse_event(acting_agent(agent, os.environ), read_stdin(), event)
+    data = read_stdin(MAX_EVENT + 1)
+    if len(data) > MAX_EVENT:  # the deadline cannot end the parser, which would take seconds
+        with suppress(ProjectNotFound):
+            work.project = None if is_readonly() else _project_of(Path())
+        reason = f"the event is longer than {MAX_EVENT >> 20} MiB"
+        work.record(reason)
+        raise BadInput(reason)
+    parsed = parse_event(acting, data, event)
     if parsed is None or is_readonly():
         return
     deadline.set_moment(parsed.moment)
     try:
-        named = named_project()
-        project = guarded(project_at(named) if named is not None else find_project(project_folder(parsed)))
+        project = _project_of(project_folder(parsed))
     except ProjectNotFound:
         return
-    work.event, work.project = parsed, project
+    work.agent, work.event, work.project = parsed.agent, parsed.name, project
     answer = HookAnswer(
         project,
         parsed,
@@ -80,22 +87,29 @@ def hook(agent: str, event: str) -> None:
     )
     try:
         answer.handle(_send)
-    except RalphdeckError as error:
+    except (RalphdeckError, OSError) as error:
         work.record(str(error))
         raise
+
+
+def _project_of(folder: Path) -> ProjectPaths:
+    """Return the project that the user named, or that of a folder."""
+    named = named_project()
+    return guarded(project_at(named) if named is not None else find_project(folder))
 
 
 class _Work:
     """What the process works on, as far as it is known; recorded if the process gives up."""
 
-    def __init__(self) -> None:
-        self.event: HookEvent | None = None
+    def __init__(self, agent: str, event: str) -> None:
+        self.agent = agent
+        self.event = event
         self.project: ProjectPaths | None = None
 
     def record(self, reason: str) -> None:
-        if self.project is not None and self.event is not None:
+        if self.project is not None:
             with suppress(OSError, RalphdeckError):
-                record_give_up(self.project, self.event.agent, self.event.name, reason, now())
+                record_give_up(self.project, self.agent, self.event, reason, now())
 
     def give_up(self, reason: str) -> NoReturn:
         """End the process; a disk that hangs does not delay that."""

@@ -71,8 +71,8 @@ def use_folder(folder: str) -> None:
         invocation().project = find_project(Path(folder)).project
 
 
-def read_stdin() -> bytes:
-    """Read stdin until it is closed or times out; nothing from a terminal."""
+def read_stdin(most: int = _MAX_BYTES) -> bytes:
+    """Read stdin until it is closed or times out, and return its first `most` bytes; nothing from a terminal."""
     chunks, size = [], 0
     try:
         if os.isatty(_STDIN):
@@ -81,7 +81,8 @@ def read_stdin() -> bytes:
             chunk = os.read(_STDIN, 1 << 16)
             if not chunk:
                 break
-            chunks.append(chunk)
+            if size < most:  # the rest is read, too: else the writer of the event gets a broken pipe
+                chunks.append(chunk[: most - size])
             size += len(chunk)
     except OSError:  # stdin is closed
         pass

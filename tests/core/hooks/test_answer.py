@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -10,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from core.base.errors import BadInput
+from core.base.errors import BadInput, Unwritable
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.episodes.history import read_history
 from core.episodes.protocol import Episodes
-from core.hooks import answer, background
+from core.hooks import answer, background, sessions
 from core.hooks.contexts import MAX_FIX_TOKENS
 from core.hooks.events import digest
 from core.hooks.sessions import MAX_CALLS, MAX_TRIES, Sessions, last_event
@@ -477,7 +478,7 @@ def test_the_task_of_a_killed_agent_is_closed_by_a_later_session(
 ) -> None:
     agent.prompt("Add a page")
     agent.tool(FAILING)
-    later = SimulatedAgent(agent.project, "s2", at=agent.at + background.ABANDONED_AFTER + timedelta(minutes=1))
+    later = SimulatedAgent(agent.project, "s2", at=agent.at + background.UNSEEN_AFTER + timedelta(minutes=1))
     monkeypatch.setattr(answer, "start_background", lambda paths: background.run(paths, later.at))
     later.send("SessionStart", source="startup")
     assert tasks(agent) == {"task-001": TaskStatus.FAILED}
@@ -530,7 +531,7 @@ def test_a_damaged_task_does_not_stop_the_work_for_other_sessions(agent: Simulat
     agent.prompt("Add a page")
     agent.tool(FAILING)
     (agent.project.tasks / "task-001" / "metadata.json").write_bytes(b"[]")
-    later = SimulatedAgent(agent.project, "s2", at=agent.at + background.ABANDONED_AFTER + timedelta(minutes=1))
+    later = SimulatedAgent(agent.project, "s2", at=agent.at + background.UNSEEN_AFTER + timedelta(minutes=1))
     later.prompt(PROMPT)
     later.fix_and_stop()
     background.run(agent.project, later.at)
@@ -562,6 +563,17 @@ def test_long_call_ids_do_not_make_the_record_unreadable(agent: SimulatedAgent) 
     agent.tool(EDIT, tool_use_id="\U0010ffff" * 500 + "0")
     assert [*tasks(agent)] == ["task-001"]
     assert len(agent.record.calls) == MAX_CALLS
+
+
+def test_a_full_disk_is_reported_as_a_record_that_cannot_be_written(
+    agent: SimulatedAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: Path, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(sessions, "put", fail)
+    with pytest.raises(Unwritable, match="No space left"):
+        agent.prompt("Add a page")
 
 
 def test_the_newest_event_of_a_project_is_known(agent: SimulatedAgent) -> None:

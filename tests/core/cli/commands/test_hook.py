@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from core.hooks.events import digest
+from core.hooks.events import MAX_EVENT, digest
 from tests.core.cli.conftest import ROOT
 
 COMMAND = [sys.executable, "-m", "core.cli", "hook", "--agent"]
@@ -81,6 +81,13 @@ def test_an_invalid_environment_ends_with_exit_code_0(project: Path, monkeypatch
 def test_outside_a_project_nothing_is_made(tmp_path: Path) -> None:
     assert answer(event(tmp_path, "UserPromptSubmit", prompt="Fix it"), cwd=tmp_path) == (0, "", "")
     assert not (tmp_path / ".aiwg").exists()
+
+
+@pytest.mark.slow
+def test_an_event_that_is_too_long_is_refused_and_recorded(project: Path) -> None:
+    code, out, err = answer(event(project, "PostToolUse", tool_response="x" * MAX_EVENT), cwd=project)
+    assert (code, out) == (0, "") and "longer than 8 MiB" in err
+    assert "longer than 8 MiB" in (project / ".aiwg" / "ralph" / "sessions" / "gave-up.jsonl").read_text()
 
 
 @pytest.mark.slow

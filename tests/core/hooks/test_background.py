@@ -1,0 +1,114 @@
+"""The work after sessions: one bad record does not stop the others, and only dead sessions are closed."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.config.paths import ProjectPaths
+from core.episodes.history import read_history
+from core.hooks import answer, sessions
+from core.hooks.agent_process import AgentProcess
+from core.hooks.background import ABANDONED_AFTER, UNSEEN_AFTER, run
+from core.hooks.events import digest
+from core.records.loops import Outcome
+from core.sources.liveness import process_space, system_processes
+from tests.core.hooks.agents import EDIT, FAILING, PASSING, SimulatedAgent
+
+PROMPT = "Fix the account page"
+LONG_SILENT = ABANDONED_AFTER + timedelta(minutes=1)
+
+
+@pytest.fixture(autouse=True)
+def _no_background(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer, "start_background", lambda paths: None)
+
+
+def put_record(agent: SimulatedAgent, session: str, **fields: Any) -> None:
+    """Write the record of another session, like that of an agent, with other values."""
+    record = json.loads((agent.project.sessions / f"{digest(agent.session)}.json").read_text())
+    file = agent.project.sessions / f"{digest(session)}.json"
+    file.write_text(json.dumps({**record, "id": session, "ended_tasks": [], **fields}))
+
+
+def patterns(project: ProjectPaths) -> str:
+    files = (project.ralph / "shared" / "patterns").glob("*.json")
+    return "".join(file.read_text() for file in files)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"checked": ["foo"]},
+        {"checked": ["task-001." + "9" * 5000]},
+        {"checked": ["../../x.1", "\0.1", "task-001.-1"]},
+        {"ended_tasks": ["../../x", "no-such-task", "a" * 300, "\0"]},
+        {"last_event": "0001-01-01T00:00:00+14:00", "attempt": 1},
+        {"last_event": "9999-12-31T23:59:59-14:00", "attempt": 1},
+    ],
+)
+def test_a_bad_record_does_not_stop_the_extraction_of_other_sessions(
+    project: ProjectPaths, fields: dict[str, Any]
+) -> None:
+    agent = SimulatedAgent(project)
+    agent.prompt(PROMPT)
+    agent.fix_and_stop()
+    put_record(agent, "bad", **{"last_event": "2020-01-01T00:00:00Z", **fields})
+    run(project, agent.at)
+    assert "Cannot read properties of null" in patterns(project)
+    assert not agent.record.ended_tasks
+
+
+def test_a_session_whose_process_runs_is_not_abandoned(project: ProjectPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = system_processes().started_at(os.getpid())
+    assert started is not None
+    own = AgentProcess(os.getpid(), started, process_space())
+    monkeypatch.setattr(sessions, "find_agent_process", lambda agent: own)
+    agent = SimulatedAgent(project)
+    agent.prompt(PROMPT)
+    agent.tool(FAILING)
+    agent.at += LONG_SILENT + UNSEEN_AFTER
+    run(project, agent.at)
+    agent.tool(EDIT)
+    agent.tool(PASSING)
+    agent.send("Stop")
+    assert [attempt.outcome for attempt in read_history(project, "task-001").attempts] == [Outcome.SUCCESS]
+    run(project, agent.at)
+    assert "Cannot read properties of null" in patterns(project)
+
+
+def test_a_session_whose_process_has_ended_is_abandoned_after_some_hours(
+    project: ProjectPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = AgentProcess(2**22, SimulatedAgent(project).at, process_space())
+    monkeypatch.setattr(sessions, "find_agent_process", lambda agent: ended)
+    agent = SimulatedAgent(project)
+    agent.prompt(PROMPT)
+    agent.tool(FAILING)
+    run(project, agent.at + LONG_SILENT)
+    assert [attempt.outcome for attempt in read_history(project, "task-001").attempts] == [Outcome.FAILURE]
+
+
+def test_a_session_whose_process_is_unknown_is_abandoned_after_days(project: ProjectPaths) -> None:
+    agent = SimulatedAgent(project)
+    agent.prompt(PROMPT)
+    agent.tool(FAILING)
+    run(project, agent.at + LONG_SILENT)
+    assert [attempt.outcome for attempt in read_history(project, "task-001").attempts] == [Outcome.UNKNOWN]
+    run(project, agent.at + UNSEEN_AFTER + timedelta(minutes=1))
+    assert [attempt.outcome for attempt in read_history(project, "task-001").attempts] == [Outcome.FAILURE]
+
+
+def test_drafts_of_hooks_that_were_killed_are_removed(project: ProjectPaths) -> None:
+    SimulatedAgent(project).prompt(PROMPT)
+    draft = project.sessions / f".x.json.tmp-{2**22}-0123abcd"
+    kept = project.sessions / f".x.json.tmp-{os.getpid()}-0123abcd"
+    for file in (draft, kept):
+        file.write_bytes(b"{")
+    run(project, SimulatedAgent(project).at)
+    assert [*map(Path.exists, (draft, kept))] == [False, True]
