@@ -152,7 +152,7 @@ def draft_completion(
     if given_up:
         if plans := list(dict.fromkeys(_quote(one.plan) for one in attempts if one.plan)):
             learning.append(f"Did not reach the goal: {_join(plans)}.")
-        learning += [f"The last obstacle: {_describe_failure(failing)}." for failing in _unsolved(last.log)[:1]]
+            learning += [f"The last obstacle: {_describe_failure(failing)}." for failing in _unsolved(last.log)[:1]]
     elif failed:
         learning += _success_factors(last, failed)
     if not learning:

@@ -71,7 +71,9 @@ class Materials:
         if source_id in snapshot.tasks:
             task = snapshot.tasks[source_id]
             loop = snapshot.loops.get(self._links.get(task.id, ""))
-            material = Material(source_id=task.id, loop=loop, task=task, attempts=self._logged([task.id]))
+            material = Material(
+                source_id=task.id, loop=loop, task=task, attempts=self._logged(self._attempts_at(task.id))
+            )
             return material if loop is not None else self._with_records(material)  # its other records are the loop's
         if source_id in self._ids:
             return self._of_loop(snapshot.loops[self._ids[source_id]])
@@ -93,11 +95,12 @@ class Materials:
 
     def _of_loop(self, loop: Loop) -> Material:
         if loop.is_from_hooks_alone:
-            tasks = [task.id for task in self._snapshot.tasks.values() if task.loop_id == loop.id]
-            return Material(source_id=loop.id, loop=loop, attempts=self._logged(tasks))
+            return Material(
+                source_id=loop.id, loop=loop, attempts=self._logged(self._attempts_of_sessions.get(loop.id, ()))
+            )
         newest = self._read_details(loop).iterations[-MAX_RECORDS:]
         iterations = tuple(replace(one, failures=one.failures[:MAX_FAILURES]) for one in newest)
-        attempts = self._logged(self._tasks.get(loop.id, ()))
+        attempts = self._logged(self._attempts_at(*self._tasks.get(loop.id, ())))
         if loop.is_agent_session:
             iterations = _without_logged(iterations, attempts)
         material = Material(source_id=loop.id, loop=loop, iterations=iterations, attempts=attempts)
@@ -117,11 +120,15 @@ class Materials:
             resolved=tuple(self._resolved.get(id, ())),
         )
 
-    def _logged(self, task_ids: Iterable[str]) -> tuple[LoggedAttempt, ...]:
+    def _attempts_at(self, *task_ids: str) -> Iterator[Attempt]:
+        return (attempt for id in task_ids for attempt in self._attempts.get(id, ()))
+
+    def _logged(self, attempts: Iterable[Attempt]) -> tuple[LoggedAttempt, ...]:
         """Return the newest attempts, oldest first, with at most `MAX_ACTIONS` actions."""
-        attempts = [one for id in task_ids for one in self._attempts.get(id, ())]
-        attempts.sort(key=lambda one: (one.started_at or one.ended_at or _EARLIEST, one.task_id, one.number))
-        return self._read_logs(attempts[-MAX_ATTEMPTS:])
+        ordered = sorted(
+            attempts, key=lambda one: (one.started_at or one.ended_at or _EARLIEST, one.task_id, one.number)
+        )
+        return self._read_logs(ordered[-MAX_ATTEMPTS:])
 
     def _read_logs(self, attempts: Sequence[Attempt]) -> tuple[LoggedAttempt, ...]:
         found: list[LoggedAttempt] = []
@@ -183,6 +190,13 @@ class Materials:
     def _attempts(self) -> Mapping[str, Sequence[Attempt]]:
         """Attempts by task ID."""
         return group_by_task(self._snapshot.attempts.values())
+
+    @cached_property
+    def _attempts_of_sessions(self) -> Mapping[str, list[Attempt]]:
+        """Attempts by the session that made them: that of the attempt, else that of its task."""
+        tasks, attempts = self._snapshot.tasks, self._snapshot.attempts.values()
+        homes = ((one.loop_id or (tasks[one.task_id].loop_id if one.task_id in tasks else ""), one) for one in attempts)
+        return group_pairs((loop_id, attempt) for loop_id, attempt in homes if loop_id)
 
     def prepare_in_steps(self) -> Steps[None]:
         """Group the records of the project step by step."""

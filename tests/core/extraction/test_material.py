@@ -80,6 +80,18 @@ def test_a_session_made_from_an_attempt_is_read_as_that_attempt(fixed: ProjectPa
         assert (len(material.attempts), material.sessions) == (1, ())
 
 
+def test_a_session_that_repeats_a_task_has_its_own_attempt(fixed: ProjectPaths) -> None:
+    later = SimulatedAgent(fixed, "s2")
+    later.prompt("Fix the account page")
+    later.fix_and_stop()
+    snapshot = load(fixed)
+    numbers = [
+        [one.attempt.number for one in Materials(fixed, snapshot).read(id).attempts]
+        for id in ("claude:s1", "claude:s2", "task-001")
+    ]
+    assert numbers == [[1], [2], [1, 2]]
+
+
 def test_a_session_whose_attempt_was_deleted_is_read_as_a_session(fixed: ProjectPaths) -> None:
     shutil.rmtree(fixed.tasks)
     snapshot = load(fixed)
