@@ -293,7 +293,7 @@ def _parse_unittest(lines: Sequence[str], root: str) -> Iterator[Failure]:
             message=message or name,
             test_name=test,
             test_file=file,
-            stack_trace="\n".join(block[:first]),
+            stack_trace="\n".join(line for line in block[:first] if line.strip("-")),
         )
 
 
@@ -517,13 +517,15 @@ _PARSERS: Final[tuple[Callable[[Sequence[str], str], Iterator[Failure]], ...]] =
 def _locate(failure: Failure, root: str) -> Failure:
     """Add the source frame of the stack; make paths project-relative."""
     test_file, file = (relative_to_project(one, root) for one in (failure.test_file, failure.file))
-    function = failure.function
+    function, line = failure.function, failure.line
     frames = parse_frames(failure.stack_trace, root) if failure.stack_trace else []
     if not file and (source := find_source_frame(frames, test_file)) is not None:
-        file, function = source.file, function or source.function
-    own = StackFrame(file, failure.line, function)
+        same = (frame.function for frame in frames if frame[:2] == source[:2])
+        file, line = source.file, line or source.line
+        function = function or next(filter(None, same), "")  # an inner one may be a comprehension
+    own = StackFrame(file, line, function)
     function = "" if function in ("<module>", "Object.<anonymous>") else function
     test_name = failure.test_name
     if is_test_file(own.file) and function:
         test_name, test_file, function = test_name or function, test_file or own.file, ""
-    return replace(failure, file=file, test_file=test_file, test_name=test_name, function=function)
+    return replace(failure, file=file, line=line, test_file=test_file, test_name=test_name, function=function)

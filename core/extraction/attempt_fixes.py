@@ -18,7 +18,7 @@ from core.base.text import safe_matcher
 from core.debug_memory.command_errors import find_command_errors
 from core.debug_memory.error_messages import generalize_message, is_test_file
 from core.episodes.commands import ActionCommand, parse_command
-from core.episodes.file_changes import Hunk
+from core.episodes.file_changes import Hunk, parse_diff
 from core.episodes.log_summary import pick_error_line
 from core.episodes.reasons import describe_hunks, find_reason, join_sentences, split_reason
 from core.episodes.shell_edits import edits_files
@@ -239,11 +239,42 @@ def _make_fix(
     if is_undone(hunks, earlier, commands):
         return None
     failures = run.failures or (Failure(message=f"`{one_line(first.command, _MAX_COMMAND)}` failed"),)
+    words = _find_words(logged, changes, has_other_error=has_other_error)
+    return _judge_fix(first, last, failures, hunks, targets, commands, words)
+
+
+def find_recorded_fix(
+    first: Action, last: Action, failures: Sequence[Failure], diff: str, files: Sequence[str], words: str
+) -> AttemptFix | None:
+    """Return the fix between two runs of a check of which only the diff, the files and the words are recorded."""
+    if is_environment_error(first, failures):
+        return None
+    hunks = parse_diff(diff, next(iter(files), "")) or _without_headers(diff, next(iter(files), ""))
+    hunks = [hunk for hunk in hunks if not is_document(hunk.file)] or hunks
+    return _judge_fix(first, last, tuple(failures), hunks, files, (), words)
+
+
+def _without_headers(diff: str, file: str) -> list[Hunk]:
+    """Return the changed lines of a diff that has no line with their numbers."""
+    lines = tuple(line for line in diff.splitlines() if line[:1] in ("+", "-") and line[:3] not in ("+++", "---"))
+    return [Hunk(file, 0, 0, lines)] if lines else []
+
+
+def _judge_fix(
+    first: Action,
+    last: Action,
+    failures: tuple[Failure, ...],
+    hunks: Sequence[Hunk],
+    targets: Sequence[str],
+    commands: Sequence[str],
+    words: str,
+) -> AttemptFix | None:
+    """Return a fix with its most relevant lines; None if nothing is learned from it."""
     weakening = find_weakening(hunks, targets, commands)
     if not weakening and (teaches_nothing(hunks, targets) or is_unrelated(first, failures, hunks, targets)):
         return None
     chosen = choose_lines(hunks, failures)
-    description = _find_words(logged, changes, has_other_error=has_other_error) or describe_hunks(chosen)
+    description = words or describe_hunks(chosen)
     if not description and not weakening:
         return None
     return AttemptFix(

@@ -13,14 +13,18 @@ from msgspec.structs import replace
 from core.base.grouping import group_pairs
 from core.base.record_text import one_line, strip_label
 from core.debug_memory.command_errors import find_command_errors
+from core.debug_memory.error_messages import generalize_message
 from core.episodes.commands import parse_command
-from core.extraction.attempt_fixes import find_fixes
+from core.episodes.reasons import join_sentences, split_reason
+from core.extraction.attempt_fixes import AttemptFix, find_fixes, find_recorded_fix
 from core.extraction.change_kinds import is_environment_error
 from core.extraction.errors import Sighting, classify_error_type, count_failing, find_errors, parse_error
-from core.records.debug_sessions import DebugSession, Execution, Failure, Fix
+from core.extraction.trigger_check import describe_failure, is_comparison
+from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure, Fix
 from core.records.episodes import Action, Attempt
 from core.records.extractions import LoggedAttempt
 from core.records.loops import Iteration, Outcome
+from core.redaction.masking import mask_secrets
 
 if TYPE_CHECKING:
     from core.records.events import Event
@@ -42,7 +46,7 @@ class Repair(Struct, frozen=True, kw_only=True):
     trace: str  # the records of error and fix, for display
     at: datetime | None = None  # when it was fixed
     agent: str = ""  # who fixed it, or ""
-    failures: tuple[Failure, ...] = ()  # for a fix in the log of an attempt: the errors that it removed
+    failures: tuple[Failure, ...] = ()  # for a fix of an attempt or debug session: the errors that it removed
 
 
 def find_repairs(material: Material) -> tuple[Repair, ...]:
@@ -142,34 +146,52 @@ def _find_fixing(iterations: Sequence[Iteration], index: int) -> Iterator[int]:
 
 
 def _of_session(session: DebugSession) -> Iterator[Repair]:
-    """Yield failures whose fix was verified, or that the next run did not repeat."""
+    """Yield the fixes that were verified, or whose errors the next run did not repeat, judged as those of attempts."""
     runs = session.executions
     followings = (*runs[1:], None)  # one more than needed if there are no runs
     for execution, following, held in zip(runs, followings, session.verdicts, strict=False):
-        fix = execution.fix
-        if fix is None or not held:
+        fix, command = execution.fix, dict(execution.environment).get("command", "")
+        again = {_signature(failure) for failure in following.failures} if following is not None else set()
+        failures = [failure for failure in execution.failures if _signature(failure) not in again]
+        if fix is None or not held or not failures:
             continue
-        analysis = execution.analysis
+        failures.sort(key=lambda one: (one.error_type in _VAGUE, is_comparison(describe_failure(one))))
+        printed = "\n".join(f"{describe_failure(one)}\n{one.stack_trace}" for one in failures)
+        params = (("command", command),)
+        first = Action(number=1, type="bash", params=params, success=False, error=printed, at=execution.at)
+        last = Action(number=2, type="bash", params=params, success=True, at=following.at if following else None)
+        files = fix.files or ((session.file_path,) if session.file_path else ())
+        found = find_recorded_fix(first, last, failures, fix.diff, files, _words_of(execution, fix))
+        if found is None or found.weakening:
+            continue
         number = f", attempt {execution.attempt}" if execution.attempt is not None else ""
         where = f"debug session {session.id}{number}"
-        for failure in execution.failures:
-            error = parse_error(failure, where, session.iteration, execution.at)
-            if error is not None and not (following and fails_with(following, error.signature)):
-                yield Repair(
-                    error=error,
-                    description=strip_label(fix.description) or strip_label(analysis.strategy if analysis else ""),
-                    diff=fix.diff,
-                    files=fix.files or ((session.file_path,) if session.file_path else ()),
-                    cause=analysis.category if analysis else "",
-                    trace=where,
-                    at=following.at if following and following.at else execution.at,
-                    agent=session.agent,
-                )
+        repair = _make_repair(found, where, trace=where, at=found.last.at or execution.at, agent=session.agent)
+        cause = execution.analysis.category if execution.analysis is not None else ""
+        yield replace(repair, error=replace(repair.error, iteration=session.iteration), cause=cause)
 
 
 def fails_with(execution: Execution, signature: str) -> bool:
     errors = (parse_error(failure, "", None, None) for failure in execution.failures)
     return any(error is not None and error.signature == signature for error in errors)
+
+
+def _signature(failure: Failure) -> str:
+    return generalize_message(failure.message) or failure.message.strip()
+
+
+def _words_of(run: Execution, fix: Fix) -> str:
+    """Return the recorded cause of a failure and what was done about it, a sentence for each."""
+    analysis = run.analysis or Analysis()
+    done = _sentences(fix.description) or _sentences(analysis.strategy)
+    cause = [one for one in _sentences(analysis.root_cause)[:1] if one not in done]
+    return join_sentences([*cause, *done[: 1 if cause else 2]])
+
+
+def _sentences(text: str) -> list[str]:
+    """Return the sentences of a recorded text; one that reads like an announcement is kept if it is the only one."""
+    plain = one_line(mask_secrets(strip_label(text)))
+    return split_reason(strip_label(text)) or ([plain] if plain else [])
 
 
 def _of_log(errors: Sequence[Event], resolved: Sequence[Event], iterations: Sequence[Iteration]) -> Iterator[Repair]:
@@ -203,27 +225,33 @@ def find_attempt_repairs(logged: LoggedAttempt, root: str = "") -> Iterator[Repa
     """Yield the fixes in the log of an attempt; `root` is the project folder."""
     attempt = logged.attempt
     for fix in find_fixes(logged, root):
-        failure = fix.failures[0]
         where = f"{describe_attempt(attempt)}, action {fix.first.number}"
-        error = parse_error(failure, where, fix.first.iteration, fix.first.at) or Sighting(
-            error_type=classify_error_type(failure.error_type, failure.message),
-            message=failure.message,
-            signature=failure.message,
-            where=where,
-            file=failure.file,
-            iteration=fix.first.iteration,
-            at=fix.first.at,
-        )
-        yield Repair(
-            error=replace(error, file=error.file or failure.test_file),
-            description=fix.description,
-            diff=fix.diff,
-            files=fix.files,
-            trace=f"{describe_attempt(attempt)}, actions {fix.first.number} → {fix.last.number}",
-            at=fix.last.at or fix.first.at or attempt.ended_at,
-            agent=attempt.agent,
-            failures=fix.failures,
-        )
+        trace = f"{describe_attempt(attempt)}, actions {fix.first.number} → {fix.last.number}"
+        at = fix.last.at or fix.first.at or attempt.ended_at
+        yield _make_repair(fix, where, trace=trace, at=at, agent=attempt.agent)
+
+
+def _make_repair(fix: AttemptFix, where: str, *, trace: str, at: datetime | None, agent: str) -> Repair:
+    failure = fix.failures[0]
+    error = parse_error(failure, where, fix.first.iteration, fix.first.at) or Sighting(
+        error_type=classify_error_type(failure.error_type, failure.message),
+        message=failure.message,
+        signature=failure.message,
+        where=where,
+        file=failure.file,
+        iteration=fix.first.iteration,
+        at=fix.first.at,
+    )
+    return Repair(
+        error=replace(error, file=error.file or failure.test_file),
+        description=fix.description,
+        diff=fix.diff,
+        files=fix.files,
+        trace=trace,
+        at=at,
+        agent=agent,
+        failures=fix.failures,
+    )
 
 
 def find_repeated_errors(logged: LoggedAttempt, least: int) -> Iterator[tuple[Sequence[Sighting], Sequence[str]]]:

@@ -112,11 +112,14 @@ def test_a_session_alone_gives_its_error_pattern(tmp_path: Path) -> None:
     record = proposal.record
     assert record["error_signature"] == {
         "error_type": "TypeError",
-        "error_pattern": "Cannot read property '.*' of null",
+        "error_pattern": r"Cannot read property 'length' of null\b",
+        "error_message": "TypeError: Cannot read property 'length' of null",
         "error_location_hints": ["*.ts:validateInput"],
     }
     assert record["fix_approach"]["fix_category"] == "add_null_check"
-    assert record["fix_approach"]["description"] == "Added early return for null/undefined input"
+    assert record["fix_approach"]["description"] == (
+        "validateInput() accesses input.length without null check. Added early return for null/undefined input."
+    )
     assert (record["success_rate"], record["usage_count"]) == (1.0, 1)
     assert record["source_loops"][0]["loop_id"] == "dm-001-example"
 

@@ -128,18 +128,50 @@ def test_debug_sessions_give_verified_fixes() -> None:
     verified = session(run(1, "deadlock detected", fix=Fix(verified=True)))
     given = Material(source_id="dm-1", sessions=(session(), verified))  # nothing has been run in the first one
     (repair,) = find_repairs(given)
-    assert (repair.description, repair.cause) == ("Take the locks in one order", "race_condition")
+    assert (repair.description, repair.cause) == ("Take the locks in one order.", "race_condition")
     assert (repair.trace, repair.agent) == ("debug session dm-1, attempt 1", "debugger")
 
 
 def test_a_later_run_decides_without_verification() -> None:
     fix = Fix(description="Sorted the locks")
     green = session(run(1, "deadlock detected", TYPES, fix=fix), run(2, failed=0))
-    assert len(find_repairs(Material(source_id="dm-1", sessions=(green,)))) == 2
+    (repair,) = find_repairs(Material(source_id="dm-1", sessions=(green,)))
+    assert [failure.message for failure in repair.failures] == ["deadlock detected", TYPES]
     still = session(run(1, "deadlock detected", fix=Fix(verified=True)), run(2, "deadlock detected"))
     assert not find_repairs(Material(source_id="dm-1", sessions=(still,)))
     last = session(run(1, "deadlock detected", fix=fix))
     assert not find_repairs(Material(source_id="dm-1", sessions=(last,)))
+
+
+OPERANDS = Failure(
+    error_type="TypeError",
+    message="unsupported operand type(s) for +: 'int' and 'NoneType'",
+    file="cart.py",
+    function="total",
+    test_name="test_gift",
+)
+ANALYSIS = Analysis(root_cause="total() reads line.vat, which is None", strategy="Count a missing VAT as 0 in total()")
+
+
+def recorded(diff: str, file: str) -> Material:
+    fix = Fix(description="Count a missing VAT as 0", diff=diff, files=(file,), verified=True)
+    executions = (Execution(attempt=1, failures=(OPERANDS,), analysis=ANALYSIS, fix=fix),)
+    return Material(source_id="dm-1", sessions=(DebugSession(id="dm-1", executions=executions, file_path="cart.py"),))
+
+
+def test_a_recorded_session_gives_the_lesson_that_the_hooks_would_give() -> None:
+    diff = "--- a/cart.py\n+++ b/cart.py\n@@ -1 +1 @@\n-    return vat\n+    return vat or 0"
+    (proposal,) = extract(recorded(diff, "cart.py"), make_known_patterns(), ExtractionSettings()).proposals
+    assert proposal.record["error_signature"]["error_places"] == ["cart.py::total"]
+    assert proposal.record["fix_approach"]["description"] == (
+        "total() reads line.vat, which is None. Count a missing VAT as 0."
+    )
+    assert "+    return vat or 0" in proposal.record["fix_approach"]["diff_pattern"]
+
+
+def test_a_recorded_session_that_weakened_its_test_gives_no_lesson() -> None:
+    diff = "--- a/test_cart.py\n+++ b/test_cart.py\n@@ -1,2 +1,1 @@\n def test_gift():\n-    assert total() == 1"
+    assert not find_repairs(recorded(diff, "test_cart.py"))
 
 
 def test_a_logged_error_is_fixed_by_the_iteration_in_which_it_was_resolved() -> None:

@@ -109,6 +109,30 @@ def test_a_lesson_becomes_what_is_extracted_from_its_work_today(tmp_path: Path) 
     assert after["diff"] == "@@ cart.py @@\n-return len(prices)\n+return sum(prices)"
 
 
+def test_a_lesson_of_a_debug_session_becomes_what_is_extracted_from_it_today(tmp_path: Path) -> None:
+    folder = tmp_path / ".aiwg/ralph/debug-memory"
+    folder.mkdir(parents=True)
+    run = {
+        "attempt": 1,
+        "failures": [
+            {
+                "test_name": "test_gift",
+                "error_type": "TypeError",
+                "error_message": "unsupported operand type(s) for +: 'int' and 'NoneType'",
+                "source_location": {"file": "cart.py", "function": "total"},
+            }
+        ],
+        "analysis": {"root_cause": "total() reads line.vat, which is None", "fix_strategy": "Count a missing VAT as 0"},
+        "fix_applied": {"description": "Count a missing VAT as 0", "verification": "passed"},
+    }
+    session = {"session_id": "s", "file_path": "cart.py", "status": "passed", "executions": [run]}
+    (folder / "s.json").write_text(json.dumps(session))
+    old = error_record(r"unsupported operand type\(s\) for \+: '.*' and '.*'", "Count a missing VAT as 0", "s")
+    (repair,) = extracted(tmp_path, old).repairs().repairs
+    after = {change.part: change.after for change in repair.text_changes}
+    assert after["places"] == "cart.py::total" and after["text"].startswith("total() reads line.vat, which is None.")
+
+
 def test_a_source_with_another_fix_is_named_and_gives_a_pattern_of_its_own(tmp_path: Path) -> None:
     record_fix(tmp_path)
     record_fix(tmp_path, "task-002", "invoice", "items = read_items(path)\nreturn len({item.number for item in items})")

@@ -198,7 +198,7 @@ def test_a_success_writes_lessons_keeps_all_else_and_extracts(tmp_path: Path, ca
         ],
     }
     record = done["extraction"]["proposals"][0]["record"]
-    assert record["error_signature"]["error_pattern"] == "Cannot read property '.*' of null"
+    assert record["error_signature"]["error_pattern"] == r"Cannot read property 'length' of null\b"
     assert record["fix_approach"]["fix_category"] == "add_null_check"
     assert done["decided"]["decision"]["verb"] == "extract"
     again = call(*words)
