@@ -109,7 +109,7 @@ class HookAnswer:
             return
         from core.hooks.codex_transcript import find_edits
 
-        known = {event.call, *session.calls}
+        known = {event.call, *session.call_ids}
         for edit in find_edits(event.transcript):
             if digest(edit.call) in known:
                 continue
@@ -119,7 +119,7 @@ class HookAnswer:
                 "tool_input": {"command": edit.patch, "file_path": edit.file},
             }
             for call in (edit.call, f"{edit.call} {edit.file}"):  # the first file of a call counts as its event, too
-                if self._work.log_tool(session, replace(event, call=digest(call), call_id=edit.call, tool=tool)):
+                if self._work.log_tool(session, replace(event, call=digest(call), content="", call_id=edit.call, tool=tool)):
                     break
 
     def _begin_delivery(self, session: Session) -> Owed:

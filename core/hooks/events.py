@@ -73,7 +73,8 @@ class HookEvent(Struct, frozen=True, kw_only=True):
     transcript: str = ""  # path of the agent's record of the session, "" if unknown
     source: str = ""  # of a start: startup, resume, clear, compact
     is_subagent: bool = False
-    call: str = ""  # identifies the tool call, "" if nothing distinguishes it from an equal one
+    call: str = ""  # digest of the ID of the tool call, "" if nothing distinguishes it from an equal one
+    content: str = ""  # digest of the tool, its input and its result: some agents repeat the IDs of calls
     tool: Mapping[str, Any] = {}  # a tool event in the form of Claude Code
     is_own_tool: bool = False  # whether the tool is one of ralphdeck
     call_id: str = ""  # ID that the agent's transcript gives to the tool call
@@ -102,6 +103,7 @@ def parse_event(agent: str, data: bytes, name: str = "") -> HookEvent | None:
         return None
     prompt = _text(fields, ("prompt", "user_prompt")).strip()[:MAX_PROMPT]
     is_tool = moment is Moment.TOOL
+    tool = _tool_event(agent, name, fields) if is_tool else {}
     return HookEvent(
         agent=agent,
         name=name,
@@ -115,7 +117,8 @@ def parse_event(agent: str, data: bytes, name: str = "") -> HookEvent | None:
         source=_text(fields, ("source",)),
         is_subagent=bool(_text(fields, ("agent_id",))),
         call=_call(fields, data) if is_tool else "",
-        tool=_tool_event(agent, name, fields) if is_tool else {},
+        content=_content(tool) if is_tool else "",
+        tool=tool,
         is_own_tool=is_tool and _is_own_tool(fields),
         call_id=_text(fields, _CALL)[:_MAX_ID] if is_tool else "",
     )
@@ -187,6 +190,14 @@ def _tool_event(agent: str, name: str, fields: Mapping[str, Any]) -> dict[str, A
         "is_interrupt": fields.get("is_interrupt") is True,
     }
     return {field: value for field, value in event.items() if value not in (None, "", False)}
+
+
+def _content(tool: Mapping[str, Any]) -> str:
+    """Return a digest of what a tool did, the same for all hooks that report it."""
+    params, response = tool.get("tool_input", {}), tool.get("tool_response")
+    printed = response.get("output") or response.get("stdout") if isinstance(response, dict) else response
+    done = [classify_tool(tool.get("tool_name", "")), _text(params, _COMMANDS) or params]
+    return digest(repr([tool["hook_event_name"], *done, printed, tool.get("error")]))
 
 
 def _decoded(value: Any) -> Any:

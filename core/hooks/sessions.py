@@ -99,7 +99,7 @@ class Session(Struct, omit_defaults=True):
     given: Given = field(default_factory=Given)
     owed: Owed = field(default_factory=Owed)
     given_for: list[str] = field(default_factory=list)  # digests of the prompts that got a context since a compaction
-    calls: list[str] = field(default_factory=list)  # digests of the newest tool calls
+    calls: list[str] = field(default_factory=list)  # the newest tool calls: digest of the ID, and of the content
     answered: list[str] = field(default_factory=list)  # digests of the errors answered with a fix
     checked: list[str] = field(default_factory=list)  # IDs of attempts with checks that the debug memory lacks
     ended_tasks: Annotated[list[str], Meta(max_length=MAX_PROMPTS)] = field(default_factory=list)
@@ -114,6 +114,20 @@ class Session(Struct, omit_defaults=True):
     def is_running(self) -> bool:
         """Whether the session has not ended and its process runs."""
         return self.ended is None and _is_alive(self.process)
+
+    def remember_call(self, call: str, content: str) -> bool:
+        """Remember a tool call by its digests; False if the last one with its ID is the same."""
+        entry = f"{call} {content}".strip()
+        last = next((known for known in reversed(self.calls) if known.startswith(call)), "")
+        if last in (entry, call):
+            return False
+        self.calls = [*(known for known in self.calls if known != last), entry][-MAX_CALLS:]
+        return True
+
+    @property
+    def call_ids(self) -> frozenset[str]:
+        """Digests of the IDs of the newest tool calls."""
+        return frozenset(known.partition(" ")[0] for known in self.calls)
 
     def works_on(self, task: str, now: datetime) -> bool:
         """Return whether the agent works on a task now.

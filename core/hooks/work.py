@@ -22,7 +22,7 @@ from core.episodes.tool_events import EDITING, parse_tool_event
 from core.hooks.debug_sessions import write_debug_session
 from core.hooks.events import HookEvent, digest
 from core.hooks.prompt_index import PromptTask, find_prompt_task, remember_prompt_task
-from core.hooks.sessions import MAX_CALLS, MAX_PROMPTS, Given, Session, Sessions, remember, split_attempt_id
+from core.hooks.sessions import MAX_PROMPTS, Given, Session, Sessions, remember, split_attempt_id
 from core.records.agent_sessions import SESSION_TAG
 from core.records.events import injected_events
 from core.records.loops import Outcome
@@ -83,7 +83,7 @@ class SessionWork:
             action = parse_tool_event(event.tool, str(self._project.project))
         except BadInput:
             return False
-        if event.call and not remember(session.calls, event.call, MAX_CALLS):
+        if event.call and not session.remember_call(event.call, event.content):
             return False
         if action["type"] in EDITING or edits_files(str(action.get("params", {}).get("command", ""))):
             from core.hooks.agent_texts import find_copilot_text, find_text_before

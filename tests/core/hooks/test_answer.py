@@ -565,6 +565,17 @@ def test_long_call_ids_do_not_make_the_record_unreadable(agent: SimulatedAgent) 
     assert len(agent.record.calls) == MAX_CALLS
 
 
+def test_an_agent_that_repeats_the_ids_of_its_calls_loses_no_call(agent: SimulatedAgent) -> None:
+    agent.prompt(PROMPT)
+    for fields in (FAILING, EDIT, PASSING):
+        for _ in range(2):  # two sets of hooks
+            agent.tool(fields, tool_use_id="call_0")
+    agent.send("Stop")
+    (attempt,) = read_history(agent.project, "task-001").attempts
+    assert (attempt.actions, attempt.outcome) == (3, Outcome.SUCCESS)
+    assert "Cannot read" in SimulatedAgent(agent.project, "s2", at=agent.at).prompt(PROMPT)
+
+
 def test_a_full_disk_is_reported_as_a_record_that_cannot_be_written(
     agent: SimulatedAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
