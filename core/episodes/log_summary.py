@@ -20,7 +20,10 @@ from core.redaction.masking import mask_secrets
 
 if TYPE_CHECKING:
     from core.records.episodes import Action
+    from core.sources.actions import Actions
 
+MAX_SUMMARIZED: Final = 2_000  # newest actions that are summarized; of earlier ones, only failures are counted
+MAX_SUMMARIZED_BYTES: Final = 8 << 20  # maximum size of these actions
 MAX_FAILURES: Final = 1000  # maximum number of distinct failures in a summary; further ones are only counted
 MAX_MISSED: Final = 20  # stop to search for covered runs after this number of runs that are not covered
 MAX_CHANGED: Final = 1000  # maximum number of files in `LoggedFailure.changed`, the last ones
@@ -94,7 +97,17 @@ class LogSummary(Struct, kw_only=True):
 
 def summarize_log(actions: Iterable[Action]) -> LogSummary:
     """Summarize the actions of an attempt; `actions` must be in log order."""
-    tally = _Tally()
+    return _summarize(actions, LogSummary())
+
+
+def summarize_newest(actions: Actions) -> LogSummary:
+    """Summarize the newest `MAX_SUMMARIZED` actions; the counts of actions and errors are those of the whole log."""
+    start = actions.find_newest(MAX_SUMMARIZED, MAX_SUMMARIZED_BYTES)
+    return _summarize(actions[start:], LogSummary(actions=start, errors=actions.count_errors(start)))
+
+
+def _summarize(actions: Iterable[Action], earlier: LogSummary) -> LogSummary:
+    tally = _Tally(earlier)
     for action in actions:
         tally.add(action)
     return tally.done()
@@ -163,8 +176,8 @@ def _find_covered(command: ActionCommand, alike: _Runs) -> list[ActionCommand]:
 
 
 class _Tally:
-    def __init__(self) -> None:
-        self._done = LogSummary()
+    def __init__(self, earlier: LogSummary) -> None:
+        self._done = earlier
         self._files: dict[str, None] = {}
         self._last_edit: dict[str, int] = {}
         self._failures: dict[tuple[str, str], LoggedFailure] = {}

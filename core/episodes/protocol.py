@@ -253,6 +253,7 @@ class Episodes:
         suggestions: Sequence[str] = (),
         attempt: int | None = None,
         task_done: bool | None = None,
+        success_completes: bool = False,
         milestones: Sequence[Mapping[str, Any]] = (),
     ) -> CompletedAttempt:
         """Record the outcome of an attempt and draft a reflection on it.
@@ -262,8 +263,9 @@ class Episodes:
 
         `outcome` is success, failure or timeout, by default that of the log (`LogSummary.outcome`). `final_quality` is
         0..1, by default the last logged quality. `completion_percent` is 0..100. `attempt` is by default the newest.
-        `task_done` ends the task: True as completed, False as failed; by default the task continues. `milestones` are
-        objects `{event, details, timestamp}`.
+        `task_done` ends the task: True as completed, False as failed; by default the task continues, unless
+        `success_completes` is set and its newest attempt is a success. `milestones` are objects `{event, details,
+        timestamp}`.
         """
         from core.episodes.lifecycle import completion
 
@@ -298,8 +300,11 @@ class Episodes:
             if log is None and is_open and outcome is None:
                 log = reader.log(place)
             found = completion.determine_outcome(known, log, outcome)
+            is_newest = place.number == max(folder.attempts())
+            if task_done is None and success_completes and is_newest and found is Outcome.SUCCESS:
+                task_done = True
             if task_done is not None:
-                if place.number != max(folder.attempts()):
+                if not is_newest:
                     raise Refused(f"only the newest attempt at {folder.id} can end the task")
                 if task_done and found is not Outcome.SUCCESS:
                     raise Refused(f"the attempt ended in {found.value}; only a success can complete {folder.id}")

@@ -85,10 +85,10 @@ class StrictReader:
         return {attempt.number: attempt for attempt in found if attempt.outcome is not Outcome.UNKNOWN}
 
     def log(self, place: AttemptFolder) -> LogSummary:
-        """Summarize the complete log of an attempt."""
-        from core.episodes.log_summary import summarize_log  # not needed to append actions
+        """Summarize the newest actions in the log of an attempt."""
+        from core.episodes.log_summary import summarize_newest  # not needed to append actions
 
-        return summarize_log(Actions(self._folder.project, self._folder.project.relative(place.actions)))
+        return summarize_newest(Actions(self._folder.project, self._folder.project.relative(place.actions)))
 
     def reflections(self) -> tuple[Reflection, ...]:
         """Return the reflections in file order, without drafts that were replaced."""

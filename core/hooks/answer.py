@@ -119,7 +119,9 @@ class HookAnswer:
                 "tool_input": {"command": edit.patch, "file_path": edit.file},
             }
             for call in (edit.call, f"{edit.call} {edit.file}"):  # the first file of a call counts as its event, too
-                if self._work.log_tool(session, replace(event, call=digest(call), content="", call_id=edit.call, tool=tool)):
+                if self._work.log_tool(
+                    session, replace(event, call=digest(call), content="", call_id=edit.call, tool=tool)
+                ):
                     break
 
     def _begin_delivery(self, session: Session) -> Owed:
@@ -179,8 +181,8 @@ class HookAnswer:
                 self._work.end_session(session)
             else:
                 self._work.end_turn(session, self._last_message())
-            has_ended = bool(session.ended_tasks)
-        if has_ended:
+            has_work = bool(session.ended_tasks or session.checked)
+        if has_work:
             start_background(self._project)
 
     def _last_message(self) -> str:

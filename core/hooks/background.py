@@ -57,9 +57,10 @@ def needs_background(sessions: list[Session], now: datetime) -> bool:
 
 
 def _lacks_debug_session(session: Session, now: datetime) -> bool:
-    """Return whether a killed agent left checks that are not in the debug memory."""
+    """Return whether a session left checks that are not in the debug memory: after a long turn, or a killed agent."""
     at = session.last_event
-    return bool(session.checked) and at is not None and now - at > SETTLED_AFTER
+    is_settled = at is not None and (now - at > SETTLED_AFTER or not session.is_turn_open)
+    return bool(session.checked) and is_settled
 
 
 def _is_abandoned(session: Session, now: datetime) -> bool:
@@ -99,9 +100,11 @@ def _end_abandoned(project: ProjectPaths, sessions: Sessions, now: datetime) -> 
 def _write_debug_sessions(project: ProjectPaths, sessions: Sessions, now: datetime) -> None:
     for one in sessions.all():
         if _lacks_debug_session(one, now):
-            with suppress(*_PROBLEMS), sessions.edit_known(one.id) as session:
-                if session is not None and _lacks_debug_session(session, now):
-                    SessionWork(project, session.agent, clock=lambda: now).write_debug_sessions(session)
+            with suppress(*_PROBLEMS):
+                SessionWork(project, one.agent, clock=lambda: now).write_debug_sessions(one)  # hooks do not wait for it
+                with sessions.edit_known(one.id) as session:
+                    if session is not None and session.last_event == one.last_event:
+                        session.checked = one.checked
 
 
 def _extract(project: ProjectPaths, sessions: Sessions, now: datetime) -> bool:

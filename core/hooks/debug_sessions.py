@@ -5,10 +5,20 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from core.base.errors import BadInput, UnknownRecord
+from core.base.errors import BadInput, RalphdeckError, UnknownRecord
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
+
+
+def log_size(project: ProjectPaths, task_id: str, number: int) -> int:
+    """Return the size of the log of an attempt in bytes, 0 if there is none."""
+    from core.episodes.folders import TaskFolder, find_attempt_folder
+
+    try:
+        return find_attempt_folder(TaskFolder.of(project, task_id), number).actions.lstat().st_size
+    except (RalphdeckError, OSError):
+        return 0
 
 
 def write_debug_session(project: ProjectPaths, task_id: str, number: int, now: datetime) -> str:

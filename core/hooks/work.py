@@ -19,13 +19,13 @@ from core.episodes.folders import TaskFolder
 from core.episodes.protocol import Episodes
 from core.episodes.shell_edits import edits_files
 from core.episodes.tool_events import EDITING, parse_tool_event
-from core.hooks.debug_sessions import write_debug_session
+from core.hooks.debug_sessions import log_size, write_debug_session
 from core.hooks.events import HookEvent, digest
 from core.hooks.prompt_index import PromptTask, find_prompt_task, remember_prompt_task
 from core.hooks.sessions import MAX_PROMPTS, Given, Session, Sessions, remember, split_attempt_id
 from core.records.agent_sessions import SESSION_TAG
+from core.records.episodes import TaskStatus
 from core.records.events import injected_events
-from core.records.loops import Outcome
 from core.sources.agent_sessions import loop_id_of
 from core.sources.episodes import MAX_TEXT
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 NO_PROMPT: Final = "Work without a prompt"  # description of a task if the agent reports no prompt
 _MAX_MESSAGE: Final = 1_500  # characters of the agent's last message that are recorded
+_MAX_LOG: Final = 1 << 19  # bytes of logs from which a hook writes debug sessions itself
 _TASK_VARIABLE: Final = "RALPHDECK_TASK"
 
 
@@ -190,22 +191,25 @@ class SessionWork:
     def end_turn(self, session: Session, message: str = "") -> None:
         """Close the open attempt if its log proves an outcome; a success completes the task.
 
-        Then write the debug sessions of attempts with checks. `message` is the agent's last message, which is recorded
-        with the outcome.
+        Then write the debug sessions of attempts with checks; for long logs, the background process does. `message` is
+        the agent's last message, which is recorded with the outcome.
         """
         session.is_turn_open = False
         if not session.has_acted:
             self.record_given(session)
         self._close_attempt(session, message)
-        self.write_debug_sessions(session)
+        attempts = [attempt for id in session.checked if (attempt := split_attempt_id(id)) is not None]
+        if sum(log_size(self._project, *attempt) for attempt in attempts) <= _MAX_LOG:
+            self.write_debug_sessions(session)
 
     def _close_attempt(self, session: Session, message: str) -> None:
         if not session.attempt:
             return
         try:
-            ended = self._memory.complete_attempt(session.task, attempt=session.attempt, reason=_shorten(message))
-            if ended.outcome is Outcome.SUCCESS:
-                self._memory.complete_attempt(session.task, attempt=session.attempt, task_done=True)
+            ended = self._memory.complete_attempt(
+                session.task, attempt=session.attempt, reason=_shorten(message), success_completes=True
+            )
+            if ended.status is TaskStatus.COMPLETED:
                 self._add_ended(session)
         except BadInput:  # the log proves nothing, so the attempt stays open
             return

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, overload
 
 import msgspec
@@ -124,6 +125,33 @@ class Actions(Sequence[Action]):
             found = map(summarize_action, self._raw(range(len(self))))
             self._errors = array("Q", (index for index, one in enumerate(found) if one is not None and one.has_failed))
         return self._errors
+
+    def count_errors(self, end: int) -> int:
+        """Return the number of failed actions among the first `end`."""
+        count = start = 0
+        starts, ends = self._lines.starts, self._lines.ends
+        while start < end:
+            last = min(max(bisect_left(ends, starts[start] + _CHUNK), start + 1), end)
+            count += sum(one.has_failed for one in self._summarize(start, last))
+            start = last
+        return count
+
+    def _summarize(self, start: int, end: int) -> list[ActionSummary]:
+        """Decode what lists need of some actions, at once if all lines are valid."""
+        first, last = self._lines.starts[start], self._lines.ends[end - 1]
+        if last - first <= MAX_BYTES:
+            with self._opened() as descriptor, suppress(msgspec.MsgspecError, ValueError, RecursionError):
+                return (
+                    _decoder.decode_lines(os.pread(descriptor, last - first, first)) if descriptor is not None else []
+                )
+        summaries = map(summarize_action, self._raw(range(start, end)))
+        return [summary for summary in summaries if summary is not None]
+
+    def find_newest(self, most: int, size: int) -> int:
+        """Return the position of the first of the newest actions: at most `most`, with at most `size` bytes."""
+        ends = self._lines.ends
+        by_size = bisect_left(self._lines.starts, ends[-1] - size) if ends else 0
+        return max(len(self) - most, by_size, 0)
 
     def __len__(self) -> int:
         return len(self._lines.starts)

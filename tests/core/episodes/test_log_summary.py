@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from unittest import mock
 
 import pytest
 from msgspec.structs import replace
 
+from core.config.paths import ProjectPaths
 from core.episodes.commands import ActionCommand
-from core.episodes.log_summary import MAX_FAILURES, MAX_MISSED, summarize_log
+from core.episodes.log_summary import MAX_FAILURES, MAX_MISSED, MAX_SUMMARIZED, summarize_log, summarize_newest
 from core.records.episodes import Action
 from core.records.loops import Outcome
+from core.sources.actions import Actions
 
 
 def act(type_: str, result: str, success: bool | None = True, error: str = "") -> Action:
@@ -100,3 +104,16 @@ def test_log_with_many_distinct_failures_is_summarized_in_linear_time() -> None:
         found = summarize_log(actions)
     assert (found.actions, found.errors, len(found.failures)) == (3_000, 2_000, MAX_FAILURES)
     assert compared.call_count <= (1_000 + MAX_FAILURES) * (MAX_MISSED + 1)
+
+
+def test_of_a_long_log_the_newest_actions_are_summarized_and_all_are_counted(tmp_path: Path) -> None:
+    file = ".aiwg/ralph/tasks/task-001/attempts/001/actions.jsonl"
+    (tmp_path / file).parent.mkdir(parents=True)
+    failed, looked, passed = (
+        json.dumps({"type": "bash", "params": {"command": command}, "success": success}) + "\n"
+        for command, success in (("pytest", False), ("ls", True), ("pytest", True))
+    )
+    (tmp_path / file).write_text(failed * 3 + looked * MAX_SUMMARIZED + passed)
+    log = summarize_newest(Actions(ProjectPaths(tmp_path), file))
+    assert (log.actions, log.errors, log.outcome) == (MAX_SUMMARIZED + 4, 3, Outcome.SUCCESS)
+    assert log.failures == ()

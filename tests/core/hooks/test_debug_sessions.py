@@ -10,7 +10,7 @@ import pytest
 
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.hooks import answer
+from core.hooks import answer, work
 from core.hooks.background import SETTLED_AFTER, needs_background, run
 from core.hooks.sessions import Sessions
 from core.project.index import Library
@@ -262,3 +262,17 @@ def test_any_command_that_is_run_again_after_a_change_is_a_check(project: Projec
     [session] = sessions_of(project)
     assert [dict(run.environment)["command"] for run in session.executions] == ["sh check.sh"] * 2
     assert session.verdicts == (True, None)
+
+
+def test_the_debug_session_of_a_long_log_is_written_in_the_background(
+    project: ProjectPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work, "_MAX_LOG", 100)
+    agent = SimulatedAgent(project)
+    agent.prompt("Fix it")
+    agent.fix_and_stop()
+    assert not sessions_of(project)
+    assert needs_background(Sessions(project).all(), agent.at)
+    run(project, agent.at)
+    assert [session.status for session in sessions_of(project)] == ["passed"]
+    assert not agent.record.checked

@@ -142,3 +142,23 @@ def test_long_texts_are_truncated(log: Path) -> None:
     [action] = opened(log)
     assert len(action.output) == module.MAX_TEXT
     assert len(action.params) == module.MAX_PARAMS
+
+
+@pytest.mark.parametrize("between", [b"", b"no JSON\n", b'{"success": "no", "n": \n', b"\n"])
+def test_failed_actions_of_a_beginning_are_counted(log: Path, between: bytes) -> None:
+    failed, passed = line(success=False), line(success=True, output="x" * 200)
+    log.write_bytes((failed + passed + between) * 50)
+    actions = opened(log)
+    end = len(actions) // 2
+    assert actions.count_errors(end) == sum(action.has_failed for action in actions[:end])
+    assert actions.count_errors(len(actions)) == len(actions.errors) == 50
+
+
+def test_the_newest_actions_are_limited_in_number_and_size(log: Path) -> None:
+    log.write_bytes(line(output="x") * 100)
+    size = len(line(output="x"))
+    assert opened(log).find_newest(30, 1 << 20) == 70
+    assert opened(log).find_newest(30, 10 * size) == 90
+    assert opened(log).find_newest(1000, 1 << 20) == 0
+    log.write_bytes(b"")
+    assert opened(log).find_newest(30, 100) == 0
