@@ -5,16 +5,19 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from core.agents.agent_table import AGENTS, Moment
+from core.base.errors import RalphdeckError, Unwritable
 from core.episodes.tool_events import FAILED, SUCCEEDED
 from core.hooks.background import needs_background, start_background
 from core.hooks.events import HookEvent, digest, encode_answer, failed_call
 from core.hooks.sessions import MAX_ANSWERED, MAX_PROMPTS, MAX_TRIES, Owed, Session, Sessions, remember
+from core.hooks.spool import spool_call
 from core.hooks.work import SessionWork
 
 if TYPE_CHECKING:
@@ -46,6 +49,7 @@ class HookAnswer:
         self._begin_answer = begin_answer
         self._sessions = Sessions(project)
         self._work = SessionWork(project, event.agent, clock=clock, warn=warn)
+        self._has_logged = False
 
     def handle(self, send: Callable[[bytes], None]) -> None:
         """Handle the event; `send` is called once with the bytes for the agent, if there are any."""
@@ -80,6 +84,7 @@ class HookAnswer:
     def _prompt(self, send: Callable[[bytes], None]) -> None:
         event = self._event
         with self._sessions.edit(event, self._clock()) as session:
+            self._work.log_spooled(session)
             if event.is_notice:  # the turn continues the work on the newest prompt; a first command names it
                 session.prompt = session.prompt or event.prompt
             elif (
@@ -92,15 +97,30 @@ class HookAnswer:
         self._deliver(owed, send)
 
     def _tool(self, send: Callable[[bytes], None]) -> None:
-        event = self._event
-        with self._sessions.edit(event, self._clock()) as session:
-            self._log_recorded_edits(session)
-            is_logged = self._work.log_tool(session, event)
-            if is_logged and self._is_new_error(session):
-                session.owed.add_error(failed_call(event.tool))
-            owed = self._begin_delivery(session)
-            has_given = frozenset(session.given.patterns if session.given.context else ())
+        try:
+            owed, has_given = self._log()
+        except Unwritable:
+            self.spool()
+            raise
         self._deliver(owed, send, has_given)
+
+    def _log(self) -> tuple[Owed, frozenset[str]]:
+        """Log the tool call; returns what the event can deliver, and the patterns that the agent was given."""
+        with self._sessions.edit(self._event, self._clock()) as session:
+            self._work.log_spooled(session)
+            self._log_recorded_edits(session)
+            is_new = self._work.log_tool(session, self._event)
+            self._has_logged = True
+            if is_new and self._is_new_error(session):
+                session.owed.add_error(failed_call(self._event.tool))
+            owed = self._begin_delivery(session)
+            return owed, frozenset(session.given.patterns if session.given.context else ())
+
+    def spool(self) -> None:
+        """Keep a tool call that is not logged for the next event; does nothing on errors, which were reported."""
+        if self._event.moment is Moment.TOOL and not self._has_logged:
+            with suppress(RalphdeckError, OSError):
+                spool_call(self._project, self._event, self._clock())
 
     def _log_recorded_edits(self, session: Session) -> None:
         """Log the edits of Codex that fire no event, before the call or the end of turn that follows them."""
@@ -176,6 +196,7 @@ class HookAnswer:
 
     def _end(self) -> None:
         with self._sessions.edit(self._event, self._clock()) as session:
+            self._work.log_spooled(session)
             self._log_recorded_edits(session)
             if self._event.moment is Moment.SESSION_END:
                 self._work.end_session(session)

@@ -93,7 +93,9 @@ def _end_abandoned(project: ProjectPaths, sessions: Sessions, now: datetime) -> 
             with suppress(*_PROBLEMS), sessions.edit_known(one.id) as session:
                 if session is not None and _is_abandoned(session, now):
                     with suppress(*_PROBLEMS):  # a damaged task must not be tried again and again
-                        SessionWork(project, session.agent, clock=lambda: now).end_session(session)
+                        work = SessionWork(project, session.agent, clock=lambda: now)
+                        work.log_spooled(session)
+                        work.end_session(session)
                     session.attempt, session.ended = 0, session.last_event
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -194,8 +195,10 @@ class Sessions:
         return _read(self._path(session_id))
 
     def remove(self, session: Session) -> None:
-        """Delete the record of a session."""
+        """Delete the record of a session, and its tool calls that were not logged."""
         path = self._path(session.id)
+        if path.with_suffix(".calls").is_dir():
+            shutil.rmtree(path.with_suffix(".calls"), ignore_errors=True)
         with suppress(OSError):
             path.unlink()
             _lock_file(path).unlink()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,9 +24,11 @@ from core.hooks.debug_sessions import log_size, write_debug_session
 from core.hooks.events import HookEvent, digest
 from core.hooks.prompt_index import PromptTask, find_prompt_task, remember_prompt_task
 from core.hooks.sessions import MAX_PROMPTS, Given, Session, Sessions, remember, split_attempt_id
+from core.hooks.spool import spooled_calls
 from core.records.agent_sessions import SESSION_TAG
 from core.records.episodes import TaskStatus
 from core.records.events import injected_events
+from core.records.times import iso
 from core.sources.agent_sessions import loop_id_of
 from core.sources.episodes import MAX_TEXT
 
@@ -76,8 +79,17 @@ class SessionWork:
             session.task, session.attempt = known, 0
         return True
 
-    def log_tool(self, session: Session, event: HookEvent) -> bool:
-        """Log the tool call of an event; False if it was logged before or does not affect the work."""
+    def log_spooled(self, session: Session) -> None:
+        """Log the tool calls that earlier events could not log."""
+        for call in spooled_calls(self._project, session.id):
+            with suppress(BadInput, Conflict):  # a damaged task; the call is dropped
+                self.log_tool(session, call.event, call.at)
+
+    def log_tool(self, session: Session, event: HookEvent, at: datetime | None = None) -> bool:
+        """Log the tool call of an event; False if it was logged before or does not affect the work.
+
+        `at` is its time, by default now.
+        """
         if event.is_own_tool:
             return False
         try:
@@ -93,6 +105,8 @@ class SessionWork:
             text = find_copilot_text(event.session) if is_copilot else find_text_before(event.transcript, event.call_id)
             if text:
                 action["reasoning"] = visible(text)
+        if at is not None:
+            action["timestamp"] = iso(at)
         session.has_acted = session.is_turn_open = True
         if self._named_task:
             logged = self._memory.log_action(self._named_task, action)

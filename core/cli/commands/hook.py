@@ -85,6 +85,7 @@ def hook(agent: str, event: str) -> None:
         warn=lambda text: remark(f"ralphdeck hook: {text}"),
         begin_answer=deadline.begin_answer,
     )
+    work.answer = answer
     try:
         answer.handle(_send)
     except (RalphdeckError, OSError) as error:
@@ -105,17 +106,23 @@ class _Work:
         self.agent = agent
         self.event = event
         self.project: ProjectPaths | None = None
+        self.answer: HookAnswer | None = None
 
     def record(self, reason: str) -> None:
         if self.project is not None:
             with suppress(OSError, RalphdeckError):
                 record_give_up(self.project, self.agent, self.event, reason, now())
 
+    def _keep(self, reason: str) -> None:
+        self.record(reason)
+        if self.answer is not None:
+            self.answer.spool()
+
     def give_up(self, reason: str) -> NoReturn:
         """End the process; a disk that hangs does not delay that."""
         with suppress(OSError):
             os.write(2, f"ralphdeck hook: {reason}\n".encode())
-        recording = threading.Thread(target=self.record, args=(reason,), daemon=True)
+        recording = threading.Thread(target=self._keep, args=(reason,), daemon=True)
         recording.start()
         recording.join(_RECORD_SECONDS)
         os._exit(0)

@@ -576,6 +576,23 @@ def test_an_agent_that_repeats_the_ids_of_its_calls_loses_no_call(agent: Simulat
     assert "Cannot read" in SimulatedAgent(agent.project, "s2", at=agent.at).prompt(PROMPT)
 
 
+def test_a_call_that_finds_its_session_locked_is_logged_with_the_next_event(
+    agent: SimulatedAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent.prompt(PROMPT)
+    monkeypatch.setattr(sessions, "_LOCK_SECONDS", 0.0)
+    with file_lock(next(agent.project.sessions.glob("*.lock"))):
+        for fields in (FAILING, EDIT):
+            with pytest.raises(Unwritable, match="locked"):
+                agent.tool(fields)
+    agent.tool(PASSING)
+    agent.send("Stop")
+    (attempt,) = read_history(agent.project, "task-001").attempts
+    assert (attempt.actions, attempt.outcome) == (3, Outcome.SUCCESS)
+    assert "Cannot read" in SimulatedAgent(agent.project, "s2", at=agent.at).prompt(PROMPT)
+    assert not list(agent.project.sessions.glob("*.calls"))
+
+
 def test_a_full_disk_is_reported_as_a_record_that_cannot_be_written(
     agent: SimulatedAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
