@@ -44,16 +44,19 @@ def describe_run(
 ) -> Execution:
     """Return the run of a command; `report` is its standard output, which may be JSON.
 
-    A failed command without a known failure has one, with the line of the output that names an error.
+    A failed command without a known failure has one, with the line of the output that names an error. A run has failed
+    if the exit code or the report says so: `pytest || true` hides failures from the exit code.
     """
     text = output.decode("utf-8", "replace")
     source = report if isinstance(decode_json(report).value, dict | list) else output
-    failures = parse_report(source, root) if exit_code else ()
+    counted = read_counts(source)
+    failures = parse_report(source, root) if exit_code or (counted is not None and counted.failing) else ()
     if exit_code and not failures:
         failures = (Failure(test_name=command, message=find_error(text) or f"exit code {exit_code}"),)
-    counted = read_counts(source)
-    if counted is None or counted.green is bool(exit_code):  # the exit code of a command is believed
+    if counted is None:
         counted = _count(len(failures))
+    elif exit_code and not counted.failing:
+        counted = replace(counted, errors=len(failures))
     check = " ".join(parse_check(command)[0]) or command.split(" ", 1)[0]
     environment = (("test_framework", check), (COMMAND, one_line(command, _MAX_COMMAND)), (EXIT_CODE, str(exit_code)))
     return Execution(
