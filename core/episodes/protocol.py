@@ -330,6 +330,27 @@ class Episodes:
                 reflections=tuple(one for one in reader.reflections() if one.attempt == place.number),
             )
 
+    def reopen_attempt(self, task_id: str, attempt: int) -> None:
+        """Continue the newest attempt, which was ended too early: its outcome and the drafts on it are removed.
+
+        An open attempt is not changed. A success is refused.
+        """
+        from core.episodes.lifecycle import completion, start
+
+        folder = TaskFolder.of(self._project, task_id)
+        with self._locked(folder):
+            place, reader = find_attempt_folder(folder, attempt), StrictReader(folder)
+            reader.check(place)
+            outcome = reader.attempt(place.number).outcome
+            if outcome is Outcome.SUCCESS or place.number != max(folder.attempts()):
+                raise Refused(f"attempt {place.number} at {task_id} is a success or not the newest; start another one")
+            if outcome is not Outcome.UNKNOWN:
+                try:
+                    completion.reopen_attempt(folder, place)
+                except OSError as error:
+                    raise Unwritable(f"cannot reopen {place.path}: {error.strerror}") from None
+            start.mark_running(folder, place.number, now=self._clock())
+
     def pause_task(self, task_id: str) -> None:
         """Pause a task; an open attempt stays open, and the next start resumes it."""
         from core.episodes.lifecycle import start

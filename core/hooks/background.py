@@ -92,6 +92,7 @@ def _end_abandoned(project: ProjectPaths, sessions: Sessions, now: datetime) -> 
         if _is_abandoned(one, now):
             with suppress(*_PROBLEMS), sessions.edit_known(one.id) as session:
                 if session is not None and _is_abandoned(session, now):
+                    session.abandoned = session.attempt
                     with suppress(*_PROBLEMS):  # a damaged task must not be tried again and again
                         work = SessionWork(project, session.agent, clock=lambda: now)
                         work.log_spooled(session)

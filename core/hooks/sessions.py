@@ -95,6 +95,7 @@ class Session(Struct, omit_defaults=True):
     has_acted: bool = False  # whether a tool was called since the newest prompt
     task: str = ""  # ID of the task of the newest prompt, "" before the first tool call
     attempt: Annotated[int, Meta(ge=0, le=MAX_ATTEMPTS)] = 0  # number of the open attempt, 0 if none is open
+    abandoned: Annotated[int, Meta(ge=0, le=MAX_ATTEMPTS)] = 0  # the attempt that was closed without an event, or 0
     tasks: dict[str, str] = field(default_factory=dict)  # ID of the task by digest of the prompt
     context: str = ""  # the newest one that was delivered
     given: Given = field(default_factory=Given)

@@ -76,7 +76,7 @@ class SessionWork:
         session.turns += 1
         known = session.tasks.get(digest(prompt))
         if known is not None and known != session.task:
-            session.task, session.attempt = known, 0
+            session.task, session.attempt, session.abandoned = known, 0, 0
         return True
 
     def log_spooled(self, session: Session) -> None:
@@ -125,6 +125,8 @@ class SessionWork:
 
     def _open(self, session: Session) -> None:
         """Start an attempt at the task of the session or of an earlier one with its prompt, or at a new task."""
+        if session.abandoned:
+            self._reopen(session)
         known = session.tasks.get(digest(session.prompt))
         if session.task and not known and self._has_ended(session.task):
             session.task = ""
@@ -143,6 +145,13 @@ class SessionWork:
         )
         session.attempt = started.number
         self._remember_first_prompt(session)
+
+    def _reopen(self, session: Session) -> None:
+        """Reopen the attempt that was closed as abandoned, since the session goes on."""
+        with suppress(Refused, UnknownRecord, BadInput, Conflict):
+            self._memory.reopen_attempt(session.task, session.abandoned)
+            session.ended_tasks = [task for task in session.ended_tasks if task != session.task]
+        session.abandoned = 0
 
     def _find_repeated(self, session: Session) -> str:
         """Return the task of a session that began with the same prompt within a day, unless it works on it now."""

@@ -19,7 +19,13 @@ from msgspec.structs import replace
 from core.base.errors import BadInput, Refused, UnknownRecord
 from core.episodes.folders import AttemptFolder, TaskFolder, find_attempt_folder
 from core.episodes.json_files import edit_object, read_object, set_default, set_members
-from core.episodes.lifecycle.trajectory import MILESTONES, merge_milestones, read_milestone_entries, set_entry
+from core.episodes.lifecycle.trajectory import (
+    MILESTONES,
+    merge_milestones,
+    read_milestone_entries,
+    remove_members,
+    set_entry,
+)
 from core.episodes.log_summary import LogSummary
 from core.episodes.reflections import TASK_COMPLETION, AttemptWork, draft_completion, draft_reflection
 from core.episodes.strict_reader import StrictReader
@@ -29,8 +35,10 @@ from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.records.times import iso, parse_time
-from core.storage.append_log import AppendLog
+from core.storage.append_log import AppendLog, sync_folder
+from core.storage.atomic_write import put
 from core.storage.file_reader import Stamp
+from core.storage.json_reader import decode_json
 
 if TYPE_CHECKING:
     from core.storage.json_editor import JsonText
@@ -103,6 +111,34 @@ def end_attempt(
     members = {name: whole[name] for name in _ORDER if whole.get(name) is not None}
     edit_object(place.outcome, lambda document: set_members(document, (), members), {})
     return propagate(folder, place, now=now, log=log)
+
+
+def reopen_attempt(folder: TaskFolder, place: AttemptFolder) -> None:
+    """Undo `end_attempt`: remove the outcome of an attempt, and the drafts on it; `outcome.json` last."""
+
+    def edit(document: JsonText) -> None:
+        for name in (_ENDED, "outcome", *LISTS):
+            if name in document.value:
+                document.remove((name,))
+
+    edit_object(place.attempt, edit, {"id": place.number, "task_id": folder.id})
+    remove_members(folder, place.number, (_ENDED, "outcome", "final_quality", "completion_percent"))
+    _remove_drafts(folder, place.number)
+    place.outcome.unlink(missing_ok=True)
+    sync_folder(place.path)
+
+
+def _remove_drafts(folder: TaskFolder, number: int) -> None:
+    log = AppendLog(folder.reflections)
+    with log.locked():
+        lines = log.read()[0].splitlines(keepends=True)
+        kept = [line for line in lines if not _is_draft_on(decode_json(line).value, number)]
+        if len(kept) < len(lines):
+            put(folder.reflections, b"".join(kept))
+
+
+def _is_draft_on(value: Any, number: int) -> bool:
+    return isinstance(value, dict) and value.get("draft") is True and value.get("attempt_id") == number
 
 
 def propagate(folder: TaskFolder, place: AttemptFolder, *, now: datetime, log: LogSummary | None = None) -> LogSummary:

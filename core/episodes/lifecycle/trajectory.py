@@ -38,6 +38,19 @@ def set_entry(folder: TaskFolder, number: int, entry: Mapping[str, Any]) -> None
     edit_object(folder.trajectory, edit, {"task_id": folder.id, "attempts": []})
 
 
+def remove_members(folder: TaskFolder, number: int, names: Sequence[str]) -> None:
+    """Remove members of the entry of an attempt, if it has them."""
+
+    def edit(document: JsonText) -> None:
+        check_shapes(document.value, TRAJECTORY_SHAPES)
+        at = _find_entry(document, number)
+        for name in names:
+            if at is not None and name in document.value["attempts"][at]:
+                document.remove(("attempts", at, name))
+
+    edit_object(folder.trajectory, edit, {"task_id": folder.id, "attempts": []})
+
+
 def _find_entry(document: JsonText, number: int) -> int | None:
     entries = set_default(document, "attempts", [])
     return next((at for at, one in enumerate(entries) if is_entry(one, number)), None)

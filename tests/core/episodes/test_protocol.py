@@ -459,3 +459,29 @@ def test_unknown_tasks_and_attempts_are_named_in_the_error(memory: Episodes) -> 
     memory.start_attempt(task_id)
     with pytest.raises(UnknownRecord, match="no attempt 7"):
         memory.reflect(task_id, 7, learning="x")
+
+
+def test_an_attempt_that_ended_too_early_is_reopened_as_it_was(memory: Episodes, tmp_path: Path) -> None:
+    task_id = memory.init_task("Fix the login")
+    memory.start_attempt(task_id)
+    memory.log_action(task_id, bash_action("pytest", False, error="1 failed"))
+    memory.reflect(task_id, learning="Look at the session first")
+    memory.complete_attempt(task_id, reason="left", final_quality=0.2, task_done=False)
+    for _ in range(2):  # a call can be repeated
+        memory.reopen_attempt(task_id, 1)
+    snapshot = load_snapshot(tmp_path)
+    attempt = snapshot.attempts["task-001.1"]
+    assert (attempt.is_open, attempt.reason, attempt.actions) == (True, "", 1)
+    assert snapshot.tasks[task_id].status is TaskStatus.RUNNING
+    assert [reflection.text for reflection in snapshot.reflections.values()] == ["Look at the session first"]
+    assert memory.complete_attempt(task_id, outcome=Outcome.SUCCESS, task_done=True).outcome is Outcome.SUCCESS
+
+
+def test_a_success_and_an_earlier_attempt_are_not_reopened(memory: Episodes) -> None:
+    task_id = memory.init_task("Fix the login")
+    for outcome in (Outcome.FAILURE, Outcome.SUCCESS):
+        memory.start_attempt(task_id)
+        memory.complete_attempt(task_id, outcome=outcome)
+    for number in (1, 2):
+        with pytest.raises(Refused, match="start another one"):
+            memory.reopen_attempt(task_id, number)

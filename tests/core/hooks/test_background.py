@@ -104,6 +104,26 @@ def test_a_session_whose_process_is_unknown_is_abandoned_after_days(project: Pro
     assert [attempt.outcome for attempt in read_history(project, "task-001").attempts] == [Outcome.FAILURE]
 
 
+@pytest.mark.parametrize("has_new_prompt", [False, True])
+def test_an_abandoned_session_that_goes_on_continues_its_attempt(project: ProjectPaths, has_new_prompt: bool) -> None:
+    agent = SimulatedAgent(project)
+    agent.prompt(PROMPT)
+    agent.tool(FAILING)
+    agent.at += UNSEEN_AFTER + timedelta(minutes=1)
+    run(project, agent.at)
+    assert [attempt.outcome for attempt in read_history(project, "task-001").attempts] == [Outcome.FAILURE]
+    if has_new_prompt:
+        agent.prompt("Go on")
+    agent.tool(EDIT)
+    agent.tool(PASSING)
+    agent.send("Stop")
+    run(project, agent.at)
+    history = read_history(project, "task-001")
+    assert [(attempt.outcome, attempt.actions) for attempt in history.attempts] == [(Outcome.SUCCESS, 3)]
+    assert not [reflection for reflection in history.reflections if "Not solved" in reflection.text]
+    assert "Cannot read properties of null" in patterns(project)
+
+
 def test_drafts_of_hooks_that_were_killed_are_removed(project: ProjectPaths) -> None:
     SimulatedAgent(project).prompt(PROMPT)
     draft = project.sessions / f".x.json.tmp-{2**22}-0123abcd"
