@@ -16,6 +16,7 @@ from msgspec import Struct
 from core.base.errors import BadInput
 from core.base.formatting import format_percent
 from core.base.lazy_index import LazyIndex
+from core.base.record_text import one_line
 from core.base.text import safe_matcher, visible_line
 from core.learning.statistics import jeffreys_interval
 from core.records.debug_sessions import DebugSession, Lesson
@@ -67,8 +68,13 @@ class FixCounts(Struct, frozen=True, kw_only=True):
         return FixCounts(passed=self.passed + other.passed, failed=self.failed + other.failed)
 
 
+def fix_key(text: str) -> str:
+    """Return what is equal for descriptions of the same fix."""
+    return one_line(text).rstrip(".").casefold()
+
+
 class FixResults:
-    """Number of fixes that worked, by root cause category and pattern.
+    """Number of fixes that worked, by root cause category, by pattern, and by the text of the fix.
 
     See docs/scoring.md#known-fixes. All sessions count, including failed ones. A session without a recorded pattern for
     a category counts for the usual pattern of that category. Takes about 10 us per session.
@@ -78,13 +84,17 @@ class FixResults:
         self._by_cause: defaultdict[str, FixCounts] = defaultdict(FixCounts)
         self._by_pattern: defaultdict[tuple[str, str], FixCounts] = defaultdict(FixCounts)
         self._without_pattern: defaultdict[str, FixCounts] = defaultdict(FixCounts)
+        self._by_fix: defaultdict[str, FixCounts] = defaultdict(FixCounts)
         names: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for session in sessions:
             by_category: defaultdict[str, FixCounts] = defaultdict(FixCounts)  # "" for runs without an analysis
             for run, worked in zip(session.executions, session.verdicts, strict=True):
                 if worked is not None:
                     category = run.analysis.category if run.analysis is not None else ""
-                    by_category[category] += FixCounts(passed=1) if worked else FixCounts(failed=1)
+                    counts = FixCounts(passed=1) if worked else FixCounts(failed=1)
+                    by_category[category] += counts
+                    if run.fix is not None and (key := fix_key(run.fix.description)):
+                        self._by_fix[key] += counts
             patterns: defaultdict[str, set[str]] = defaultdict(set)
             for lesson in session.lessons:
                 patterns[lesson.category].add(lesson.pattern)
@@ -113,9 +123,21 @@ class FixResults:
         counts = self._by_pattern.get((category, pattern), FixCounts())
         return counts + self._without_pattern.get(category, FixCounts()) if usual in ("", pattern) else counts
 
+    def of_fix(self, text: str) -> FixCounts:
+        """Return the results of the fix with this description, in all sessions."""
+        return self._by_fix.get(fix_key(text), FixCounts())
+
+    def of_lesson(self, lesson: Lesson) -> FixCounts:
+        """Return the results of a lesson: those of its fix, or of its pattern if no session has this fix.
+
+        A pattern that is only named after its category has none of its own.
+        """
+        counts = self.of_fix(lesson.fix_template)
+        return counts if counts.known or not lesson.is_named else self.of_pattern(lesson.category, lesson.pattern)
+
     def effectiveness(self, lesson: Lesson) -> float | None:
         """Return the share of fixes that worked, 0..1; if unknown, the recorded one."""
-        rate = self.of_pattern(lesson.category, lesson.pattern).rate
+        rate = self.of_lesson(lesson).rate
         return lesson.effectiveness if rate is None else rate
 
     def usual_pattern(self, category: str) -> str:

@@ -11,10 +11,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.base.record_text import one_line
 from core.base.text import safe_matcher
 from core.debug_memory.error_messages import Names, generalize_message, is_same_file, split_error
-from core.debug_memory.index import ERROR_TYPE, DebugIndex, FixCounts, matching_spellings, newest_first
+from core.debug_memory.index import ERROR_TYPE, DebugIndex, FixCounts, fix_key, matching_spellings, newest_first
 from core.records.debug_sessions import DebugSession, Failure
 from core.sources.debug_sessions import split_location
 
@@ -35,9 +34,9 @@ class KnownFix(Struct, frozen=True, kw_only=True):
     strategy: str = ""
     fix: str = ""  # description of the fix, or ""
     worked: bool | None = None  # None if the result is unknown
-    results: FixCounts = FixCounts()  # results of all sessions with this problem
+    results: FixCounts = FixCounts()  # results of this fix in all sessions
     failed: tuple[str, ...] = ()  # other fixes that the session tried without success, newest first
-    times: int = 1  # number of sessions with the same fix and result, of which `session` is the best match
+    times: int = 1  # number of sessions with the same fix, of which `session` is the best match
     is_similar: bool = False  # whether the messages differ only in names, paths and numbers
     is_same_error: bool = False  # whether also names and types are equal, and the message or the place is specific
     is_same_file: bool = False  # whether the error occurred in the same file
@@ -77,10 +76,10 @@ def _drop_same(fixes: Iterable[KnownFix]) -> tuple[KnownFix, ...]:
 
 
 def _fix_key(fix: KnownFix) -> tuple[object, ...]:
-    """Return what is equal for the same fix of the same error with the same result in several sessions."""
+    """Return what is equal for the same fix of the same error in several sessions."""
     failure = fix.failure
     error = failure.error_type, failure.message, failure.file or fix.session.file_path
-    return one_line(fix.fix).casefold() or fix.session.id, fix.worked, *error
+    return fix_key(fix.fix) or fix.session.id, *error
 
 
 def _find_fixes(
@@ -121,24 +120,18 @@ def _make_fixes(
     """Yield the fixes that a session made for errors of this type."""
     for run, worked in zip(session.executions, session.verdicts, strict=True):
         analysis = run.analysis
-        category = analysis.category if analysis else ""
-        results = FixCounts()
-        if category:
-            # Use the session's own pattern for the root cause, or the usual pattern if it has none.
-            patterns = (lesson.pattern for lesson in session.lessons if lesson.category == category)
-            pattern = next(patterns, index.fix_results.usual_pattern(category))
-            results = index.fix_results.of_pattern(category, pattern)
+        fix = (run.fix.description or run.fix.diff_summary) if run.fix else ""
         for failure in run.failures:
             if failure.error_type == error_type:
                 yield KnownFix(
                     session=session,
                     failure=failure,
                     cause=analysis.root_cause if analysis else "",
-                    category=category,
+                    category=analysis.category if analysis else "",
                     strategy=analysis.strategy if analysis else "",
-                    fix=(run.fix.description or run.fix.diff_summary) if run.fix else "",
+                    fix=fix,
                     worked=worked,
-                    results=results,
+                    results=index.fix_results.of_fix(fix),
                     is_similar=bool(signature) and safe_matcher(signature).matches(failure.message),
                     is_same_error=_is_same_error(error, failure, session),
                     is_same_file=is_same_file(error.file, failure.file or session.file_path),

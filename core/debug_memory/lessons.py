@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from core.base.errors import BadInput, Refused
 from core.base.text import visible_line
-from core.debug_memory.index import CATEGORY, PATTERN, DebugIndex
+from core.debug_memory.index import CATEGORY, PATTERN, DebugIndex, fix_key
 from core.records.debug_sessions import PASSED, DebugSession, Lesson
 from core.sources.debug_sessions import find_record
 from core.sources.key_style import RecordText
@@ -52,7 +52,7 @@ def collect_lessons(session: DebugSession, index: DebugIndex) -> tuple[Lesson, .
 
     Frequency is the number of sessions that identified the pattern, including this one. Effectiveness includes all
     sessions with the problem, also failed ones (docs/scoring.md#known-fixes). The pattern of a new lesson is the usual
-    one of its root cause category; if there is none, the category itself.
+    one of its root cause category; if there is none, the category itself, with the words of the session's own fix.
     """
     by_pattern = {lesson.pattern: lesson for lesson in session.lessons}
     categories = {lesson.category for lesson in session.lessons}
@@ -68,7 +68,7 @@ def collect_lessons(session: DebugSession, index: DebugIndex) -> tuple[Lesson, .
 
 def _usual_template(index: DebugIndex, category: str) -> tuple[str, str]:
     pattern = index.fix_results.usual_pattern(category)
-    if not pattern:
+    if pattern in ("", category):
         return category, ""
     recorded = (lesson for known in index.find(CATEGORY, category) for lesson in known.lessons)
     templates = (one.fix_template for one in recorded if one.category == category and one.pattern == pattern)
@@ -76,7 +76,12 @@ def _usual_template(index: DebugIndex, category: str) -> tuple[str, str]:
 
 
 def _with_counts(lesson: Lesson, session: DebugSession, index: DebugIndex) -> Lesson:
-    others = [known for known in index.find(PATTERN, lesson.pattern) if known.id != session.id]
+    others = [
+        known
+        for known in index.find(PATTERN, lesson.pattern)
+        if known.id != session.id
+        and (lesson.is_named or any(fix_key(one.fix_template) == fix_key(lesson.fix_template) for one in known.lessons))
+    ]
     return replace(
         lesson,
         frequency=max(len(others) + 1, lesson.frequency or 1),

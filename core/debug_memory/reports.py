@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.debug_memory.index import CAUSE, MIN_EFFECTIVENESS, TEST, DebugIndex, FixCounts, newest_first
+from core.debug_memory.index import CAUSE, MIN_EFFECTIVENESS, TEST, DebugIndex, FixCounts, fix_key, newest_first
 from core.records.debug_sessions import ESCALATED, FAILED, PASSED, DebugSession, Lesson
 
 MIN_RUNS: Final = 2  # minimum number of failing runs that make a failure recurring
@@ -107,18 +107,21 @@ def report_fix_templates(
     index: DebugIndex, category: str, min_effectiveness: float = MIN_EFFECTIVENESS
 ) -> tuple[FixTemplate, ...]:
     """Return the fix templates of a root cause, most effective first, doubtful last."""
-    grouped: dict[str, list[tuple[DebugSession, Lesson]]] = {}
+    grouped: dict[tuple[str, str], list[tuple[DebugSession, Lesson]]] = {}
     for session, lesson in index.find_lessons(category, min_effectiveness):
-        grouped.setdefault(lesson.pattern, []).append((session, lesson))
+        fix = "" if lesson.is_named else fix_key(lesson.fix_template)
+        grouped.setdefault((lesson.pattern, fix), []).append((session, lesson))
     found = [
         FixTemplate(
             pattern=pattern,
             category=category,
             fix_template=next((lesson.fix_template for _, lesson in pairs if lesson.fix_template), ""),
             recorded=tuple(lesson.effectiveness for _, lesson in pairs if lesson.effectiveness is not None),
-            fixes=index.fix_results.of_pattern(category, pattern),
+            fixes=index.fix_results.of_lesson(
+                next((lesson for _, lesson in pairs if lesson.fix_template), pairs[0][1])
+            ),
             sessions=tuple(dict.fromkeys(session.id for session, _ in pairs)),
         )
-        for pattern, pairs in grouped.items()
+        for (pattern, _), pairs in grouped.items()
     ]
     return tuple(sorted(found, key=lambda one: (one.is_doubtful, -one.effectiveness, -len(one.sessions), one.pattern)))

@@ -165,7 +165,7 @@ def lessons(state: ProjectState, session: DebugSession) -> Iterable[doc.Block]:
     for lesson in session.lessons:
         claimed = f"claimed {format_percent(lesson.effectiveness)}" if lesson.effectiveness is not None else ""
         count = f"seen {plural(lesson.frequency, 'time')}" if lesson.frequency is not None else ""
-        known = ", ".join(filter(None, (count, results.of_pattern(lesson.category, lesson.pattern).text, claimed)))
+        known = ", ".join(filter(None, (count, results.of_lesson(lesson).text or claimed)))
         template = f"   fix: {lesson.fix_template}" if lesson.fix_template else ""
         found.append((lesson.pattern, _spaced(lesson.category, "warning"), _spaced(known, "quiet"), template))
     recurring: list[doc.Text] = [

@@ -269,7 +269,7 @@ def _judge_fix(
     commands: Sequence[str],
     words: str,
 ) -> AttemptFix | None:
-    """Return a fix with its most relevant lines; None if nothing is learned from it."""
+    """Return a fix with its most relevant lines; None if it gives no lesson."""
     weakening = find_weakening(hunks, targets, commands)
     if not weakening and (teaches_nothing(hunks, targets) or is_unrelated(first, failures, hunks, targets)):
         return None

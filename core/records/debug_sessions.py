@@ -125,6 +125,11 @@ class Lesson(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     fix_template: str = ""
     effectiveness: float | None = None
 
+    @property
+    def is_named(self) -> bool:
+        """Whether the pattern has a name of its own, not only that of its root cause category."""
+        return self.pattern != self.category
+
 
 class Recurring(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One entry of `recurring_failures`."""

@@ -130,7 +130,7 @@ def template_lines(view: ProjectState, width: int) -> list[Content]:
         best.setdefault((lesson.category, lesson.fix_template), lesson)
     lines = heading("Fix templates", "success rate over all sessions") if best else []
     for lesson in list(best.values())[:MAX_TEMPLATES]:
-        held = results.of_pattern(lesson.category, lesson.pattern).text or "claimed"
+        held = results.of_lesson(lesson).text or "claimed"
         about = (f"   {visible_line(lesson.category or lesson.pattern, 60)}   {held}", "$quiet")
         rate = Content.styled(f"{percent(results.effectiveness(lesson)):>6}  ", "$secondary")
         lines += hanging(rate, Content.assemble(visible_line(lesson.fix_template, 300), about), width)

@@ -101,6 +101,7 @@ def failure(
         offer,
         error=offer.errors[0] if offer.errors else None,
         fixes=(objects.KnownFix.of(fix, results=fix_rate(fix.results, level)) for fix in offer.fixes),
+        did_not_help=(objects.KnownFix.of(fix, results=fix_rate(fix.results, level)) for fix in offer.failed),
         templates=(fix_template(one, level) for one in offer.templates),
         patterns=(objects.OfferedPattern.of(assessment, pattern) for pattern, assessment in offer.patterns),
     )

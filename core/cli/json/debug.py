@@ -56,7 +56,7 @@ def session_details(session: DebugSession, snapshot: Snapshot, results: FixResul
         **_row_values(session, snapshot),
         executions=[_run(run, held) for run, held in zip(session.executions, session.verdicts, strict=True)],
         patterns_identified=[
-            objects.LessonDetails.of(lesson, fixes=fix_rate(results.of_pattern(lesson.category, lesson.pattern), level))
+            objects.LessonDetails.of(lesson, fixes=fix_rate(results.of_lesson(lesson), level))
             for lesson in session.lessons
         ],
     )

@@ -14,7 +14,7 @@ from core.base.errors import Conflict, Refused
 from core.config.paths import ProjectPaths
 from core.debug_memory.index import DebugIndex
 from core.debug_memory.lessons import check_success, collect_lessons, write_lessons
-from core.records.debug_sessions import DebugSession, Execution, Lesson, Results
+from core.records.debug_sessions import DebugSession, Execution, Fix, Lesson, Results
 from core.sources.debug_sessions import read_sessions
 from core.storage.yaml_reader import decode_yaml
 from tests.factories import make_lesson, make_run, make_session, read_example_session, sessions_by_id
@@ -32,8 +32,22 @@ def test_lessons_of_the_example() -> None:
     assert taught(read_example_session()) == read_example_session().lessons
 
 
+def test_a_lesson_without_a_named_pattern_has_the_fix_and_the_results_of_its_own_session() -> None:
+    cart = make_session("cart", make_run(category=NULL, fix=Fix(description="Count a missing VAT as 0", verified=True)))
+    known = replace(cart, lessons=taught(cart))
+    greet = make_session(
+        "greet",
+        make_run(category=NULL, fix=Fix(description="Greet a guest", verified=False)),
+        make_run(category=NULL, fix=Fix(description="Greet nobody", verified=True)),
+    )
+    (lesson,) = taught(greet, known)
+    assert (lesson.fix_template, lesson.frequency, lesson.effectiveness) == ("Greet nobody", 1, 1.0)
+    (unchanged,) = taught(known, greet)
+    assert (unchanged.fix_template, unchanged.effectiveness) == ("Count a missing VAT as 0", 1.0)
+
+
 def test_new_lesson_gets_the_usual_pattern_and_template() -> None:
-    new = make_session("new", make_run(category=NULL, fixed=True), make_run(category="api_misuse", fixed=False))
+    new = make_session("new", make_run(category=NULL, fixed=True), make_run(category="api_misuse"))
     assert taught(new) == (
         Lesson(pattern=NULL, category=NULL, frequency=1, fix_template="Guard the access", effectiveness=1.0),
     )

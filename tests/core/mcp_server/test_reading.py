@@ -145,8 +145,8 @@ async def test_a_known_fix_has_its_results_and_origin(server: Server) -> None:
     assert data["fixes"][0] == {
         "fix": "Early return for a user that is null",
         "category": "null_undefined_access",
-        "seen": 2,
-        "held": 2,
+        "seen": 1,
+        "held": 1,
         "origin": "991606f9-a5b6-4ef0-ac32-f54504fd0236",
         "match": "message",
     }

@@ -23,7 +23,7 @@ from core.debug_memory.archive import DebugArchive
 from core.debug_memory.escalations import context_file
 from core.debug_memory.index import LazyDebugIndex
 from core.debug_memory.known_fixes import MAX_FIXES
-from core.project.debug_hooks import SAME_TYPE, SIMILAR, on_escalation, on_failure, on_success
+from core.project.debug_hooks import FAILED_TITLE, SAME_TYPE, SIMILAR, TITLE, on_escalation, on_failure, on_success
 from core.project.notifications import NotificationKind, find_notifications
 from core.project.project import Project
 from core.queries.record_filters import MemoryCatalog
@@ -250,7 +250,7 @@ def test_no_advice_without_known_fixes(view: ProjectState) -> None:
     assert on_failure(view, Failure(message="x")).fixes == ()
 
 
-def test_successful_fixes_are_first_and_failed_ones_last(view: ProjectState) -> None:
+def test_successful_fixes_are_first_and_failed_ones_are_not_offered(view: ProjectState) -> None:
     found = knowing(
         view,
         make_session("failed", alike(fixed=False)),
@@ -259,7 +259,7 @@ def test_successful_fixes_are_first_and_failed_ones_last(view: ProjectState) -> 
         make_session("elsewhere", alike(fixed=True, file="src/b.ts"), days=3),
         make_session("same-file", alike(fixed=True), days=4),
     )
-    assert offered(found) == ["same-file", "elsewhere", "unknown", "failed"]
+    assert offered(found) == ["same-file", "elsewhere", "unknown"]
 
 
 def test_the_same_fix_of_several_sessions_is_listed_once_with_their_number(view: ProjectState) -> None:
@@ -267,17 +267,22 @@ def test_the_same_fix_of_several_sessions_is_listed_once_with_their_number(view:
     sessions = [make_session(id, alike(fix=Fix(description=fix, verified=True))) for id, fix in fixes.items()]
     advice = on_failure(knowing(view, *sessions), ERROR)
     assert sorted((fix.fix, fix.times) for fix in advice.fixes) == [("Create it", 2), ("Create the other value", 1)]
-    assert advice.text.count("Fix: Create it") == 1 and "of 2 with the same fix" in advice.text
+    assert advice.text.count("Fix: Create it (verified; worked in 2 of 2 (100 %)") == 1
+    assert "of 2 with the same fix" in advice.text
 
 
 def test_advice_lists_fixes_that_failed(view: ProjectState) -> None:
     tried = (alike(fix=Fix(description=f"Fix {number}", verified=False)) for number in (1, 2, 3))
     found = knowing(view, make_session("failed", *tried, alike()))
     advice = on_failure(found, ERROR)
-    (fix,) = advice.fixes
+    (fix,) = advice.failed
+    assert advice.fixes == ()
     assert (fix.fix, fix.worked, fix.failed) == ("Fix 3", False, ("Fix 2", "Fix 1"))
-    assert "Fix: Fix 3 (did not help; worked in 0 of 3 (0 %) over all sessions)" in advice.text
-    assert "   - Did not help: Fix 2\n   - Did not help: Fix 1\n" in advice.text
+    assert TITLE not in advice.text
+    failed = advice.text.partition(FAILED_TITLE)[2]
+    assert [failed.count(f"{number}. Fix {4 - number}\n") for number in (1, 2, 3)] == [1, 1, 1]
+    short = on_failure(found, ERROR, most=3)
+    assert (short.fixes, short.failed, short.text) == ((), (), "")
     helped = knowing(
         view, make_session("passed", alike(fixed=False), alike(fix=Fix(description="Fix 4", verified=True)))
     )

@@ -48,7 +48,7 @@ def test_a_fix_that_held_in_one_of_four_sessions_works_in_25_percent_everywhere(
         (run,) = value["executions"]
         run["failures"][0] |= {"error_type": "TypeError", "error_message": MESSAGE}
         run["analysis"]["root_cause_category"] = category
-        run["fix_applied"] = {"description": f"Guard {number}"}
+        run["fix_applied"] = {"description": "Guard it"}
         path = tmp_path / SESSIONS / f"s{number}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(value))
@@ -64,12 +64,9 @@ def test_a_fix_that_held_in_one_of_four_sessions_works_in_25_percent_everywhere(
     (template,) = debug("templates", category, "--min-effectiveness", "0", "--json").document["templates"]
     assert (template["effectiveness"], template["fixes"]["rate"]) == (0.25, 0.25)
     fixes = debug("failure", "--message", f"TypeError: {MESSAGE}", "--json").document["fixes"]
-    assert {(fix["fix"], fix["held"], fix["results"]["rate"]) for fix in fixes} == {
-        ("Guard 0", True, 0.25),
-        *((f"Guard {number}", False, 0.25) for number in (1, 2, 3)),
-    }
+    assert {(fix["fix"], fix["held"], fix["results"]["rate"]) for fix in fixes} == {("Guard it", True, 0.25)}
     text = debug("failure", "--message", f"TypeError: {MESSAGE}").out
-    assert "Fix: Guard 3 (did not help; worked in 1 of 4 (25 %) over all sessions)" in text
+    assert "Fix: Guard it (verified; worked in 1 of 4 (25 %) over all sessions)" in text
     assert "worked in 1 of 4 (25 %)" in debug("show", "s0").out
 
 
