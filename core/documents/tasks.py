@@ -124,7 +124,7 @@ def _attempt_row(attempt: Attempt, condition: AttemptCondition) -> tuple[doc.Tex
         (_count(attempt.actions) or "—",),
         (_count(attempt.iterations) or "—",),
         (doc.Moment(attempt.started_at),),
-        (attempt.plan, (f"{'   because: ' * bool(attempt.plan)}{attempt.reason}", "quiet")),
+        (attempt.plan, (f"{'   because: ' * bool(attempt.plan and attempt.reason)}{attempt.reason}", "quiet")),
     )
 
 

@@ -91,7 +91,9 @@ def _find_proposals(
     without_record = fixed
     if PatternType.ERROR in types:
         without_record = []
-        for proposal, repair in find_error_patterns(material, fixed, known):
+        for proposal, repair in find_error_patterns(
+            material, fixed, known, has_templates=settings.extract_code_templates
+        ):
             if not repair.failures:
                 counted = replace(proposal, failures=_failures(material, repair))
                 proposal = narrow_trigger(counted, repair.error, known, settings)
@@ -154,9 +156,9 @@ def _has_error(material: Material) -> bool:
 
 
 def find_error_patterns(
-    material: Material, repairs: Iterable[Repair], known: KnownPatterns
+    material: Material, repairs: Iterable[Repair], known: KnownPatterns, *, has_templates: bool = True
 ) -> Iterator[tuple[Proposal, Repair]]:
-    """Yield an error pattern for each repair, with the repair."""
+    """Yield an error pattern for each repair, with the repair; `has_templates` adds the template of its code."""
     for repair in repairs:
         error, at = repair.error, repair.at or find_end(material)
         category, description, language, tags = _describe(material, repair)
@@ -167,7 +169,7 @@ def find_error_patterns(
         if repair.failures:
             code = make_clean_template(repair.diff, language)
             fix["diff_pattern"] = mask_secrets(repair.diff)
-        if code is not None:
+        if code is not None and has_templates:
             fix["code_template"] = code.code
             if language:
                 fix["code_template_language"] = language

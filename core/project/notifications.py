@@ -28,6 +28,7 @@ from core.state.review_items import (
 )
 
 if TYPE_CHECKING:
+    from core.records.loops import Loop
     from core.records.snapshot import Delta
     from core.state.project_state import ProjectState
 
@@ -128,12 +129,17 @@ def _loops(before: ProjectState, after: ProjectState, delta: Delta) -> list[Noti
             severity = Severity.ERROR if new.status in _BAD else Severity.INFO
             text = f"{ended_word(new.status)}: {name}"
             found.append(Notification(NotificationKind.ENDED, key, text, severity, new.status))
-        elif new.status.active and old is None:
+        elif new.status.active and (old is None or _is_empty_folder(old)):
             found.append(Notification(NotificationKind.STARTED, key, f"started: {name}"))
         elif old is not None and new.status.active and new.iteration != old.iteration and new.iteration is not None:
             limit = "" if new.max_iterations is None else f" of {new.max_iterations}"
             found.append(Notification(NotificationKind.ITERATION, key, f"iteration {new.iteration}{limit}: {name}"))
     return found
+
+
+def _is_empty_folder(loop: Loop) -> bool:
+    """Return whether only the folder of a loop was there: it is made before the state is written."""
+    return loop.status is LoopStatus.UNKNOWN and loop.started_at is None and loop.iteration is None
 
 
 def ended_word(status: LoopStatus) -> str:

@@ -218,7 +218,7 @@ FIX = Fix(
 
 
 def extraction(settings: Settings, _: World) -> Any:
-    """What loops offer, as type, refusal, pattern that it repeats and links to others."""
+    """What loops offer, as type, refusal, pattern that it repeats, links to others, and template."""
     repeated = [failed_step(n, "Retried the query", text) for n, text in enumerate(LOCKED[:3], 1)]
     tried = [failed_step(n, FIX.description, LOCKED[3]) for n in (4, 5, 6)]
     files = [
@@ -244,7 +244,10 @@ def extraction(settings: Settings, _: World) -> Any:
         ),
     ]
     return [
-        (one.type, one.refused, one.duplicate_of, one.record.get("related_patterns"), one.trace)
+        (
+            *(one.type, one.refused, one.duplicate_of, one.record.get("related_patterns"), one.trace),
+            (one.record.get("fix_approach") or {}).get("code_template"),
+        )
         for fact in facts
         for one_material in given
         for one in extract(one_material, fact, settings.extraction).proposals

@@ -89,6 +89,7 @@ RUNS: dict[str, list[str]] = {
     "pattern list": [],
     "pattern merge": [PATTERN, OTHER],
     "pattern prune": ["--dry-run"],
+    "pattern repair": [],
     "pattern show": [OTHER],
     "pattern promote": [OTHER],
     "pattern quarantine": [TEMPLATE, "--reason", "look again"],

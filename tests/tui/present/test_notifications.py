@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from core.config.settings import Settings
 from core.learning.scoreboard import Scoreboard
-from core.project.notifications import find_notifications
+from core.project.notifications import NotificationKind, find_notifications
 from core.records.decisions import Decision, Verb
 from core.records.loops import Loop, LoopStatus
 from core.records.snapshot import Delta, Snapshot
@@ -55,6 +55,12 @@ def test_loops_that_had_already_ended_are_not_reported() -> None:
     assert shown(view(), view(loop("old", DONE))) == []
     assert shown(view(loop("a", FAILED)), view(loop("a", CRASHED))) == []
     assert shown(view(loop("a", RUNNING)), view()) == []
+
+
+def test_a_loop_whose_folder_was_made_before_its_state_has_started() -> None:
+    before, after = view(loop("a", LoopStatus.UNKNOWN)), view(Loop(id="a", task="Fix", status=RUNNING, iteration=1))
+    (found,) = find_notifications(before, after, Delta(loops=frozenset("a")))
+    assert found.what is NotificationKind.STARTED
 
 
 def test_only_decisions_of_others_are_reported() -> None:

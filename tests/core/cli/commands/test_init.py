@@ -27,7 +27,7 @@ def test_it_begins_at_the_root_of_the_repository(repository: Path, call: Call) -
         "Next: ralphdeck connect claude   (or codex, gemini, cursor, copilot, opencode)",
     ]
     ignored = (repository / ".gitignore").read_text()
-    assert "/.aiwg/ralph/sessions/" in ignored and "/actions.jsonl" in ignored and "patterns" not in ignored
+    assert "/.aiwg/ralph/sessions/" in ignored and "/actions.jsonl" in ignored and "/shared/patterns" not in ignored
     assert call("loop", "list").code == 0
 
 
