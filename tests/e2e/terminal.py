@@ -174,6 +174,8 @@ class Terminal:
         while time.monotonic() - start < TIMEOUT_SECONDS:
             pid, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED)
             if pid and os.WIFSTOPPED(status):
+                while self.read(0):
+                    pass
                 return
             self.read(0.05)
         raise AssertionError("does not stop")
