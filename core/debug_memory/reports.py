@@ -21,6 +21,7 @@ class CauseReport(Struct, frozen=True, kw_only=True):
     passing: int  # number of sessions that passed
     failing: int  # number of sessions that failed or were escalated
     fixes: FixCounts
+    root_cause: str = ""  # cause in the words of the newest session
 
 
 class RecurringFailure(Struct, frozen=True, kw_only=True):
@@ -69,9 +70,15 @@ def report_causes(index: DebugIndex) -> tuple[CauseReport, ...]:
                 passing=statuses[PASSED],
                 failing=statuses[FAILED] + statuses[ESCALATED],
                 fixes=index.fix_results.of_cause(category),
+                root_cause=next(filter(None, (_cause_in(session, category) for session in sessions)), ""),
             )
         )
     return tuple(sorted(found, key=lambda cause: (-cause.sessions, cause.category)))
+
+
+def _cause_in(session: DebugSession, category: str) -> str:
+    analyses = [run.analysis for run in session.executions if run.analysis is not None]
+    return next((one.root_cause for one in analyses if one.category == category and one.root_cause), "")
 
 
 def report_recurring_failures(index: DebugIndex, min_runs: int = MIN_RUNS) -> tuple[RecurringFailure, ...]:

@@ -348,7 +348,9 @@ def _extract(project: Project, result: SuccessResult, *, dry_run: bool) -> Succe
     if dry_run or not (extraction.new or extraction.merges):
         return replace(result, extraction=extraction)
     try:
-        decided = project.decide(Extract(result.session_id, unattended=True, reason="debug success"))
+        decided = project.decide(
+            Extract(result.session_id, unattended=True, reason=f"from debug session {result.session_id}")
+        )
     except Refused as error:
         # Of two concurrent calls the later one finds that the earlier one has added the patterns.
         extraction = project.extraction(result.session_id)

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from core.team.follow import Follower
 
 SETTLING_SECONDS: Final = 1.0  # time that a finished loop gets to write its last files
-REASON: Final = "when the work ended"
 REFRESH_SECONDS: Final = 10.0  # how often the activity of loops is checked when no file changes
 BATCH_BURST: Final = 60  # batches of file changes that are applied without delay after a quiet time
 BATCHES_PER_SECOND: Final = 6.0  # batches a second under a steady stream of changes: each costs a repaint
@@ -55,7 +54,9 @@ def extract_unattended(project: Project, work_id: str) -> Decided | None:
         offer = project.extraction(work_id)
         if not offer.new and not offer.merges:
             return None
-        return project.decide(Extract(work_id, unattended=True, reason=REASON, by=f"{project.by} (unattended)"))
+        return project.decide(
+            Extract(work_id, unattended=True, reason=f"from {work_id} when it ended", by=f"{project.by} (unattended)")
+        )
     except (Conflict, Refused, UnknownRecord):  # another process extracted or moved it
         return None
 

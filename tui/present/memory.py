@@ -147,9 +147,13 @@ def _draw_short(sign: Sign, glyphs: Glyphs) -> Content:
     return draw(Sign("unfinished", sign.style, sign.glyph) if sign.text == AttemptState.LEFT else sign, glyphs)
 
 
-def group_cells(group: str, shown: int, total: int, *, folded: bool, glyphs: Glyphs) -> Cells:
-    """Return the header of a group, with the numbers of matching and of all records."""
+def group_cells(group: str, shown: int, total: int, *, folded: bool, glyphs: Glyphs, in_attempts: int = 0) -> Cells:
+    """Return the header of a group, with the numbers of matching and of all records.
+
+    `in_attempts` is the number of debug sessions that are shown as the attempts they were made from.
+    """
     count = f"{shown:,}" if shown == total else f"{shown:,} of {total:,}"
+    count += f", and {in_attempts:,} in attempts" if group == SESSIONS and in_attempts else ""
     name = f"{_fold(folded, glyphs)} {GROUPS[group]}"
     return {"what": Content.assemble((name, "bold $secondary"), (f"  {count}", "$quiet"))}
 

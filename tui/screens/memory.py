@@ -216,7 +216,8 @@ class MemoryScreen(MemoryDetails):
             return present.session_cells(session, now, glyphs, escalated=self._catalog.escalated.get(session.id))
         if key in self._tree.counts:
             shown, total = self._tree.counts[key], self._totals()[key]
-            return present.group_cells(key, shown, total, folded=bool(folded), glyphs=glyphs)
+            in_attempts = len(self._catalog.of_attempts)
+            return present.group_cells(key, shown, total, folded=bool(folded), glyphs=glyphs, in_attempts=in_attempts)
         return {}
 
     def below(self, key: str) -> Content:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from core.base.errors import UnknownRecord
-from core.base.text import visible_line
+from core.base.text import plural, visible_line
 from core.cli.json import objects
 from core.cli.render.document import print_document
 from core.cli.render.output import Column, format_optional, id_column, minute, percent, print_table, remark, respond
@@ -96,12 +96,14 @@ def print_sessions(state: ProjectState, found: Sequence[DebugSession]) -> None:
         Column("ROOT CAUSE", lambda session: ", ".join(causes_of(session)), free=True, expendable=4),
         Column("FILE", lambda session: session.file_path, free=True),
     )
-    respond(
-        "SessionList",
-        lambda: print_table(columns, found, "no debug sessions"),
-        all_findings(state),
-        sessions=session_rows(found, state.snapshot),
-    )
+
+    def show() -> None:
+        print_table(columns, found, "no debug sessions")
+        if count := sum(one.attempt_id in state.snapshot.attempts for one in found):
+            total = plural(len(found), "session")
+            remark(f"{count:,} of {total} recorded by hooks for an attempt; Memory shows them in that attempt")
+
+    respond("SessionList", show, all_findings(state), sessions=session_rows(found, state.snapshot))
 
 
 @click.command(cls=ReadingCommand)
@@ -283,7 +285,7 @@ def causes(min_count: int) -> None:
     level = state.settings.interval_level
     found, again = report_causes(state.debug), report_recurring_failures(state.debug, min_count)
     cause_columns = (
-        Column("ROOT CAUSE", lambda one: one.category or "not named", least=20),
+        Column("ROOT CAUSE", lambda one: one.category or f"no category: {one.root_cause or 'not recorded'}", least=20),
         Column("SESSIONS", lambda one: str(one.sessions), right=True),
         Column("PASSED", lambda one: str(one.passing), right=True, expendable=2),
         Column("FAILED", lambda one: str(one.failing), right=True, expendable=3),

@@ -6,7 +6,7 @@ import pytest
 
 from core.debug_memory.index import DebugIndex, FixCounts
 from core.debug_memory.reports import report_causes, report_fix_templates, report_recurring_failures
-from core.records.debug_sessions import Recurring
+from core.records.debug_sessions import Analysis, Recurring
 from tests.factories import make_lesson, make_run, make_session, read_example_session, sessions_by_id
 
 NULL = "null_undefined_access"
@@ -42,6 +42,13 @@ def test_causes_are_sorted_by_frequency_with_their_results() -> None:
     assert (first.category, first.sessions, first.passing, first.failing) == (NULL, 3, 1, 1)
     assert (first.fixes, first.fixes.rate) == (FixCounts(passed=1, failed=1), 0.5)
     assert (second.category, second.fixes.rate) == ("race_condition", None)
+
+
+def test_a_cause_without_a_category_has_the_words_of_the_newest_analysis() -> None:
+    analysis = Analysis(root_cause="Old orders have no currency")
+    index = DebugIndex.build(sessions_by_id(make_session("a", make_run(analysis=analysis))))
+    (cause,) = report_causes(index)
+    assert (cause.category, cause.root_cause) == ("", "Old orders have no currency")
 
 
 def test_template_whose_fixes_fail_is_doubtful() -> None:

@@ -159,6 +159,7 @@ def test_patterns_are_extracted_even_if_lessons_cannot_be_written(tmp_path: Path
     result = on_success(opened(tmp_path), "s")
     assert "unknown structure" in result.learned.problem
     assert result.decided is not None
+    assert result.decided.decision.reason == "from debug session s"
     again = on_success(late, "s")  # it has not seen yet what another process has put into the registry
     assert (again.decided, again.warnings) == (None, ())
     open_project = opened(tmp_path)
