@@ -27,7 +27,7 @@ from core.extraction.fixes import (
     Repair,
     describe_action,
     drop_same_fixes,
-    find_attempt_repairs,
+    find_logged_repairs,
     find_repairs,
     has_passed,
 )
@@ -67,8 +67,7 @@ def extract(
     material: Material, known: KnownPatterns, settings: ExtractionSettings, types: Collection[PatternType] = ALL_TYPES
 ) -> Extraction:
     """Extract candidate patterns of the given types from a loop, task or session."""
-    attempts = reversed(material.attempts)
-    logged = (repair for attempt in attempts for repair in find_attempt_repairs(attempt, material.root))
+    logged = find_logged_repairs(material.attempts, material.root)
     repairs = (*find_repairs(material), *islice(logged, MAX_PROPOSALS), *find_reflected_repairs(material))
     ranked = sorted(repairs, key=lambda repair: not repair.diff)[:MAX_PROPOSALS]  # those with code first
     fixed = drop_same_fixes(ranked)

@@ -126,7 +126,7 @@ def _of_turns(material: Material) -> Iterator[Repair]:
         number = turn.number if turn.number is not None else place
         attempt = Attempt(task_id=material.loop_id, number=number, reason=turn.action)
         logged = LoggedAttempt(attempt=attempt, actions=(run, edit, passed))
-        for repair in find_attempt_repairs(logged, material.root):
+        for repair in find_logged_repairs([logged], material.root):
             yield replace(repair, trace=f"iteration {number}")
 
 
@@ -221,12 +221,38 @@ def _of_log(errors: Sequence[Event], resolved: Sequence[Event], iterations: Sequ
             )
 
 
-def find_attempt_repairs(logged: LoggedAttempt, root: str = "") -> Iterator[Repair]:
-    """Yield the fixes in the log of an attempt; `root` is the project folder."""
-    attempt = logged.attempt
-    for fix in find_fixes(logged, root):
-        where = f"{describe_attempt(attempt)}, action {fix.first.number}"
-        trace = f"{describe_attempt(attempt)}, actions {fix.first.number} → {fix.last.number}"
+def find_logged_repairs(attempts: Sequence[LoggedAttempt], root: str = "") -> Iterator[Repair]:
+    """Yield the fixes in the logs of attempts, those of the newest first; `root` is the project folder."""
+    for turns in reversed(_group_turns(attempts)):
+        yield from _find_turn_repairs(turns, root)
+
+
+def _group_turns(attempts: Sequence[LoggedAttempt]) -> list[list[LoggedAttempt]]:
+    """Group the attempts that one session made at a task, up to each that succeeded.
+
+    Between a check that failed and the change that fixes it, the session may have ended its turn.
+    """
+    groups: list[list[LoggedAttempt]] = []
+    for logged in attempts:
+        before, now = groups[-1][-1].attempt if groups else None, logged.attempt
+        is_same = before is not None and (before.task_id, before.loop_id) == (now.task_id, now.loop_id)
+        if before is not None and is_same and before.outcome is not Outcome.SUCCESS:
+            groups[-1].append(logged)
+        else:
+            groups.append([logged])
+    return groups
+
+
+def _find_turn_repairs(turns: Sequence[LoggedAttempt], root: str) -> Iterator[Repair]:
+    attempt = turns[-1].attempt
+    attempts = {id(action): one.attempt for one in turns for action in one.actions}
+    actions = tuple(action for one in turns for action in one.actions)
+    for fix in find_fixes(replace(turns[-1], actions=actions), root):
+        began, ended = attempts[id(fix.first)], attempts[id(fix.last)]
+        where = f"{describe_attempt(began)}, action {fix.first.number}"
+        is_same = began is ended
+        to = fix.last.number if is_same else f"{describe_attempt(ended)}, action {fix.last.number}"
+        trace = f"{describe_attempt(began)}, action{'s' * is_same} {fix.first.number} → {to}"
         at = fix.last.at or fix.first.at or attempt.ended_at
         yield _make_repair(fix, where, trace=trace, at=at, agent=attempt.agent)
 

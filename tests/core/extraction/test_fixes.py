@@ -16,7 +16,7 @@ from core.extraction.fix_kinds import fix_category, fix_description, make_tags
 from core.extraction.fixes import (
     Repair,
     drop_same_fixes,
-    find_attempt_repairs,
+    find_logged_repairs,
     find_repairs,
     find_repeated_errors,
     list_tools,
@@ -250,7 +250,7 @@ def logged(*done: dict[str, Any], number: int = 2, outcome: Outcome = Outcome.SU
 
 
 def repairs(*done: dict[str, Any]) -> list[Repair]:
-    return list(find_attempt_repairs(logged(*done)))
+    return list(find_logged_repairs([logged(*done)]))
 
 
 def test_an_error_then_a_change_then_a_passing_command_is_a_fix() -> None:
@@ -405,7 +405,7 @@ ACTIONS = st.one_of(
 @given(st.lists(ACTIONS, max_size=12))
 def test_a_fix_is_between_a_failure_and_a_success(done: list[dict[str, Any]]) -> None:
     log = logged(*done)
-    for repair in find_attempt_repairs(log):
+    for repair in find_logged_repairs([log]):
         first, last = (int(number) for number in repair.trace.rpartition("actions ")[2].split(" → "))
         assert log.actions[first - 1].has_failed and not log.actions[last - 1].has_failed
         assert any(action.type == "edit" for action in log.actions[first : last - 1])

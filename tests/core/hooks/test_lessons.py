@@ -11,7 +11,7 @@ import pytest
 from core.config.settings import Settings
 from core.project.project import Project
 from core.records.patterns import Pattern, PatternType
-from tests.core.hooks.agents import SimulatedAgent
+from tests.core.hooks.agents import EDIT, FAILING, PASSING, SimulatedAgent
 
 SOURCE = 'def gross(line):\n    return line["net"] * (1 + line.get("vat"))\n'
 FIXED = SOURCE.replace('.get("vat")', '.get("vat", 0)')
@@ -128,3 +128,15 @@ def test_a_skipped_test_leaves_no_pattern(agent: SimulatedAgent, tmp_path: Path)
     agent.tool(PASSED)
     agent.send("Stop", last_assistant_message="I skipped the test, since the rate is not known yet.")
     assert patterns(agent) == []
+
+
+def test_a_fix_in_the_turn_after_the_failed_check_is_a_lesson(agent: SimulatedAgent) -> None:
+    agent.prompt("Fix the account page")
+    agent.tool(FAILING)
+    agent.send("Stop")
+    agent.prompt("Try again")
+    agent.tool(EDIT)
+    agent.tool(PASSING)
+    agent.send("Stop")
+    (lesson,) = patterns(agent)
+    assert "user?.name" in lesson.diff_pattern
