@@ -198,10 +198,13 @@ def find_error_patterns(
 def find_code_templates(material: Material, repairs: Iterable[Repair]) -> Iterator[Proposal]:
     """Yield a code template for each repair whose code contains placeholders."""
     for repair in repairs:
-        code = None if repair.failures else make_template(repair.diff, repair.error.message)
+        category, description, language, tags = _describe(material, repair)
+        has_diff = bool(repair.failures)  # then only a clean template says more than the diff
+        code = (
+            make_clean_template(repair.diff, language) if has_diff else make_template(repair.diff, repair.error.message)
+        )
         if code is None or not code.placeholders:
             continue
-        category, description, language, tags = _describe(material, repair)
         fields = {
             "language": language if language in LANGUAGES.values() else "other",
             "template_code": code.code,

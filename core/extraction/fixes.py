@@ -224,13 +224,15 @@ def _of_log(errors: Sequence[Event], resolved: Sequence[Event], iterations: Sequ
 def find_logged_repairs(attempts: Sequence[LoggedAttempt], root: str = "") -> Iterator[Repair]:
     """Yield the fixes in the logs of attempts, those of the newest first; `root` is the project folder."""
     for turns in reversed(_group_turns(attempts)):
-        yield from _find_turn_repairs(turns, root)
+        of_turns = [repair for one in reversed(turns) for repair in _find_turn_repairs([one], root)]
+        yield from of_turns or (_find_turn_repairs(turns, root) if len(turns) > 1 else ())
 
 
 def _group_turns(attempts: Sequence[LoggedAttempt]) -> list[list[LoggedAttempt]]:
     """Group the attempts that one session made at a task, up to each that succeeded.
 
-    Between a check that failed and the change that fixes it, the session may have ended its turn.
+    Between a check that failed and the change that fixes it, the session may have ended its turn. Only if no turn has a
+    fix of its own are they read as one.
     """
     groups: list[list[LoggedAttempt]] = []
     for logged in attempts:

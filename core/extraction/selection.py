@@ -122,7 +122,7 @@ def _has_same_trigger(one: Pattern, other: Pattern) -> bool:
     if one.type is not other.type:
         return False
     if one.type is PatternType.ERROR:
-        is_equal = one.error_pattern == other.error_pattern and has_common_place(one, other)
+        is_equal = _are_equal_triggers(one, other)
         return is_equal or fits(one, other) or fits(other, one)
     return one.type is PatternType.TEMPLATE and one.template_code == other.template_code
 
@@ -139,6 +139,12 @@ def fits(pattern: Pattern, other: Pattern) -> bool:
     return safe_matcher(pattern.error_pattern).matches(other.error_message)
 
 
+def _are_equal_triggers(one: Pattern, other: Pattern) -> bool:
+    """Return whether two triggers are equal, with or without the end of a word, in a common place."""
+    ends = {pattern.error_pattern.removesuffix("\\b") for pattern in (one, other)}
+    return len(ends) == 1 and has_common_place(one, other)
+
+
 def _is_same_lesson(new: Pattern, known: Pattern, own_ids: Collection[str]) -> bool:
     """Return whether a pattern of this loop is the same lesson in other words."""
     if new.type is PatternType.ERROR:
@@ -146,7 +152,7 @@ def _is_same_lesson(new: Pattern, known: Pattern, own_ids: Collection[str]) -> b
         is_alike = known.category == new.category and bool(known.error_pattern)
         if new.error_message and known.error_pattern:
             is_other = known.category != new.category
-            is_equal = known.error_pattern == new.error_pattern and has_common_place(known, new)
+            is_equal = _are_equal_triggers(known, new)
             return is_equal or (not is_other and fits(known, new))
         return known.error_pattern == new.error_pattern or (
             is_alike and safe_matcher(known.error_pattern).matches(text)
