@@ -155,7 +155,7 @@ def _has_error(material: Material) -> bool:
 
 
 def find_error_patterns(
-    material: Material, repairs: Iterable[Repair], known: KnownPatterns, *, has_templates: bool = True
+    material: Material, repairs: Iterable[Repair], known: KnownPatterns, *, has_templates: bool
 ) -> Iterator[tuple[Proposal, Repair]]:
     """Yield an error pattern for each repair, with the repair; `has_templates` adds the template of its code."""
     for repair in repairs:

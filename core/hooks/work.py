@@ -188,13 +188,9 @@ class SessionWork:
         is_of_attempt = session.has_acted
         if given.is_recorded or not given.context or (is_of_attempt and not session.attempt):
             return
-        from core.sources.events import append_events
-
         loop_id = loop_id_of(session.agent, session.id)
         work_id = f"{session.task}.{session.attempt}" if is_of_attempt else loop_id
-        made = injected_events(work_id, given.patterns, given.reflections, at=self._clock(), by=self._agent)
-        if made:
-            append_events(self._project, *made)
+        self._record_injected(work_id, given.patterns, given.reflections)
         given.is_recorded = True
 
     def record_fix(self, session: Session, patterns: Sequence[str]) -> None:
@@ -206,10 +202,13 @@ class SessionWork:
         given.patterns += new
         if given.context and not given.is_recorded:  # they are recorded with the context of the prompt
             return
+        self._record_injected(f"{session.task}.{session.attempt}", new)
+
+    def _record_injected(self, work_id: str, patterns: Sequence[str], reflections: Sequence[str] = ()) -> None:
         from core.sources.events import append_events
 
-        work_id = f"{session.task}.{session.attempt}"
-        append_events(self._project, *injected_events(work_id, new, [], at=self._clock(), by=self._agent))
+        if made := injected_events(work_id, patterns, reflections, at=self._clock(), by=self._agent):
+            append_events(self._project, *made)
 
     def end_turn(self, session: Session, message: str = "") -> None:
         """Close the open attempt if its log proves an outcome; a success completes the task.
