@@ -6,11 +6,11 @@ import re
 from typing import Final
 
 from core.adapters.values import clip
+from core.base.check_reports import COLOUR
 
 MAX_ERROR: Final = 300  # maximum length of an error
 _TAIL: Final = 8_000  # characters at the end of an output that are searched
 _MAX_LINE: Final = 2_000
-_COLOUR: Final = re.compile(r"\x1b\[[0-9;]{0,20}m")
 _NAMED: Final = re.compile(
     r"(?:E\s{2,}|[>×✕✗●•*-]\s+)?((?:[\w.]{0,200}(?:Error|Exception|Failure|Panic)\b|panic|fatal|error)[:(\[].*)"
 )
@@ -27,4 +27,4 @@ def find_error(output: str) -> str:
 
 
 def _lines(output: str) -> list[str]:
-    return [line[:_MAX_LINE] for line in _COLOUR.sub("", output[-_TAIL:]).splitlines()]
+    return [line[:_MAX_LINE] for line in COLOUR.sub("", output[-_TAIL:]).splitlines()]

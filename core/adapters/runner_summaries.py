@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from core.base.check_reports import COLOUR
 from core.records.debug_sessions import Results
 
 _MAX_TEXT: Final = 40_000  # characters at the end of an output that are searched; Node.js lists failures at the end
 _MAX_LINE: Final = 2_000
-_COLOUR: Final = re.compile(r"\x1b\[[0-9;]{0,20}m")
 _WORDS: Final = {
     "passed": "pass passed passing succeeded",
     "failed": "fail failed failing failure failures",
@@ -39,7 +39,7 @@ _GO_END: Final = re.compile(r"(?:FAIL|ok|PASS)(?:\s|$)")
 
 def parse_results(output: str) -> Results | None:
     """Return the counts of the last test summary in an output; None if there is none."""
-    text = _COLOUR.sub("", output[-_MAX_TEXT:])
+    text = COLOUR.sub("", output[-_MAX_TEXT:])
     lines = [line[:_MAX_LINE].rstrip() for line in text.splitlines()]
     forms = (_read_unittest, _read_node, _read_cargo, _read_go, _read_short, _read_line)
     summaries = [summary for form in forms if (summary := form(lines)) is not None]

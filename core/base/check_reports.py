@@ -13,7 +13,7 @@ from core.base.shell_commands import is_read_only
 _MAX_TEXT: Final = 20_000  # end of an output that is searched, in characters
 _MAX_COMMAND: Final = 20_000
 _MAX_LINE: Final = 400
-_COLOUR: Final = re.compile(r"\x1b\[[0-9;]{0,20}m")
+COLOUR: Final = re.compile(r"\x1b\[[0-9;]{0,20}m")
 _MARK: Final = r"[ \t=#>│✖✔✗✓×ℹ•-]{0,80}"  # decoration before a summary
 _FAILED: Final = re.compile(
     rf"^{_MARK}(?:"
@@ -89,7 +89,7 @@ def read_report(output: str, command: str = "") -> bool | None:
 
     One failure among several reports is a failure. A command that prints `$?` has its exit code on the last line.
     """
-    text = _COLOUR.sub("", output[-_MAX_TEXT:])
+    text = COLOUR.sub("", output[-_MAX_TEXT:])
     lines = [line[:_MAX_LINE].rstrip() for line in text.splitlines()]
     last = next((line for line in reversed(lines) if line.strip()), "")
     text = "\n".join(lines)

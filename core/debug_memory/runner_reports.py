@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from core.base.check_reports import COLOUR
 from core.config.paths import relative_to_project
 from core.debug_memory.error_messages import (
     StackFrame,
@@ -28,7 +29,6 @@ from core.storage.json_reader import decode_json
 
 _MAX_LINES: Final = 20_000  # maximum number of lines of console output that are parsed
 _MAX_LINE: Final = 2_000
-_COLOUR: Final = re.compile(r"\x1b\[[0-9;]{0,20}m")
 _PREFIX: Final = re.compile(
     r"\s*(?:E\s+|[^\w\s]\s+)?"
 )  # prefix of a line with an error: `E   ` of pytest, `● ` of Jest
@@ -125,7 +125,7 @@ def _parse_pytest(test: Fields) -> Iterator[Failure]:
 
 def _make_failure(text: str, *, test_name: str = "", test_file: str = "") -> Failure:
     """Create a failure: the first line is the message, the whole text the trace."""
-    text = _COLOUR.sub("", text[:MAX_TEXT]).strip()
+    text = COLOUR.sub("", text[:MAX_TEXT]).strip()
     first = text.split("\n", 1)[0]
     name, message, location = split_error(first)
     file, line = split_location(location)
@@ -147,7 +147,7 @@ def _parse_text(text: str, test_file: str = "") -> Iterator[Failure]:
     summary: dict[str, str] = {}
     test_name, lines = "", list[str]()
     for raw in text.split("\n", _MAX_LINES)[:_MAX_LINES]:
-        line = _COLOUR.sub("", raw[:_MAX_LINE]).rstrip()
+        line = COLOUR.sub("", raw[:_MAX_LINE]).rstrip()
         heading = _parse_heading(line, test_file)
         if heading is not None:
             found += _parse_block(lines, test_name, test_file)

@@ -21,7 +21,7 @@ NODE = """\
 \u2716 failing tests:
 
 test at greet.test.js:8:1
-\u2716 nobody is logged in (0.9ms)
+\u2716 a guest is greeted (0.9ms)
   TypeError: Cannot read properties of undefined (reading 'name')
 """
 CARGO = "test result: ok. 4 passed; 0 failed; 1 ignored; 0 measured\ntest result: FAILED. 1 passed; 2 failed; 0 ignored"

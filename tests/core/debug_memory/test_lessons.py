@@ -38,10 +38,10 @@ def test_a_lesson_without_a_named_pattern_has_the_fix_and_the_results_of_its_own
     greet = make_session(
         "greet",
         make_run(category=NULL, fix=Fix(description="Greet a guest", verified=False)),
-        make_run(category=NULL, fix=Fix(description="Greet nobody", verified=True)),
+        make_run(category=NULL, fix=Fix(description="Greet without a name", verified=True)),
     )
     (lesson,) = taught(greet, known)
-    assert (lesson.fix_template, lesson.frequency, lesson.effectiveness) == ("Greet nobody", 1, 1.0)
+    assert (lesson.fix_template, lesson.frequency, lesson.effectiveness) == ("Greet without a name", 1, 1.0)
     (unchanged,) = taught(known, greet)
     assert (unchanged.fix_template, unchanged.effectiveness) == ("Count a missing VAT as 0", 1.0)
 
