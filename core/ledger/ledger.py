@@ -1,21 +1,14 @@
-"""The decision log of a project: append, read and query decisions.
-
-The log is a TinyDB table whose storage only appends. TinyDB's own storages rewrite the whole database for every
-document: at 10,000 documents that takes 50 ms, and a kill in the middle loses everything. Here a document is one line.
-"""
+"""The decision log of a project: append, read and query decisions."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
-from tinydb import TinyDB
-from tinydb.storages import Storage
-from tinydb.table import Table
 
 from core.base.errors import BadInput, UnknownRecord, Unwritable
 from core.base.text import visible_line
@@ -25,128 +18,26 @@ from core.records.decisions import CurationState, Decision
 from core.storage.append_log import AppendLog
 from core.storage.file_reader import MAX_PATTERN_BYTES
 from core.storage.hash_chain import UNANCHORED, end_of, link_lines, read_anchor, write_anchor
-from core.storage.json_reader import decode_jsonl
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
-    from core.storage.decoded import Line
 
-TABLE: Final = "ledger"
 _R = TypeVar("_R", bound=Record)
-
-
-class LedgerStorage(Storage):
-    """TinyDB storage over a log to which this and other processes only append."""
-
-    def __init__(self, file: AppendLog) -> None:
-        self.file = file
-        self.log = DecisionLog()
-        self._identity: tuple[int, int] | None = None
-        self._mutex = threading.Lock()
-
-    def read(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """Return all documents by line number, decoded from the file for each query."""
-        lines: list[Line] = decode_jsonl(self.file.read()[0])[0]
-        return {TABLE: {str(line.number): line.value for line in lines if isinstance(line.value, dict)}}
-
-    def write(self, data: Mapping[str, Any]) -> NoReturn:
-        """Refuse to rewrite the log: always raises `BadInput`."""
-        raise BadInput("the decision log is append-only: entries are never changed or removed")
-
-    def append(self, documents: Iterable[Mapping[str, Any]]) -> list[int]:
-        """Append documents durably; return their line numbers.
-
-        Raises `BadInput` if a text is not valid Unicode (a lone surrogate), and `Unwritable` if the file cannot be
-        written.
-        """
-        try:
-            lines = [msgspec.json.encode(document) for document in documents]
-        except UnicodeEncodeError:
-            raise BadInput("a text is not valid Unicode, so the decision log cannot store it") from None
-        path, count = self.file.path, len(lines)
-        with self.file.locked():
-            self.refresh()  # refuse to append to a file that cannot be read
-            self.file.repair()
-            self.refresh()
-            anchor, chain = read_anchor(path), self.log.chain.chain
-            if anchor is None and chain.is_begun:
-                lines.insert(0, UNANCHORED)  # a new anchor must not hide that lines at the end are missing
-            lines, place = link_lines(lines, end_of(anchor, chain.place))
-            if self.log.end + sum(map(len, lines)) + len(lines) > MAX_PATTERN_BYTES:
-                raise Unwritable(f"{path} would have more than {MAX_PATTERN_BYTES:,} bytes; not written")
-            if anchor is None and not chain.is_begun:
-                write_anchor(path, chain.place)  # a crash must not leave hashed lines without an anchor
-            self.file.append(lines)
-            write_anchor(path, place)
-            self.refresh()
-            last = chain.lines
-            return list(range(last - count + 1, last + 1))
-
-    def refresh(self) -> None:
-        """Parse the appended lines; all lines if the file was replaced or truncated."""
-        with self._mutex:
-            try:
-                status = self.file.path.stat()
-            except FileNotFoundError:
-                self.log.reset()
-                self._identity = None
-                return
-            except OSError as error:
-                raise Unwritable(f"cannot read {self.file.path}: {error.strerror}") from None
-            if status.st_size > MAX_PATTERN_BYTES:
-                size = f"{status.st_size:,} bytes; at most {MAX_PATTERN_BYTES:,} are read"
-                raise Unwritable(f"cannot read {self.file.path}: it has {size}")
-            identity = (status.st_dev, status.st_ino)
-            if self._identity is None:
-                self._identity = identity
-                self.log.read(self.file.read()[0])  # it may have been parsed by a reader of the whole file
-            elif identity != self._identity or status.st_size < self.log.end:
-                self.log.reset()
-                self._identity = identity
-            data, _ = self.file.read(self.log.end)
-            self.log.feed(data)
-
-
-class LedgerTable(Table):
-    """A TinyDB table that only grows: `insert` appends, rewrites are refused."""
-
-    _storage: LedgerStorage
-
-    def insert(self, document: Mapping[str, Any]) -> int:
-        return self.insert_multiple([document])[0]
-
-    def insert_multiple(self, documents: Iterable[Mapping[str, Any]]) -> list[int]:
-        return self._storage.append(documents)
-
-    def _update_table(self, updater: Callable[[dict[int, Mapping[str, Any]]], None]) -> None:
-        self._storage.write({})
-
-
-class _Database(TinyDB):
-    table_class = LedgerTable
 
 
 class Ledger:
     """All decisions of a project; one object per open project, shared by threads.
 
-    `table` is a TinyDB table of all lines, for queries such as `table.search(where("verb") == "promote")`; it sees what
-    other processes appended.
+    `log` has the lines parsed so far; `Library`, which parses the same file, shares it.
     """
 
     def __init__(self, paths: ProjectPaths) -> None:
         self._paths = paths
         self._file = AppendLog(paths.ledger)
-        self._storage = LedgerStorage(self._file)
-        # No query cache: it would hide what other processes append.
-        table = _Database(storage=lambda: self._storage).table(TABLE, cache_size=0)
-        assert isinstance(table, LedgerTable)
-        self.table = table
+        self.log = DecisionLog()
+        self._identity: tuple[int, int] | None = None
+        self._mutex = threading.Lock()
         self._folded = (-1, CurationState())
-
-    @property
-    def log(self) -> DecisionLog:
-        """The lines parsed so far; shared with `Library`, which parses the same file."""
-        return self._storage.log
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
@@ -160,22 +51,19 @@ class Ledger:
 
     def append(self, *decisions: Decision) -> None:
         """Append decisions durably, all or none; `Unwritable` if that fails."""
-        with self.exclusive():
-            self.table.insert_multiple({"kind": "decision", **msgspec.to_builtins(one)} for one in decisions)
+        self._append({"kind": "decision", **msgspec.to_builtins(one)} for one in decisions)
 
     def mark_applied(self, files: Mapping[str, Iterable[str]]) -> None:
         """Record, by decision ID, the project-relative files that contain its effects."""
         lines = [AppliedLine(decision=key, files=tuple(names)) for key, names in files.items()]
-        with self.exclusive():
-            self.table.insert_multiple(msgspec.to_builtins(line) for line in lines)
+        self._append(msgspec.to_builtins(line) for line in lines)
 
     def save_record(self, record: Record) -> None:
         """Save a record durably; it replaces the saved one with the same ID.
 
         Raises `BadInput` if a text is not valid Unicode, and `Unwritable`, leaving the log unchanged, if that fails.
         """
-        with self.exclusive():
-            self.table.insert(line_of(record))
+        self._append([line_of(record)])
 
     def records(self, kind: type[_R]) -> list[_R]:
         """Return the saved records of one type, in the order of their first saving."""
@@ -214,5 +102,56 @@ class Ledger:
         return len(log.by_id), not log.pending
 
     def _log(self) -> DecisionLog:
-        self._storage.refresh()
-        return self._storage.log
+        self._refresh()
+        return self.log
+
+    def _append(self, documents: Iterable[Mapping[str, Any]]) -> None:
+        """Append documents durably, one line each, all or none.
+
+        Raises `BadInput` if a text is not valid Unicode (a lone surrogate), and `Unwritable` if the file cannot be
+        written.
+        """
+        try:
+            lines = [msgspec.json.encode(document) for document in documents]
+        except UnicodeEncodeError:
+            raise BadInput("a text is not valid Unicode, so the decision log cannot store it") from None
+        path = self._file.path
+        with self.exclusive():
+            self._refresh()  # refuse to append to a file that cannot be read
+            self._file.repair()
+            self._refresh()
+            anchor, chain = read_anchor(path), self.log.chain.chain
+            if anchor is None and chain.is_begun:
+                lines.insert(0, UNANCHORED)  # a new anchor must not hide that lines at the end are missing
+            lines, place = link_lines(lines, end_of(anchor, chain.place))
+            if self.log.end + sum(map(len, lines)) + len(lines) > MAX_PATTERN_BYTES:
+                raise Unwritable(f"{path} would have more than {MAX_PATTERN_BYTES:,} bytes; not written")
+            if anchor is None and not chain.is_begun:
+                write_anchor(path, chain.place)  # a crash must not leave hashed lines without an anchor
+            self._file.append(lines)
+            write_anchor(path, place)
+            self._refresh()
+
+    def _refresh(self) -> None:
+        """Parse the appended lines; all lines if the file was replaced or truncated."""
+        with self._mutex:
+            try:
+                status = self._file.path.stat()
+            except FileNotFoundError:
+                self.log.reset()
+                self._identity = None
+                return
+            except OSError as error:
+                raise Unwritable(f"cannot read {self._file.path}: {error.strerror}") from None
+            if status.st_size > MAX_PATTERN_BYTES:
+                size = f"{status.st_size:,} bytes; at most {MAX_PATTERN_BYTES:,} are read"
+                raise Unwritable(f"cannot read {self._file.path}: it has {size}")
+            identity = (status.st_dev, status.st_ino)
+            if self._identity is None:
+                self._identity = identity
+                self.log.read(self._file.read()[0])  # it may have been parsed by a reader of the whole file
+            elif identity != self._identity or status.st_size < self.log.end:
+                self.log.reset()
+                self._identity = identity
+            data, _ = self._file.read(self.log.end)
+            self.log.feed(data)

@@ -3,15 +3,13 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tinydb import where
 
-from core.base.errors import BadInput, UnknownRecord, Unwritable
+from core.base.errors import UnknownRecord, Unwritable
 from core.config.paths import ProjectPaths
 from core.ledger.decision_log import DecisionLog
 from core.ledger.ledger import Ledger
@@ -69,38 +67,9 @@ def test_effects_are_pending_until_marked_as_applied(paths: ProjectPaths) -> Non
     assert [(decision.id, file) for decision, file in ledger.pending()] == [("d1", "other.json")]
 
 
-def test_tinydb_queries_include_lines_of_other_processes(paths: ProjectPaths) -> None:
-    one, other = Ledger(paths), Ledger(paths)
-    one.append(made("d1"))
-    assert [document["id"] for document in other.table.search(where("verb") == "promote")] == ["d1"]
-    one.append(made("d2", verb=Verb.NOTE, subject="q"))
-    one.append(made("d3", by="bob"))
-    assert [document["id"] for document in other.table.search(where("verb") == "promote")] == ["d1", "d3"]
-    second = other.table.get(doc_id=2)
-    assert second is not None
-    assert second["id"] == "d2"
-    assert len(other.table) == 3
-
-
-def test_nothing_in_the_table_can_be_changed(paths: ProjectPaths) -> None:
-    ledger = Ledger(paths)
-    ledger.append(made("d1"))
-    before = paths.ledger.read_bytes()
-    changes: list[Callable[[], Any]] = [
-        lambda: ledger.table.truncate(),
-        lambda: ledger.table.remove(where("id") == "d1"),
-        lambda: ledger.table.update({"by": "mallory"}),
-        lambda: ledger.table.upsert({"by": "mallory"}, where("id") == "d1"),
-    ]
-    for change in changes:
-        with pytest.raises(BadInput, match="append-only"):
-            change()
-    assert paths.ledger.read_bytes() == before
-
-
 def test_a_write_costs_the_same_in_a_big_ledger(paths: ProjectPaths) -> None:
     ledger = Ledger(paths)
-    ledger.table.insert_multiple({"kind": "other", "n": number} for number in range(20_000))
+    ledger.append(*(made(f"old{number}", effects=()) for number in range(20_000)))
     size = paths.ledger.stat().st_size
     started = time.perf_counter()
     for number in range(20):
