@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Final
 
 from core.base.errors import BadInput, RalphdeckError
+from core.config.paths import ProjectPaths
+from core.storage.private_folders import PRIVATE_FOLDERS, is_ignored, secure_folders
 
 _IGNORED: Final = """\
-# Private to this machine: sessions, actions of agents, sums of a team, indexes, vectors, locks, drafts. Share the rest.
+# Private to this machine. Tasks and debug sessions are, too, by a .gitignore in their folders. Share the rest.
 /.aiwg/ralph/sessions/
 /.aiwg/ralph/shared/team/
 /.aiwg/ralph/tasks/*/attempts/*/actions.jsonl
@@ -27,7 +29,12 @@ def git_root(folder: Path) -> Path | None:
 
 
 def ignore_private_files(folder: Path) -> bool:
-    """Add the block to the `.gitignore` of a folder in a Git repository; returns whether the file changed."""
+    """Add the block to the `.gitignore` of a folder in a Git repository; returns whether the file changed.
+
+    Existing private folders get their own `.gitignore`, also outside of a repository.
+    """
+    for private in _private_folders(folder):
+        secure_folders(private)
     if git_root(folder) is None:
         return False
     from core.agents.managed_text import Block
@@ -51,6 +58,8 @@ def is_ignoring(folder: Path) -> bool:
     """Return whether a folder needs no change of its `.gitignore`: it is outside of Git, or ignores what is private."""
     if git_root(folder) is None:
         return True
+    if any(private.is_dir() and not is_ignored(private) for private in _private_folders(folder)):
+        return False
     from core.agents.managed_text import Block
     from core.agents.plan import read_part
 
@@ -59,6 +68,10 @@ def is_ignoring(folder: Path) -> bool:
         return Block(_IGNORED, "# ", "").merge(data) == data
     except BadInput:
         return False
+
+
+def _private_folders(folder: Path) -> list[Path]:
+    return [ProjectPaths(folder).ralph / name for name in PRIVATE_FOLDERS]
 
 
 def ignore_in_new_project(folder: Path) -> str:

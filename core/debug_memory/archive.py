@@ -36,6 +36,7 @@ from core.records.times import iso, parse_time
 from core.storage.append_log import AppendLog
 from core.storage.atomic_write import rename_to_free
 from core.storage.json_reader import decode_jsonl
+from core.storage.private_folders import private_mode
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
@@ -219,12 +220,14 @@ class DebugArchive:
     def _open(self, stack: ExitStack, folder: str, *, create: bool = False) -> int:
         """Open a folder below `.aiwg` without following links; return its descriptor."""
         first, *parts = PurePosixPath(folder).parts
-        handle = os.open(self._paths.project / first, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        path = self._paths.project / first
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         stack.callback(os.close, handle)
         for part in parts:
+            path = path / part
             if create:
                 try:
-                    os.mkdir(part, dir_fd=handle)
+                    os.mkdir(part, private_mode(path, 0o777), dir_fd=handle)
                     os.fsync(handle)
                 except FileExistsError:
                     pass

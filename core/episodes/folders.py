@@ -20,7 +20,7 @@ from core.base.validation import check_count, check_text
 from core.config.paths import ProjectPaths, safe_component
 from core.sources import episodes as sources
 from core.storage.append_log import append_bytes, sync_folder
-from core.storage.locks import file_lock, is_alive, lease, make_draft_path, open_regular, remove_drafts
+from core.storage.locks import file_lock, is_alive, lease, make_draft_path, make_folder, open_regular, remove_drafts
 
 _DRAFTS: Final = ".drafts"  # folder below `index/` where new folders are created; readers ignore it
 _DRAFT: Final = re.compile(r".+\.([0-9]{1,10})-[0-9a-f]{8}")
@@ -149,7 +149,7 @@ def create_folder(project: ProjectPaths, folder: Path, files: Mapping[str, bytes
     try:
         _make_folder(folder.parent)
         _make_folder(drafts)
-        draft.mkdir()
+        make_folder(draft)
         owned = os.open(draft, os.O_RDONLY)
         try:
             fcntl.flock(owned, fcntl.LOCK_EX)
@@ -209,7 +209,7 @@ def _make_folder(folder: Path) -> None:
     """Create a folder and its parents, and sync them to disk."""
     if not folder.is_dir():
         _make_folder(folder.parent)
-        folder.mkdir(exist_ok=True)
+        make_folder(folder)
         sync_folder(folder.parent)
 
 

@@ -20,7 +20,7 @@ from msgspec import Meta, Struct
 from core.agents.agent_table import Moment
 from core.base.errors import BadInput
 from core.storage.atomic_write import put
-from core.storage.locks import open_regular
+from core.storage.locks import make_folder, open_regular
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
@@ -105,7 +105,7 @@ def record_give_up(project: ProjectPaths, agent: str, event: str, reason: str, a
     """Add a line to the log of a project, which keeps the newest ones; raises OSError or BadInput."""
     line = msgspec.json.encode(GiveUp(at, agent, event[:_MAX_TEXT], reason[:_MAX_TEXT])) + b"\n"
     folder = project.unlinked(project.relative(project.sessions))
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     path = folder / _LOG
     handle = open_regular(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     try:

@@ -19,6 +19,7 @@ from msgspec import Meta, Struct
 from core.agents.agent_table import AGENTS, Moment
 from core.hooks.events import HookEvent, digest
 from core.hooks.sessions import read_record, save_record
+from core.storage.locks import make_folder
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
@@ -47,7 +48,7 @@ def spool_call(project: ProjectPaths, event: HookEvent, at: datetime) -> bool:
         return False
     if len(data) > _MAX_BYTES or len(_files(folder)) >= MAX_SPOOLED:
         return False
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     save_record(folder / f"{at.astimezone(UTC):%Y%m%dT%H%M%S%f}-{os.urandom(4).hex()}{_SUFFIX}", data)
     return True
 

@@ -18,6 +18,7 @@ from core.base.text import visible_line
 from core.storage.append_log import append_bytes, sync_folder
 from core.storage.json_editor import BadJson
 from core.storage.locks import lease, make_draft_path, open_regular
+from core.storage.private_folders import private_mode
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
@@ -216,7 +217,7 @@ def _write_draft(path: Path, data: bytes, like: os.stat_result | None) -> Path:
         if like is not None:
             with suppress(PermissionError):
                 os.fchown(handle, like.st_uid, like.st_gid)
-            os.fchmod(handle, stat.S_IMODE(like.st_mode))
+            os.fchmod(handle, private_mode(path, stat.S_IMODE(like.st_mode)))
         append_bytes(handle, data)
     except OSError:
         draft.unlink()

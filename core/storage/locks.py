@@ -20,6 +20,7 @@ from typing import Final
 
 from core.base.errors import Conflict, ReadOnly, Unwritable
 from core.base.text import visible_line
+from core.storage.private_folders import private_mode, secure_file, secure_folders
 
 _protected: set[Path] = set()
 
@@ -33,18 +34,38 @@ _DRAFT: Final = re.compile(r"\..+\.tmp-([0-9]{1,10})-[0-9a-f]{8}")  # names made
 
 
 def open_regular(path: Path, flags: int, mode: int = 0o666) -> int:
-    """Open a regular file; returns its descriptor. `mode` is that of a new file.
+    """Open a regular file; returns its descriptor. `mode` is that of a new file outside of private folders.
 
-    Raises OSError if it cannot be opened, or is a link, a pipe or a device; ReadOnly if it is opened for writing in a
-    read-only folder.
+    A file in a private folder (`core.storage.private_folders`) that is opened for writing becomes readable by the user
+    alone, and so do its folders. Raises OSError if it cannot be opened, or is a link, a pipe or a device; ReadOnly if
+    it is opened for writing in a read-only folder.
     """
     if flags & _WRITING:
         check_writable(path)
+        secure_folders(path.parent)
+        mode = private_mode(path, mode)
     handle = os.open(path, flags | _SAFE, mode)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise OSError(errno.EINVAL, "not a regular file", str(path))
+    if flags & _WRITING:
+        secure_file(handle, path)
     return handle
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder and its parents if they are missing.
+
+    A private folder (`core.storage.private_folders`) is readable by the user alone, and ignored by Git. Raises OSError
+    if that fails, and ReadOnly in a read-only folder.
+    """
+    check_writable(folder)
+    try:
+        folder.mkdir(private_mode(folder, 0o777), exist_ok=True)
+    except FileNotFoundError:
+        make_folder(folder.parent)
+        folder.mkdir(private_mode(folder, 0o777), exist_ok=True)
+    secure_folders(folder)
 
 
 @contextmanager
@@ -67,7 +88,7 @@ def _locked(path: Path, seconds: float) -> int | None:
     """Lock the file; the lock ends when the descriptor is closed. None at a timeout."""
     check_writable(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         handle = open_regular(path, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise Unwritable(f"cannot lock {path}: {error.strerror}") from None
@@ -129,7 +150,7 @@ def _take_lease(path: Path, now: float) -> int | None:
     content = {"pid": os.getpid(), "timestamp": int(now * 1000), "leaseExpiry": int((now + LEASE_SECONDS) * 1000)}
     draft = make_draft_path(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         remove_drafts(path.parent)
         if _is_dead(path, now):
             path.unlink(missing_ok=True)

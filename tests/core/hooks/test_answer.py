@@ -620,7 +620,7 @@ def test_a_session_does_not_wait_for_the_lock_of_another_one(agent: SimulatedAge
 def test_old_records_are_deleted(agent: SimulatedAgent) -> None:
     agent.prompt("Add a page")
     background.run(agent.project, agent.at + background.FORGOTTEN_AFTER + timedelta(days=1))
-    assert [path.name for path in agent.project.sessions.iterdir()] == [".background.lock"]
+    assert sorted(path.name for path in agent.project.sessions.iterdir()) == [".background.lock", ".gitignore"]
 
 
 def test_secrets_of_a_prompt_are_not_in_the_task(agent: SimulatedAgent) -> None:

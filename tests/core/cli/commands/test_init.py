@@ -41,6 +41,15 @@ def test_repeating_it_changes_nothing(repository: Path, call: Call) -> None:
     assert (repository / ".gitignore").read_bytes() == first
 
 
+def test_it_makes_the_folders_of_an_earlier_version_private(repository: Path, call: Call) -> None:
+    tasks = repository / ".aiwg/ralph/tasks"
+    (tasks / "task-001").mkdir(parents=True)
+    tasks.chmod(0o755)
+    call("init")
+    assert tasks.stat().st_mode & 0o777 == 0o700
+    assert "*" in (tasks / ".gitignore").read_text().splitlines()
+
+
 def test_it_works_outside_of_git(tmp_path: Path, call: Call) -> None:
     result = call("init", tmp_path)
     assert result.code == 0 and "Not in a Git repository" in result.err
