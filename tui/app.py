@@ -107,7 +107,7 @@ class RalphdeckApp(TopBarApp, inherit_bindings=False):
         self.is_view_unusable = False  # whether the app ended because of what `open_kept` returned
         self.opening_error: Exception | None = None
         self._searches, self._extracts = searches, extracts
-        visits = (parse_time(user_state.get_here(name)) for name in (LAST_VISIT, LAST_SEEN))
+        visits = (parse_time(user_state.visit(name)) for name in (LAST_VISIT, LAST_SEEN))
         self.last_visit = max((visit for visit in visits if visit is not None), default=None)
         self.jumps: PaletteIndex | None = None
         self._keymap_file = keymap_file
@@ -136,6 +136,8 @@ class RalphdeckApp(TopBarApp, inherit_bindings=False):
         if problems:
             more = f" (and {len(problems) - 1} more: {self.shown_key('findings')})" if len(problems) > 1 else ""
             self.say(f"{problems[0]}{more}", severity="error")
+        if self.user_state.damage:
+            self.say(f"{self.user_state.damage}; settings, saved views and visits are not read", severity="error")
         self.set_interval(1.0, self._tick)
         self.set_interval(SESSION_SECONDS, self._save_session_time)
 
@@ -215,8 +217,8 @@ class RalphdeckApp(TopBarApp, inherit_bindings=False):
         The time of the previous visit is kept: the command line reports changes since then.
         """
         if self.last_visit is not None:
-            self.user_state.set_here(LAST_VISIT, iso(self.last_visit) or "")
-        self.user_state.set_here(LAST_SEEN, iso(self.project.now()) or "")
+            self.user_state.set_visit(LAST_VISIT, iso(self.last_visit) or "")
+        self.user_state.set_visit(LAST_SEEN, iso(self.project.now()) or "")
         self.user_state.save()
 
     def on_unmount(self) -> None:
@@ -224,7 +226,7 @@ class RalphdeckApp(TopBarApp, inherit_bindings=False):
             self.engine.stop()
             self._vectors.stop()
             self.search.stop()
-            self.user_state.set_here(LAST_VISIT, iso(self.project.now()) or "")
+            self.user_state.set_visit(LAST_VISIT, iso(self.project.now()) or "")
             self.user_state.save()
 
     # Messages of the engine

@@ -150,7 +150,7 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
     early = _start_early(project) if cache else None
     gc.disable()  # the app enables it when the project is open: nearly everything created until then stays
     from core.cli.support.logs import start_logging
-    from core.cli.support.user_files import keymap_file, state_file
+    from core.cli.support.user_files import current_state_file, keymap_file
     from tui.app import run  # loads textual
 
     start_logging()
@@ -160,7 +160,7 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
         opening.project,
         project,
         open_kept=opening.kept,
-        state_file=state_file(),
+        state_file=current_state_file(),
         keymap_file=keymap_file(),
         remembered_as=name,
         is_fresh=not cache,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from msgspec.structs import replace
@@ -10,13 +12,13 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import OptionList
 
+from core.base.errors import BadInput, Unwritable
 from core.base.text import visible_line
 from tui.actions import PLACES
 from tui.screens.dialogs import OPTION_MOVES, AskLine, Dialog
 from tui.state.saved_views import (
     BUILT_IN,
     LONGEST_NAME,
-    MOST_VIEWS,
     SavedView,
     delete_view,
     order_text,
@@ -84,11 +86,10 @@ class ViewList(Dialog[SavedView | None]):
     def action_save(self) -> None:
         def answered(text: str | None) -> None:
             name = (text or "")[:LONGEST_NAME]
-            if name and not save_view(self._user_state, replace(self._shown, name=name)):
-                self.show_keys(f"There are {MOST_VIEWS} views already; delete one first.")
-            elif name:
-                self._user_state.save()
-                self._list(name)
+            if name:
+                with self._refusals():
+                    save_view(self._user_state, replace(self._shown, name=name))
+                    self._list(name)
 
         detail = Content.assemble("Saves ", _describe_view(self._shown), ".")
         title = Content("Name of the new view")
@@ -102,11 +103,10 @@ class ViewList(Dialog[SavedView | None]):
 
         def answered(text: str | None) -> None:
             name = (text or "")[:LONGEST_NAME]
-            if name and not rename_view(self._user_state, view.name, name):
-                self.show_keys(f"There is already a view named {visible_line(name, LONGEST_NAME)!r}.")
-            elif name:
-                self._user_state.save()
-                self._list(name)
+            if name:
+                with self._refusals():
+                    rename_view(self._user_state, view.name, name)
+                    self._list(name)
 
         title = Content(f"New name for {visible_line(view.name, LONGEST_NAME)}")
         self.app.push_screen(AskLine(title, _describe_view(view), verb="rename", value=view.name), answered)
@@ -116,9 +116,17 @@ class ViewList(Dialog[SavedView | None]):
         if view in BUILT_IN:
             self.show_keys("Built-in views cannot be deleted.")
             return
-        delete_view(self._user_state, view.name)
-        self._user_state.save()
-        self._list()
+        with self._refusals():
+            delete_view(self._user_state, view.name)
+            self._list()
+
+    @contextmanager
+    def _refusals(self) -> Iterator[None]:
+        """Show why the views could not be changed."""
+        try:
+            yield
+        except (BadInput, Unwritable) as error:
+            self.show_keys(visible_line(str(error), 200))
 
 
 def view_line(view: SavedView, *, own: bool) -> Content:

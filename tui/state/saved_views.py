@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import json
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 from msgspec import Meta, Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
+from core.base.errors import BadInput
+from core.storage.user_tables import VIEWS
 from tui.actions import PLACES
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 MOST_VIEWS: Final = 100  # maximum number of the user's views
 LONGEST_NAME: Final = 60  # characters of a name
 LONGEST_FILTER: Final = 300  # characters of a filter, as in the filter line
-_KEY: Final = "views"
 PlaceName = Annotated[str, Meta(pattern=f"^({'|'.join(PLACES)})$")]  # one of the eight screens
 
 
@@ -57,35 +56,41 @@ def order_text(column: str, title: str, *, descending: bool) -> str:
 def own_views(user_state: UserState) -> tuple[SavedView, ...]:
     """Return the user's views, oldest first. Invalid ones are skipped."""
     views: dict[str, SavedView] = {}
-    with contextlib.suppress(ValueError, RecursionError, msgspec.ValidationError):
-        for one in msgspec.convert(json.loads(user_state.get(_KEY, "[]")), list[Any]):
-            with contextlib.suppress(msgspec.ValidationError):
-                view = msgspec.convert(one, SavedView)
-                views[view.name] = view
+    for document in user_state.views:
+        with contextlib.suppress(msgspec.ValidationError):
+            view = msgspec.convert(document, SavedView)
+            views[view.name] = view
     return tuple(views.values())[:MOST_VIEWS]
 
 
-def save_view(user_state: UserState, view: SavedView) -> bool:
-    """Save a view, replacing one of the same name. Return False if there are too many."""
-    views = {other.name: other for other in own_views(user_state)}
-    if len(views) >= MOST_VIEWS and view.name not in views:
-        return False
-    _keep(user_state, list((views | {view.name: view}).values()))
-    return True
+def save_view(user_state: UserState, view: SavedView) -> None:
+    """Save a view, replacing one of the same name.
+
+    Raises BadInput if there are too many, and Unwritable, as the next two, if the user's state cannot be written.
+    """
+    from tinydb import where
+
+    with user_state.changing() as tables:
+        table = tables.table(VIEWS)
+        named = where("name") == view.name
+        if len(table) >= MOST_VIEWS and not table.contains(named):
+            raise BadInput(f"There are {MOST_VIEWS} views already; delete one first.")
+        table.upsert(asdict(view), named)
 
 
-def rename_view(user_state: UserState, name: str, other: str) -> bool:
-    """Rename a view. Return False if the new name is already used."""
-    views = own_views(user_state)
-    if other != name and any(view.name == other for view in views):
-        return False
-    _keep(user_state, [replace(view, name=other) if view.name == name else view for view in views])
-    return True
+def rename_view(user_state: UserState, name: str, other: str) -> None:
+    """Rename a view. Raises BadInput if the new name is already used."""
+    from tinydb import where
+
+    with user_state.changing() as tables:
+        table = tables.table(VIEWS)
+        if other != name and table.contains(where("name") == other):
+            raise BadInput(f"There is already a view named {other!r}.")
+        table.update({"name": other}, where("name") == name)
 
 
 def delete_view(user_state: UserState, name: str) -> None:
-    _keep(user_state, [view for view in own_views(user_state) if view.name != name])
+    from tinydb import where
 
-
-def _keep(user_state: UserState, views: Sequence[SavedView]) -> None:
-    user_state.set(_KEY, json.dumps([asdict(view) for view in views]))
+    with user_state.changing() as tables:
+        tables.table(VIEWS).remove(where("name") == name)

@@ -1,78 +1,124 @@
-"""User state kept between runs: theme and glyphs; screen and filters per project."""
+"""The dashboard's share of the user's own state: settings, filters and visits of a project, saved views."""
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
-MAX_PROJECTS = 50  # projects that are remembered, the most recent ones
+from core.base.errors import BadInput, Unwritable
+from core.storage.user_tables import PROJECTS, SETTINGS, VIEWS, VISITS, read_tables
+
+if TYPE_CHECKING:
+    from tinydb import TinyDB
+
+MAX_PROJECTS: Final = 50  # projects that are remembered, those used last
 
 
-@dataclass
 class UserState:
-    """Values stored in a JSON file in the user's state folder. Losing it is harmless."""
+    """Values that are kept between runs; changes are in memory until `save`. Losing them is harmless.
 
-    path: Path
-    project: str  # key of the open project
-    values: dict[str, Any] = field(default_factory=dict)
-    _set: set[str] = field(default_factory=set)  # names that were set since the last `load` or `save`
+    `path` is the file of the store, `project` the key of the open project. `views` has the documents of the saved
+    views, `damage` says why the file could not be read, "" if it could.
+    """
+
+    def __init__(self, path: Path, project: str) -> None:
+        self.path = path
+        # A path with undecodable bytes is not valid Unicode.
+        self.project = project.encode(errors="backslashreplace").decode()
+        self.views: list[dict[str, Any]] = []
+        self.damage = ""
+        self._settings: dict[str, str] = {}
+        self._here: dict[str, str] = {}
+        self._visits: dict[str, str] = {}
+        self._new: dict[str, dict[str, str]] = {SETTINGS: {}, PROJECTS: {}, VISITS: {}}  # not saved yet
+        self._forgets = False  # whether the saved values of the project are to be discarded
 
     def load(self) -> None:
-        """Read the file, skipping invalid values. Values not yet saved here are kept."""
+        """Read the file, skipping invalid values. Values that are not saved yet are kept."""
         try:
-            values = json.loads(self.path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
+            found = read_tables(self.path)
+        except Unwritable as error:
+            self.damage = str(error)
             return
-        if isinstance(values, dict):
-            here = self._projects().get(self.project)
-            values |= {name: self.values[name] for name in self._set}
-            self.values = values
-            if here is not None:
-                self._projects().pop(self.project, None)
-                self._projects()[self.project] = here
+        self.damage = f"{self.path} is damaged: {found.damage}" if found.damage else ""
+        self.views = found.rows(VIEWS)
+        pairs = ((row.get("name"), row.get("value")) for row in found.rows(SETTINGS))
+        self._settings = _texts(dict(pair for pair in pairs if isinstance(pair[0], str)))
+        self._here = {} if self._forgets else _texts(self._row(found.rows(PROJECTS)).get("values"))
+        self._visits = {} if self._forgets else _texts(self._row(found.rows(VISITS)))
+        self._settings |= self._new[SETTINGS]
+        self._here |= self._new[PROJECTS]
+        self._visits |= self._new[VISITS]
 
     def save(self) -> None:
-        """Write the file atomically, merged with the changes of other dashboards."""
+        """Write what was set since the last time; does nothing where the file cannot be written."""
+        try:
+            with self.changing() as tables:
+                self._write(tables)
+        except (Unwritable, BadInput):
+            return
+        self._new = {name: {} for name in self._new}
+        self._forgets = False
+
+    @contextmanager
+    def changing(self) -> Iterator[TinyDB]:
+        """Change tables of the store in one transaction; see `UserStore.transaction`."""
+        from core.storage.user_store import UserStore  # loads TinyDB, which the first frame does not need
+
+        with UserStore(self.path).transaction() as tables:
+            yield tables
         self.load()
-        self._set.clear()
-        projects = self._projects()
-        while len(projects) > MAX_PROJECTS:
-            projects.pop(next(iter(projects)))
-        temporary = self.path.with_suffix(f".{os.getpid()}.tmp")
-        with contextlib.suppress(OSError):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(json.dumps(self.values, indent=1), encoding="utf-8")
-            temporary.replace(self.path)
 
     def get(self, name: str, default: str = "") -> str:
         """Return a value that applies to all projects."""
-        value = self.values.get(name)
-        return value if isinstance(value, str) else default
+        return self._settings.get(name, default)
 
     def set(self, name: str, value: str) -> None:
-        self.values[name] = value
-        self._set.add(name)
+        self._settings[name] = self._new[SETTINGS][name] = value
 
     def get_here(self, name: str, default: str = "") -> str:
         """Return a value that applies to the open project."""
-        here = self._projects().get(self.project)
-        value = here.get(name) if isinstance(here, dict) else None
-        return value if isinstance(value, str) else default
+        return self._here.get(name, default)
 
     def set_here(self, name: str, value: str) -> None:
-        projects = self._projects()
-        here = projects.pop(self.project, None)
-        projects[self.project] = {**(here if isinstance(here, dict) else {}), name: value}
+        self._here[name] = self._new[PROJECTS][name] = value
+
+    def visit(self, name: str) -> str:
+        """Return an ISO-8601 time of a visit to the open project, "" if there was none."""
+        return self._visits.get(name, "")
+
+    def set_visit(self, name: str, time: str) -> None:
+        self._visits[name] = self._new[VISITS][name] = time
 
     def forget_here(self) -> None:
-        self._projects()[self.project] = {}
+        """Discard the values and visits of the open project."""
+        self._here, self._visits, self._forgets = {}, {}, True
+        self._new |= {PROJECTS: {}, VISITS: {}}
 
-    def _projects(self) -> dict[str, Any]:
-        projects = self.values.get("projects")
-        if not isinstance(projects, dict):
-            projects = self.values["projects"] = {}
-        return projects
+    def _row(self, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        return next((row for row in rows if row.get("project") == self.project), {})
+
+    def _write(self, tables: TinyDB) -> None:
+        from tinydb import where
+
+        for name, value in self._new[SETTINGS].items():
+            tables.table(SETTINGS).upsert({"name": name, "value": value}, where("name") == name)
+        here = where("project") == self.project
+        for table in (PROJECTS, VISITS):
+            saved: Mapping[str, Any] = {} if self._forgets else self._row(tables.table(table).search(here))
+            new = self._new[table]
+            if not new and not self._forgets:
+                continue
+            tables.table(table).remove(here)  # inserted again below, so that the last one is the newest
+            values = {"values": _texts(saved.get("values")) | new} if table == PROJECTS else {**saved, **new}
+            tables.table(table).insert({**values, "project": self.project})
+            oldest = [row.doc_id for row in tables.table(table)][:-MAX_PROJECTS]
+            tables.table(table).remove(doc_ids=oldest)
+
+
+def _texts(values: Any) -> dict[str, str]:
+    """Return the texts of a mapping, without values of other types."""
+    found = values.items() if isinstance(values, Mapping) else ()
+    return {name: value for name, value in found if isinstance(value, str)}

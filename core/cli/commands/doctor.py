@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import click
 
 from core import __version__
-from core.base.errors import ProjectNotFound, RalphdeckError
+from core.base.errors import ProjectNotFound, RalphdeckError, Unwritable
 from core.base.text import plural, visible_line
 from core.cli.groups import Program
 from core.cli.json import objects
@@ -26,6 +26,7 @@ from core.cli.support.terminal_checks import check_terminal
 from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, LoopStatus
 from core.records.repairs import Problem
+from core.storage.user_tables import damaged_files, read_tables, state_file
 
 if TYPE_CHECKING:
     from core.adapters.adapter_records import AdapterReport
@@ -68,7 +69,7 @@ def doctor() -> None:
       ralphdeck doctor
       ralphdeck doctor --strict --json    (in CI: exit code 3 if a file cannot be used)
     """
-    from core.cli.support.user_files import keymap_file, log_file, state_file
+    from core.cli.support.user_files import keymap_file, log_file
     from core.state.findings import all_findings
     from core.storage.user_cache import parse_cache_file
 
@@ -109,7 +110,7 @@ def doctor() -> None:
         if invocation().as_json:
             raise
         missing = error
-    files = (_file("state", state_file()), _file("log", log_file()), *_keymap(keymap_file()))
+    files = (*_state(state_file()), _file("log", log_file()), *_keymap(keymap_file()))
     checks += (Check("files", *one) for one in files)
     checks += (Check("terminal", *one) for one in check_terminal())
     checks.append(Check("versions", "ralphdeck", NOTE, f"{__version__}, {_versions()}"))
@@ -395,6 +396,19 @@ def _shown(value: object) -> str:
 
 def _file(name: str, path: Path) -> Found:
     return name, NOTE, f"{path}{'' if os.access(path, os.F_OK) else ' (does not exist yet)'}"
+
+
+def _state(path: Path) -> Iterator[Found]:
+    """Report the user's own state, and its damaged versions."""
+    yield _file("state", path)
+    try:
+        damage = read_tables(path).damage
+    except Unwritable as error:
+        damage = str(error)
+    if damage:
+        yield "state", ERROR, f"not read: {damage}; the next change moves the file aside"
+    if moved := [one.name for one in damaged_files(path)]:
+        yield "state", WARNING, f"damaged and moved aside: {_named(moved)}; delete what you do not need"
 
 
 def _keymap(path: Path) -> Iterator[Found]:

@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
-import json
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 import platformdirs
 
+from core.base.errors import Unwritable
 from core.base.time_parsing import LAST_SEEN, LAST_VISIT
 from core.records.times import parse_time
+from core.storage.user_tables import VISITS, read_tables, state_file
 
 APP: Final = "ralphdeck"
 
 
-def state_file() -> Path:
-    return platformdirs.user_state_path(APP) / "dashboard.json"
+def current_state_file() -> Path:
+    """Return the file of the user's own state, after moving what earlier versions kept elsewhere into it.
+
+    In a folder that cannot be written, the old file stays as it is.
+    """
+    old = platformdirs.user_state_path(APP) / "dashboard.json"
+    if old.exists():
+        from core.storage.dashboard_migration import migrate_dashboard
+        from core.storage.user_store import UserStore
+
+        with suppress(Unwritable):
+            migrate_dashboard(old, UserStore(state_file()))
+    return state_file()
 
 
 def last_visit(project: Path) -> datetime | None:
     """Return when the dashboard was last closed or open on a project, or None."""
     try:
-        found = json.loads(state_file().read_text(encoding="utf-8"))["projects"][str(project)]
-        return parse_time(found[LAST_VISIT] if LAST_VISIT in found else found[LAST_SEEN])
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        rows = read_tables(current_state_file()).rows(VISITS)
+    except Unwritable:
         return None
+    visit = next((row for row in rows if row.get("project") == str(project)), {})
+    return parse_time(visit.get(LAST_VISIT, visit.get(LAST_SEEN)))
 
 
 def keymap_file() -> Path:

@@ -64,7 +64,7 @@ def test_it_opens_on_the_nearest_project_at_or_above_and_gives_its_exit_code(
     monkeypatch.chdir(inside)
     assert call().code == 143
     assert call("--project", examples).code == 143
-    files = (home / "state/ralphdeck/dashboard.json", home / "config/ralphdeck/keymap.toml")
+    files = (home / "state/ralphdeck/state.json", home / "config/ralphdeck/keymap.toml")
     assert opened == [(examples, *files)] * 3
 
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -50,8 +49,9 @@ async def test_lists_changes_since_the_last_visit_and_opens_their_records(sample
         await user.settled()
         assert isinstance(user.place, PatternsScreen)
         assert user.table.cursor_key == first.pattern_id
-    saved = json.loads((home / "state.json").read_text())
-    assert saved["projects"]["project"][LAST_VISIT] == iso(NOW)
+    saved = UserState(home / "state.json", "project")
+    saved.load()
+    assert saved.visit(LAST_VISIT) == iso(NOW)
 
 
 async def test_an_open_or_killed_dashboard_counts_as_a_visit(sample: Path, home: Path) -> None:

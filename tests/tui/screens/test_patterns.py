@@ -373,10 +373,9 @@ async def test_the_id_or_the_text_is_copied(sample: Path, home: Path) -> None:
 async def test_the_order_is_saved_between_runs(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="patterns") as user:
         await user.press("S", "S")
-        kept = dict(user.app.user_state.values)
         order = list(user.table.keys)
     app = make_app(sample, home)
-    app.user_state.values = kept
+    app.user_state.load()
     async with app.run_test(size=(120, 40)) as pilot:
         restorer = User(app, pilot)
         await restorer.until(lambda: app.progress is None, "the first load")

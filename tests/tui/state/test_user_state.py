@@ -1,50 +1,73 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
+from core.base.time_parsing import LAST_VISIT
+from core.storage.user_tables import PROJECTS, damaged_files, read_tables
 from tui.state.user_state import MAX_PROJECTS, UserState
 
 
+def loaded(file: Path, project: str) -> UserState:
+    state = UserState(file, project)
+    state.load()
+    return state
+
+
 def test_saved_values_are_loaded_by_the_next_run(tmp_path: Path) -> None:
-    file = tmp_path / "state" / "ralphdeck.json"
+    file = tmp_path / "state" / "state.json"
     kept = UserState(file, "/one")
     kept.set("theme", "light")
     kept.set_here("place", "review")
+    kept.set_visit(LAST_VISIT, "2026-11-22T09:00:00Z")
     kept.save()
-    for project, place in (("/one", "review"), ("/two", "")):
-        again = UserState(file, project)
-        again.load()
-        assert (again.get("theme"), again.get_here("place")) == ("light", place)
-    assert list(file.parent.iterdir()) == [file]
+    for project, place, visit in (("/one", "review", "2026-11-22T09:00:00Z"), ("/two", "", "")):
+        again = loaded(file, project)
+        assert (again.get("theme"), again.get_here("place"), again.visit(LAST_VISIT)) == ("light", place, visit)
+
+
+def test_dashboards_on_one_project_keep_each_others_values(tmp_path: Path) -> None:
+    file = tmp_path / "state.json"
+    one, other = loaded(file, "/one"), loaded(file, "/one")
+    one.set_here("place", "review")
+    one.set("theme", "light")
+    one.save()
+    other.set_here("patterns-sort", "uses up")
+    other.set("glyphs", "ascii")
+    other.save()
+    for state in (other, loaded(file, "/one")):
+        assert (state.get("theme"), state.get("glyphs")) == ("light", "ascii")
+        assert (state.get_here("place"), state.get_here("patterns-sort")) == ("review", "uses up")
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        b"",
-        b"{",
-        b"[]",
-        b"null",
-        b'"x"',
-        b"\xff",
-        b"[" * 100_000,
-        b'{"projects": 5, "theme": 7}',
-        b'{"projects": {"/one": 3}}',
+        b'{"settings": 5}',
+        b'{"settings": {"1": {"name": "theme", "value": 7}, "2": {"name": [], "value": "x"}, "3": {}}}',
+        b'{"projects": {"1": {"project": "/one", "values": 3}}, "visits": {"1": {"project": "/one", "last_seen": 3}}}',
     ],
 )
-def test_an_unexpected_cache_file_is_ignored(tmp_path: Path, text: bytes) -> None:
+def test_unexpected_values_are_ignored(tmp_path: Path, text: bytes) -> None:
     file = tmp_path / "state.json"
     file.write_bytes(text)
-    kept = UserState(file, "/one")
-    kept.load()
-    assert kept.get("theme", "dark") == "dark"
-    assert kept.get_here("place", "loops") == "loops"
+    kept = loaded(file, "/one")
+    assert (kept.get("theme", "dark"), kept.get_here("place", "loops"), kept.damage) == ("dark", "loops", "")
     kept.set_here("place", "log")
     kept.save()
-    assert json.loads(file.read_text())["projects"]["/one"]["place"] == "log"
+    assert loaded(file, "/one").get_here("place") == "log"
+
+
+def test_a_damaged_file_is_reported_and_moved_aside(tmp_path: Path) -> None:
+    file = tmp_path / "state.json"
+    file.write_text("{")
+    kept = loaded(file, "/one")
+    assert "cannot be parsed" in kept.damage
+    kept.set("theme", "light")
+    kept.save()
+    assert (loaded(file, "/one").get("theme"), loaded(file, "/one").damage) == ("light", "")
+    assert [one.read_text() for one in damaged_files(file)] == ["{"]
 
 
 def test_removing_a_project_keeps_the_values_of_all_projects(tmp_path: Path) -> None:
@@ -52,24 +75,31 @@ def test_removing_a_project_keeps_the_values_of_all_projects(tmp_path: Path) -> 
     before = UserState(file, "demo")
     before.set("theme", "light")
     before.set_here("memory-filter", "task")
+    before.set_visit(LAST_VISIT, "2026-11-22T09:00:00Z")
     before.save()
-    kept = UserState(file, "demo")
-    kept.load()
+    kept = loaded(file, "demo")
     kept.forget_here()
     kept.save()
-    assert (kept.get("theme"), kept.get_here("memory-filter")) == ("light", "")
+    for state in (kept, loaded(file, "demo")):
+        assert (state.get("theme"), state.get_here("memory-filter"), state.visit(LAST_VISIT)) == ("light", "", "")
 
 
 def test_only_the_newest_projects_are_saved(tmp_path: Path) -> None:
     file = tmp_path / "state.json"
-    for n in range(MAX_PROJECTS + 5):
-        kept = UserState(file, f"/project-{n}")
-        kept.load()
+    for n in (*range(MAX_PROJECTS), 0, MAX_PROJECTS):
+        kept = loaded(file, f"/project-{n}")
         kept.set_here("place", "log")
         kept.save()
-    projects = list(json.loads(file.read_text())["projects"])
+    projects = [row["project"] for row in read_tables(file).rows(PROJECTS)]
     assert len(projects) == MAX_PROJECTS
-    assert projects[-1] == f"/project-{MAX_PROJECTS + 4}"
+    assert "/project-1" not in projects and projects[-2:] == ["/project-0", f"/project-{MAX_PROJECTS}"]
+
+
+def test_a_project_with_undecodable_bytes_in_its_path_is_saved(tmp_path: Path) -> None:
+    kept = UserState(tmp_path / "state.json", "/caf\udce9")
+    kept.set_here("place", "log")
+    kept.save()
+    assert loaded(tmp_path / "state.json", "/caf\udce9").get_here("place") == "log"
 
 
 def test_an_unwritable_folder_does_no_harm(tmp_path: Path) -> None:
@@ -77,3 +107,4 @@ def test_an_unwritable_folder_does_no_harm(tmp_path: Path) -> None:
     kept = UserState(tmp_path / "file" / "state.json", "/one")
     kept.set("theme", "light")
     kept.save()
+    assert kept.get("theme") == "light"

@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from core.cli.support.user_files import state_file
+from core.storage.user_tables import state_file
 from tests.core.cli.conftest import Call
 
 PATTERN = "pat-error-null-check-015"
@@ -32,11 +32,15 @@ def test_since_the_last_visit(sample: Path, call: Call) -> None:
     now = datetime.now(UTC).isoformat()
     killed, open_again = {"last_seen": visited.isoformat()}, {"last_visit": visited.isoformat(), "last_seen": now}
     for words, kept in ((["--since", "last-visit"], killed), ([], open_again)):
-        state_file().write_text(json.dumps({"projects": {str(sample): kept}}))
+        state_file().write_text(json.dumps({"visits": {"1": {"project": str(sample), **kept}}}))
         document = call("changes", *words, "--json", "--project", sample).document
         assert document["since"][:16] == visited.isoformat()[:16]
-    state_file().write_text('{"projects": [1]}')
+    state_file().write_text('{"visits": [1]}')
     assert call("changes", "--project", sample).code == 0
+    (state_file().parent / "dashboard.json").write_text(json.dumps({"projects": {str(sample): killed}}))
+    state_file().unlink()
+    document = call("changes", "--since", "last-visit", "--json", "--project", sample).document
+    assert document["since"][:16] == visited.isoformat()[:16], "a visit with an earlier version"
 
 
 def test_moments_that_are_none(sample: Path, call: Call) -> None:
