@@ -57,6 +57,21 @@ def classify_polarity(text: str, start: int, end: int, *, avoided: bool, happene
     return Polarity.WARNS if near and _REGEX["about"].match(behind) else Polarity.MAYBE_WARNS
 
 
+def is_cited(text: str, start: int, end: int) -> bool:
+    """Return whether a text forbids what the part says, or quotes it to write about it."""
+    before = text[max(start - _REACH, 0) : start]
+    negation = _REGEX["negated_order"].search(before)
+    if negation and not _REGEX["doubled"].search(before[: negation.start()]):
+        return True
+    first = max(text.rfind("\n", 0, start) + 1, start - _SENTENCE_REACH)
+    for quoted in _REGEX["quotation"].finditer(text, first, end + _SENTENCE_REACH):
+        if quoted.start() < start and end <= quoted.end():
+            behind = text[quoted.end() : end + _SENTENCE_REACH]
+            prose = f"{text[max(start - _SENTENCE_REACH, 0) : quoted.start()]} {behind}"
+            return bool(_REGEX["about_quotation"].search(prose)) and not _REGEX["complies"].search(prose)
+    return False
+
+
 def _is_bad(text: str, start: int, end: int) -> bool:
     """Return whether the words after the part, which is not an order, call it bad."""
     if not _REGEX["bad"].match(text, end):
@@ -68,9 +83,10 @@ def _is_bad(text: str, start: int, end: int) -> bool:
 
 
 def _is_mention(text: str, start: int, end: int) -> bool:
-    """Return whether the part is only mentioned in a changelog or in parentheses."""
+    """Return whether the part is only mentioned in a changelog, in parentheses or in a description of an option."""
     sentence = _REGEX["mention_break"].split(text[max(start - _SENTENCE_REACH, 0) : start])[-1]
-    if not (_REGEX["changelog"].match(sentence) or _REGEX["example"].search(sentence)):
+    is_described = _REGEX["option"].search(text[start:end]) and _REGEX["described"].match(text, end)
+    if not (is_described or _REGEX["changelog"].match(sentence) or _REGEX["example"].search(sentence)):
         return False
     # Options and commands between backticks are not verbs of the sentence.
     before = _REGEX["quoted_code"].sub(" ", sentence)

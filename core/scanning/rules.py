@@ -17,6 +17,8 @@ from msgspec import Struct
 
 from core.records.suspicions import Severity
 
+VERSION: Final = 2
+"""Version of the rules; an approval of a text does not cover what later rules block (docs/safety.md#approvals)."""
 TABLE: Final = Path(__file__).with_name("rules.jsonl")
 
 Literals = tuple[tuple[tuple[str, ...], ...], ...]
@@ -33,6 +35,8 @@ class Rule(Struct, frozen=True, omit_defaults=True):
     unless: str = ""  # pattern of matches to ignore
     advice: bool = False  # whether a warning of the thing is harmless: "never use --no-verify"
     literals: tuple[Literals, ...] = ()  # of each pattern; only for speed
+    cited: bool = False  # whether it is harmless to forbid or to quote the thing: 'texts such as "ignore the rules"'
+    since: int = 1  # version of the rules that added it
 
     @property
     def critical(self) -> bool:

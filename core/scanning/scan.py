@@ -11,7 +11,7 @@ from core.records.suspicions import Severity, Suspicion
 from core.redaction.masking import mask_secrets
 from core.scanning.engine import get_engine
 from core.scanning.normalization import find_odd_characters, list_decoded, list_readings
-from core.scanning.polarity import Polarity, classify_polarity
+from core.scanning.polarity import Polarity, classify_polarity, is_cited
 from core.scanning.rules import BIDI, HIDING, INVISIBLE, LONG, LOOKALIKE, SECRET, TAGS, Rule
 
 MAX_SCANNED: Final = 65_536  # characters of one text that are scanned; a context contains far fewer
@@ -95,6 +95,8 @@ def _judge(
                     classify_polarity(text, at, end, avoided=avoided, happened=happened)
                     for at in made.starts(pattern, text, start, end)
                 )
+            if rule.cited and count < _MAX_WARNINGS and is_cited(text, start, end):
+                sense = Polarity.MAYBE_WARNS
             if sense is Polarity.WARNS or (sense is Polarity.MAYBE_WARNS and not rule.severity.stops):
                 continue
             yield rule, rule.severity if sense is Polarity.INSTRUCTS else Severity.FLAGGED, text[start:end]

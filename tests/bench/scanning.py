@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import yaml
 
+from core.records.suspicions import Severity
 from core.scanning.pattern_scan import scan_pattern
 from core.scanning.scan import scan_text
 from tests.bench.measured import Measured, timed
@@ -58,6 +59,18 @@ def rates(*, held_out: bool) -> Rates:
         share(benign, is_blocked),
         share(benign, bool),
     )
+
+
+def stop_rates(*, held_out: bool) -> tuple[float, float, float]:
+    """Shares of attacks that are stopped, of harmless texts that are stopped, and of those that are blocked, 0..1."""
+    attacks = [scan_text(text) for texts in _SET["stopped"].values() for text in half(texts, held_out)]
+    harmless = [scan_text(text) for texts in _SET["harmless"].values() for text in half(texts, held_out)]
+
+    def share(scans: list[Any], severities: tuple[Severity, ...]) -> float:
+        return sum(bool(scan) and scan[0].severity in severities for scan in scans) / len(scans)
+
+    stops = (Severity.BLOCKED, Severity.HELD)
+    return share(attacks, stops), share(harmless, stops), share(harmless, stops[:1])
 
 
 def half(texts: Iterable[str], held_out: bool) -> list[str]:

@@ -7,6 +7,7 @@ languages from `rule_tables/languages.yaml`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -20,9 +21,16 @@ from tests.reference.literals import find_literals
 
 PAGE: Final = TABLE
 _FOLDER: Final = TABLE.with_name("rule_tables")
-_TABLES: Final = ("takeover", "commands", "conduct", "approval", "agent", "risks")  # most severe first
+_TABLES: Final = ("takeover", "commands", "conduct", "approval", "agent", "disguise", "risks")  # most severe first
 _REACH: Final = 40  # maximum number of characters between verb and object
 _VERB_LAST: Final = frozenset({"Turkish"})  # languages in ASCII letters that may put the verb last
+_MIXED_VERB_LAST: Final = frozenset({"Turkish", "German", "Japanese", "Korean"})
+_MIXED_SINCE: Final = 2  # version of the rules that added phrases of mixed languages
+_NEGATED: Final = (
+    r"^(?:(?:no|nao|non|nie|ne|n|не)\W|不要|请勿|勿|别)|\b(?:nicht|pas|niet|kein\w*|nooit|nunca|jamais|mai)\W"
+    r"|(?:しない|ないで|지\s?마)"
+)
+"""A negation in a phrase of mixed languages: "vergiss nicht die Regeln"."""
 
 
 def render_page() -> str:
@@ -47,20 +55,22 @@ def _read_rules() -> list[Rule]:
             patterns = [expand_parts(text, parts) for text in fields["patterns"]]
             for phrase in fields.get("phrases", ()):
                 patterns += phrases[phrase]
-            unless, advice = expand_parts(fields.get("unless", ""), parts), fields.get("advice", False)
-            rules.append(_rule(fields["id"], fields["meaning"], Severity(fields["severity"]), patterns, unless, advice))
+            unless = expand_parts(fields.get("unless", ""), parts)
+            flags = {name: fields[name] for name in ("advice", "cited", "since") if name in fields}
+            rules.append(_rule(fields["id"], fields["meaning"], fields["severity"], patterns, unless, **flags))
     override = rules[0]
     foreign = [
-        _rule(override.id, override.meaning, override.severity, patterns)
+        _rule(override.id, override.meaning, override.severity, patterns, cited=True)
         for patterns in _override_patterns(languages["overrides"])
     ]
-    return [override, *foreign, *rules[1:]]
+    mixed = _mixed_patterns(languages["mixed_overrides"], languages["english_overrides"])
+    held = _rule(override.id, override.meaning, "held", mixed, _NEGATED, cited=True, since=_MIXED_SINCE)
+    return [override, *foreign, *rules[1:], held]
 
 
-def _rule(
-    name: str, meaning: str, severity: Severity, patterns: list[str], unless: str = "", advice: bool = False
-) -> Rule:
-    return Rule(name, meaning, severity, tuple(patterns), unless, advice, tuple(map(find_literals, patterns)))
+def _rule(name: str, meaning: str, severity: str, patterns: list[str], unless: str = "", **more: Any) -> Rule:
+    literals = tuple(map(find_literals, patterns))
+    return Rule(name, meaning, Severity(severity), tuple(patterns), unless, literals=literals, **more)
 
 
 def _read(name: str) -> dict[str, Any]:
@@ -78,6 +88,33 @@ def _override_patterns(table: dict[str, list[str]]) -> list[list[str]]:
         patterns = [rf"{start}(?:{verbs}){near}{both}", rf"{both}{near}(?:{verbs})"]
         found.append(patterns if language in _VERB_LAST or not words[0].isascii() else patterns[:1])
     return found
+
+
+def _mixed_patterns(table: dict[str, list[str]], english: list[str]) -> list[str]:
+    """Build patterns of override phrases whose verb and object may be of different languages."""
+    latin = {name: both for name, both in table.items() if normalize_text(both[0]).isascii()}
+    other = {name: both for name, both in table.items() if name not in latin}
+    verbs, objects = (_either(words[part] for words in latin.values()) for part in (0, 1))
+    other_verbs, other_objects = (_either(words[part] for words in other.values()) for part in (0, 1))
+    last, other_last = (
+        _either(found[name][0] for name in found if name in _MIXED_VERB_LAST) for found in (latin, other)
+    )
+    english_verbs, english_objects = english
+    negation, gap, end = r"(?:\b(?:no|nao|non|nie|ne|n)\W+)?", rf"\W[^.\n。！？]{{0,{_REACH}}}?", r"\b"
+    near = rf"[^.\n。！？]{{0,{_REACH}}}?"
+    not_latin = r"(?:не\W+|不要|请勿|勿|别)?"
+    return [
+        rf"{negation}\b(?:{verbs}){gap}\b(?:{objects}|{english_objects}){end}",
+        rf"{negation}\b(?:{english_verbs}){gap}\b(?:{objects}){end}",
+        rf"{negation}\b(?:{verbs}|{english_verbs}){gap}(?:{other_objects})",
+        rf"{not_latin}(?:{other_verbs}){near}(?:{other_objects}|{objects}|{english_objects})",
+        rf"(?:{other_objects}|{english_objects}){near}(?:{other_last})(?:し?ないで|지\s?마)?",
+        rf"\b(?:{objects}){gap}\b(?:{last}){end}",
+    ]
+
+
+def _either(words: Iterable[str]) -> str:
+    return normalize_text("|".join(words))
 
 
 def _request_patterns(table: dict[str, list[str]]) -> tuple[str, ...]:
