@@ -23,6 +23,7 @@ from core.base.validation import (
 from core.config.paths import safe_component
 from core.records.episodes import ACTION_TYPES
 from core.records.times import iso, parse_time
+from core.redaction.masking import mask_secrets, mask_values
 from core.sources.actions import MAX_TEXT as MAX_OUTPUT
 from core.sources.episodes import MAX_ENTRIES
 from core.sources.episodes import MAX_TEXT as MAX_CHARS
@@ -48,7 +49,7 @@ _MAX_NESTED: Final = MAX_DEPTH - 1  # maximum nesting depth of the parameters of
 
 
 def validate_text(value: Any, field: str, limit: int = MAX_CHARS) -> str:
-    """Validate a text of at most `limit` characters that can be encoded as UTF-8."""
+    """Validate a text of at most `limit` characters that can be encoded as UTF-8; secrets are masked."""
     check_text(value, field)
     if len(value) > limit:
         raise BadInput(f"{field} has {len(value):,} characters; at most {limit:,} are allowed")
@@ -56,7 +57,7 @@ def validate_text(value: Any, field: str, limit: int = MAX_CHARS) -> str:
         value.encode()
     except UnicodeEncodeError:
         raise BadInput(f"{field} is not valid Unicode") from None
-    return str(value)
+    return mask_secrets(str(value))[:limit]
 
 
 def check_total_size(value: Any, field: str) -> None:
@@ -146,11 +147,11 @@ def validate_similar(values: Sequence[tuple[str, str]]) -> list[tuple[str, str]]
         check_texts(pair, "similar")
         if len(pair) != 2:
             raise BadInput(f"similar must contain pairs of task and learning, not {format_value(pair)}")
-    return list(values)
+    return [(mask_secrets(task), mask_secrets(learning)) for task, learning in values]
 
 
 def validate_action(value: Mapping[str, Any], at: datetime, default_iteration: int) -> dict[str, Any]:
-    """Validate an action, and return the fields of its line in the log.
+    """Validate an action, and return the fields of its line in the log, with secrets masked.
 
     `at` is used if the action has no timestamp, and `default_iteration` if it has no iteration. Raises BadInput if a
     field or the action type is unknown, or a field is too long or has a wrong type.
@@ -174,17 +175,26 @@ def validate_action(value: Mapping[str, Any], at: datetime, default_iteration: i
     for name in ("output", "error"):  # a long text is shortened, not refused
         if name in fields:
             text = fields[name]
-            text = keep_ends(text, MAX_OUTPUT) if isinstance(text, str) else text
+            text = _mask_ends(text, MAX_OUTPUT) if isinstance(text, str) else text
             fields[name] = validate_text(text, name, MAX_OUTPUT)
     return {name: fields[name] for name in FIELDS if name in fields}
 
 
-def keep_ends(value: str, limit: int) -> str:
-    """Replace the middle of a text by a note if it is longer than `limit`."""
+def keep_ends(value: str, limit: int, omitted: int = 0) -> str:
+    """Replace the middle of a text by a note if it is longer than `limit`.
+
+    `omitted` is the number of characters that were left out in its middle before.
+    """
     if len(value) <= limit:
         return value
-    half = (limit - len(_LEFT_OUT.format(len(value)))) // 2
-    return f"{value[:half]}{_LEFT_OUT.format(len(value) - 2 * half)}{value[-half:]}"
+    half = (limit - len(_LEFT_OUT.format(len(value) + omitted))) // 2
+    return f"{value[:half]}{_LEFT_OUT.format(len(value) + omitted - 2 * half)}{value[-half:]}"
+
+
+def _mask_ends(text: str, limit: int) -> str:
+    """Shorten a text like `keep_ends`, and mask the secrets in what is kept, also those that the cut would split."""
+    near = text if len(text) <= 2 * limit else text[:limit] + text[-limit:]
+    return keep_ends(mask_secrets(near), limit, len(text) - len(near))
 
 
 def validate_actions(
@@ -204,7 +214,7 @@ def validate_actions(
 
 
 def _fit_params(params: Any) -> dict[str, Any]:
-    """Shorten parameters to the maximum size of an action.
+    """Shorten parameters to the maximum size of an action, and mask their secrets.
 
     Long texts lose their middle. If that is not enough, other long values become JSON text first. Values that are
     nested too deeply always become JSON text.
@@ -216,7 +226,7 @@ def _fit_params(params: Any) -> dict[str, Any]:
             params = {name: _encode_if_deep(value) for name, value in params.items()}
         size = _size(params)
         if size <= MAX_OUTPUT:
-            return dict(params)
+            return dict(mask_values(params))
         encoded = {
             name: value if _size(value) <= _SHORT else msgspec.json.encode(value).decode()
             for name, value in params.items()
@@ -229,8 +239,7 @@ def _fit_params(params: Any) -> dict[str, Any]:
         raise BadInput(f"params have {size:,} bytes, in {len(params):,} parameters; at most {MAX_OUTPUT:,} are allowed")
     limits = range(_SHORT + 1, MAX_OUTPUT)
     fitting = bisect_left(limits, True, key=lambda limit: _size(_shorten(whole, limit)) > MAX_OUTPUT)
-    shortened: dict[str, Any] = _shorten(whole, _SHORT + fitting)
-    return shortened
+    return dict(mask_values(_shorten(whole, _SHORT + fitting, is_masked=True)))
 
 
 def _encode_if_deep(value: Any) -> Any:
@@ -242,12 +251,12 @@ def _size(value: Any) -> int:
     return len(msgspec.json.encode(value))
 
 
-def _shorten(value: Any, limit: int) -> Any:
+def _shorten(value: Any, limit: int, *, is_masked: bool = False) -> Any:
     if isinstance(value, str):
-        return keep_ends(value, limit)
+        return _mask_ends(value, limit) if is_masked else keep_ends(value, limit)
     if isinstance(value, dict):
-        return {name: _shorten(item, limit) for name, item in value.items()}
-    return [_shorten(item, limit) for item in value] if isinstance(value, list | tuple) else value
+        return {name: _shorten(item, limit, is_masked=is_masked) for name, item in value.items()}
+    return [_shorten(item, limit, is_masked=is_masked) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _parse_timestamp(value: Any) -> datetime | None:

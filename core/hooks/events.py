@@ -67,7 +67,7 @@ class HookEvent(Struct, frozen=True, kw_only=True):
     moment: Moment
     session: str  # ID of the session, "" if the agent sends none
     folder: str = ""  # working directory of the agent, "" if unknown
-    prompt: str = ""
+    prompt: str = ""  # secrets are masked
     is_notice: bool = False  # whether the prompt is a message of the agent's program, or a command for it
     message: str = ""  # last message of the agent, at the end of a turn
     transcript: str = ""  # path of the agent's record of the session, "" if unknown
@@ -101,7 +101,8 @@ def parse_event(agent: str, data: bytes, name: str = "") -> HookEvent | None:
     moment = AGENTS[agent].events.get(name) or _find_moment(name)
     if moment is None:
         return None
-    prompt = _text(fields, ("prompt", "user_prompt")).strip()[:MAX_PROMPT]
+    # Masked here, since the prompt is saved in several records.
+    prompt = mask_secrets(_text(fields, ("prompt", "user_prompt")).strip()[: 2 * MAX_PROMPT])[:MAX_PROMPT]
     is_tool = moment is Moment.TOOL
     tool = _tool_event(agent, name, fields) if is_tool else {}
     return HookEvent(
@@ -237,7 +238,8 @@ def failed_call(tool: Mapping[str, Any]) -> FailedCall:
     response = tool.get("tool_response")
     printed = response.get("output") or response.get("stdout") if isinstance(response, dict) else response
     error, output = (
-        mask_secrets(text[-_MAX_ERROR:]) if isinstance(text, str) else "" for text in (tool.get("error"), printed)
+        mask_secrets(text[-2 * _MAX_ERROR :])[-_MAX_ERROR:] if isinstance(text, str) else ""
+        for text in (tool.get("error"), printed)
     )
     return FailedCall(error, "" if output == error else output)
 

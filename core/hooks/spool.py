@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from core.agents.agent_table import AGENTS, Moment
 from core.hooks.events import HookEvent, digest
 from core.hooks.sessions import read_record, save_record
+from core.redaction.masking import mask_values
 from core.storage.locks import make_folder
 
 if TYPE_CHECKING:
@@ -40,10 +42,15 @@ _decoder: Final = msgspec.json.Decoder(SpooledCall)
 
 
 def spool_call(project: ProjectPaths, event: HookEvent, at: datetime) -> bool:
-    """Keep a tool call; False if it is too long or its session has too many; raises Unwritable, OSError or BadInput."""
+    """Keep a tool call with its secrets masked; False if it is too long or its session has too many calls.
+
+    Raises Unwritable, OSError or BadInput if it cannot be written.
+    """
     folder = _folder(project, event.session)
     try:
         data = msgspec.json.encode(SpooledCall(at, event))
+        if len(data) <= _MAX_BYTES:
+            data = msgspec.json.encode(SpooledCall(at, replace(event, tool=mask_values(event.tool))))
     except ValueError:  # a text that is not valid Unicode
         return False
     if len(data) > _MAX_BYTES or len(_files(folder)) >= MAX_SPOOLED:

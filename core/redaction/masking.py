@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from core.redaction.names import MaskFormat, fold_case
+from core.redaction.names import ASSIGNED_HINTS, MaskFormat, fold_case
 
 _SHORTEST: Final = 8  # shortest text that can contain a recognisable secret
 _HINTS: Final = (
@@ -27,13 +28,34 @@ def mask_secrets(text: str) -> str:
     return _masked_short(text) if len(text) <= _MAX_CACHED else replace_secrets(text, _mark)
 
 
-def mask_values(value: Any) -> Any:
-    """Return a JSON value with the secrets in its texts masked; keys stay."""
+def mask_values(value: Any, name: str = "") -> Any:
+    """Return a JSON value with the secrets in its texts masked; keys stay.
+
+    `name` is the key of the value: a text under a name such as `db_password` is a secret like one that is assigned to
+    it. In `{"name": "DB_PASSWORD", "value": ...}`, the name is that of the value.
+    """
     if isinstance(value, str):
-        return mask_secrets(value)
+        return _mask_named(name, value)
     if isinstance(value, Mapping):
-        return {key: mask_values(inner) for key, inner in value.items()}
-    return [mask_values(inner) for inner in value] if isinstance(value, list | tuple) else value
+        named = value.get("name", value.get("key"))
+        names = {"value": named} if isinstance(named, str) else {}
+        return {key: mask_values(inner, str(names.get(key, key))) for key, inner in value.items()}
+    return [mask_values(inner, name) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def _mask_named(name: str, value: str) -> str:
+    masked = mask_secrets(value)
+    lower = fold_case(name)
+    if masked != value or not any(hint in lower for hint in ASSIGNED_HINTS):
+        return masked
+    assigned = f"{name}={json.dumps(value, ensure_ascii=False)}"
+    shown = mask_secrets(assigned)
+    if shown == assigned:
+        return value
+    try:
+        return str(json.loads(shown.removeprefix(f"{name}=")))
+    except ValueError:  # the name contains a part of the mask
+        return _mark("value", value)
 
 
 @lru_cache(_CACHE_SIZE)

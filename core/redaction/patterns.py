@@ -11,9 +11,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
-import yaml
-
 from core.redaction.names import ASSIGNED_HINTS, NAME_HINTS, MaskFormat, find_assigned, fold_case
+from core.redaction.regex_table import read_blocks
 from core.redaction.value_shapes import (
     NEAR,
     REGEX,
@@ -22,15 +21,14 @@ from core.redaction.value_shapes import (
     is_non_secret,
     is_placeholder,
     is_sample_password,
+    is_spoken_password,
     is_unique_value,
 )
 
 _FOUND: Final = re.compile("«\ue000(\\d{1,6})»")  # temporary mark of a found secret during the search
 
 
-TOKEN_FORMATS: Final[dict[str, list[str]]] = yaml.load(
-    Path(__file__).with_name("token_formats.yaml").read_bytes(), yaml.CSafeLoader
-)  # patterns of tokens by kind of secret
+TOKEN_FORMATS: Final = read_blocks(Path(__file__).with_name("token_formats.yaml"))  # patterns by kind of secret
 _TOKENS: Final = tuple((kind, pattern) for kind, patterns in TOKEN_FORMATS.items() for pattern in patterns)
 _TOKEN_RUN: Final = re.compile(r"[A-Za-z0-9_~.+/=|$%:-]{16,}")
 _TOKEN_START: Final = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]")
@@ -76,6 +74,8 @@ class Search:
         for kind, (hints, name) in _LABELLED.items():
             if any(hint in lower for hint in hints):
                 text = REGEX[name].sub(partial(self._replace_certain, kind), text)
+        if any(hint in lower for hint in _PROSE_HINTS):
+            text = REGEX["prose"].sub(self._spoken, text)
         if "bearer" in lower or "basic" in lower:
             text = REGEX["bearer"].sub(self._authorized, text)
         if any(hint in lower for hint in ASSIGNED_HINTS):
@@ -161,6 +161,14 @@ class Search:
             return found[0]
         return found[1] + self._number("authorization", value)
 
+    def _spoken(self, found: re.Match[str]) -> str:
+        value = found["bare"].rstrip(".,;:")
+        certain = found["password"] is not None and found["verb"] is not None
+        if is_non_secret(found, "bare") or not is_spoken_password(value, is_certain=certain):
+            return found[0]
+        start = found.start("bare") - found.start()
+        return found[0][:start] + self._number("password", value) + found["bare"][len(value) :]
+
     def _cookie(self, found: re.Match[str]) -> str:
         start = found.start("first") - found.start()
         return found[0][:start] + REGEX["crumb"].sub(
@@ -244,10 +252,11 @@ _LABELLED: Final = {
     "spoken password": ((" is ",), "spoken"),
     "sign-in": (("networkcredential",), "spoken"),
 }  # by kind: lower-case literals, one of which every match contains, and the name of the expression
+_PROSE_HINTS: Final = ("pass", "secret", "token", "key")
 _KINDS: Final = frozenset(
     {kind for kind, _ in _TOKENS} | {kind for _, kind, _ in _COMMANDS} | _AFTER_PREFIX.keys() | _LABELLED.keys()
 ).union(("private key", "cookie", "value", "password"))
 """Kinds of secrets in masks; any other word in brackets could be a secret."""
 COMMAND_RULES: Final = tuple(name for _, _, name in _COMMANDS)  # prefixes of expressions, as in `_COMMANDS`
-RULES: Final = (*_AFTER_PREFIX, *(name for _, name in _LABELLED.values()), "cookie", "bearer", "assigned")
+RULES: Final = (*_AFTER_PREFIX, *(name for _, name in _LABELLED.values()), "cookie", "bearer", "prose", "assigned")
 """Names of the other expressions; only a text that one of all expressions matches contains a secret."""

@@ -8,6 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+_BLOCK: Final = re.compile(r"([^\s#:][^:]*): \|2?-")
+_INDENT: Final = "  "
 _PART: Final = re.compile(r"\{([a-z_]+)\}")
 
 
@@ -25,12 +27,27 @@ class RegexTable(dict[str, re.Pattern[str]]):
     @cached_property
     def sources(self) -> dict[str, str]:
         """The source texts of the expressions; the first access reads the file."""
-        import yaml  # not needed where no expression is used
-
         sources = dict(self._parts)
-        for name, text in yaml.load(self._path.read_bytes(), yaml.CSafeLoader).items():
-            sources[name] = expand_parts(text, sources)
+        for name, lines in read_blocks(self._path).items():
+            sources[name] = expand_parts("".join(lines), sources)
         return sources
+
+
+def read_blocks(path: Path) -> dict[str, list[str]]:
+    """Read the lines of each block of a YAML file that only has literal blocks (`name: |-`) and comments.
+
+    Importing a parser for all of YAML takes longer than logging a tool call. Raises ValueError for another form.
+    """
+    blocks: dict[str, list[str]] = {}
+    lines: list[str] | None = None
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if (begin := _BLOCK.fullmatch(line)) is not None:
+            lines = blocks[begin[1]] = []
+        elif lines is not None and line.startswith(_INDENT):
+            lines.append(line.removeprefix(_INDENT))
+        elif line and not line.startswith("#"):
+            raise ValueError(f"{path.name}, line {number}: expected 'name: |-', a line of its block, or a comment")
+    return blocks
 
 
 def expand_parts(pattern: str, parts: Mapping[str, str]) -> str:

@@ -38,6 +38,8 @@ _SAMPLE_PASSWORDS: Final = frozenset(("password", "mypassword", "passwd", "pass"
 
 NEAR: Final = 48  # characters before a random value that are searched for the name of a credential
 _PREFIX: Final = 12
+_MIN_SPOKEN: Final = 6  # shortest password without quotes in a sentence
+_SPOKEN_MARKS: Final = frozenset("!#$%&*+=?@^~|")  # characters of passwords that words and names do not have
 
 
 def is_non_secret(found: re.Match[str], group: str) -> bool:
@@ -70,6 +72,21 @@ def is_placeholder(value: str) -> bool:
 def is_sample_password(value: str) -> bool:
     """Return whether a password in a URL is an example from documentation."""
     return bool(value) and (value.lower() in _SAMPLE_PASSWORDS or is_placeholder(value))
+
+
+def is_spoken_password(value: str, *, is_certain: bool) -> bool:
+    """Return whether an unquoted value in a sentence looks like a password, unlike words, numbers and code.
+
+    `is_certain` is whether "password is" precedes it; then letters with digits are enough.
+    """
+    bare = value.rstrip("!?")
+    if len(bare) < _MIN_SPOKEN or REGEX["not_spoken"].match(value):
+        return False
+    has_digit, has_letter = any(map(str.isdigit, bare)), any(map(str.isalpha, bare))
+    has_mark = not _SPOKEN_MARKS.isdisjoint(bare)
+    if is_certain:
+        return has_digit + has_letter + has_mark > 1 or bare.isdigit()
+    return has_digit and has_letter and has_mark
 
 
 def is_random(value: str) -> bool:

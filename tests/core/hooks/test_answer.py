@@ -621,23 +621,3 @@ def test_old_records_are_deleted(agent: SimulatedAgent) -> None:
     agent.prompt("Add a page")
     background.run(agent.project, agent.at + background.FORGOTTEN_AFTER + timedelta(days=1))
     assert sorted(path.name for path in agent.project.sessions.iterdir()) == [".background.lock", ".gitignore"]
-
-
-def test_secrets_of_a_prompt_are_not_in_the_task(agent: SimulatedAgent) -> None:
-    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-    agent.prompt(f"Use the token {secret} to publish")
-    agent.tool(EDIT)
-    assert secret not in (agent.project.tasks / "task-001" / "metadata.json").read_text()
-
-
-def test_secrets_of_tool_calls_reach_no_shared_file(agent: SimulatedAgent) -> None:
-    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-    agent.prompt(PROMPT)
-    agent.tool(FAILING | {"error": f"{FAILING['error']}\nError: token {secret} was refused"})
-    edited = {"file_path": "src/account.ts", "old_string": "a", "new_string": f"a = '{secret}'"}
-    agent.tool(EDIT | {"tool_input": edited | {"description": f"Use {secret}"}})
-    agent.tool(PASSING)
-    agent.send("Stop")
-    assert opened(agent).view.snapshot.patterns
-    files = [file for file in agent.project.ralph.rglob("*") if file.is_file() and secret in file.read_text()]
-    assert [file.name for file in files] == ["actions.jsonl"], "a private file"

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from core.base.text import visible, visible_line
-from core.redaction.masking import mask_secrets
+from core.redaction.masking import mask_secrets, mask_values
 from core.redaction.patterns import TOKEN_FORMATS
 from core.redaction.value_shapes import is_placeholder
 
@@ -306,3 +306,62 @@ def test_passwords_in_sentences_and_calls_are_masked(text: str, secret: str) -> 
 )
 def test_sample_passwords_are_not_masked(text: str) -> None:
     assert mask_secrets(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the db password is {}",
+        "password for the shop is {}, use it",
+        "My passphrase is now: {}.",
+        "The password was changed to {} (ask Ana)",
+        "das Passwort lautet {}",
+        "the password of the registry is {}\nsecond line",
+        "log in with the password {} first",
+        "the api key is {}",
+    ],
+)
+@pytest.mark.parametrize("secret", ["Xyz2026!abc", "gr33n+House"])
+def test_passwords_in_prose_without_quotes_are_masked(text: str, secret: str) -> None:
+    shown = f"[secret: password, {len(secret)} characters]"
+    assert mask_secrets(text.format(secret)) == text.format(shown)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the password is wrong",
+        "password is required",
+        "The password is case-sensitive and must be rotated",
+        "the password is 12-character or longer",
+        "the password is 8 characters long",
+        "the password is base64-encoded",
+        "passwords are sha256-hashed",
+        "the password is *not* stored",
+        "the password is user's own",
+        "the password was set to self.value",
+        "if the password is equal!",
+        "the password is read from /etc/db2.conf",
+        "the password is config.db2.password",
+        "the token is version2",
+        "with password reset2 enabled",
+    ],
+)
+def test_sentences_about_passwords_are_not_masked(text: str) -> None:
+    assert mask_secrets(text) == text
+
+
+def test_values_under_the_name_of_a_secret_are_masked() -> None:
+    given = {
+        "user": "shop",
+        "db": {"password": 'Lamp "7"', "passwordFile": "/run/db.txt"},
+        "env": [{"name": "API_TOKEN", "value": "Tiger4Kettle"}, {"name": "SHELL", "value": "sh"}],
+        "token": "${TOKEN}",
+        "max_tokens": 300,
+    }
+    masked = mask_values(given)
+    assert masked["db"]["password"].startswith("[secret: password,")
+    assert masked["env"][0]["value"].startswith("[secret: value,")
+    masked["db"]["password"], masked["env"][0]["value"] = given["db"]["password"], "Tiger4Kettle"  # type: ignore[index]
+    assert masked == given
+    assert mask_values(mask_values(given)) == mask_values(given)

@@ -10,7 +10,7 @@ import pytest
 from core.base import negation
 from core.base import polarity as base_polarity
 from core.redaction import value_shapes
-from core.redaction.regex_table import RegexTable
+from core.redaction.regex_table import RegexTable, read_blocks
 from core.retrieval import task
 from core.scanning import polarity
 
@@ -32,6 +32,14 @@ def test_parts_are_inserted_and_line_breaks_removed(tmp_path: Path) -> None:
     assert table["pair"].fullmatch("ab--cd") and table["pair"] is table["pair"]
     with pytest.raises(KeyError):
         table["unknown"]
+
+
+@pytest.mark.parametrize("line", ["word: [a-z]", "word:", "- word", " word: |-"])
+def test_other_forms_of_yaml_are_an_error(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "table.yaml"
+    path.write_text(f"# comment\n{line}\n")
+    with pytest.raises(ValueError, match="line 2"):
+        read_blocks(path)
 
 
 @pytest.mark.parametrize("place", TABLES)
