@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from core.agents.agent_table import AGENTS
+from core.sources.liveness import ProcessSignals
 from tests.copying import copy_folder
 
 pytest_plugins = ["tests.team_server"]
@@ -61,6 +63,10 @@ for variable in list(os.environ):
     if variable.endswith(("_HOME", "_DIR")) and variable.startswith(("CLAUDE", "CODEX", "COPILOT", "XDG")):
         del os.environ[variable]
 
+# Tests decide as a person, also if an agent runs them.
+for variable in ("AI_AGENT", "RALPHDECK_AGENT", *(one for agent in AGENTS.values() for one in agent.shell_variables)):
+    os.environ.pop(variable, None)
+
 # Child processes share compiled modules.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -69,6 +75,13 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # The same examples in every run; to search for others: pytest --hypothesis-profile=default
 settings.register_profile("same", derandomize=True, database=None, deadline=None, max_examples=50)
 settings.load_profile("same")
+
+
+@pytest.fixture(autouse=True)
+def at_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process has a terminal and no agent above it, so that its decisions are a person's."""
+    monkeypatch.setattr("core.cli.support.signature.is_at_terminal", lambda: True)
+    monkeypatch.setattr("core.agents.agent_process.system_processes", ProcessSignals)
 
 
 @pytest.fixture(scope="session")

@@ -36,6 +36,8 @@ class Agent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     context_events: tuple[str, ...] = ()  # events whose answer may add a context
     context_key: str = ""  # key of the context in the answer, "" for the form of Claude Code
     variable: str = ""  # environment variable of its hooks, for an agent that runs the hooks of others too
+    program: str = ""  # start of the name of its program, "" for the name of the agent
+    shell_variables: tuple[str, ...] = ()  # environment variables of the commands that it runs
 
 
 def acting_agent(named: str, environment: Mapping[str, str]) -> str:

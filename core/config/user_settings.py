@@ -29,9 +29,14 @@ class TrustSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DecisionSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a script without a terminal may decide: all, all but the release of held and blocked texts, or nothing."""
+    """Who may decide what.
+
+    `scripts` is what a script without a terminal may decide: all, all but the release of held and blocked texts, or
+    nothing. `names` are further names of the user, besides those of the system and of Git.
+    """
 
     scripts: Scripts = "unheld"
+    names: tuple[str, ...] = ()
 
 
 class JudgeSettings(Struct, frozen=True, forbid_unknown_fields=True):

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from core.base.errors import BadInput
 from core.base.text import plural, visible_line
 from core.base.validation import format_value
-from core.learning.assessment import HUMAN
+from core.learning.assessment import DECIDED
 from core.ledger.decision_log import FILE as LEDGER
 from core.ledger.verify import verify_ledger
 from core.records.findings import Finding, Severity
@@ -204,7 +204,7 @@ class _Checker:
         scan, board = state.settings.scan, state.board
         given = {id: highest_severity(patterns[id], curation, scan) for id in self._injectable_ids()}
         dangerous = [id for id, severity in given.items() if severity is not None and severity.stops]
-        by_rule = (id for id in dangerous if state.assessment(id).decided_by != HUMAN)
+        by_rule = (id for id in dangerous if state.assessment(id).decided_by not in DECIDED)
         broken = [id for id in by_rule if find_stopping_severity(patterns[id], curation, scan) is not None]
         max_chars, together = state.settings.injection.max_field_chars, []
         for reader, injected in self._contexts:
@@ -227,7 +227,7 @@ class _Checker:
         broken = [
             one.pattern_id
             for one in proven
-            if one.decided_by != HUMAN
+            if one.decided_by not in DECIDED
             and any(loop.state_without is not one.computed for loop in explain_pattern(state, one.pattern_id).loops)
         ]
         return broken, f"{plural(len(proven), 'proven pattern')}, {_count_text(broken)} by a single loop"

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 import msgspec
 from msgspec import Meta, Struct, field
 
+from core.agents.agent_process import AgentProcess, find_agent_process
 from core.agents.agent_table import AGENTS, Moment
 from core.base.errors import BadInput, Unwritable
 from core.config.paths import is_safe_id
-from core.hooks.agent_process import AgentProcess, find_agent_process
 from core.hooks.events import MAX_PROMPT, FailedCall, HookEvent, digest
 from core.sources.episodes import MAX_ATTEMPTS
 from core.sources.liveness import is_running, process_space, system_processes

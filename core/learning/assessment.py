@@ -14,6 +14,8 @@ from core.records.decisions import Pin
 from core.records.patterns import Maturity
 
 HUMAN: Final = "human decision"
+SCRIPT: Final = "script decision"
+DECIDED: Final = frozenset({HUMAN, SCRIPT})
 QUARANTINE: Final = "quarantine"
 HELD: Final = "held"
 INVERSION: Final = "inversion"

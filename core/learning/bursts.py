@@ -14,6 +14,7 @@ from msgspec import Struct
 from core.base.formatting import shorten_id
 from core.base.grouping import group_pairs
 from core.base.text import plural
+from core.records.authors import CLIENT
 
 if TYPE_CHECKING:
     from core.config.settings import LearningSettings
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 UNDATED: Final = datetime.min.replace(tzinfo=UTC)  # placeholder for an unknown time
 _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 _BY: Final = "by "
-AGENT: Final = "mcp:"  # start of the name with which the MCP server signs what an agent reports
 _REPORTING: Final = frozenset({"applied", "outcome", "feedback"})
 
 
@@ -62,7 +62,7 @@ def source_of(event: Event) -> str:
 
     What an agent reports through the MCP server has one source, whichever loops it names.
     """
-    if event.loop_id and not event.by.startswith(AGENT):
+    if event.loop_id and not event.by.startswith(CLIENT):
         return f"bead {event.loop_id}" if event.loop_id.startswith(_BY) else event.loop_id
     return f"{_BY}{event.by}"
 

@@ -13,6 +13,7 @@ from core.base.text import plural, visible_line
 from core.learning.assessment import HELD, INVERSION, QUARANTINE, Assessment
 from core.learning.states import STATES, decayed_counts, fewest_results, state_calendar, state_of
 from core.learning.team_sums import TEAM
+from core.records.authors import Author
 from core.records.events import Observation
 from core.records.patterns import Maturity
 from core.records.times import day_of
@@ -25,6 +26,7 @@ _HOURS_UNTIL_DAYS: Final = 48
 _NEAR: Final = 0.01  # smaller distances are shown with their first significant digit
 _MAX_NAMED: Final = 3  # maximum number of loops that a line names
 _LABELS: Final = {"rests on": "supported by", "one failure": "one more failure", "once reset": "after a reset"}
+_AUTHORS: Final = {Author.PERSON: "a person", Author.SCRIPT: "a script", Author.AGENT: "an agent"}
 _KEPT_OUT: Final = {
     QUARANTINE: "in quarantine: a candidate, and not injected until released",
     HELD: "held: a candidate, and not injected, until a person approves this text, which gives orders",
@@ -159,7 +161,7 @@ def _explain_decision(assessment: Assessment) -> RuleLine:
     if pin is not None:
         who = f"{pin.verb} by {visible_line(pin.by, 40)} on {day_of(pin.at)}"
         reason = f": {visible_line(pin.reason, 200)}" if pin.reason else ""
-        text = f"decided by a person: {who}{reason}"
+        text = f"decided by {_AUTHORS[pin.decided_by]}: {who}{reason}"
         text += "; later evidence contradicts it" if assessment.contradicted else ""
         if assessment.pin_stale:
             text = f"the text changed since it was {who}: a candidate until a person reviews it"

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from core.base.errors import UnknownRecord
 from core.base.formatting import shorten_id
-from core.learning.assessment import HELD, HUMAN, INVERSION, QUARANTINE, RULE, Assessment
+from core.learning.assessment import HELD, HUMAN, INVERSION, QUARANTINE, RULE, SCRIPT, Assessment
 from core.learning.evidence import claimed_rate
 from core.learning.evidence_inputs import EvidenceInputs, IgnoredReport, find_changed_patterns
 from core.learning.inversion_rules import Alternatives, Inversion, inversion_triggered, propose_inversion
@@ -30,6 +30,7 @@ from core.learning.states import CODES, STATES, change_within, next_change
 from core.learning.team_sums import find_team_sums
 from core.learning.threshold_replay import History
 from core.learning.use_times import REMOVED, ReplacedTimes, UseTimes
+from core.records.authors import Author
 from core.records.events import EVENT_LOG
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.suspicions import Severity
@@ -304,7 +305,8 @@ class Scoreboard(Scores):
         rate, last_used = float(self.rate[row]), float(self.last_used[row])
         decided_by = INVERSION if columns.inversion_pending[row] else RULE
         if self._is_pinned(row):
-            decided_by = HUMAN
+            pin = self._curation.pins[pattern_id]
+            decided_by = HUMAN if pin.decided_by is Author.PERSON else SCRIPT
         elif columns.quarantined[row]:
             decided_by = HELD if columns.held[row] else QUARANTINE
         return Assessment(

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from core.base.errors import ReadOnly, Refused
-from core.learning.bursts import AGENT
+from core.records.authors import CLIENT
 from core.state.findings import ledger_error
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _NOT_IN_NAME: Final = re.compile(r"[^a-z0-9._]+")
 def sign(client: str) -> str:
     """Return the name that signs what a client reports: `mcp:claude-code`; the name is untrusted."""
     name = _NOT_IN_NAME.sub("-", client[: 4 * _MAX_CLIENT].lower())[:_MAX_CLIENT].strip("-._")
-    return f"{AGENT}{name or 'unknown'}"
+    return f"{CLIENT}{name or 'unknown'}"
 
 
 class Session:
@@ -72,7 +72,7 @@ class Session:
                 self.project.apply(None)
             else:
                 self.open()
-            self.project.by, self.project.agent = sign(client), sign(client).removeprefix(AGENT)
+            self.project.by, self.project.agent = sign(client), sign(client).removeprefix(CLIENT)
             state = self.project.view
             if problem := ledger_error(state):
                 raise Refused(f"nothing is answered, because the decisions cannot be read: {problem}")

@@ -25,6 +25,7 @@ from core.curation.rules import OVERRIDE
 from core.curation.use_counts import make_counted_events
 from core.metrics.derived_files import write_derived
 from core.metrics.pruning import Pruning, select_prunable
+from core.project.author_gate import AuthorGate
 from core.project.reader import ProjectReader
 from core.project.team_gate import JoinedGate
 from core.records.decisions import Decision, held_text_question_id
@@ -63,7 +64,7 @@ class DecidingProject(ProjectReader):
     def curator(self) -> Curator:
         """The curator, which writes the decisions."""
         curator = Curator(self.project, self.settings, by=self.by, ledger=self.ledger)
-        curator.gate = self._team_gate
+        curator.gate = AuthorGate(weakref.proxy(self), self._team_gate)
         return curator
 
     @cached_property

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from core.base.errors import Conflict, RalphdeckError, Refused, UnknownRecord
 from core.records.agent_sessions import HOOKS
+from core.records.authors import sign_unattended
 from core.records.decisions import Verb
 from core.records.loops import FINISHED, Loop
 from core.storage.watcher import FileChanges, Watcher, WatchState
@@ -55,7 +56,7 @@ def extract_unattended(project: Project, work_id: str) -> Decided | None:
         if not offer.new and not offer.merges:
             return None
         return project.decide(
-            Extract(work_id, unattended=True, reason=f"from {work_id} when it ended", by=f"{project.by} (unattended)")
+            Extract(work_id, unattended=True, reason=f"from {work_id} when it ended", by=sign_unattended(project.by))
         )
     except (Conflict, Refused, UnknownRecord):  # another process extracted or moved it
         return None

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import Struct
 
+from core.records.authors import Author, author_of
 from core.records.patterns import Maturity
 from core.records.times import iso
 
@@ -121,6 +122,13 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.verb is Verb.EXTRACT and self.after.get("proposed") is True
 
     @property
+    def decided_by(self) -> Author:
+        """What made the decision; the sync with a team and unattended extractions are scripts."""
+        author = author_of(self.by)
+        is_program = self.by == SYNC or self.is_unattended
+        return Author.SCRIPT if author is Author.PERSON and is_program else author
+
+    @property
     def act(self) -> str:
         """ID of the act that made the decision: its group, or its own ID."""
         return self.group or self.id
@@ -135,7 +143,7 @@ _PINNED: Final = {
 
 
 class Pin(Struct, frozen=True, kw_only=True):
-    """Pinned state: set by a person, overrides the computed state until it is reset.
+    """Pinned state: set by a decision, overrides the computed state until it is reset.
 
     `state` is proven (promoted), deprecated, or established: an anti-pattern from an accepted inversion, which must be
     injected although its 60 to 70 % failures would deprecate it, or a re-enabled pattern. `content_hash` identifies the
@@ -156,6 +164,11 @@ class Pin(Struct, frozen=True, kw_only=True):
     def verb(self) -> str:
         """The decision in the past tense, such as `promoted`."""
         return _PINNED[self.state]
+
+    @property
+    def decided_by(self) -> Author:
+        """What set the pin."""
+        return author_of(self.by)
 
 
 class InversionVerdict(Struct, frozen=True, kw_only=True):

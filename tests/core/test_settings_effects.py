@@ -19,7 +19,7 @@ from msgspec.structs import replace as with_fields
 from core.adapters.worktrees import find_folders
 from core.base.errors import Refused
 from core.cli.program import run
-from core.cli.support.project import configured_decider
+from core.cli.support.signature import find_user_name
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.debug_memory.retention import retention_period
@@ -386,7 +386,7 @@ def private_folder(settings: Settings, world: World) -> object:
 
 def signature(settings: Settings, _: World) -> Any:
     """The name under decisions."""
-    return configured_decider(settings)[0]
+    return find_user_name(None, settings).by
 
 
 EFFECTS: dict[str, tuple[Any, Observe]] = {

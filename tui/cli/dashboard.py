@@ -16,7 +16,8 @@ from core.base.errors import ProjectNotFound, RalphdeckError
 from core.base.text import visible
 from core.cli.render.output import line, respond
 from core.cli.support.options import NumberRange, OfflineCommand, invocation, project_option, readonly_option
-from core.cli.support.project import configured_decider, guarded, ignore_private_files, is_readonly, named_project, now
+from core.cli.support.project import guarded, ignore_private_files, is_readonly, named_project, now
+from core.cli.support.signature import find_signature
 from core.config.paths import ProjectPaths, find_project, project_at
 from tui.cli.theme_option import THEME, chosen_theme, theme_option
 
@@ -198,7 +199,7 @@ class _Opening:
 
     @property
     def _signer(self) -> str:
-        return self._by or configured_decider(self._configuration.settings)[0]
+        return find_signature(self._by, self._configuration.settings, in_dashboard=True).by
 
     def kept(self) -> KeptProject | None:
         """Return the project as it was in the last run, if a view is kept."""

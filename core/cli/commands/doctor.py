@@ -20,7 +20,8 @@ from core.cli.json import objects
 from core.cli.render.output import Column, end, line, print_table, remark, respond
 from core.cli.support.connection_checks import ERROR, NOTE, OK, WARNING, Found, check_connections
 from core.cli.support.options import ReadingCommand, invocation
-from core.cli.support.project import chosen_project, configured_decider, open_project, read_configuration
+from core.cli.support.project import chosen_project, open_project, read_configuration
+from core.cli.support.signature import find_signature
 from core.cli.support.team_checks import check_team
 from core.cli.support.terminal_checks import check_terminal
 from core.records.findings import Finding, Severity
@@ -328,7 +329,7 @@ def _curation(paths: ProjectPaths, snapshot: Snapshot, settings: Settings) -> It
     from core.ledger.ledger import Ledger
     from core.ledger.verify import verify_ledger
 
-    name, source = configured_decider(settings)
+    name, source = find_signature(None, settings)
     yield "actor", NOTE, f"decisions are signed {visible_line(name, 80)} (from {source})"
     yield "decisions", NOTE, f"{len(snapshot.decisions)} in {paths.relative(paths.ledger)}"
     try:

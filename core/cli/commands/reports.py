@@ -18,7 +18,7 @@ from core.cli.render.output import line, print_bytes, remark, respond, warn
 from core.cli.support import work_options as work_items
 from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import COUNT, DURATION, FRACTION, DecidingCommand
-from core.cli.support.project import now, open_project
+from core.cli.support.project import now, open_project, reporter
 from core.learning.bursts import format_burst, source_of
 from core.learning.criteria import criterion_weight, should_deprecate_criterion
 from core.learning.decay import parse_moment
@@ -96,7 +96,7 @@ def record(
         success=result,
         weight=1.0 if value is None else value,
         iteration=iteration,
-        by=project.by,
+        by=reporter(project.settings),
         agent=project.agent,
         criterion=criterion or "",
         text=context or "",
@@ -226,7 +226,7 @@ def outcome(work: str, success: bool, failure: bool, at: datetime | None, dry_ru
         kind="outcome",
         loop_id=work_items.find_work(before, work, warnings),
         success=result,
-        by=project.by,
+        by=reporter(project.settings),
         agent=project.agent,
         signals=Signals(**signals),
     )

@@ -24,7 +24,8 @@ from core.cli.support.options import (
     setting_option,
     words_option,
 )
-from core.cli.support.project import decider, open_project
+from core.cli.support.project import open_project
+from core.cli.support.signature import find_user_name
 from core.curation.commands import CountReports, DiscardReports
 from core.learning.bursts import known_time
 from core.metrics.reviewer_accuracy import MIN_FOLLOWED, ReviewerAccuracy, Share, measure_accuracy
@@ -201,7 +202,7 @@ def accuracy(by: str | None) -> None:
     from core.state.findings import all_findings
 
     state = open_project().view
-    found = measure_accuracy(state, by or decider())
+    found = measure_accuracy(state, find_user_name(by, state.settings).by)
 
     def show() -> None:
         line(f"accuracy of {found.by}'s decisions, by later results")

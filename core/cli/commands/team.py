@@ -16,7 +16,8 @@ from core.base.errors import BadInput, RalphdeckError, Refused
 from core.base.text import visible_line
 from core.cli.render.output import line, remark, respond
 from core.cli.support.options import Command, DecidingCommand
-from core.cli.support.project import chosen_project, decider, now, open_project
+from core.cli.support.project import chosen_project, now, open_project
+from core.cli.support.signature import find_user_name
 from core.cli.support.team import (
     check_writable,
     describe_preview,
@@ -106,7 +107,7 @@ def init_team(
         is_new = space not in {one.name for one in list_spaces(connection)}
         if is_new:
             days = half_life if half_life is not None else settings.maturity.half_life_days
-            create_space(connection, space, days, name or decider(settings))
+            create_space(connection, space, days, name or find_user_name(None, settings).by)
         found = next(one for one in list_spaces(connection) if one.name == space)
 
     def show() -> None:

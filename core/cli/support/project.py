@@ -166,20 +166,15 @@ def _retry_incomplete(library: Library, apply: Callable[[Iterable[Path]], object
         apply(paths)
 
 
+def reporter(settings: Settings) -> str:
+    """Return the name of who reports evidence: the chosen one, else the signature of decisions."""
+    from core.cli.support.signature import find_reporter
+
+    return find_reporter(invocation().by, settings).by or decider(settings)
+
+
 def decider(settings: Settings | None = None) -> str:
-    """Return the name that signs decisions: `--by` or the configured one."""
-    return invocation().by or configured_decider(settings or read_configuration().settings)[0]
+    """Return the signature of decisions in this process."""
+    from core.cli.support.signature import find_signature
 
-
-def configured_decider(settings: Settings) -> tuple[str, str]:
-    """Return the configured name that signs decisions, and its source."""
-    import getpass
-
-    if name := os.environ.get("RALPHDECK_USER", "").strip():
-        return name, "$RALPHDECK_USER"
-    if settings.curation.actor:
-        return settings.curation.actor, "curation.actor"
-    try:
-        return getpass.getuser(), "the system"
-    except (KeyError, OSError, ImportError):
-        return f"uid {os.getuid()}", "the system"
+    return find_signature(invocation().by, settings or read_configuration().settings).by

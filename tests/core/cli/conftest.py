@@ -49,6 +49,9 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     for name in ("RALPHDECK_PROJECT", "TMUX", "NO_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("RALPHDECK_USER", "ada")
+    settings = folder / "config" / "ralphdeck" / "settings.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('[decisions]\nnames = ["ada", "eve", "grace", "Grace Hopper", "uma"]\n')
     return folder
 
 

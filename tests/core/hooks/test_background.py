@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from core.agents.agent_process import AgentProcess
 from core.config.paths import ProjectPaths
 from core.episodes.history import read_history
 from core.hooks import answer, sessions
-from core.hooks.agent_process import AgentProcess
 from core.hooks.background import ABANDONED_AFTER, UNSEEN_AFTER, run
 from core.hooks.events import digest
 from core.records.loops import Outcome

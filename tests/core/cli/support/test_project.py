@@ -66,5 +66,5 @@ def test_the_decider_comes_from_option_environment_settings_or_system(
     assert signed() == "Grace Hopper"
     assert "decisions are signed Grace Hopper (from curation.actor)" in call("doctor", "--project", sample).out
     (sample / "aiwg.yml").write_text(settings.format('"two\\nlines"'))
-    monkeypatch.setattr("getpass.getuser", lambda: "uma")
+    monkeypatch.setattr("core.cli.support.signature.own_names", lambda: ("uma", "ada"))
     assert signed() == "uma"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.hooks.agent_process import find_agent_process
+from core.agents.agent_process import find_agent_process
 from core.sources.liveness import ProcFiles
 
 

@@ -1,0 +1,68 @@
+"""Decision commands as plain values, for proposals in the decision log (docs/file-formats.md#proposals)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import fields
+
+from core.base.errors import BadInput
+from core.curation import commands
+from core.curation.commands import Command, PatternCommand
+
+_COMMANDS: Final[dict[str, type[Command]]] = {
+    "promote": commands.Promote,
+    "deprecate": commands.Deprecate,
+    "reset": commands.Reset,
+    "accept_inversion": commands.AcceptInversion,
+    "reject_inversion": commands.RejectInversion,
+    "snooze": commands.Snooze,
+    "note": commands.Note,
+    "quarantine": commands.Quarantine,
+    "release": commands.Release,
+    "restore_text": commands.RestoreText,
+    "archive": commands.Archive,
+    "many": commands.Bulk,
+    "discard_reports": commands.DiscardReports,
+    "count_reports": commands.CountReports,
+    "snooze_question": commands.SnoozeQuestion,
+    "dismiss": commands.Dismiss,
+    "approve_reflection": commands.ApproveReflection,
+    "extract": commands.Extract,
+    "merge": commands.Merge,
+    "prune": commands.PrunePatterns,
+    "restore": commands.Restore,
+    "undo": commands.Undo,
+}
+"""Commands that an agent may propose: not those with contents of whole files, nor redo, which depends on its time."""
+_NAMES: Final = {kind: name for name, kind in _COMMANDS.items()}
+_LEFT_OUT: Final = {"question", "expected"}
+"""Fields that say what a person saw."""
+
+
+def encode_command(command: Command) -> dict[str, Any]:
+    """Return a command as values of JSON; raise `BadInput` if an agent cannot propose it."""
+    name = _NAMES.get(type(command))
+    if name is None:
+        raise BadInput("an agent cannot propose that; a person has to run the command")
+    if isinstance(command, commands.Bulk):
+        return {"command": name, "reason": command.reason, "commands": [*map(encode_command, command.commands)]}
+    values = {field.name: getattr(command, field.name) for field in fields(command) if field.name not in _LEFT_OUT}
+    return {"command": name, **msgspec.to_builtins(values)}
+
+
+def decode_command(values: dict[str, Any]) -> Command:
+    """Return the command of `encode_command`; raise `BadInput` if it is unknown or invalid."""
+    kind = _COMMANDS.get(str(values.get("command")))
+    if kind is None:
+        raise BadInput("the proposed command is unknown to this version")
+    try:
+        if kind is commands.Bulk:
+            inner = tuple(map(decode_command, values["commands"]))
+            if not all(isinstance(one, PatternCommand) for one in inner):
+                raise BadInput("the proposed command is invalid")
+            return commands.Bulk(inner, reason=str(values.get("reason", "")))
+        return msgspec.convert({name: value for name, value in values.items() if name != "command"}, kind)
+    except (msgspec.ValidationError, KeyError, TypeError, AttributeError, RecursionError):
+        raise BadInput("the proposed command is invalid") from None

@@ -1,0 +1,98 @@
+"""Gate of decisions: what a script or an agent may decide by itself (docs/curation.md#who-decides)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from core.base.errors import Refused
+from core.config.user_settings import read_user_settings
+from core.curation.decision_text import verb_text
+from core.curation.merge import as_read
+from core.curation.undo import affected_ids
+from core.ledger.fold import fold
+from core.records.authors import Author, author_of
+from core.records.decisions import TURNS, Decision, Verb
+from core.records.lessons import LESSON_ID
+from core.records.patterns import Maturity, Pattern, PatternType
+from core.scanning.verdict import find_stopping_severity
+
+if TYPE_CHECKING:
+    from core.curation.decision_gate import DecisionGate
+    from core.project.decisions import DecidingProject
+    from core.records.decisions import CurationState
+
+_RELEASES_NOTHING: Final = (
+    "a script releases no text that is held, blocked or in quarantine: read it and decide at a terminal, or set "
+    "decisions.scripts in your settings"
+)
+_INJECTED: Final = (Maturity.PROVEN, Maturity.ESTABLISHED)
+
+
+class AuthorGate:
+    """Accepts what the author of the decisions may decide; then the team decides.
+
+    An agent may add candidates. A script may do what `decisions.scripts` of the user's own settings allows.
+    """
+
+    def __init__(self, project: DecidingProject, team: DecisionGate) -> None:
+        self._project = project
+        self._team = team
+
+    @property
+    def note(self) -> str:
+        return self._team.note
+
+    def admit(self, decisions: Sequence[Decision], *, is_whole: bool) -> Mapping[str, str]:
+        refusals = self._refusals(decisions)
+        left = [one for one in decisions if one.id not in refusals]
+        if refusals and (is_whole or not left):
+            raise Refused(next(iter(refusals.values())))
+        return {**refusals, **self._team.admit(left, is_whole=is_whole)}
+
+    def _refusals(self, decisions: Sequence[Decision]) -> dict[str, str]:
+        others = [one for one in decisions if not adds_candidates(one)]
+        author = author_of(decisions[0].by)
+        if not others or author is Author.PERSON:
+            return {}
+        if author is Author.AGENT:
+            raise Refused(f"an agent cannot {verb_text(others[0])}: a person has to decide that")
+        allowed = read_user_settings().decisions.scripts
+        if allowed == "none":
+            raise Refused("a script decides nothing here (decisions.scripts is none); decide at a terminal")
+        return {} if allowed == "all" else dict(self._releases(decisions))
+
+    def _releases(self, decisions: Sequence[Decision]) -> Iterator[tuple[str, str]]:
+        """Yield the decisions that let a stopped text through, with a refusal."""
+        known = self._project.ledger.by_id()
+        before = self._project.ledger.state()
+        after = fold((*self._project.ledger.decisions(), *decisions))
+        texts = self._project.view.snapshot.patterns
+        for decision in decisions:
+            about = affected_ids(decision)
+            if decision.verb in TURNS and (other := known.get(decision.subject)) is not None:
+                about = about | affected_ids(other)
+            patterns = [texts[one] for one in about if one in texts]
+            patterns += [
+                as_read({**effect.insert, "id": effect.pattern_id}, PatternType(effect.type))
+                for effect in decision.effects
+                if effect.insert is not None
+            ]
+            released = any(self._is_stopped(one, before) and not self._is_stopped(one, after) for one in patterns)
+            if released or (decision.verb is not Verb.UNDO and after.approved_texts - before.approved_texts):
+                yield decision.id, _RELEASES_NOTHING
+
+    def _is_stopped(self, pattern: Pattern, curation: CurationState) -> bool:
+        """Whether a text is not injected until a person has read it; a pattern may be deprecated besides."""
+        pin = curation.pins.get(pattern.id)
+        if pin is not None and pin.state in _INJECTED and pin.content_hash == pattern.content_hash:
+            return False
+        arrival = curation.arrivals.get(pattern.id)
+        if arrival is not None and arrival.blocks and arrival.needs_review(pattern.content_hash):
+            return True
+        return find_stopping_severity(pattern, curation, self._project.settings.scan) is not None
+
+
+def adds_candidates(decision: Decision) -> bool:
+    """Whether a decision only adds candidates and uses of patterns; a lesson of an agent is accepted by a person."""
+    return decision.verb is Verb.EXTRACT and not decision.subject.startswith(LESSON_ID)
