@@ -17,7 +17,7 @@ import pytest
 from hypothesis import settings
 
 from core.agents.agent_table import AGENTS
-from core.sources.liveness import ProcessSignals
+from tests.authors import be_person
 from tests.copying import copy_folder
 
 pytest_plugins = ["tests.team_server"]
@@ -80,8 +80,7 @@ settings.load_profile("same")
 @pytest.fixture(autouse=True)
 def at_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """This process has a terminal and no agent above it, so that its decisions are a person's."""
-    monkeypatch.setattr("core.cli.support.signature.is_at_terminal", lambda: True)
-    monkeypatch.setattr("core.agents.agent_process.system_processes", ProcessSignals)
+    be_person(monkeypatch)
 
 
 @pytest.fixture(scope="session")

@@ -59,10 +59,8 @@ def decode_command(values: dict[str, Any]) -> Command:
         raise BadInput("the proposed command is unknown to this version")
     try:
         if kind is commands.Bulk:
-            inner = tuple(map(decode_command, values["commands"]))
-            if not all(isinstance(one, PatternCommand) for one in inner):
-                raise BadInput("the proposed command is invalid")
-            return commands.Bulk(inner, reason=str(values.get("reason", "")))
+            inner = [one for one in map(decode_command, values["commands"]) if isinstance(one, PatternCommand)]
+            return commands.Bulk(tuple(inner), reason=str(values.get("reason", "")))
         return msgspec.convert({name: value for name, value in values.items() if name != "command"}, kind)
     except (msgspec.ValidationError, KeyError, TypeError, AttributeError, RecursionError):
         raise BadInput("the proposed command is invalid") from None

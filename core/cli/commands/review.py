@@ -202,7 +202,7 @@ def accuracy(by: str | None) -> None:
     from core.state.findings import all_findings
 
     state = open_project().view
-    found = measure_accuracy(state, find_user_name(by, state.settings).by)
+    found = measure_accuracy(state, by or find_user_name(None, state.settings).by)
 
     def show() -> None:
         line(f"accuracy of {found.by}'s decisions, by later results")

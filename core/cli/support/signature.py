@@ -31,9 +31,9 @@ def find_signature(named: str | None, settings: Settings, *, in_dashboard: bool 
 
 
 def find_user_name(named: str | None, settings: Settings) -> Signature:
-    """Return the user's name, whoever decides in this process.
+    """Return the user's name, also where a script or an agent decides.
 
-    A name that is not the user's own is put behind the login name, as in `uma as ada`: nobody signs for others.
+    A name that is not the user's own is put behind the login name, as in `uma as ada`, and so not taken for a person.
     """
     names = own_names()
     chosen, source = find_reporter(named, settings)
@@ -56,7 +56,7 @@ def find_reporter(named: str | None, settings: Settings) -> Signature:
 def is_at_terminal() -> bool:
     """Whether a person can read the messages of this process, and has typed its command or sees its output.
 
-    The messages are decisive: agents read what a command prints, so its standard error is no terminal.
+    The messages are decisive: agents read what a command prints, so its standard error is a pipe.
     """
     in_, out, messages = (stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
     return messages and (in_ or out)

@@ -27,6 +27,7 @@ import pytest
 from core.cli.command_table import GroupPlace, translate_alias
 from core.cli.json.objects import FIELDS, Wire, json_help, json_schemas
 from core.cli.program import cli
+from tests.authors import be_person, have_names
 
 BASELINE: Final = Path(__file__).with_name("json_outputs.jsonl")
 """One line a command: {command, code, output}."""
@@ -247,6 +248,8 @@ def outputs(folder: Path) -> Iterator[dict[str, Any]]:
             patch.setattr(f"{name}.datetime", Clock)
         for name in ("HOME", *(f"XDG_{kind}_HOME" for kind in ("STATE", "CONFIG", "CACHE", "DATA"))):
             patch.setenv(name, str(folder / "home"))
+        be_person(patch)
+        have_names(patch, "ada")
         for name, value in {"RALPHDECK_USER": "ada", "RALPHDECK_SEMANTIC": "off", "TERM": "xterm"}.items():
             patch.setenv(name, value)
         for name in ("RALPHDECK_PROJECT", "RALPHDECK_AGENT", "TMUX", "NO_COLOR", "COLUMNS", "COLORTERM"):

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from core.cli.support import signature
 from core.config.user_settings import user_settings_file
+from tests.authors import be_script, have_names
 from tests.core.cli.conftest import Call
 from tests.factories import make_error_record, make_pattern_file
 
@@ -34,7 +34,7 @@ def project(tmp_path: Path) -> Path:
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """From a call on, this process has no terminal."""
-    return lambda: monkeypatch.setattr(signature, "is_at_terminal", lambda: False)
+    return lambda: be_script(monkeypatch)
 
 
 def stopped(call: Call, project: Path) -> set[str]:
@@ -73,10 +73,10 @@ def test_the_log_and_the_pattern_show_who_decided(
     assert "decided by a script: promoted by ada (script)" in why and "by a person" not in why
 
 
-def test_nobody_signs_with_the_name_of_another_person(
+def test_the_name_of_another_person_is_put_behind_the_login_name(
     project: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(signature, "own_names", lambda: ("uma", "Uma Thorn", "uma@example.com"))
+    have_names(monkeypatch, "uma", "Uma Thorn", "uma@example.com")
     signed = []
     for by in (["--by", "eve"], ["--by", "uma@EXAMPLE.com"], []):
         document = call("pattern", "note", CLEAN, f"note {by}", *by, "--json", "--project", project).document

@@ -12,6 +12,8 @@ import pytest
 
 from core.config.paths import project_at
 from core.config.settings import Settings
+from core.curation.commands import Command
+from core.curation.decision_writer import Decided
 from core.demo.sample import sample_anchor
 from core.mcp_server.session import Session
 from core.project.project import Project
@@ -42,6 +44,12 @@ class Server:
     def _load(self) -> None:
         self.loads += 1
         self.project.load()
+
+    def decide(self, command: Command) -> Decided:
+        """Let a person decide."""
+        self.project.by = "ada"
+        with self.project.curator.signing("ada"):
+            return self.project.decide(command)
 
     def wait(self, **time: float) -> None:
         self.now += timedelta(**time)

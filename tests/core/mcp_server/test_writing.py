@@ -163,7 +163,7 @@ async def test_a_lesson_waits_for_a_person_and_is_injected_after_the_release(ser
         waiting = await agent.data("loop_context", task=task)
         hidden = await agent.data("explain_pattern", pattern_id=data["id"])
         (question,) = [one for one in server.project.view.queue if one.subject == data["id"]]
-        server.project.decide(Release(data["id"]))
+        server.decide(Release(data["id"]))
         released = await agent.data("loop_context", task=task)
     assert (data["state"], data["same_as"], data["reason"]) == ("waiting_for_person", None, None)
     assert server.project.view.snapshot.patterns[data["id"]].recorded_counts.uses == 0
@@ -201,7 +201,7 @@ async def test_the_same_lesson_again_is_the_same_proposal(server: Server, folder
         first = await agent.data("propose_lesson", **LESSON)
         again = await agent.data("propose_lesson", **LESSON)
         near = await agent.data("propose_lesson", **{**LESSON, "lesson": f"{LESSON['lesson']}."})
-        server.project.decide(Deprecate(first["id"], reason="too special"))
+        server.decide(Deprecate(first["id"], reason="too special"))
         later = await agent.data("propose_lesson", **LESSON)
     assert first == again
     assert (near["state"], near["same_as"]) == ("known_already", first["id"])
@@ -286,7 +286,7 @@ async def test_a_proposal_can_be_undone_but_is_never_the_newest_decision_of_a_pe
         data = await agent.data("propose_lesson", **LESSON)
     (proposal,) = [one for one in server.project.view.snapshot.decisions if one.by == "mcp:claude-code"]
     assert proposal.is_proposal and proposal.is_unattended
-    server.project.decide(Undo(decision_id=proposal.id))
+    server.decide(Undo(decision_id=proposal.id))
     assert data["id"] not in server.project.view.snapshot.patterns
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 import pytest
 
+from tests.authors import have_names
 from tests.core.cli.conftest import Call
 
 SETTINGS: Final = """\
@@ -66,5 +67,5 @@ def test_the_decider_comes_from_option_environment_settings_or_system(
     assert signed() == "Grace Hopper"
     assert "decisions are signed Grace Hopper (from curation.actor)" in call("doctor", "--project", sample).out
     (sample / "aiwg.yml").write_text(settings.format('"two\\nlines"'))
-    monkeypatch.setattr("core.cli.support.signature.own_names", lambda: ("uma", "ada"))
+    have_names(monkeypatch, "uma", "ada")
     assert signed() == "uma"
