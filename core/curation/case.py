@@ -12,8 +12,9 @@ from core.base.formatting import format_day, shorten_id
 from core.base.text import visible_line
 from core.config.settings import Settings
 from core.learning.assessment import Assessment
-from core.records.decisions import CurationState, Effect, Pin, Verb
+from core.records.decisions import SCAN_RULES, SCRIPTS, CurationState, Effect, Pin, Verb
 from core.records.patterns import Maturity, Pattern
+from core.scanning.rules import VERSION
 
 DECIDED_TEXT: Final = "seen_text"
 """Key in `after` of a decision: the keys of the record that held the text when the decision was made."""
@@ -74,9 +75,13 @@ class Case(Struct, frozen=True, kw_only=True):
         return {"state": state.value, "computed": found.computed.value, "content_hash": content_hash} | counts
 
     def recorded_with_text(self, state: Maturity) -> dict[str, Any]:
-        """Return `recorded` with the pattern's text, so that it can be restored later."""
-        text = self.text()
-        return {**self.recorded(state), DECIDED_TEXT: text} if text else self.recorded(state)
+        """Return `recorded` with the pattern's text, so that it can be restored later, and how it was scanned."""
+        after = self.recorded(state) | {SCAN_RULES: VERSION}
+        if self.pattern.scripts:
+            after[SCRIPTS] = list(self.pattern.scripts)
+        if text := self.text():
+            after[DECIDED_TEXT] = text
+        return after
 
     def draft(self, verb: Verb, summary: str, after: dict[str, Any], **more: Any) -> Draft:
         """Make a draft about this pattern; `more` has further fields of `Draft`."""

@@ -13,7 +13,8 @@ from core.curation import commands
 from core.curation.case import Draft
 from core.curation.decision_text import ABOUT
 from core.curation.rules import snooze_end, snoozed_fields
-from core.records.decisions import APPROVE, TEXT_HASH, VERBS, CurationState, text_hash
+from core.records.decisions import APPROVE, SCRIPTS, TEXT_HASH, VERBS, CurationState, text_hash
+from core.scanning.scripts import find_scripts
 
 if TYPE_CHECKING:
     from core.curation.commands import Command, JudgeReports
@@ -40,7 +41,9 @@ def approve_text(command: commands.ApproveText, state: CurationState, _at: datet
     digest, name = text_hash(command.text), shorten_id(command.about or command.key)
     if digest in state.approved_texts:
         raise AlreadyDone(f"{name} is already approved")
-    after = {TEXT_HASH: digest, "text": command.text} | _about(command.about)
+    after: dict[str, Any] = {TEXT_HASH: digest, "text": command.text} | _about(command.about)
+    if scripts := find_scripts(command.text):
+        after[SCRIPTS] = list(scripts)
     return _draft(command, command.key, f"{APPROVE.past} {name}", after)
 
 

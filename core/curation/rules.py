@@ -26,7 +26,7 @@ from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.suspicions import Severity
 from core.records.times import iso
 from core.scanning.messages import describe_suspicions
-from core.scanning.verdict import find_stopping_severity
+from core.scanning.verdict import find_stopping_severity, list_suspicions, pin_covers
 
 if TYPE_CHECKING:
     from core.curation.commands import PatternCommand
@@ -292,7 +292,8 @@ def _is_quarantined(case: Case) -> bool:
 
 def _stopping_severity(case: Case) -> Severity | None:
     """Return the scan result that withholds this text, unless a person approved it."""
-    if case.pin is not None and case.pin.content_hash == case.pattern.content_hash:
+    pin = case.pin
+    if pin is not None and pin.content_hash == case.pattern.content_hash and pin_covers(pin, case.pattern):
         return None
     return find_stopping_severity(case.pattern, case.state, case.settings.scan)
 
@@ -303,7 +304,8 @@ def _is_blocked(case: Case) -> bool:
 
 def _require_reason_if_blocked(case: Case, doing: str) -> None:
     if not case.reason and _is_blocked(case):
-        raise BadInput(f"{doing} {case.name} needs a reason: this text {describe_suspicions(case.pattern.suspicions)}")
+        does = describe_suspicions(list_suspicions(case.pattern, case.state))
+        raise BadInput(f"{doing} {case.name} needs a reason: this text {does}")
 
 
 def _pin(case: Case, state: Maturity, content_hash: str) -> Pin:

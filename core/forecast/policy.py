@@ -202,10 +202,11 @@ class _Checker:
         state = self._state
         patterns, curation = state.snapshot.patterns, state.snapshot.curation
         scan, board = state.settings.scan, state.board
-        given = {id: highest_severity(patterns[id], curation, scan) for id in self._injectable_ids()}
+        used = board.used_scripts
+        given = {id: highest_severity(patterns[id], curation, scan, used) for id in self._injectable_ids()}
         dangerous = [id for id, severity in given.items() if severity is not None and severity.stops]
         by_rule = (id for id in dangerous if state.assessment(id).decided_by not in DECIDED)
-        broken = [id for id in by_rule if find_stopping_severity(patterns[id], curation, scan) is not None]
+        broken = [id for id in by_rule if find_stopping_severity(patterns[id], curation, scan, used) is not None]
         max_chars, together = state.settings.injection.max_field_chars, []
         for reader, injected in self._contexts:
             ids = injected.pattern_ids

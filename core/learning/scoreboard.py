@@ -33,8 +33,9 @@ from core.learning.use_times import REMOVED, ReplacedTimes, UseTimes
 from core.records.authors import Author
 from core.records.events import EVENT_LOG
 from core.records.patterns import Maturity, Pattern, PatternType
-from core.records.suspicions import Severity
-from core.scanning.verdict import find_stopping_severity, stops_orders
+from core.records.suspicions import Severity, Suspicion
+from core.scanning.scripts import find_common_scripts
+from core.scanning.verdict import find_stopping_severity, list_suspicions, pin_covers, stops_orders
 
 if TYPE_CHECKING:
     from core.config.settings import Settings
@@ -116,7 +117,11 @@ class Scoreboard(Scores):
     def updated(self, snapshot: Snapshot, delta: Delta, now: datetime) -> Scoreboard:
         """Return the same as `build`, but recompute only what `delta` affects."""
         names = self._inputs.names.updated(snapshot, delta)
-        if not self._is_valid_at(now) or self._inputs.changes_work_ids(names, delta):
+        if (
+            not self._is_valid_at(now)
+            or self._inputs.changes_work_ids(names, delta)
+            or self._changes_scripts(snapshot, delta)
+        ):
             return Scoreboard.build(snapshot, now, self.settings)
         inputs, affected = self._inputs.apply_delta(snapshot, delta, names)
         if not affected:
@@ -131,6 +136,11 @@ class Scoreboard(Scores):
             new_rows = np.array([board._rows.get(id, REMOVED) for id in self.ids], np.int64)
             before = ReplacedTimes(before.merged().renumbered(new_rows))
         return replace(board, _times=before.replace(board.rows_of(filled), times))
+
+    def _changes_scripts(self, snapshot: Snapshot, delta: Delta) -> bool:
+        """Return whether the project uses other scripts than before, which may hold or free any pattern."""
+        may_change = bool(delta.loops) or snapshot.curation.scripts != self._curation.scripts
+        return may_change and _scripts_of(snapshot) != self.used_scripts
 
     def rescored(self, now: datetime) -> Scoreboard:
         """Return the same evidence at another time; arrays are computed on first use."""
@@ -198,7 +208,7 @@ class Scoreboard(Scores):
         pins = self._curation.pins
         for id in pins.keys() & set(ids):
             self._set_pin(id, pins[id])
-        suspected = {pattern.id for pattern in patterns if pattern.suspicions}
+        suspected = {pattern.id for pattern in patterns if pattern.suspicions or pattern.scripts}
         for id in suspected | (self._curation.arrivals.keys() & set(ids)):
             self._set_quarantine(id)
         if self._inputs.inverted:
@@ -235,9 +245,11 @@ class Scoreboard(Scores):
         """Quarantine an unpinned pattern whose text is unread or stopped by the scan; mark an unreviewed text."""
         row, columns = self._rows[id], self._columns
         pattern, arrival = self._patterns[id], self._curation.arrivals.get(id)
-        pinned = self._is_pinned(row)
+        pin = self._curation.pins.get(id)
+        pinned = self._is_pinned(row) and pin is not None and pin_covers(pin, pattern)
         unread = arrival is not None and arrival.blocks and arrival.needs_review(pattern.content_hash)
-        stopped = None if pinned else find_stopping_severity(pattern, self._curation, self.settings.scan)
+        used = self.used_scripts if pattern.scripts else ()
+        stopped = None if pinned else find_stopping_severity(pattern, self._curation, self.settings.scan, used)
         columns.quarantined[row] = not pinned and (unread or stopped is not None)
         is_approved = arrival is None or not arrival.needs_review(pattern.content_hash)
         columns.unreviewed[row] = not pinned and not is_approved
@@ -402,6 +414,16 @@ class Scoreboard(Scores):
         """Return whether the scan policy keeps the pattern's text out of contexts."""
         return stops_orders(self._patterns[pattern_id], self._curation, self.settings.scan)
 
+    def suspicions(self, pattern_id: str) -> tuple[Suspicion, ...]:
+        """Return the scan results of a pattern in this project, the most severe first."""
+        pattern = self._patterns[pattern_id]
+        return list_suspicions(pattern, self._curation, self.used_scripts if pattern.scripts else ())
+
+    @cached_property
+    def used_scripts(self) -> frozenset[str]:
+        """Return the scripts other than Latin of the newest tasks, and of texts that a person approved."""
+        return _scripts_of(self._inputs.snapshot)
+
     def loop_patterns(self, loop_id: str) -> LoopPatterns:
         return self._inputs.loop_patterns(loop_id)
 
@@ -441,3 +463,7 @@ class Scoreboard(Scores):
         good = np.isin(self.state_codes, (CODES[Maturity.PROVEN], CODES[Maturity.ESTABLISHED]))
         rows = np.flatnonzero(good & self.injectable).tolist()
         return Alternatives((self._patterns[self.ids[row]], float(self.score[row])) for row in rows)
+
+
+def _scripts_of(snapshot: Snapshot) -> frozenset[str]:
+    return snapshot.curation.scripts | find_common_scripts(loop.task for loop in snapshot.loops.values())

@@ -9,6 +9,8 @@ from msgspec.structs import replace
 
 from core.records.decisions import (
     RE_ENABLED,
+    SCAN_RULES,
+    SCRIPTS,
     SYNC,
     TEXT_HASH,
     BurstVerdict,
@@ -74,9 +76,10 @@ class _State:
         self.notes: dict[str, tuple[Decision, ...]] = {}
         self.bursts: dict[str, tuple[BurstVerdict, ...]] = {}
         self.arrivals: dict[str, UnreviewedText] = {}
-        self.cleared: dict[str, frozenset[str]] = {}
+        self.cleared: dict[str, dict[str, int]] = {}
         self.approved: dict[str, frozenset[str]] = {}
         self.approved_texts: set[str] = set()
+        self.scripts: set[str] = set()
         self.extracted: set[str] = set()
         self.imported: dict[str, dict[str, Any]] = {}
         self.dismissed: set[str] = set()
@@ -114,6 +117,7 @@ class _State:
                 self._review(decision)
                 if text := _text(after.get(TEXT_HASH)):
                     self.approved_texts.add(text)
+                    self._use_scripts(decision)
                 if after.get(RE_ENABLED) is True:
                     self.pins[subject] = _make_pin(
                         decision, Maturity.ESTABLISHED, "content_hash", "successes", "failures"
@@ -171,8 +175,15 @@ class _State:
         if (known := self.arrivals.get(subject)) is not None:
             self.arrivals[subject] = replace(known, reviewed=known.reviewed | {text})
         if decision.verb is not Verb.DEPRECATE:
-            for texts in (self.approved, self.cleared) if decision.reason else (self.approved,):
-                texts[subject] = texts.get(subject, frozenset()) | {text}
+            self.approved[subject] = self.approved.get(subject, frozenset()) | {text}
+            self._use_scripts(decision)
+            if decision.reason:
+                known_rules = self.cleared.get(subject, {})
+                self.cleared[subject] = known_rules | {text: max(_scan_rules(decision), known_rules.get(text, 0))}
+
+    def _use_scripts(self, decision: Decision) -> None:
+        scripts = decision.after.get(SCRIPTS)
+        self.scripts.update(filter(None, map(_text, scripts if isinstance(scripts, list) else ())))
 
     def _pin(self, decision: Decision) -> None:
         state = Maturity.PROVEN if decision.verb is Verb.PROMOTE else Maturity.DEPRECATED
@@ -208,7 +219,12 @@ def _make_pin(decision: Decision, state: Maturity, text: str, successes: str, fa
         decision_id=decision.id,
         successes=_count(decision.after.get(successes)),
         failures=_count(decision.after.get(failures)),
+        scan_rules=_scan_rules(decision),
     )
+
+
+def _scan_rules(decision: Decision) -> int:
+    return max(_count(decision.after.get(SCAN_RULES)), 1)
 
 
 def _count(value: Any) -> int:

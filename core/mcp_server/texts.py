@@ -49,7 +49,7 @@ def is_withheld(state: ProjectState, pattern: Pattern) -> bool:
     row = board.row(pattern.id)
     if board.quarantined[row] or board.injectable[row]:
         return bool(board.quarantined[row])
-    return any(one.severity.stops for one in pattern.suspicions)
+    return any(one.severity.stops for one in board.suspicions(pattern.id))
 
 
 def pattern_row(state: ProjectState, pattern: Pattern) -> PatternRow:

@@ -168,7 +168,8 @@ class DecidingProject(ProjectReader):
         learning = next(known, None)
         if learning is None:
             raise UnknownRecord(f"no pattern and no reflection {name!r}; see: ralphdeck reflection list")
-        stopped = find_stop_reason(learning.text, self.settings.injection.max_field_chars, True)
+        limit, used = self.settings.injection.max_field_chars, self._view.board.used_scripts
+        stopped = find_stop_reason(learning.text, limit, True, used)
         if not stopped.startswith(HELD_PREFIX):
             raise Refused(f"{name} cannot be approved: {stopped or 'it is not held'}")
         key = held_text_question_id(learning.id, learning.text)

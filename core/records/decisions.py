@@ -159,6 +159,7 @@ class Pin(Struct, frozen=True, kw_only=True):
     decision_id: str
     successes: int = 0
     failures: int = 0
+    scan_rules: int = 1  # Version of the scan rules when it was set.
 
     @property
     def verb(self) -> str:
@@ -228,11 +229,15 @@ class CurationState(Struct, frozen=True, kw_only=True):
     notes: dict[str, tuple[Decision, ...]] = {}
     bursts: dict[str, tuple[BurstVerdict, ...]] = {}  # By source of the reports.
     arrivals: dict[str, UnreviewedText] = {}
-    cleared: dict[str, frozenset[str]] = {}
-    """Hashes of texts that a person released or promoted with a reason, despite the safety scan."""
+    cleared: dict[str, dict[str, int]] = {}
+    """Hashes of texts that a person released or promoted with a reason, despite the safety scan.
+
+    With the version of its rules (`SCAN_RULES`) that the person saw.
+    """
     approved: dict[str, frozenset[str]] = {}
     """Hashes of texts that a person released or promoted, with or without a reason."""
     approved_texts: frozenset[str] = frozenset()  # Hashes (`text_hash`) of approved texts that are not patterns.
+    scripts: frozenset[str] = frozenset()  # Scripts other than Latin of texts that a person approved.
     extracted: frozenset[str] = frozenset()  # IDs of patterns created by an extraction.
     dismissed: frozenset[str] = frozenset()  # IDs of questions that are not asked again.
     imported: dict[str, dict[str, Any]] = {}  # Records as last imported.
@@ -243,9 +248,9 @@ class CurationState(Struct, frozen=True, kw_only=True):
     """By decision ID: the act that last made, undid or redid it. An act is undone or redone as a whole."""
     reset: frozenset[str] = frozenset()  # IDs of patterns whose last decision about their state was a reset.
 
-    def clears(self, pattern_id: str, content_hash: str) -> bool:
-        """Whether a person released this exact text with a reason."""
-        return content_hash in self.cleared.get(pattern_id, frozenset())
+    def clears(self, pattern_id: str, content_hash: str, since: int = 1) -> bool:
+        """Whether a person released this exact text with a reason, and knew the scan rules of version `since`."""
+        return self.cleared.get(pattern_id, {}).get(content_hash, 0) >= since
 
     def approves(self, pattern_id: str, content_hash: str) -> bool:
         """Whether a person released or promoted this exact text."""
@@ -325,6 +330,8 @@ WAS_HELD: Final = "held"  # Key in `before` of a release: the text was held.
 RE_ENABLED: Final = (
     "re_enabled"  # Key in `after` of a release: the rules deprecate the pattern; it is pinned as established.
 )
+SCAN_RULES: Final = "scan_rules"  # Key in `after`: version of the scan rules by which the text was judged; else 1.
+SCRIPTS: Final = "scripts"  # Key in `after` of an approval: scripts of the text other than Latin.
 TEXT_HASH: Final = "text_hash"  # Key in `after` of the approval of a text that is not a pattern.
 
 

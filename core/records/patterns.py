@@ -125,7 +125,7 @@ class Pattern(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     override; a decision refers to it. `file` and `pointer` locate the record; `copies` are other records with this ID.
     `copy_folder` is the folder of a pattern that exists only outside `shared/patterns`, or "". `override` is
     `override.state` of the record, which is shown but has no effect. `suspicions` are the results of the safety scan,
-    the most severe first.
+    the most severe first. `scripts` are the scripts other than Latin in which it has words.
     """
 
     id: str
@@ -171,6 +171,7 @@ class Pattern(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     copies: tuple[PatternCopy, ...] = ()
     override: str = ""
     suspicions: tuple[Suspicion, ...] = ()
+    scripts: tuple[str, ...] = ()
 
     @property
     def is_registered(self) -> bool:

@@ -32,13 +32,15 @@ class Suspicion(Struct, frozen=True, gc=False):
     """Suspicious part of a text, found by a rule of the safety scan.
 
     `rule` is the ID of a rule in `core.scanning.rules`. `field` is the field of `Pattern` with the match, or "" if the
-    match spans several fields. `excerpt` contains the matching words and is untrusted.
+    match spans several fields. `excerpt` contains the matching words and is untrusted. `since` is the first version of
+    the rules that finds it.
     """
 
     rule: str
     severity: Severity
     field: str
     excerpt: str
+    since: int = 1
 
     @property
     def critical(self) -> bool:

@@ -192,9 +192,9 @@ class Ranking:
         if assessment.state is Maturity.DEPRECATED:
             return _deprecated(assessment)
         if assessment.held:
-            return f"held until approved: its text {describe_suspicions(pattern.suspicions)}"
+            return f"held until approved: its text {describe_suspicions(self._board.suspicions(pattern_id))}"
         if assessment.blocked:
-            return f"in quarantine: its text {describe_suspicions(pattern.suspicions)}"
+            return f"in quarantine: its text {describe_suspicions(self._board.suspicions(pattern_id))}"
         if assessment.quarantined:
             return "in quarantine until released"
         if assessment.decided_by == INVERSION:

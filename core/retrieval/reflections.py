@@ -90,6 +90,7 @@ class ReflectionChoice:
 
     `now` and `half_life_days` determine the decay (docs/scoring.md#half-life). `orders` is whether texts that give
     orders are held: `settings.scan.holds_other_texts`. `approved` returns whether a person approved a held text.
+    `used_scripts`: see `find_withhold_reason`.
     """
 
     def __init__(
@@ -101,6 +102,7 @@ class ReflectionChoice:
         *,
         orders: bool = True,
         approved: Callable[[str], bool] = lambda _: False,
+        used_scripts: frozenset[str] | None = None,
     ) -> None:
         self._settings = settings
         self._held: list[ChosenReflection] = []
@@ -120,7 +122,8 @@ class ReflectionChoice:
             elif place >= MAX_SCANNED:
                 reason = self._below(one)
             else:
-                reason = find_stop_reason(one.text, settings.max_field_chars, orders and not approved(one.text))
+                is_held = orders and not approved(one.text)
+                reason = find_stop_reason(one.text, settings.max_field_chars, is_held, used_scripts)
             if reason:
                 self._leave_out(one, reason)
             else:
@@ -214,7 +217,7 @@ def similar_reflections(
 
 
 @lru_cache(4096)
-def find_stop_reason(text: str, limit: int, orders: bool) -> str:
+def find_stop_reason(text: str, limit: int, orders: bool, used_scripts: frozenset[str] | None = None) -> str:
     """Return why the scan stops a text, whole or cut to `limit`; "" if it does not."""
 
     def shown(text: str) -> str:
@@ -222,7 +225,7 @@ def find_stop_reason(text: str, limit: int, orders: bool) -> str:
 
     if does := find_withhold_reason(text, shown, orders=False):
         return f"blocked: its text {does}"
-    does = find_withhold_reason(text, shown, orders=orders)
+    does = find_withhold_reason(text, shown, orders=orders, used_scripts=used_scripts)
     return f"{HELD_PREFIX} its text {does}" if does else ""
 
 

@@ -175,6 +175,7 @@ class HeldTexts:
 
     def _search(self, view: ProjectState, reader: Recipient) -> Steps[None]:
         limit = view.settings.injection.max_field_chars
+        used = view.board.used_scripts
 
         def shown(text: str) -> str:
             return visible_line(text.strip(), limit)
@@ -182,7 +183,7 @@ class HeldTexts:
         for one in (yield from held_reflections_in_steps(view, reader.task)):
             known = self._next.get(one.id)
             readers = (*(known.readers if known is not None else ()), reader.id)
-            does = find_withhold_reason(one.text, shown)
+            does = find_withhold_reason(one.text, shown, used_scripts=used)
             self._next[one.id] = HeldText(
                 id=one.id, text=one.text, does=does, title=one.title, sources=one.sources, readers=readers
             )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from core.base.text import visible_line
 from core.records.suspicions import Severity, Suspicion
-from core.scanning.rules import rule_meanings
+from core.scanning.rules import FOREIGN_SCRIPT, rule_meanings
 from core.scanning.scan import scan_text
+from core.scanning.scripts import find_scripts, find_unused_scripts
 
 if TYPE_CHECKING:
     from core.config.settings import Settings
@@ -38,18 +39,27 @@ def describe_suspicions(suspicions: Iterable[Suspicion]) -> str:
 
 
 def find_withhold_reason(
-    text: str, shown: Callable[[str], str] = str, *, orders: bool = True, avoided: bool = False, happened: bool = False
+    text: str,
+    shown: Callable[[str], str] = str,
+    *,
+    orders: bool = True,
+    avoided: bool = False,
+    happened: bool = False,
+    used_scripts: Collection[str] | None = None,
 ) -> str:
     """Return why to withhold a text that is not a pattern, or "" if it is safe.
 
     The reason follows "this text". Scans the text and its rendered form, because a cut may remove a warning, and joined
     lines may form an order. `shown` renders a text for the agent. `orders` is whether texts that give orders are
-    withheld: `settings.scan.holds_other_texts`. See `scan_text` for `avoided` and `happened`.
+    withheld: `settings.scan.holds_other_texts`. See `scan_text` for `avoided` and `happened`. `used_scripts` are the
+    scripts that the project uses besides Latin; a text in another one is treated like an order. None allows all.
     """
     for version in dict.fromkeys((text, shown(text))) if text else ():
         for one in scan_text(version, avoided=avoided, happened=happened)[:1]:
             if one.critical or (orders and one.severity.stops):
                 return describe_rule(one)
+    if orders and used_scripts is not None and find_unused_scripts(find_scripts(text), used_scripts):
+        return FOREIGN_SCRIPT.meaning
     return ""
 
 

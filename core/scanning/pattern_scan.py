@@ -15,6 +15,7 @@ from core.scanning.engine import get_engine
 from core.scanning.normalization import list_readings
 from core.scanning.rules import BROAD, HIDING, SECRET
 from core.scanning.scan import MAX_SCANNED, is_clean, keep_worst, scan_text, sort_suspicions
+from core.scanning.scripts import find_scripts
 
 TRIGGERS: Final = ("error_pattern", "task_pattern")
 _AVOIDED: Final = frozenset({"title", "description", "category"})  # what an anti-pattern avoids
@@ -50,6 +51,12 @@ def scan_pattern(kind: PatternType, title: str, text: Mapping[str, Any]) -> tupl
     return sort_suspicions(found)
 
 
+def find_pattern_scripts(title: str, text: Mapping[str, Any]) -> tuple[str, ...]:
+    """Find the scripts other than Latin in the texts of a pattern; see `find_scripts`."""
+    parts = [title, *(part for _, part in _fields(text))]
+    return () if all(map(str.isascii, parts)) else find_scripts("\n".join(parts)[:MAX_SCANNED])
+
+
 def is_broad(trigger: str) -> bool:
     """Return whether a regex or a branch of it matches nearly everything."""
     branches = _NOT_LITERAL.sub("", trigger[:_MAX_TRIGGER]).split("|")
@@ -78,7 +85,7 @@ def _across(kind: PatternType, joined: str) -> Iterator[Suspicion]:
                 continue
             for start, end in made.places(rule, pattern, plain):
                 if "\n" in plain[start:end]:
-                    yield Suspicion(rule=rule.id, severity=rule.severity, field="", excerpt=plain[start:end][:60])
+                    yield Suspicion(rule.id, rule.severity, "", plain[start:end][:60], rule.since)
                     break
 
 

@@ -51,13 +51,17 @@ SECRET: Final = Rule("secret", "contains what looks like a secret", Severity.FLA
 BROAD: Final = Rule("broad-trigger", "has a trigger that matches nearly every message", Severity.FLAGGED)
 LONG: Final = Rule("unscanned", "is too long to be scanned completely", Severity.FLAGGED)
 COUNTS: Final = Rule("counts", "states many uses that no other record confirms", Severity.FLAGGED)
+FOREIGN_SCRIPT: Final = Rule(
+    "foreign-script", "is written in letters that this project does not use", Severity.HELD, since=2
+)
 _HIDING: Final = (
     r"(?:\b[^\W_][ \t._*-]{1,8}){7}|[A-Za-z0-9+/]{24}|(?:[\\]x[0-9a-f]{2}){6}|(?:[\\]u00[0-9a-f]{2}){4}"
     r"|(?:%[0-9a-f]{2}){6}|(?:&#x?[0-9a-f]{2,4};){4}|\b(?:[a-z]*[013457@$][a-z013457@$]*[ \t]+){3}"
 )
 HIDING: Final = Rule("hiding", "may hide text", Severity.FLAGGED, (_HIDING,), literals=((),))
 """Signs of hidden text: spaced-out words, base64, escapes, digits for letters. Not a suspicion by itself."""
-_OTHER: Final = (BIDI, TAGS, INVISIBLE, LOOKALIKE, SECRET, BROAD, LONG, COUNTS)  # rules without patterns
+_OTHER: Final = (BIDI, TAGS, INVISIBLE, LOOKALIKE, SECRET, BROAD, LONG, COUNTS, FOREIGN_SCRIPT)
+"""Rules without patterns."""
 
 
 @cache

@@ -35,7 +35,7 @@ def scan_text(text: str, field: str = "", *, avoided: bool = False, happened: bo
     for reading, finds in _find_in_readings(text):
         found += _judge(reading, finds, avoided, happened)
     return keep_worst(
-        Suspicion(rule=rule.id, severity=severity, field=field, excerpt=excerpt[:_EXCERPT])
+        Suspicion(rule=rule.id, severity=severity, field=field, excerpt=excerpt[:_EXCERPT], since=rule.since)
         for rule, severity, excerpt in found
     )
 
@@ -51,11 +51,11 @@ def scan_whole_text(text: str) -> tuple[tuple[Suspicion, ...], str]:
 
 
 def keep_worst(suspicions: Iterable[Suspicion]) -> tuple[Suspicion, ...]:
-    """Return the first of the most severe suspicions of each rule, most severe first."""
+    """Return the most severe suspicion of each rule, of several the oldest, most severe first."""
     found: dict[str, Suspicion] = {}
     for one in suspicions:
         known = found.get(one.rule)
-        if known is None or one.severity.rank < known.severity.rank:
+        if known is None or (one.severity.rank, one.since) < (known.severity.rank, known.since):
             found[one.rule] = one
     return sort_suspicions(found.values())
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 from core.config.settings import BY_TYPE, ScanSettings
 from core.records.patterns import Pattern, PatternType
 from core.records.suspicions import Severity, Suspicion
+from core.scanning.rules import FOREIGN_SCRIPT
+from core.scanning.scan import sort_suspicions
+from core.scanning.scripts import find_unused_scripts
 
 if TYPE_CHECKING:
-    from core.records.decisions import CurationState
+    from core.records.decisions import CurationState, Pin
 
 _BY_POLICY: Final = {"hold": Severity.HELD, "flag": Severity.FLAGGED, "block": Severity.BLOCKED}
 _BY_TYPE: Final = {
@@ -20,20 +24,53 @@ _BY_TYPE: Final = {
 }
 
 
-def find_stopping_severity(pattern: Pattern, curation: CurationState, settings: ScanSettings) -> Severity | None:
-    """Return the severity that stops a pattern, unless a decision approved its text."""
-    severity = highest_severity(pattern, curation, settings)
-    if severity is Severity.BLOCKED and not curation.clears(pattern.id, pattern.content_hash):
+def find_stopping_severity(
+    pattern: Pattern, curation: CurationState, settings: ScanSettings, used_scripts: Collection[str] = ()
+) -> Severity | None:
+    """Return the severity that stops a pattern, unless a decision approved its text.
+
+    `used_scripts`: see `list_suspicions`. A text that later rules than those of its approval block is stopped again.
+    """
+    severity = highest_severity(pattern, curation, settings, used_scripts)
+    if severity is Severity.BLOCKED and not curation.clears(pattern.id, pattern.content_hash, _blocked_since(pattern)):
         return severity
     if severity is Severity.HELD and not curation.approves(pattern.id, pattern.content_hash):
         return severity
     return None
 
 
-def highest_severity(pattern: Pattern, curation: CurationState, settings: ScanSettings) -> Severity | None:
+def pin_covers(pin: Pin, pattern: Pattern) -> bool:
+    """Return whether the scan rules of a pin, which was set for this text, block it as those of today do."""
+    return _blocked_since(pattern) <= pin.scan_rules
+
+
+def _blocked_since(pattern: Pattern) -> int:
+    """Return the version of the rules in which the last mark that blocks the text began; 1 if none does."""
+    return max((one.since for one in pattern.suspicions if one.severity is Severity.BLOCKED), default=1)
+
+
+def highest_severity(
+    pattern: Pattern, curation: CurationState, settings: ScanSettings, used_scripts: Collection[str] = ()
+) -> Severity | None:
     """Return the highest severity under the policy, before decisions; None if clean."""
-    found = [apply_policy(one, pattern, curation, settings) for one in pattern.suspicions]
+    suspicions = list_suspicions(pattern, curation, used_scripts)
+    found = [apply_policy(one, pattern, curation, settings) for one in suspicions]
     return min(found, key=lambda severity: severity.rank, default=None)
+
+
+def list_suspicions(
+    pattern: Pattern, curation: CurationState, used_scripts: Collection[str] = ()
+) -> tuple[Suspicion, ...]:
+    """Return the scan results of a pattern in its project, the most severe first.
+
+    The project uses Latin letters, `used_scripts`, and the scripts of texts that a person approved.
+    """
+    foreign = find_unused_scripts(pattern.scripts, {*used_scripts, *curation.scripts}) if pattern.scripts else ()
+    if not foreign:
+        return pattern.suspicions
+    rule = FOREIGN_SCRIPT
+    one = Suspicion(rule.id, rule.severity, "", ", ".join(foreign), rule.since)
+    return sort_suspicions((*pattern.suspicions, one))
 
 
 def stops_orders(pattern: Pattern, curation: CurationState, settings: ScanSettings) -> bool:

@@ -13,7 +13,7 @@ from core.base.text import visible_line
 from core.config.paths import is_safe_id
 from core.records.findings import Severity
 from core.records.patterns import UNNAMED, IterationRange, Pattern, PatternType, RecordedCounts, SourceLoop, TrendPoint
-from core.scanning.pattern_scan import scan_pattern
+from core.scanning.pattern_scan import find_pattern_scripts, scan_pattern
 from core.sources.fields import Fields, quote_value
 from core.sources.normalize import word
 from core.sources.pattern_text import TYPE_WORDS, PatternItem, id_of
@@ -91,6 +91,7 @@ def read_pattern(record: Fields, item: PatternItem, copy_folder: str) -> Pattern
         copy_folder=copy_folder,
         override=word(override.get("state")) if isinstance(override, dict) else word(override),
         suspicions=scan_pattern(kind, title, text),
+        scripts=find_pattern_scripts(title, text),
     )
 
 

@@ -17,7 +17,7 @@ from msgspec import UNSET, Raw
 from core.config.paths import is_safe_id
 from core.records.patterns import IterationRange, Pattern, PatternType, RecordedCounts, SourceLoop, TrendPoint
 from core.records.times import parse_time
-from core.scanning.pattern_scan import scan_pattern
+from core.scanning.pattern_scan import find_pattern_scripts, scan_pattern
 from core.sources import normalize
 from core.sources.pattern_record import content_hash, make_title
 from core.sources.schema import PATTERNS
@@ -113,6 +113,7 @@ def _read(file: str, item: PatternItem, copy_folder: str, kind: PatternType, rec
         pointer=item.pointer,
         copy_folder=copy_folder,
         suspicions=scan_pattern(kind, title, text),
+        scripts=find_pattern_scripts(title, text),
     )
 
 

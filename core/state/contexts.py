@@ -126,8 +126,10 @@ def _choose_reflections(
     state: ProjectState, matches: tuple[LearningMatch, ...], settings: InjectionSettings
 ) -> ReflectionChoice:
     half_life, orders = state.settings.learning.half_life_days, state.settings.scan.holds_other_texts
-    approved = state.snapshot.curation.approves_text
-    return ReflectionChoice(matches, settings, state.now, half_life, orders=orders, approved=approved)
+    approved, used = state.snapshot.curation.approves_text, state.board.used_scripts
+    return ReflectionChoice(
+        matches, settings, state.now, half_life, orders=orders, approved=approved, used_scripts=used
+    )
 
 
 def _effective(state: ProjectState, settings: InjectionSettings | None) -> InjectionSettings:

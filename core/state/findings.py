@@ -51,7 +51,7 @@ def _stopped_texts(state: ProjectState) -> Iterator[Finding]:
         for row in flags.nonzero()[0].tolist():
             pattern = state.snapshot.patterns[board.ids[row]]
             stopped = text.format(visible_line(pattern.id, 80))
-            message = f"{stopped}: this text {describe_suspicions(pattern.suspicions)}"
+            message = f"{stopped}: this text {describe_suspicions(board.suspicions(pattern.id))}"
             yield Finding(pattern.file, pattern.pointer, severity, code, message)
 
 
@@ -66,11 +66,12 @@ def ledger_error(state: ProjectState) -> str:
 def scan_pattern(state: ProjectState, pattern_id: str) -> tuple[Suspicion, ...]:
     """Return the scan results of a pattern, critical first; see docs/safety.md."""
     pattern = state.pattern(pattern_id)
+    suspicions = state.board.suspicions(pattern.id)
     recorded = pattern.recorded_counts.uses or 0
     if recorded < MANY_RECORDED or any(one.loop_id for one in state.board.observations(pattern.id)):
-        return pattern.suspicions
+        return suspicions
     excerpt = f"{recorded:,} uses"
-    return (*pattern.suspicions, Suspicion(rule=COUNTS.id, severity=COUNTS.severity, field="claim", excerpt=excerpt))
+    return (*suspicions, Suspicion(rule=COUNTS.id, severity=COUNTS.severity, field="claim", excerpt=excerpt))
 
 
 def count_conflicts(state: ProjectState, pattern_id: str) -> tuple[Finding, ...]:

@@ -129,7 +129,7 @@ def show_pattern(pattern_id: str, as_of: datetime | None) -> None:
         "PatternDocument",
         lambda: print_blocks(pattern_document(state, pattern).blocks),
         findings,
-        pattern=lambda: _details(pattern, state.assessment(pattern.id)),
+        pattern=lambda: _details(state, pattern),
         evidence=state.board.observations(pattern.id),
         team=lambda: _team_json(state, pattern.id),
         lineage=lambda: pattern_lineage(state, pattern.id),
@@ -149,7 +149,8 @@ def _team_json(state: ProjectState, pattern_id: str) -> objects.Wire | None:
     return objects.TeamSums.of(team, helpful=helpful, harmful=harmful)
 
 
-def _details(pattern: Pattern, assessment: Assessment) -> objects.Wire:
+def _details(state: ProjectState, pattern: Pattern) -> objects.Wire:
+    assessment = state.assessment(pattern.id)
     is_anti = pattern.type == "anti"
     return objects.PatternDetails.of(
         assessment,
@@ -164,7 +165,7 @@ def _details(pattern: Pattern, assessment: Assessment) -> objects.Wire:
             )
             for source in pattern.source_loops
         ],
-        suspicions=map(scan_finding, pattern.suspicions),
+        suspicions=map(scan_finding, state.board.suspicions(pattern.id)),
     )
 
 

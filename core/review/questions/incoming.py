@@ -61,7 +61,7 @@ def arrivals(scales: ImpactEstimator, curation: CurationState) -> Iterator[Revie
             is_withheld = True
         elif arrival.blocks:
             continue
-        doubt = SUSPECTED if pattern.suspicions else 1.0
+        doubt = SUSPECTED if board.suspicions(pattern_id) else 1.0
         make = partial(_arrival, scales, kind, pattern, arrival, question, place)
         yield scales.ask(
             kind, pattern_id, make, arrival, impact=doubt * scales.unseen(pattern_id, is_withheld=is_withheld)
@@ -73,7 +73,8 @@ def _arrival(
 ) -> ReviewItem:
     reason = f"{_ARRIVED[arrival.kind]} by {visible_line(arrival.by, 40)} on {format_day(arrival.at)}"
     reason += f": {visible_line(arrival.reason, 120)}" if arrival.reason else ""
-    reason += f"; this text {describe_suspicions(pattern.suspicions)}" if pattern.suspicions else ""
+    suspicions = scales.board.suspicions(pattern.id)
+    reason += f"; this text {describe_suspicions(suspicions)}" if suspicions else ""
     return scales.item(kind, pattern.id, question=question, reason=reason, place=place)
 
 
@@ -95,7 +96,7 @@ def _suspected(scales: ImpactEstimator, kind: str, pattern: Pattern) -> ReviewIt
     question, place = "Release {} from quarantine?", "not injected unless you release it with a reason"
     if kind == kinds.HELD:
         question, place = "Approve {}, which gives orders?", "not injected until you approve this text"
-    reason = f"this text {describe_suspicions(pattern.suspicions)}"
+    reason = f"this text {describe_suspicions(scales.board.suspicions(pattern.id))}"
     return scales.item(kind, pattern.id, question=question, reason=reason, place=place)
 
 

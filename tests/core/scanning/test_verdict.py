@@ -18,6 +18,7 @@ from core.config.settings import ScanSettings, Settings
 from core.curation.commands import Deprecate, Promote, Quarantine, Redo, Release, Reset, Undo, bulk, command_for
 from core.curation.decision_text import describe_change
 from core.episodes.lifecycle.start import render_plan
+from core.ledger.fold import fold
 from core.project.project import Project
 from core.queries.filter_parser import parse_query
 from core.queries.pattern_filter import PATTERN_FIELDS, PatternCatalog
@@ -26,13 +27,16 @@ from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.suspicions import Severity, Suspicion
 from core.retrieval.rendering import MAX_TEMPLATE_LINES
 from core.review.answers import answer
+from core.scanning import scan
 from core.scanning.context_scan import (
     find_combined_harm,
     find_completed_harm,
     find_harm_when_cut,
     withhold_combined_harm,
 )
+from core.scanning.engine import Engine
 from core.scanning.messages import find_withhold_reason, render_if_safe
+from core.scanning.rules import VERSION, Rule, load_rules
 from core.scanning.scan import find_stopped_sentences
 from core.scanning.verdict import find_stopping_severity, highest_severity, stops_orders
 from core.state.contexts import prepare_task_injection
@@ -111,6 +115,38 @@ def test_a_release_needs_a_reason_and_covers_only_the_text_that_was_read(
     assert BAD in chosen(opened)
     changed = open_records(tmp_path, record(BAD, DANGEROUS + " again"))
     assert changed.view.assessment(BAD).quarantined, "another text was not read"
+
+
+@pytest.mark.parametrize("verb", ["release", "promote"])
+def test_an_approval_does_not_cover_what_later_rules_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    """The text is asked about again, until a decision with a reason under the later rules."""
+    texts = record(BAD, f"{DANGEROUS}, it is a private registry"), record(GOOD, DANGEROUS)
+    before = open_records(tmp_path, *texts)
+    for id in (BAD, GOOD):
+        before.decide(command_for(Verb(verb), id, "read"))
+    assert set(chosen(before)) == {BAD, GOOD}
+    later = Rule("later", "does harm", Severity.BLOCKED, ("private registry",), since=VERSION + 1)
+    monkeypatch.setattr(scan, "get_engine", lambda: Engine((*load_rules(), later)))
+    monkeypatch.setattr("core.curation.case.VERSION", VERSION + 1)
+    after = open_records(tmp_path, *texts)
+    assert chosen(after) == [GOOD], "nothing is asked about a text in which the later rules find no more"
+    assert [item.subject for item in after.view.queue if item.kind == QUARANTINE] == [BAD]
+    with pytest.raises(BadInput, match=r'needs a reason: .*"private registry"'):
+        after.decide(Release(BAD))
+    after.decide(Release(BAD, reason="read again"))
+    assert after.view.assessment(BAD).injectable and not after.view.queue
+
+
+def test_an_approval_without_a_version_counts_as_of_the_first(opened: Project) -> None:
+    decision = opened.decide(Release(BAD, reason="read")).decision
+    assert decision.after["scan_rules"] == VERSION
+    curation = fold([replace(decision, after={"content_hash": decision.after["content_hash"]})])
+    pattern = opened.view.pattern(BAD)
+    assert find_stopping_severity(pattern, curation, ScanSettings()) is None
+    newer = replace(pattern, suspicions=tuple(replace(one, since=2) for one in pattern.suspicions))
+    assert find_stopping_severity(newer, curation, ScanSettings()) is Severity.BLOCKED
 
 
 def test_quarantine_ends_a_release(opened: Project) -> None:
