@@ -1,10 +1,13 @@
-"""Bursts of harmful reports by one source; docs/scoring.md#suspicious-reports."""
+"""Suspicious reports of one source: bursts of harmful ones, and held results of a member of the team.
+
+See docs/scoring.md#suspicious-reports.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -21,10 +24,13 @@ if TYPE_CHECKING:
     from core.records.decisions import BurstVerdict
     from core.records.events import Event
     from core.records.loops import InjectedUse, Loop
+    from core.records.team import HeldUses
 
 UNDATED: Final = datetime.min.replace(tzinfo=UTC)  # placeholder for an unknown time
 _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 _BY: Final = "by "
+MEMBER: Final = "member "
+"""Start of the source of reports that a member of the team sent; a loop or attempt has no such name."""
 _REPORTING: Final = frozenset({"applied", "outcome", "feedback"})
 
 
@@ -36,13 +42,19 @@ class HarmfulReport(NamedTuple):
 
 
 class Burst(Struct, frozen=True, kw_only=True):
-    """Harmful reports of one source on many patterns, without a decision."""
+    """Harmful reports of one source on many patterns, or held results of a member of the team, without a decision."""
 
-    source: str  # ID of the loop or attempt; `by NAME` for reports without one
+    source: str  # ID of the loop or attempt; `by NAME` for reports without one; `member NAME` for those of a member
     first: datetime  # first and last report; `UNDATED` if the time is unknown
     last: datetime
     patterns: tuple[str, ...]  # IDs
-    never_given: int  # number of these patterns that were not injected into the source
+    never_given: int = 0  # number of these patterns that were not injected into the source
+    successes: int = 0  # held results of a member; 0 for a loop or attempt
+    failures: int = 0
+
+    @property
+    def is_of_member(self) -> bool:
+        return self.source.startswith(MEMBER)
 
 
 class Period(NamedTuple):
@@ -63,7 +75,7 @@ def source_of(event: Event) -> str:
     What an agent reports through the MCP server has one source, whichever loops it names.
     """
     if event.loop_id and not event.by.startswith(CLIENT):
-        return f"bead {event.loop_id}" if event.loop_id.startswith(_BY) else event.loop_id
+        return f"bead {event.loop_id}" if event.loop_id.startswith((_BY, MEMBER)) else event.loop_id
     return f"{_BY}{event.by}"
 
 
@@ -80,6 +92,21 @@ def report_of_use(loop: Loop, use: InjectedUse) -> HarmfulReport | None:
         return None
     at = use.at or loop.ended_at or loop.last_activity or loop.started_at or UNDATED
     return HarmfulReport(at, use.pattern_id)
+
+
+def member_bursts(held: Iterable[HeldUses], verdicts: Mapping[str, Sequence[BurstVerdict]]) -> Iterator[Burst]:
+    """Yield the held results of members that no decision is about; `verdicts` are by source."""
+    for one in held:
+        source = f"{MEMBER}{one.member}"
+        if not any(verdict.last >= one.last for verdict in verdicts.get(source, ())):
+            yield Burst(
+                source=source,
+                first=one.first,
+                last=one.last,
+                patterns=one.patterns,
+                successes=one.successes,
+                failures=one.failures,
+            )
 
 
 class IgnoredPeriods(NamedTuple):
@@ -167,6 +194,12 @@ def format_source(source: str) -> str:
 
 def format_burst(burst: Burst) -> str:
     total = len(burst.patterns)
+    if burst.is_of_member:
+        results = f"{plural(burst.successes, 'success')} and {plural(burst.failures, 'failure')}"
+        return (
+            f"{format_source(burst.source)} sent {results} of {plural(total, 'pattern')} to the team; "
+            "they do not count until a reviewer decides"
+        )
     some = f"; it was not given {burst.never_given:,} of them"
     never = {0: "", total: "; it was given none of them"}.get(burst.never_given, some)
     text = f"{format_source(burst.source)} reports {plural(total, 'pattern')} as harmful{never}"

@@ -15,6 +15,7 @@ from core.learning.bursts import (
     find_ignored_periods,
     is_within,
     known_time,
+    member_bursts,
     report_of_event,
     report_of_use,
 )
@@ -141,6 +142,7 @@ class EvidenceInputs(EvidenceIndex):
     def bursts(self) -> tuple[Burst, ...]:
         """Return the earliest undecided burst of each source, the largest first."""
         found = [self._burst(source, periods.held[0]) for source, periods in self.ignored.items() if periods.held]
+        found += member_bursts(self.snapshot.team.held, self.snapshot.curation.bursts)
         return tuple(sorted(found, key=lambda burst: (-len(burst.patterns), burst.source, burst.first)))
 
     def _burst(self, source: str, period: Period) -> Burst:

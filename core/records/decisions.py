@@ -36,8 +36,8 @@ class Verb(StrEnum):
     REJECT_INVERSION = "reject_inversion"
     SNOOZE = "snooze"
     NOTE = "note"
-    REVOKE = "revoke"  # Do not count the harmful reports of a burst.
-    CONFIRM = "confirm"  # Count the harmful reports of a burst.
+    REVOKE = "revoke"  # Do not count the reports of a burst.
+    CONFIRM = "confirm"  # Count the reports of a burst.
     EXTRACT = "extract"  # Add patterns of a loop to the registry.
     MERGE = "merge"  # Merge two similar patterns into one.
     ARCHIVE = "archive"
@@ -88,7 +88,7 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Entry of the decision log; it is never changed.
 
     Undo and redo are decisions as well. `id` is unique and sorts by time. `subject` is a pattern ID; for revoke and
-    confirm, the source of the burst; for undo and redo, the ID of the other decision; for decisions about many
+    confirm, the source of the reports; for undo and redo, the ID of the other decision; for decisions about many
     patterns, their origin: a loop, a debug session, a file name or `prune`. `reason` is required for deprecate.
     `effects` are the changes of pattern files, and `inverse` undoes them. Decisions made by one act share a `group`.
 
@@ -212,7 +212,7 @@ class UnreviewedText(Struct, frozen=True, kw_only=True):
 
 
 class BurstVerdict(Struct, frozen=True, kw_only=True):
-    """Decision about a burst: the harmful reports of one source within a period."""
+    """Decision about the reports of one source within a period: harmful ones, or all of a member of the team."""
 
     verdict: str  # `revoked` or `confirmed`.
     first: datetime
@@ -304,8 +304,8 @@ VERBS: Final[dict[Verb, VerbInfo]] = {
     Verb.REJECT_INVERSION: _bulk("reject inversion", "rejected the inversion of"),
     Verb.EDIT: VerbInfo("restore text", "restored the text of"),
     Verb.DISMISS: VerbInfo("dismiss", "dismissed"),
-    Verb.REVOKE: VerbInfo("discard reports", "discarded the harmful reports of"),
-    Verb.CONFIRM: VerbInfo("count reports", "confirmed the harmful reports of"),
+    Verb.REVOKE: VerbInfo("discard reports", "discarded the reports of"),
+    Verb.CONFIRM: VerbInfo("count reports", "confirmed the reports of"),
     Verb.EXTRACT: VerbInfo("extract", "extracted", "e"),
     Verb.IMPORT: VerbInfo("import", "imported"),
     Verb.MERGE: VerbInfo("merge", "merged"),
@@ -381,5 +381,5 @@ def duplicate_question_id(one: str, other: str) -> str:
 
 
 def burst_question_id(source: str) -> str:
-    """Return the ID of the question about a burst of harmful reports."""
+    """Return the ID of the question about suspicious reports."""
     return f"burst of {source}"

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal
+from typing import Final, Literal
 from uuid import UUID
 
 from msgspec import Struct
+
+MAX_RECORD_BYTES: Final = 256 << 10
+"""Size of a pattern; the server refuses larger ones, and a client does not read those of older spaces."""
+MAX_DECISION_BYTES: Final = 1 << 20
+"""Size of a decision; the server refuses larger ones, and a client does not take those of older spaces."""
 
 
 class Level(StrEnum):
@@ -57,11 +62,13 @@ class TeamUse(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class AddedUses(Struct, frozen=True, kw_only=True):
     """Answer to uses: those that were new, and when uses with a later time of their own arrived.
 
-    Such a use, from a machine whose clock is ahead, counts as of its arrival.
+    Such a use, from a machine whose clock is ahead, counts as of its arrival. `later` are uses that were not added,
+    because the member has sent as many as the space takes in a day.
     """
 
     new: frozenset[UUID]
     arrived: dict[UUID, datetime] = {}
+    later: frozenset[UUID] = frozenset()
 
 
 class PatternText(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -69,26 +69,47 @@ class TeamSums(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
         return replace(self, **counts, **sums)
 
 
+class HeldUses(Struct, frozen=True, kw_only=True):
+    """Results that a contributor sent and that do not count until a reviewer decides; `member` is untrusted.
+
+    `patterns` are the IDs in order. `first` and `last` are when the server got the results.
+    """
+
+    member: str
+    patterns: tuple[str, ...]
+    successes: Count
+    failures: Count
+    first: datetime
+    last: datetime
+
+
 _NO_SUMS: Final[Mapping[str, TeamSums]] = MappingProxyType({})
 
 
 class TeamEvidence(Struct, frozen=True):
-    """Sums of the other projects of a space by pattern ID; without a space if the project has not joined one."""
+    """Sums of the other projects of a space by pattern ID; without a space if the project has not joined one.
+
+    `held` has the results that are not in the sums, by member.
+    """
 
     space: str = ""
     epoch: datetime = _NO_TIME  # reference time of the decayed sums
     half_life_days: float = 0.0  # of the decayed sums
     sums: Mapping[str, TeamSums] = _NO_SUMS
+    held: tuple[HeldUses, ...] = ()
 
     def changed_patterns(self, other: TeamEvidence) -> frozenset[str]:
-        """Return the IDs whose sums differ, or all if the space or its reference time does."""
+        """Return the IDs whose sums or held results differ, or all if the space or its reference time does."""
         before, after = self.sums, other.sums
+        changed = set[str]()
+        if self.held != other.held:
+            changed |= {id for one in {*self.held} ^ {*other.held} for id in one.patterns}
         if not self.has_same_reference(other):
-            return frozenset(before.keys() | after.keys())
-        if before is after:
-            return frozenset()
-        changed = {id for id, sums in after.items() if (old := before.get(id)) is not sums and old != sums}
-        return frozenset(changed | (before.keys() - after.keys()))
+            return frozenset(changed | before.keys() | after.keys())
+        if before is not after:
+            changed |= {id for id, sums in after.items() if (old := before.get(id)) is not sums and old != sums}
+            changed |= before.keys() - after.keys()
+        return frozenset(changed)
 
     def has_same_reference(self, other: TeamEvidence) -> bool:
         """Return whether the sums of both are of one space, and for one time and half-life."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from core.base.errors import BadInput, Unwritable
 from core.base.text import visible_line
 from core.records.findings import Finding, Severity
-from core.records.team import TeamEvidence, TeamSums
+from core.records.team import HeldUses, TeamEvidence, TeamSums
 from core.storage.append_log import AppendLog, IncrementalLines
 from core.storage.atomic_write import put
 
@@ -40,6 +40,15 @@ class _Header(Struct, frozen=True, tag_field="kind", tag="space"):
 
 
 _decode_header: Final = msgspec.json.Decoder(_Header).decode
+
+
+class _Held(HeldUses, frozen=True, tag_field="kind", tag="held"):
+    """Line about the held results of a member; the last one is in effect."""
+
+
+_HELD_FIELDS: Final = HeldUses.__struct_fields__
+_HELD: Final = b'{"kind":"held"'
+_decode_held: Final = msgspec.json.Decoder(_Held).decode
 _decode_sums: Final = msgspec.json.Decoder(TeamSums).decode
 _UNREADABLE: Final = (msgspec.MsgspecError, ValueError, OverflowError, RecursionError)
 
@@ -58,17 +67,20 @@ class TeamEvidenceLog(IncrementalLines):
         self._findings: list[Finding] = []
         self._is_usable = False
         self._sums: dict[str, TeamSums] = {}
+        self._held: dict[str, HeldUses] = {}
 
     def feed(self, data: bytes) -> None:
         super().feed(data)
         if self._is_usable:
-            self.evidence = replace(self.evidence, sums=self._sums.copy())
+            self.evidence = replace(self.evidence, sums=self._sums.copy(), held=tuple(self._held.values()))
         if len(self._findings) != len(self.findings):
             self.findings = tuple(self._findings)
 
     def _parse_line(self, line: bytes) -> None:
         if self.lines == 1:
             self._parse_header(line)
+        elif self._is_usable and line.startswith(_HELD):
+            self._parse_held(line)
         elif self._is_usable and line.strip():
             self._parse_sums(line)
 
@@ -98,6 +110,18 @@ class TeamEvidenceLog(IncrementalLines):
             self._sums.pop(id, None)
         else:
             self._sums[id] = sums
+
+    def _parse_held(self, line: bytes) -> None:
+        try:
+            found = _decode_held(line)
+            fields = {name: getattr(found, name) for name in _HELD_FIELDS}
+            held = HeldUses(**fields | {"first": _to_utc(found.first), "last": _to_utc(found.last)})
+        except _UNREADABLE as error:
+            self._add(BAD_SUMS, f"{_reason(error)}; the line is not used")
+            return
+        self._held.pop(held.member, None)
+        if held.patterns:
+            self._held[held.member] = held
 
     def _find_problem(self, sums: TeamSums) -> str | None:
         """Return why the sums contradict each other; None if they do not."""
@@ -184,12 +208,19 @@ class TeamEvidenceWriter:
         reference = TeamEvidence(space, epoch, half_life_days)
         return self.read().has_same_reference(reference) and not self._log.findings
 
-    def update(self, space: str, epoch: datetime, half_life_days: float, changed: Iterable[TeamSums]) -> int | None:
+    def update(
+        self,
+        space: str,
+        epoch: datetime,
+        half_life_days: float,
+        changed: Iterable[TeamSums],
+        held: Iterable[HeldUses] = (),
+    ) -> int | None:
         """Write changed sums durably; return of how many patterns, or None if the file needed no change.
 
-        Sums without a use are removed. The file keeps its other sums only if it `is_whole`.
-        New lines are appended; the file is replaced if most of its lines would be outdated. Raises Unwritable if disk,
-        permissions or lock prevent it; the file is then unchanged.
+        Sums without a use are removed. `held` are all results that do not count yet. The file keeps its other sums only
+        if it `is_whole`. New lines are appended; the file is replaced if most of its lines would be outdated. Raises
+        Unwritable if disk, permissions or lock prevent it; the file is then unchanged.
         """
         wanted = TeamEvidence(space, epoch, half_life_days)
         try:
@@ -200,14 +231,17 @@ class TeamEvidenceWriter:
                 before = known.sums if is_same else {}
                 newest = {sums.pattern_id: sums for sums in changed}
                 new = {id: sums for id, sums in newest.items() if _differs(sums, before.get(id))}
-                if is_same and not new:
+                of_members = {one.member: one for one in held}
+                lines = _held_lines({one.member: one for one in known.held} if is_same else {}, of_members)
+                if is_same and not new and not lines:
                     return None
                 size = len(before) + sum((not sums.is_empty) - (id in before) for id, sums in new.items())
-                if is_same and self._log.lines + len(new) <= 2 * (size + 1) + _SPARE_LINES:
-                    self._file.append([msgspec.json.encode(sums) for sums in new.values()])
+                if is_same and self._log.lines + len(new) + len(lines) <= 2 * (size + 1) + _SPARE_LINES:
+                    self._file.append([*(msgspec.json.encode(sums) for sums in new.values()), *lines])
                     return len(new)
                 after = {id: sums for id, sums in {**before, **new}.items() if not sums.is_empty}
-                put(self._path, b"".join(encode_evidence(replace(wanted, sums=after))))
+                whole = replace(wanted, sums=after, held=tuple(of_members.values()))
+                put(self._path, b"".join(encode_evidence(whole)))
                 return len(new)
         except BadInput as error:
             raise Unwritable(str(error)) from None
@@ -229,5 +263,16 @@ class TeamEvidenceWriter:
 def encode_evidence(evidence: TeamEvidence) -> Iterator[bytes]:
     """Yield the lines of a file with this evidence."""
     yield msgspec.json.encode(_Header(evidence.space, evidence.epoch, evidence.half_life_days)) + b"\n"
+    for line in _held_lines({}, {one.member: one for one in evidence.held}):
+        yield line + b"\n"
     for sums in evidence.sums.values():
         yield msgspec.json.encode(sums) + b"\n"
+
+
+def _held_lines(before: Mapping[str, HeldUses], after: Mapping[str, HeldUses]) -> list[bytes]:
+    """Return the lines that a file needs so that `after` is in effect in it."""
+    changed = [held for member, held in after.items() if before.get(member) != held]
+    changed += [
+        replace(held, patterns=(), successes=0, failures=0) for member, held in before.items() if member not in after
+    ]
+    return [msgspec.json.encode(_Held(**{name: getattr(held, name) for name in _HELD_FIELDS})) for held in changed]

@@ -58,12 +58,12 @@ def _changed_text(conflict: SpaceConflict, own_record: OwnRecord) -> str:
 
 
 def _decision(conflict: SpaceConflict) -> Decision | None:
-    """Return the decision of a conflict, with the time of the server's clock."""
+    """Return the decision of a conflict, with the time of the server's clock and the member who sent it."""
     try:
         decision = msgspec.json.decode(conflict.payload, type=Decision)
     except (msgspec.MsgspecError, RecursionError):
         return None
-    return replace(decision, at=conflict.at)
+    return replace(decision, at=conflict.at, by=conflict.by)
 
 
 def _record(conflict: SpaceConflict) -> Mapping[str, Any]:

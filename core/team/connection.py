@@ -22,6 +22,7 @@ from core.team.errors import (
     AccessDenied,
     InvalidCall,
     LevelTooLow,
+    LimitReached,
     NotMember,
     Offline,
     SchemaMismatch,
@@ -212,6 +213,7 @@ def _translate(error: DatabaseError, server: str) -> TeamError:
         "RD002": NotMember,
         "RD003": SchemaMismatch,
         "RD004": InvalidCall,
+        "RD005": LimitReached,
     }
     if code in own:
         return own[code](message)

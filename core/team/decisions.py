@@ -9,20 +9,22 @@ from uuid import UUID
 import msgspec
 from msgspec.structs import replace
 
+from core.base.text import visible_line
 from core.curation.conflicts import conflict_keys
-from core.curation.decision_text import about_text
+from core.curation.decision_text import about_text, verb_text
 from core.curation.merge import as_read
 from core.curation.pattern_registry import Registry
+from core.records.authors import sign_as_member
 from core.records.decisions import SYNC, TURNS, Decision, Effect, Verb
 from core.records.patterns import PatternType
-from core.records.space import ChainHead, Level, PatternText, SpaceConflict
+from core.records.space import MAX_DECISION_BYTES, ChainHead, Level, PatternText, SpaceConflict
 from core.records.times import parse_time
 from core.sources.pattern_text import LIST_OF
 from core.storage.json_editor import BadJson, parse_value
 from core.storage.json_reader import is_nested_deeper
 from core.team.chain import first_head, verify
 from core.team.conflict_texts import describe_late
-from core.team.errors import ChainBroken, InvalidCall, LevelTooLow
+from core.team.errors import ChainBroken, InvalidCall, LevelTooLow, LimitReached, TooLarge
 from core.team.local_state import LAST_SYNC, TextBase
 from core.team.receive import Receiver
 from core.team.refusals import Seen, decisions_to_send, seen_before, undo_refused
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 
 _TURNED: Final = {Verb.UNDO: "undone", Verb.REDO: "redone"}
 _PAGE: Final = 1_000  # decisions read at once
+_MAX_BYTES: Final = 64 << 20  # decisions received by one sync, so that it ends
 _SEQ: Final = "decisions_seq"
 _HASH: Final = "decisions_hash"
 _SERVER: Final = "decisions_server"
@@ -64,6 +67,9 @@ class DecisionCall(NamedTuple):
     bases: dict[str, TextBase]
 
     def send(self, space: Space, project: UUID) -> DecisionReceipt:
+        """Send the decision; raises TooLarge, and what `Space.decide` raises."""
+        if (size := len(self.payload.encode())) > MAX_DECISION_BYTES:
+            raise TooLarge(f"the decision has {size:,} bytes, more than the 1 MiB that a team takes")
         return space.decide(
             project,
             self.payload,
@@ -89,6 +95,7 @@ class Decisions:
         self._project_id = project_id
         self._sharing = sharing
         self.sent_texts = 0
+        self.notes: list[str] = []
         self._early: tuple[int, tuple[str, ...]] = 0, ()  # received before decisions were sent
 
     # To the space
@@ -109,8 +116,14 @@ class Decisions:
             call = self.call(decision, space.info.member)
             try:
                 receipt = call.send(space, self._project_id)
+            except LimitReached as error:
+                self.notes.append(str(error))
+                break  # the decisions after it are sent after it
             except (LevelTooLow, InvalidCall) as error:
-                stays, why = is_first or isinstance(error, InvalidCall), str(error)
+                stays = is_first or isinstance(error, InvalidCall) or decision.verb is Verb.EXTRACT
+                why = str(error)
+                if stays and not is_first:
+                    self.notes.append(f"{self._name(decision)} stays in this project: {why}")
             else:
                 if receipt.seq is not None:
                     self.accepted(decision, call, receipt.seq)
@@ -142,8 +155,7 @@ class Decisions:
         known = self._project.ledger.by_id()
         texts = _Texts(decision, sharing, patterns, self._records(decision, patterns), self._state.text_bases())
         shared = sharing.decision(decision) or decision
-        if not decision.is_unattended:
-            shared = replace(shared, by=member)
+        shared = replace(shared, by=sign_as_member(decision.by, member))
         self._state.add_hashes(TextBase(*pair) for pair in sharing.pairs.items() if pair[0] != pair[1])
         seqs = {key: seq for key, seq in self._state.decision_seqs().items() if seq is not None}
         return DecisionCall(
@@ -154,6 +166,9 @@ class Decisions:
             records=tuple(texts.records.values()),
             bases=texts.bases,
         )
+
+    def _name(self, decision: Decision) -> str:
+        return f"{verb_text(decision)} {about_text(decision, self._project.ledger.by_id())}"
 
     def accepted(self, decision: Decision, call: DecisionCall, seq: int) -> None:
         """Record that the space has a decision."""
@@ -214,9 +229,14 @@ class Decisions:
     def _pull(self, space: Space) -> tuple[int, tuple[str, ...]]:
         head = self._checked_head(space)
         received: list[Decision] = []
+        size = 0
         while rows := space.decisions(head.seq, _PAGE):
             head, new = self.take(space, head, rows)
             received += new
+            size += sum(len(row.payload) for row in rows)
+            if size > _MAX_BYTES:
+                self.notes.append("more than 64 MB of decisions are new in the space; the next sync receives more")
+                break
         reasons = tuple(map(self._describe, (decision for decision in received if decision.by == SYNC)))
         return len(received) - len(reasons), reasons
 
@@ -225,7 +245,13 @@ class Decisions:
     ) -> tuple[ChainHead, tuple[Decision, ...]]:
         """Write the decisions that follow `head` into the project; return the new head and what was written."""
         head = verify(head, rows)
-        decisions = [one for row in rows if (one := _decode(row.payload)) is not None and one.id == row.id]
+        large = [row for row in rows if len(row.payload.encode()) > MAX_DECISION_BYTES]
+        self.notes += (
+            f"decision {row.seq} of the space, by {visible_line(row.member, 80)}, is larger than 1 MiB; "
+            "it was verified and not received"
+            for row in large
+        )
+        decisions = [one for row in rows if row not in large and (one := _decode(row)) is not None]
         own = {key for key, one in self._project.ledger.by_id().items() if not is_shared(one)}
         decisions = [one for one in decisions if one.verb not in TURNS or one.subject not in own]
         new = self._receiver().receive(decisions, self._project.now(), proposed_by=_proposals(space, rows, decisions))
@@ -379,16 +405,21 @@ def _changed(record: Mapping[str, Any], effect: Effect) -> dict[str, Any]:
     return {key: value for key, value in changed.items() if key not in effect.unset}
 
 
-def _decode(payload: str) -> Decision | None:
-    """Return a decision of the space; None if this version of ralphdeck cannot read, store or share it."""
-    if is_nested_deeper(payload.encode("utf-8", "replace")):
+def _decode(row: SpaceDecision) -> Decision | None:
+    """Return a decision of the space; None if this version of ralphdeck cannot read, store or share it.
+
+    Its author is the member who sent it, whatever it contains.
+    """
+    if is_nested_deeper(row.payload.encode("utf-8", "replace")):
         return None
     try:
-        decision = msgspec.json.decode(payload, type=Decision)
+        decision = msgspec.json.decode(row.payload, type=Decision)
     except (msgspec.MsgspecError, RecursionError):
         return None
     at = parse_time(decision.at)
-    return replace(decision, at=at) if at is not None and is_shared(decision) else None
+    if at is None or decision.id != row.id or not is_shared(decision):
+        return None
+    return replace(decision, at=at, by=sign_as_member(decision.by, row.member))
 
 
 def _proposals(space: Space, rows: Sequence[SpaceDecision], decisions: Sequence[Decision]) -> dict[str, str]:

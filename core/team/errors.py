@@ -33,8 +33,16 @@ class LevelTooLow(TeamError, Refused):
     """The level of the member does not allow the call; nothing was written."""
 
 
+class LimitReached(Offline):
+    """The member has sent as much as the space takes from one member in a day; the rest can be sent tomorrow (UTC)."""
+
+
 class InvalidCall(TeamError, BadInput):
     """The server refused a value; nothing was written."""
+
+
+class TooLarge(InvalidCall):
+    """The space takes no decision of this size; it was not sent."""
 
 
 class ChainBroken(TeamError):

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from core.base.errors import BadInput, RalphdeckError, Unwritable
 from core.curation.conflicts import conflict_keys
-from core.records.decisions import SYNC, TURNS, Decision
+from core.records.decisions import SYNC, TURNS, Decision, Verb
 from core.records.space import Level
 from core.records.times import parse_time
 from core.team.conflict_texts import describe_conflict
 from core.team.connection import Limits
 from core.team.decisions import DecisionCall, Decisions
-from core.team.errors import AccessDenied, NotMember, Offline, SchemaMismatch, TeamError
+from core.team.errors import AccessDenied, LevelTooLow, NotMember, Offline, SchemaMismatch, TeamError, TooLarge
 from core.team.local_state import LAST_SYNC, LocalState
 from core.team.server import Space
 from core.team.sharing import is_shared
@@ -83,6 +83,14 @@ class TeamGate:
             if not has_joined and self._open(began + SECONDS).info.level.allows(Level.CONTRIBUTOR):
                 return {}  # not a reader any more: the next sync adds this project to the space first
             calls, receipts = self._ask(asked, is_whole, began + SECONDS)
+        except TooLarge as error:
+            self.note = f"not sent to the team: {error}"
+            return {}
+        except LevelTooLow as error:
+            if any(decision.verb is not Verb.EXTRACT for decision in asked):
+                raise
+            self.note = f"not sent to the team: {error}"
+            return {}
         except (Offline, AccessDenied) as error:
             self._drop(error)
             if isinstance(error, NotMember):

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 WEEKS: Final = (4, 12, 52)
 """Lengths of the time ranges for which the activity of projects is read."""
 _STATUS: Final = "status"
+CHANNEL: Final = "channel"
+"""A hint that the channel of the space is another one."""
 
 
 class JoinedCopy:
@@ -96,14 +98,21 @@ class SpaceConnection:
     def __init__(self, space: Space, synchronizer: Synchronizer, client: UUID, project: UUID) -> None:
         self._space, self._synchronizer, self._client, self._project = space, synchronizer, client, project
         self._hints: list[str] = []
-        connection = space.connection
-        connection.add_notify_handler(lambda notify: self._hints.append(notify.payload))
+        self._channel = ""
+        space.connection.add_notify_handler(lambda notify: self._hints.append(notify.payload))
         try:
-            with translate_errors():
-                connection.execute(f'listen "{space.channel}"'.encode())
+            self._listen()
         except TeamError:
             space.close()
             raise
+
+    def _listen(self) -> None:
+        """Listen on the channel of the space, and on no earlier one."""
+        channel = self._space.channel()
+        if channel != self._channel:
+            with translate_errors():
+                self._space.connection.execute(f'unlisten *; listen "{channel}"'.encode())
+            self._channel = channel
 
     def fileno(self) -> int:
         return self._space.connection.fileno()
@@ -115,6 +124,8 @@ class SpaceConnection:
             while (notify := protocol.notifies()) is not None:
                 self._hints.append(notify.extra.decode(errors="replace"))
         found, self._hints = self._hints, []
+        if CHANNEL in found:
+            self._listen()
         return found
 
     def sync(self) -> Report:
@@ -130,6 +141,7 @@ class SpaceConnection:
         own = next((info for info in list_spaces(self._space.connection) if info.id == self._space.info.id), None)
         if own is not None:
             self._space.info = own
+            self._listen()  # the hint of a new channel may have come too early
         return self._space.project_uses(WEEKS)
 
     def leave(self) -> None:

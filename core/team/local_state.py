@@ -31,6 +31,7 @@ SUMS: Final = (
 LAST_SYNC: Final = "last_sync"  # fact: time of the last complete cycle
 _ROUNDING: Final = 1e-9
 _UNSENT: Final = "status % 2 = 0"  # to send or to withdraw; see `Status`
+_ASIDE: Final = "status > 4"  # not in the sums of the space
 _COUNTED: Final = "o.status BETWEEN 1 AND 2"  # sent, and not withdrawn yet
 _AMOUNTS: Final = ", ".join(f"{name} REAL NOT NULL" for name in SUMS)
 _TABLES: Final = (
@@ -57,6 +58,8 @@ class Status(IntEnum):
     SENT = 1  # the server has confirmed it
     TO_WITHDRAW = 2
     WITHDRAWN = 3
+    NOT_COUNTED = 5  # the server has it, but a reviewer has not confirmed it, or has discarded it
+    TOMORROW = 7  # the server takes no more of them today
 
 
 class StoredUse(NamedTuple):
@@ -120,6 +123,7 @@ class LocalState:
     def _connect(self) -> sqlite3.Connection:
         db = cache_database.connect(self.file, _VERSION, _SETTINGS, _TABLES)
         db.execute("PRAGMA synchronous = FULL")  # what is about to be sent must be known after a power cut
+        db.execute(f"CREATE INDEX IF NOT EXISTS uses_aside ON uses (status) WHERE {_ASIDE}")
         return db
 
     def close(self) -> None:
@@ -218,6 +222,35 @@ class LocalState:
                 [(id,) for id in (*added, *ended)],
             )
 
+    def postpone(self, ids: Iterable[bytes]) -> None:
+        """Record uses that the server takes at the earliest tomorrow."""
+        with self.transaction():
+            self.set_status(ids, Status.TOMORROW)
+
+    def retry_postponed(self) -> None:
+        with self.transaction():
+            self._db.execute(
+                f"UPDATE uses SET status = {int(Status.TO_SEND)} WHERE {_ASIDE} AND status = {int(Status.TOMORROW)}"
+            )
+
+    def count_postponed(self) -> int:
+        query = f"SELECT count(*) FROM uses WHERE {_ASIDE} AND status = {int(Status.TOMORROW)}"
+        return int(self._db.execute(query).fetchone()[0])
+
+    def set_not_counted(self, ids: Collection[bytes]) -> None:
+        """Record which of the sent uses are not in the sums of the space; all others are."""
+        rows = self._db.execute(f"SELECT id FROM uses WHERE {_ASIDE} AND status = {int(Status.NOT_COUNTED)}")
+        before = {row[0] for row in rows}
+        changed = [(int(Status.NOT_COUNTED), id, int(Status.SENT)) for id in set(ids) - before]
+        changed += [(int(Status.SENT), id, int(Status.NOT_COUNTED)) for id in before - set(ids)]
+        if not changed:
+            return
+        with self.transaction():
+            self._db.executemany("UPDATE uses SET status = ? WHERE id = ? AND status = ?", changed)
+            self._db.executemany(
+                "INSERT OR IGNORE INTO changed SELECT pattern_id FROM uses WHERE id = ?", [row[1:2] for row in changed]
+            )
+
     def counts(self) -> dict[Status, int]:
         """Return the number of uses of each status."""
         return {
@@ -238,7 +271,9 @@ class LocalState:
         """Forget the sums of the space and what own uses added to them, for another epoch or half-life."""
         with self.transaction():
             self._db.execute("DELETE FROM sums")
-            self._db.execute(f"UPDATE uses SET status = {int(Status.TO_SEND)} WHERE status = {int(Status.SENT)}")
+            self._db.execute(
+                f"UPDATE uses SET status = {int(Status.TO_SEND)} WHERE status = {int(Status.SENT)} OR {_ASIDE}"
+            )
 
     def send_uses_again(self) -> None:
         """Forget what the server has confirmed; what it still has is not added twice."""

@@ -8,7 +8,7 @@ gets the next generation.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -30,7 +30,10 @@ APPLIED: Final = "applied"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = 1_000_000
 _ID_BYTES: Final = 16
-MAX_COUNT: Final = 2**31 - 1  # of one use in the database
+MAX_COUNT: Final = 100
+"""Largest count of one use; the server refuses more."""
+_FIRST_TIME: Final = datetime(2000, 1, 1, tzinfo=UTC)
+_END_OF_TIMES: Final = datetime(2100, 1, 1, tzinfo=UTC)
 _MAX_HALF_LIVES: Final = 900.0  # as on the server; a float can represent 2**900
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -99,16 +102,22 @@ def decode_use(stored: StoredUse) -> Use:
     return msgspec.msgpack.decode(stored.fields, type=Use)
 
 
-def make_use(observation: Observation) -> Use:
-    at = observation.at
-    return Use(
-        observation.pattern_id,
-        INJECTED if observation.kind == "injected" else APPLIED,
-        None if at is None else microseconds(at),
-        observation.success,
-        observation.weight,
-        min(observation.count, MAX_COUNT),
-    )
+def make_uses(observation: Observation) -> Iterator[Use]:
+    """Yield the uses of one observation, each with a count that the server takes; none for a time that it refuses."""
+    at, left = observation.at, observation.count
+    if at is not None and not _FIRST_TIME <= at < _END_OF_TIMES:
+        return
+    while True:
+        yield Use(
+            observation.pattern_id,
+            INJECTED if observation.kind == "injected" else APPLIED,
+            None if at is None else microseconds(at),
+            observation.success,
+            observation.weight,
+            min(left, MAX_COUNT),
+        )
+        if (left := left - MAX_COUNT) <= 0:
+            return
 
 
 def microseconds(at: datetime) -> int:
@@ -151,11 +160,11 @@ def find_slots(observations: Iterable[Observation], salt: bytes) -> list[Slot]:
     for one in observations:
         if one.is_sighting:
             continue
-        use = make_use(one)
-        content = _encode((use, one.loop_id, one.iteration))
-        ordinal = ordinals[content]
-        ordinals[content] += 1
-        slots.append(Slot(_digest(salt, content, ordinal), use))
+        for use in make_uses(one):
+            content = _encode((use, one.loop_id, one.iteration))
+            ordinal = ordinals[content]
+            ordinals[content] += 1
+            slots.append(Slot(_digest(salt, content, ordinal), use))
     return slots
 
 
@@ -182,7 +191,7 @@ def compare(pattern_id: str, slots: Iterable[Slot], stored: Iterable[StoredUse])
     by_id = {one.id: one for one in stored}
     for one in by_id.values():
         generations[one.slot] = max(one.generation, generations.get(one.slot, 0))
-        if one.status in (Status.TO_SEND, Status.SENT):
+        if one.status not in (Status.TO_WITHDRAW, Status.WITHDRAWN):
             live[one.slot] = one
     add = []
     for slot in slots:

@@ -11,8 +11,10 @@ from uuid import UUID
 import msgspec
 
 from core.base.errors import BadInput
+from core.base.grouping import group_pairs
 from core.base.text import visible_line
 from core.records.space import (
+    MAX_RECORD_BYTES,
     AddedUses,
     ChainHead,
     DecisionReceipt,
@@ -26,7 +28,7 @@ from core.records.space import (
     TeamProject,
     TeamUse,
 )
-from core.records.team import TeamSums
+from core.records.team import HeldUses, TeamSums
 from core.records.team_status import ProjectUses
 from core.team.connection import Limits, connect, translate_errors
 from core.team.errors import InvalidCall, NotMember, Offline, ServerFull
@@ -49,14 +51,27 @@ _CHANGED: Final = (
     " and (%(cursor)s = '0' or xid < pg_snapshot_xmax(pg_current_snapshot()))"
 )
 _SUMS: Final = ", ".join(TeamSums.__struct_fields__)
+_IS_SPACE: Final = "id = %s"
 _OF_SPACE: Final = "space_id = (select space_id from ralphdeck.spaces where id = %s)"
 
 
-class ChangedPatterns(NamedTuple):
-    """Patterns that changed since a cursor, and the cursor to continue from; some may be reported twice."""
+MAX_PAGE_BYTES: Final = 16 << 20
+"""Texts or decisions that are read at once; a client needs about six times as much memory for them."""
 
-    patterns: tuple[SpacePattern, ...]
+
+class ChangedPatterns(NamedTuple):
+    """IDs of patterns that changed since a cursor, and the cursor to continue from; some may be reported twice.
+
+    `pages` are to be read one after the other. `too_large` has the members by the IDs of patterns that are not read.
+    """
+
+    pages: tuple[tuple[str, ...], ...]
+    too_large: Mapping[str, str]
     cursor: str
+
+    @property
+    def ids(self) -> set[str]:
+        return {id for page in self.pages for id in page}
 
 
 class ChangedSums(NamedTuple):
@@ -157,10 +172,12 @@ class Space:
         if notice.severity_nonlocalized == "WARNING":
             self._warnings.append(visible_line(notice.message_primary or ""))
 
-    @property
     def channel(self) -> str:
-        """The channel of LISTEN on which the server announces changes."""
-        return f"ralphdeck_{self.info.id.hex}"
+        """Return the channel of LISTEN on which the server announces changes; another one once a member is removed."""
+        rows = self._rows(f"select channel from ralphdeck.spaces where {_IS_SPACE}", (self.info.id,))
+        if not rows:
+            raise NotMember(f"the role is not a member of the space {self.info.name} any more")
+        return f"ralphdeck_{rows[0][0].hex}"
 
     # ------------------------------------------------------------------ writing
 
@@ -219,33 +236,57 @@ class Space:
 
     def head(self) -> ChainHead:
         """Return the number and hash of the last decision."""
-        rows = self._rows("select head_seq, head_hash from ralphdeck.spaces where id = %s", (self.info.id,))
+        rows = self._rows(f"select head_seq, head_hash from ralphdeck.spaces where {_IS_SPACE}", (self.info.id,))
         if not rows:
             raise NotMember(f"the role is not a member of the space {self.info.name} any more")
         return ChainHead(seq=rows[0][0], hash=rows[0][1])
 
     def decisions(self, after: int, limit: int = 1000) -> tuple[SpaceDecision, ...]:
-        """Return the decisions after a number, in order; verify them with `core.team.chain.verify`."""
+        """Return decisions after a number, in order; verify them with `core.team.chain.verify`.
+
+        Returns at most `limit` of them, and at most 16 MiB unless the first one alone is larger; none if there are no
+        more.
+        """
         rows = self._rows(
-            "select d.seq, d.id, d.payload, d.member, p.name, d.recorded_at, d.hash"
-            " from ralphdeck.decisions d join ralphdeck.projects p using (project_id)"
-            f" where d.{_OF_SPACE} and d.seq > %s order by d.seq limit %s",
-            (self.info.id, after, limit),
+            "select d.seq, d.id, d.payload, d.member, p.name, d.recorded_at, d.hash from ("
+            "select *, sum(octet_length(payload)) over (order by seq) - octet_length(payload) as before"
+            f" from (select * from ralphdeck.decisions where {_OF_SPACE} and seq > %s order by seq limit %s) n) d"
+            " join ralphdeck.projects p using (project_id)"
+            " where d.before = 0 or d.before + octet_length(d.payload) <= %s order by d.seq",
+            (self.info.id, after, limit, MAX_PAGE_BYTES),
         )
         return _convert(
             [dict(zip(SpaceDecision.__struct_fields__, row, strict=True)) for row in rows], tuple[SpaceDecision, ...]
         )
 
-    def patterns(self, cursor: str = NO_CURSOR) -> ChangedPatterns:
-        """Return the patterns that changed since a cursor of this server."""
+    def changed_patterns(self, cursor: str = NO_CURSOR) -> ChangedPatterns:
+        """Return which patterns changed since a cursor of this server; read their texts with `patterns`."""
         following = self._next_cursor()
-        fields = SpacePattern.__struct_fields__
         rows = self._rows(
-            f"select {', '.join(fields)} from ralphdeck.patterns where {_CHANGED}",
+            "select pattern_id, coalesce(octet_length(record), 0), changed_by from ralphdeck.patterns"
+            f" where {_CHANGED} order by pattern_id",
             {"space": self.info.id, "cursor": cursor},
         )
-        found = [dict(zip(fields, row, strict=True)) for row in rows]
-        return ChangedPatterns(_convert(found, tuple[SpacePattern, ...]), following)
+        pages: list[list[str]] = []
+        size = 0
+        for pattern_id, length, _ in rows:
+            if length > MAX_RECORD_BYTES:
+                continue
+            if (size := size + length) > MAX_PAGE_BYTES or not pages:
+                pages.append([])
+                size = length
+            pages[-1].append(pattern_id)
+        too_large = {row[0]: row[2] for row in rows if row[1] > MAX_RECORD_BYTES}
+        return ChangedPatterns(tuple(map(tuple, pages)), too_large, following)
+
+    def patterns(self, ids: Iterable[str]) -> tuple[SpacePattern, ...]:
+        """Return patterns of the space with their texts."""
+        fields = SpacePattern.__struct_fields__
+        rows = self._rows(
+            f"select {', '.join(fields)} from ralphdeck.patterns where {_OF_SPACE} and pattern_id = any(%s)",
+            (self.info.id, list(ids)),
+        )
+        return _convert([dict(zip(fields, row, strict=True)) for row in rows], tuple[SpacePattern, ...])
 
     def sums(self, cursor: str = NO_CURSOR) -> ChangedSums:
         """Return the sums that changed since a cursor of this server."""
@@ -256,6 +297,36 @@ class Space:
         )
         names = TeamSums.__struct_fields__
         return ChangedSums({row[0]: TeamSums(**dict(zip(names, row, strict=True))) for row in rows}, following)
+
+    def held_uses(self) -> tuple[HeldUses, ...]:
+        """Return the results that do not count until a reviewer decides, by member."""
+        rows = self._rows(
+            "select m.display_name, c.pattern_id, c.held_successes, c.held_failures, c.held_first, c.held_last"
+            " from ralphdeck.contributed c join ralphdeck.members m using (member_id)"
+            f" where c.{_OF_SPACE} and c.held_successes + c.held_failures > 0 order by m.display_name, c.pattern_id",
+            (self.info.id,),
+        )
+        with _understood():
+            return tuple(
+                HeldUses(
+                    member=member,
+                    patterns=tuple(row[1] for row in of_member),
+                    successes=sum(row[2] for row in of_member),
+                    failures=sum(row[3] for row in of_member),
+                    first=min(row[4] for row in of_member),
+                    last=max(row[5] for row in of_member),
+                )
+                for member, of_member in group_pairs((row[0], row) for row in rows).items()
+            )
+
+    def not_counted(self, project: UUID) -> tuple[UUID, ...]:
+        """Return the uses of a project that are held or were discarded."""
+        rows = self._rows(
+            "select e.id from ralphdeck.events e join ralphdeck.projects p using (space_id, project_id)"
+            f" where e.{_OF_SPACE} and p.id = %s and e.status <> 'counted'",
+            (self.info.id, project),
+        )
+        return tuple(row[0] for row in rows)
 
     def members(self) -> tuple[Member, ...]:
         """Return all members, removed ones included, by name."""

@@ -17,6 +17,7 @@ from core.curation.exchange.export import LOCAL_KEYS, MAX_SHARED_CHARS, OTHER_KE
 from core.curation.exchange.redaction import LoopNames, Masked, Masker, is_role, kinds_of
 from core.curation.merge import ORIGINS, text_hash
 from core.curation.record_changes import with_id
+from core.learning.bursts import MEMBER
 from core.records.decisions import SYNC, TEXT_HASH, Decision, Effect, Verb
 from core.records.patterns import PatternType
 from core.sources.pattern_text import LIST_OF, id_key
@@ -43,7 +44,6 @@ _SHORT: Final = 40  # characters
 _MAX_UNMASKED: Final = 10_000
 _LOOP_KEYS: Final = frozenset({"loop_id", "source_loop", "loop"})
 _HASH_KEYS: Final = frozenset({"content_hash", "anti_hash", TEXT_HASH})
-_NOT_SHARED: Final = frozenset({Verb.REVOKE, Verb.CONFIRM})
 _PRIVATE_DETAILS: Final = frozenset({"from", "decision"})  # of the note in an archived record
 
 
@@ -218,13 +218,15 @@ def new_record(kind: PatternType, pattern_id: str, record: Mapping[str, Any]) ->
 
 
 def is_shared(decision: Decision) -> bool:
-    """Return whether a decision is about patterns, which a team shares.
+    """Return whether a decision is about patterns or a member, which a team shares.
 
-    A decision about reports of a burst, an escalation, a lesson or a text that is not a pattern is not shared. Undo and
+    A decision about reports of a loop, an escalation, a lesson or a text that is not a pattern is not shared. Undo and
     redo are shared if the decision that they are about is; that is for the caller to check.
     """
-    if decision.verb in _NOT_SHARED or decision.by == SYNC:
+    if decision.by == SYNC:
         return False
+    if decision.verb in (Verb.REVOKE, Verb.CONFIRM):
+        return decision.subject.startswith(MEMBER)
     if decision.verb is Verb.RELEASE:
         return TEXT_HASH not in decision.after
     if decision.verb is Verb.DISMISS or decision.verb is Verb.SNOOZE:

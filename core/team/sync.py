@@ -17,15 +17,15 @@ from uuid import UUID
 from msgspec import Struct
 
 from core.base.errors import Unwritable
-from core.base.text import visible_line
+from core.base.text import plural, visible_line
 from core.curation.exchange.origins import project_origin
 from core.curation.exchange.redaction import Masked
-from core.records.space import Level, PatternText, SpaceInfo, TeamUse
+from core.records.space import AddedUses, Level, PatternText, SpaceInfo, TeamUse
 from core.records.team import TeamSums
 from core.sources.team_evidence import TeamEvidenceWriter
 from core.team.errors import AccessDenied
 from core.team.local_state import LAST_SYNC, SUMS, LocalState, Status, Sums
-from core.team.outbox import MAX_COUNT, Changes, Outbox, decode_use, recovered_use, team_use
+from core.team.outbox import Changes, Outbox, decode_use, recovered_use, team_use
 from core.team.sharing import Sharing
 from core.team.texts import OpenTexts, Progress, Texts
 
@@ -38,9 +38,12 @@ if TYPE_CHECKING:
     from core.team.server import Space
 
 _USES: Final = 2_000  # uses in one call of the server
+_ALL: Final = 2**31
 _SERVER: Final = "server"
 _PATTERNS: Final = "patterns_cursor"
 _SUMS: Final = "sums_cursor"
+_JOINED: Final = "joined"  # fact: the member who has joined the project to the space
+_POSTPONED: Final = "postponed"  # fact: the day (UTC) for which the server took no more uses
 
 
 class OpenProject(Protocol):
@@ -67,7 +70,10 @@ class Prefer(StrEnum):
 
 
 class Cycle(Struct, frozen=True, kw_only=True):
-    """What one cycle did. `conflicts` are the IDs of patterns with two texts."""
+    """What one cycle did.
+
+    `conflicts` are the IDs of patterns with two texts. `notes` say what was left out, and why.
+    """
 
     sent_uses: int = 0
     withdrawn_uses: int = 0
@@ -78,10 +84,11 @@ class Cycle(Struct, frozen=True, kw_only=True):
     changed_sums: int = 0
     conflicts: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
-        return self == Cycle(conflicts=self.conflicts)
+        return self == Cycle(conflicts=self.conflicts, notes=self.notes)
 
 
 class Preview(Struct, frozen=True, kw_only=True):
@@ -94,9 +101,13 @@ class Preview(Struct, frozen=True, kw_only=True):
 
 
 class DecisionExchange(Protocol):
-    """Sends and receives decisions; see `core.team.gate`. `sent_texts` counts the texts that went with decisions."""
+    """Sends and receives decisions; see `core.team.gate`.
+
+    `sent_texts` counts the texts that went with decisions. `notes` say what was left out, and why.
+    """
 
     sent_texts: int
+    notes: list[str]
 
     def send(self, space: Space) -> tuple[int, tuple[str, ...]]:
         """Send local decisions; return their number, and why others were refused and undone."""
@@ -119,6 +130,9 @@ class NoDecisions:
     """Exchanges nothing."""
 
     sent_texts = 0
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
 
     def send(self, space: Space) -> tuple[int, tuple[str, ...]]:
         return 0, ()
@@ -155,6 +169,7 @@ class Synchronizer:
         self._decisions = decisions(self._sharing)
         self._shared: tuple[Snapshot | None, Sharing] = None, Sharing("")
         self._outboxes: dict[str, Outbox] = {}
+        self._notes: list[str] = []  # of this cycle
         self._unsent_texts: tuple[tuple[object, ...], int] = (), 0
         """How many texts the space does not have, and of what this was counted."""
 
@@ -167,6 +182,8 @@ class Synchronizer:
             self._begin(space)
             texts, decisions = self._texts(), self._decisions
             sent_before = decisions.sent_texts
+            self._notes = texts.notes
+            decisions.notes.clear()
             may_send = space.info.level.allows(Level.CONTRIBUTOR)
             sent_decisions, refused = decisions.send(space) if may_send else (0, ())
             received_decisions, late = decisions.receive(space)
@@ -185,6 +202,7 @@ class Synchronizer:
                 changed_sums=changed_sums,
                 conflicts=tuple(texts.conflicts),
                 refused=(*refused, *late),
+                notes=tuple(dict.fromkeys((*decisions.notes, *self._notes))),
             )
 
     def preview(self) -> Preview:
@@ -193,7 +211,7 @@ class Synchronizer:
             sharing = self._sharing()
             patterns, payloads = self._texts().find_changed(), self._decisions.payloads()
             found = self._find_uses()
-            stored = (*self._state.unsent(MAX_COUNT), *found.add)
+            stored = (*self._state.unsent(_ALL), *found.add)
             withdrawn = (use._replace(status=Status.TO_WITHDRAW) for use in found.withdraw)
             uses = tuple(team_use(use) for use in (*stored, *withdrawn))
             return Preview(patterns=tuple(patterns), decisions=payloads, uses=uses, masked=tuple(sharing.masked))
@@ -222,18 +240,19 @@ class Synchronizer:
             if {name: state.fact(name) for name in described} != described:
                 state.forget_sums()
                 state.set_facts(**described, **{_SUMS: "0"})
-        if info.level.allows(Level.CONTRIBUTOR) and not state.fact("joined"):
-            found = space.uses_of(self._project_id)  # none, unless the state of a joined project was lost
+        if info.level.allows(Level.CONTRIBUTOR) and (joined := state.fact(_JOINED)) != info.member:
+            # none, unless the state of a joined project was lost
+            found = () if joined else space.uses_of(self._project_id)
             space.join_project(self._project_id, self._name)
             with state.transaction():
                 state.add_uses(recovered_use(use, is_withdrawn=is_withdrawn) for use, is_withdrawn in found)
-                state.set_facts(joined="1")
+                state.set_facts(**{_JOINED: info.member})
 
     def count_unsent(self) -> int:
         """Return the number of texts, decisions and uses that the space does not have; needs no server."""
         with _translated(self._state):
             found = self._find_uses()
-            uses = len(self._state.unsent(MAX_COUNT)) + len(found.add) + len(found.withdraw)
+            uses = self._state.count_unsent() + len(found.add) + len(found.withdraw)
             return uses + self._count_texts() + self._decisions.count_unsent()
 
     def _count_texts(self) -> int:
@@ -277,13 +296,19 @@ class Synchronizer:
 
     def _receive_texts(self, space: Space, texts: Texts, prefer: Prefer | None) -> int:
         cursor = self._state.fact(_PATTERNS, "0")
-        found = space.patterns(cursor)
+        found = space.changed_patterns(cursor)
+        self._notes += (
+            f"the pattern {visible_line(id, 80)} of {visible_line(by, 80)} is larger than 256 KiB; it was not received"
+            for id, by in found.too_large.items()
+        )
         if cursor == "0":  # these are all: other texts were lost, and are sent again
-            self._state.forget_texts(self._state.text_bases().keys() - {row.pattern_id for row in found.patterns})
-        levels = {member.name: member.level for member in space.members()} if found.patterns else {}
-        count = texts.receive(found.patterns, levels)
+            self._state.forget_texts(self._state.text_bases().keys() - found.ids)
+        levels = {member.name: member.level for member in space.members()} if found.pages else {}
+        count = 0
+        for page in found.pages or ((),):  # without new texts, conflicts may still have ended
+            count += texts.receive(space.patterns(page) if page else (), levels)
         if prefer is not None and texts.conflicts:
-            rows = [row for row in space.patterns().patterns if row.pattern_id in texts.conflicts]
+            rows = space.patterns(texts.conflicts)
             count += texts.take_theirs(rows) if prefer is Prefer.TEAM else 0
             if prefer is Prefer.LOCAL:
                 texts.take_ours(space, rows)
@@ -297,7 +322,8 @@ class Synchronizer:
             return 0
         count = texts.send(space, texts.find_changed(space.info.level))
         self._state.set_conflicts(texts.conflicts)
-        self._unsent_texts = self._compared(texts), 0
+        if not texts.is_at_limit:
+            self._unsent_texts = self._compared(texts), 0
         return count
 
     def _outbox(self) -> Outbox:
@@ -310,7 +336,12 @@ class Synchronizer:
         """Send uses; return how many were sent and withdrawn."""
         sent, withdrawn = self._send_stored(space)  # those of an interrupted cycle
         self._outbox().store(self._find_uses())
+        if self._state.fact(_POSTPONED) != (today := space.now().date().isoformat()):
+            self._state.retry_postponed()
+            self._state.set_facts(**{_POSTPONED: today})
         more = self._send_stored(space)
+        if later := self._state.count_postponed():
+            self._notes.append(f"{plural(later, 'use')} more than a member may send in a day: sent after midnight UTC")
         return sent + more[0], withdrawn + more[1]
 
     def _find_uses(self) -> Changes:
@@ -328,12 +359,15 @@ class Synchronizer:
                 self._progress("Sending uses", sent + withdrawn, total)
             added = [use for use in batch if use.status is Status.TO_SEND]
             ended = [use for use in batch if use.status is Status.TO_WITHDRAW]
-            arrived = space.add_events(self._project_id, map(team_use, added)).arrived if added else {}
+            answer = space.add_events(self._project_id, map(team_use, added)) if added else AddedUses(new=frozenset())
+            later = [use.id for use in added if UUID(bytes=use.id) in answer.later]
+            self._state.postpone(later)
+            added = [use for use in added if UUID(bytes=use.id) not in answer.later]
             if ended:
                 space.add_events(self._project_id, map(team_use, ended))
             info = space.info
             sums = {
-                use.id: decode_use(use).sums(info.epoch, info.half_life_days, arrived.get(UUID(bytes=use.id)))
+                use.id: decode_use(use).sums(info.epoch, info.half_life_days, answer.arrived.get(UUID(bytes=use.id)))
                 for use in added
             }
             self._state.confirm(sums, [use.id for use in ended])
@@ -342,14 +376,15 @@ class Synchronizer:
 
     def _receive_sums(self, space: Space) -> int:
         """Write what other projects have added to the sums into the project; return of how many patterns."""
-        found = space.sums(self._state.fact(_SUMS, "0"))
+        found, held = space.sums(self._state.fact(_SUMS, "0")), space.held_uses()
+        self._state.set_not_counted([id.bytes for id in space.not_counted(self._project_id)])
         with self._state.transaction():
             self._state.set_sums((id, _sums(one)) for id, one in found.sums.items())
             self._state.set_facts(**{_SUMS: found.cursor})
         info = space.info
         is_whole = self._evidence.is_whole(info.name, info.epoch, info.half_life_days)
         others = (_team_sums(pattern_id, sums) for pattern_id, sums in self._state.others(only_changed=is_whole))
-        written = self._evidence.update(info.name, info.epoch, info.half_life_days, others)
+        written = self._evidence.update(info.name, info.epoch, info.half_life_days, others, held)
         self._state.forget_changed()
         if written is not None:
             self._project.apply((self._project.project.team_evidence,))

@@ -18,10 +18,11 @@ from core.curation.pattern_registry import Registry, UnitOfWork
 from core.curation.record_changes import Changes, with_id
 from core.records.decisions import SYNC, Decision, Verb
 from core.records.patterns import Pattern, PatternType
-from core.records.space import Level, PatternText
+from core.records.space import MAX_RECORD_BYTES, Level, PatternText
 from core.sources.key_style import RecordText
 from core.sources.pattern_text import LIST_OF, empty_file, insert_all, merge_records, records
 from core.storage.atomic_write import curation_lock, rewrite
+from core.team.errors import LimitReached
 from core.team.local_state import LocalState, TextBase
 from core.team.sharing import Sharing, keep_shared_keys, new_record
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 _BATCH: Final = 500  # texts in one call of the server
 Progress = Callable[[str, int, int], object]
 """A function that gets the name of a step, how much of it is done, and how much there is."""
-_MAX_RECORD_BYTES: Final = 256 << 10
+_BATCH_BYTES: Final = 8 << 20  # texts in one call of the server
 
 
 class OpenTexts(NamedTuple):
@@ -59,6 +60,9 @@ class Texts:
         self._state = state
         self._sharing = sharing
         self.conflicts: dict[str, TextBase] = state.conflicts()
+        self.notes: list[str] = []
+        """What was left out, and why."""
+        self.is_at_limit = False
 
     # From the space
 
@@ -231,8 +235,10 @@ class Texts:
             expected = base.shared if base is not None else ""
             if shared.shared_hash == expected:
                 same[pattern.id] = TextBase(pattern.content_hash, expected)
+            elif _size(text := make_text(pattern, shared.record, shared.shared_hash, expected)) > MAX_RECORD_BYTES:
+                self.notes.append(f"the pattern {visible_line(pattern.id, 80)} is larger than 256 KiB; it was not sent")
             else:
-                texts.append(make_text(pattern, shared.record, shared.shared_hash, expected))
+                texts.append(text)
         if same:
             self._state.set_texts(same)
         return texts
@@ -252,12 +258,20 @@ class Texts:
                 yield pattern
 
     def send(self, space: Space, texts: Sequence[PatternText]) -> int:
-        """Send texts; those that another member has changed become conflicts. Return how many were accepted."""
-        patterns, count = self._view().snapshot.patterns, 0
-        for start in range(0, len(texts), _BATCH):
-            self._project.progress("Sending patterns", start, len(texts))
-            batch = texts[start : start + _BATCH]
-            refused = {conflict.subject: conflict for conflict in space.put_patterns(batch)}
+        """Send texts; those that another member has changed become conflicts. Return how many were accepted.
+
+        What the limits of the day leave no room for is sent by a later sync.
+        """
+        patterns, count, done = self._view().snapshot.patterns, 0, 0
+        for batch in _batches(texts):
+            self._project.progress("Sending patterns", done, len(texts))
+            done += len(batch)
+            try:
+                refused = {conflict.subject: conflict for conflict in space.put_patterns(batch)}
+            except LimitReached as error:
+                self.notes.append(str(error))
+                self.is_at_limit = True
+                break
             accepted = [text for text in batch if text.pattern_id not in refused]
             self._state.set_texts(
                 {text.pattern_id: TextBase(self._local_hash(text, patterns), text.content_hash) for text in accepted}
@@ -338,6 +352,24 @@ class Texts:
         return self._project.read(())
 
 
+def _size(text: PatternText) -> int:
+    return len((text.record or "").encode())
+
+
+def _batches(texts: Iterable[PatternText]) -> Iterator[list[PatternText]]:
+    """Divide texts into calls of the server."""
+    batch: list[PatternText] = []
+    size = 0
+    for text in texts:
+        size += _size(text)
+        if batch and (size > _BATCH_BYTES or len(batch) == _BATCH):
+            yield batch
+            batch, size = [], _size(text)
+        batch.append(text)
+    if batch:
+        yield batch
+
+
 def make_text(pattern: Pattern, record: Mapping[str, Any], shared_hash: str, expected: str) -> PatternText:
     encoded = msgspec.json.encode(with_id(pattern.type, pattern.id, record)).decode()
     return PatternText(
@@ -350,7 +382,7 @@ def _decode(row: SpacePattern) -> dict[str, Any] | None:
 
     A text must have its content hash: approvals of one text must not count for another.
     """
-    if row.record is None or len(row.record) > _MAX_RECORD_BYTES:
+    if row.record is None or len(row.record) > MAX_RECORD_BYTES:
         return None
     try:
         record = msgspec.json.decode(row.record, type=dict[str, Any])

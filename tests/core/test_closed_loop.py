@@ -155,7 +155,7 @@ def test_a_burst_is_one_question_one_finding_and_one_decision(paths: ProjectPath
     (finding,) = [finding for finding in all_findings(project.view) if finding.code == "burst"]
     assert finding.message.startswith("ralph-2 reports 7 patterns as harmful; it was not given 6 of them")
     decided = project.decide(DiscardReports(source="ralph-2", reason="a crashed session"))
-    assert decided.summary == "discarded the harmful reports of ralph-2 on 7 patterns"
+    assert decided.summary == "discarded the reports of ralph-2 on 7 patterns"
     assert not bursts_asked(project)
     assert {id: project.view.assessment(id).failures for id in PATTERNS} == before
     with pytest.raises(UnknownRecord, match="no suspicious reports"):

@@ -38,7 +38,7 @@ def test_restored_space_continues_on_another_server(team: Team) -> None:
             assert verify(first_head(restored.info.id), restored.decisions(0)) == restored.head() == rita.head()
             assert int(first.cursor) < int(old.cursor)
             assert restored.sums(first.cursor).sums == {}
-            assert restored.patterns(first.cursor).patterns == ()
+            assert restored.changed_patterns(first.cursor).ids == set()
             assert restored.add_events(project, [make_use(1), make_use(3)]).new == {make_use(3).id}
             assert restored.sums(first.cursor).sums.keys() == {PATTERN}
             assert restored.decide(project, make_decision(1), [PATTERN], seen=0).seq == 1

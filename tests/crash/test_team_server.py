@@ -254,22 +254,22 @@ def test_full_disk_refuses_and_nothing_is_lost_or_doubled(server: Cluster, small
         connection.execute(f"create tablespace small location '{space_folder}'".encode())
         connection.execute(f"alter database {database} set tablespace small".encode())
     team = Team(server, database)
-    carl = team.space("carl")
+    rita = team.space("rita")
     project = uuid4()
-    carl.join_project(project, "web")
+    rita.join_project(project, "web")
     sent: list[TeamUse] = []
 
     def send_next() -> None:
         batch = [make_use(len(sent) + i, pattern_id=f"p{i}", success=None) for i in range(1, 2001)]
         sent.extend(batch)
-        carl.add_events(project, batch)
+        rita.add_events(project, batch)
 
     with pytest.raises(ServerFull, match=r"the team's server cannot write: .*No space left on device"):
         for _ in range(200):
             send_next()
-    stored = sum(one.uses for one in carl.sums().sums.values())
+    stored = sum(one.uses for one in rita.sums().sums.values())
     assert stored == len(sent) - 2000
     subprocess.run(["mount", "-o", "remount,size=200m", str(small_disk)], check=True)
-    carl.add_events(project, sent[-4000:])
-    assert sum(one.uses for one in carl.sums().sums.values()) == len(sent)
+    rita.add_events(project, sent[-4000:])
+    assert sum(one.uses for one in rita.sums().sums.values()) == len(sent)
     server.stop()

@@ -192,12 +192,29 @@ def reported_patterns(view: ProjectState, burst: Burst) -> Iterable[Block]:
         yield line((id, "name"), (f"  {percent(assessment.rate)} of {use_count}", "quiet"), indent=2)
 
 
+_UNCONFIRMED: Final = (
+    "A contributor sent them. They are more than the confirmed results of these patterns support, and count for no "
+    "member until a reviewer decides."
+)
+
+
 def report_source(view: ProjectState, burst: Burst) -> Iterable[Block]:
     """Describe what is known about the source of suspicious reports."""
     loop, outcome = view.snapshot.loops.get(burst.source), view.board.outcome(burst.source)
     first, last = known_time(burst.first), known_time(burst.last)
     when: Text = (", ", Moment(first, ""), " to ", Moment(last, "")) if first and last else (", not dated",)
     note = "It is unusual for one source to report that many patterns at once. The reports count only after you decide."
+    if burst.is_of_member:
+        yield line((burst.source, "name"))
+        yield line("")
+        yield from fields(
+            ("Patterns", (plural(len(burst.patterns), "pattern"), *when)),
+            ("Successes", f"{burst.successes:,}"),
+            ("Failures", f"{burst.failures:,}"),
+        )
+        yield line("")
+        yield line((_UNCONFIRMED, "quiet"))
+        return
     if loop is not None and loop.task:
         yield line((loop.task, "strong"))
     yield line((burst.source, "name"))

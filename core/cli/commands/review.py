@@ -149,10 +149,10 @@ def _find_question(project: Project, subject: str, kind: str | None) -> ReviewIt
 @click.option("--confirm", is_flag=True, help="Count the reports of the source.")
 @reason_option
 def suspicious(source: str | None, revoke: bool, confirm: bool, reason: str) -> None:
-    """Review sources that reported many patterns as harmful within a short time.
+    """Review sources that reported many patterns as harmful within a short time, and unconfirmed results of a team.
 
     Their reports do not count until a person revokes or confirms them. Without --revoke or --confirm the sources are
-    listed, largest first. SOURCE is a loop, an attempt, or "by NAME".
+    listed, largest first. SOURCE is a loop, an attempt, "by NAME", or "member NAME" for a contributor of the team.
 
     \b
     Examples:

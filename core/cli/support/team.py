@@ -96,7 +96,7 @@ def show_cycle(cycle: Cycle) -> None:
     from core.team.joined import describe_cycle
 
     line(describe_cycle(cycle))
-    for text in cycle.refused:
+    for text in (*cycle.refused, *cycle.notes):
         warn(visible_line(text, 300))
     show_conflicts(cycle.conflicts)
 

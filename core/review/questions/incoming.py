@@ -210,12 +210,15 @@ def bursts(scales: ImpactEstimator) -> Iterator[ReviewItem]:
     """Ask about suspicious reports, which do not count until a person decides."""
     for burst in scales.board.bursts:
         count = len(burst.patterns)
+        what = plural(count, "suspicious failure report")
+        if burst.is_of_member:
+            what = plural(burst.successes + burst.failures, "unconfirmed result")
         yield scales.item(
             kinds.BURST,
             burst.source,
-            question=f"Discard {plural(count, 'suspicious failure report')} of {{}}?",
+            question=f"Discard {what} of {{}}?",
             name=format_source(burst.source),
-            this="this loop",
+            this="this member" if burst.is_of_member else "this loop",
             reason=format_burst(burst),
             place="",
             impact=sum(scales.either(id) for id in burst.patterns if id in scales.board) / 2,

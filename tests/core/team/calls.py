@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID, uuid4
@@ -10,6 +11,8 @@ from uuid import UUID, uuid4
 from core.records.space import PatternText, TeamUse
 from core.team.server import Space
 
+Psql = Callable[..., str]
+"""Runs SQL statements as a role; see the fixture `psql`."""
 AT: Final = datetime(2025, 3, 20, 12, tzinfo=UTC)  # before the clock of every server
 PATTERN: Final = "pat-error-timeout-001"
 
@@ -38,11 +41,22 @@ def make_candidate(number: int = 1, pattern_id: str = PATTERN, **changes: Any) -
         "effects": [{**place, "insert": {"id": pattern_id}}],
         "inverse": [{**place, "remove": True}],
     }
-    return make_decision(number, "ralphdeck", "extract", **(keys | changes))
+    return make_decision(number, "Carl (script)", "extract", **(keys | changes))
 
 
-def join(space: Space, name: str = "web") -> UUID:
-    """Let a new project join the space; returns its ID."""
+def join(*spaces: Space, name: str = "web") -> UUID:
+    """Let members join a new project to the space; returns its ID."""
     project = uuid4()
-    space.join_project(project, name)
+    for space in spaces:
+        space.join_project(project, name)
     return project
+
+
+def call(space: UUID, function: str, *arguments: object) -> str:
+    quoted = (f"'{value}'" if isinstance(value, str | UUID) else str(value) for value in arguments)
+    values = ", ".join(quoted).replace("None", "null")
+    return f"select ralphdeck.{function}('{space}', {values})"
+
+
+def decide(space: UUID, project: UUID, payload: str) -> str:
+    return call(space, "decide", project, payload, "{x}", 0, "{}", "{}", "[]")

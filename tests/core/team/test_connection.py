@@ -133,7 +133,7 @@ def test_statement_that_takes_too_long_ends(team: Team) -> None:
 
 def test_call_does_not_wait_longer_for_a_lock(team: Team) -> None:
     holder = team.space("rita")
-    project = join(holder)
+    project = join(holder, team.space("carl"))
     holder.add_events(project, [make_use(1)])
     holder.connection.autocommit = False
     holder.add_events(project, [make_use(2)])
@@ -213,7 +213,7 @@ def test_half_open_connection_ends_in_time(team: Team, proxy: Proxy) -> None:
 def test_client_that_vanishes_in_a_transaction_keeps_no_lock(team: Team, proxy: Proxy) -> None:
     conninfo = team.cluster.url("rita", team.database, host="127.0.0.1", port=proxy.port)
     lost = Space.connect(conninfo, limits=SHORT)
-    project = join(lost)
+    project = join(lost, team.space("carl"))
     lost.add_events(project, [make_use(1)])
     lost.connection.autocommit = False
     lost.add_events(project, [make_use(2)])

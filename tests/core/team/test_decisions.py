@@ -81,7 +81,7 @@ def test_member_and_payload_are_not_confused() -> None:
 
 def test_decisions_of_many_reviewers_form_one_chain(team: Team) -> None:
     spaces = [team.space("rita" if number % 2 else "ada") for number in range(REVIEWERS)]
-    project = join(spaces[0])
+    project = join(*spaces[:2])
 
     def decide(number: int) -> int | None:
         space = spaces[number % REVIEWERS]
@@ -106,7 +106,7 @@ def test_server_and_client_hash_the_same_bytes(team: Team) -> None:
 
 def test_one_of_two_decisions_on_a_subject_at_once_gets_the_conflict(team: Team) -> None:
     spaces = [team.space("rita"), team.space("ada")] * 5
-    project = join(spaces[0])
+    project = join(*spaces[:2])
 
     def decide(number: int) -> int | None:
         payload = make_decision(number, by=spaces[number].info.member)
@@ -129,22 +129,22 @@ def test_same_decision_on_many_connections_at_once_is_recorded_once(team: Team) 
 
 def test_decision_changes_texts_with_it_or_not_at_all(team: Team) -> None:
     rita, ada = team.space("rita"), team.space("ada")
-    project = join(rita)
+    project = join(rita, ada)
     rita.put_patterns([make_text("a"), make_text("b")])
     records = [make_text("a", "new"), make_text("b", "", record=None)]
     refused = ada.decide(
         project, make_decision(1, "Ada"), ["a"], seen=0, texts={"a": "a", "b": "other"}, records=records
     )
     assert [conflict.subject for conflict in refused.conflicts] == ["b"]
-    assert {one.pattern_id: one.content_hash for one in rita.patterns().patterns} == {"a": "a", "b": "a"}
+    assert {one.pattern_id: one.content_hash for one in rita.patterns("ab")} == {"a": "a", "b": "a"}
     assert ada.decide(project, make_decision(1, "Ada"), ["a"], seen=0, texts={"a": "a", "b": "a"}, records=records).seq
-    changed = {one.pattern_id: (one.content_hash, one.record) for one in rita.patterns().patterns}
+    changed = {one.pattern_id: (one.content_hash, one.record) for one in rita.patterns("ab")}
     assert changed == {"a": ("new", "{}"), "b": ("", None)}
 
 
 def test_conflict_reports_who_when_and_what(team: Team) -> None:
     rita, ada = team.space("rita"), team.space("ada")
-    project = join(rita)
+    project = join(rita, ada)
     payload = make_decision(1, reason="flaky")
     recorded = rita.decide(project, payload, ["a", "b"], seen=0)
     (conflict,) = ada.decide(project, make_decision(2, "Ada"), ["b", "c"], seen=0).conflicts

@@ -74,7 +74,7 @@ def test_another_space_of_the_same_name_gets_nothing(team: Team, rita: Reviewer)
     rita.decide(Promote(A))
     assert "not the one that this project has joined" in rita.gate.note
     assert keeper.head().seq == 0
-    assert keeper.patterns().patterns == ()
+    assert keeper.changed_patterns().ids == set()
 
 
 def test_a_decision_is_made_here_if_the_state_of_the_sync_is_damaged(rita: Reviewer) -> None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from uuid import UUID
 
 import pytest
 from psycopg.sql import SQL, Identifier
 
 from core.records.space import Level
-from core.team.errors import AccessDenied, LevelTooLow, SchemaMismatch
+from core.team.errors import AccessDenied, InvalidCall, LevelTooLow, SchemaMismatch
 from core.team.migrations import OWNER, check_version, latest_version, migrate, read_migrations, schema_version
 from core.team.server import Space, create_login, create_space, list_spaces
-from tests.core.team.calls import join, make_use
+from tests.core.team.calls import PATTERN, join, make_use
 from tests.team_server import KEEPER, PASSWORD, Cluster, Team
 
 
@@ -130,6 +131,35 @@ def test_upgrade_keeps_rights_and_data(team: Team) -> None:
     rows = team.connect("postgres").execute("select has_table_privilege('carl', 'ralphdeck.sums', 'delete')")
     assert rows.fetchone() == (False,)
     assert len(space.sums().sums) == 1
+
+
+def test_a_space_of_an_older_schema_goes_on_after_the_upgrade(empty: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Uses count as before, members have joined the projects for which they sent, and limits hold from now on."""
+    everything = read_migrations()
+    monkeypatch.setattr("core.team.migrations.read_migrations", lambda: everything[:5])
+    keeper = empty.connect(KEEPER)
+    migrate(keeper)
+    create_space(keeper, "acme", 30.0, "Keeper")
+    space = Space.open(keeper)
+    for role, level in (("carl", Level.CONTRIBUTOR), ("nora", Level.CONTRIBUTOR)):
+        space.set_member(role, role.capitalize(), level)
+    carl, nora = empty.space("carl"), empty.space("nora")
+    project = join(carl)
+    carl.add_events(project, [make_use(1, count=5000), make_use(2, success=False)])
+    nora.add_events(project, [make_use(3)])
+    nora.close()
+    before = carl.sums().sums
+    carl.close()
+    monkeypatch.setattr("core.team.migrations.read_migrations", lambda: everything)
+    assert [one.version for one in migrate(keeper)] == [one.version for one in everything[5:]]
+    carl = empty.space("carl")
+    assert carl.sums().sums == before
+    assert carl.held_uses() == ()
+    with pytest.raises(InvalidCall, match="between 0 and 100"):
+        carl.add_events(project, [make_use(4, count=5000)])
+    assert carl.add_events(project, [make_use(5, withdraws=UUID(int=1))]).new == {UUID(int=5)}
+    assert empty.space("nora").add_events(project, [make_use(6)]).new == {UUID(int=6)}
+    assert carl.sums().sums[PATTERN].successes == 2
 
 
 def test_login_is_created_without_sending_its_password(team: Team) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from core.records.events import Event, Observation
 from core.records.patterns import Pattern
 from core.team.local_state import SUMS, LocalState, Status, StoredUse, Sums
-from core.team.outbox import Changes, Outbox, Use, compare, decode_use, find_slots, make_use
+from core.team.outbox import Changes, Outbox, Use, compare, decode_use, find_slots, make_uses
 from tests.factories import NOW, make_board, make_event, make_pattern
 
 ID = "pat-error-sample-001"
@@ -31,7 +31,7 @@ observations = st.lists(
         at=times,
         success=st.sampled_from([True, False, None]),
         weight=st.sampled_from([1.0, 0.5]),
-        count=st.sampled_from([1, 3]),
+        count=st.sampled_from([1, 3, 250]),
         iteration=st.none() | st.integers(1, 2),
     ),
     max_size=6,
@@ -47,6 +47,10 @@ class Server:
 
     def counted(self) -> list[Use]:
         return sorted((decode_use(use) for id, use in self.uses.items() if id not in self.withdrawn), key=repr)
+
+
+def all_uses(observed: Iterable[Observation]) -> list[Use]:
+    return [use for one in observed for use in make_uses(one)]
 
 
 def sync(known: dict[bytes, StoredUse], observed: Iterable[Observation], server: Server) -> None:
@@ -65,7 +69,7 @@ def test_the_space_has_exactly_the_uses_that_are_observed_now(versions: list[lis
     for observed in versions:
         sync(known, observed, server)
         sync(known, observed, server)
-        assert server.counted() == sorted(map(make_use, observed), key=repr)
+        assert server.counted() == sorted(all_uses(observed), key=repr)
 
 
 @given(observations, observations)
@@ -73,7 +77,7 @@ def test_two_copies_of_a_project_send_each_use_once(common: list[Observation], l
     server, one, two = Server({}, set()), dict[bytes, StoredUse](), dict[bytes, StoredUse]()
     sync(one, common, server)
     sync(two, [*common, *later], server)
-    assert server.counted() == sorted(map(make_use, [*common, *later]), key=repr)
+    assert server.counted() == sorted(all_uses([*common, *later]), key=repr)
 
 
 @given(observations)
@@ -83,6 +87,13 @@ def test_a_lost_state_sends_the_same_uses_again(observed: list[Observation]) -> 
     before = dict(server.uses)
     sync({}, observed, server)
     assert server.uses == before
+
+
+def test_a_large_count_is_sent_in_parts_that_the_server_takes() -> None:
+    seen = [Observation(pattern_id=ID, kind="applied", source="loop", at=NOW, success=True, count=250)] * 2
+    slots = find_slots(seen, SALT)
+    assert [slot.use.count for slot in slots] == [100, 100, 50] * 2
+    assert len({slot.key for slot in slots}) == 6
 
 
 def test_another_space_cannot_recognize_a_use() -> None:
@@ -97,14 +108,15 @@ def test_a_use_adds_what_the_scoreboard_adds() -> None:
         make_event(3, "injected", NOW - timedelta(days=180), loop_id="loop-3"),
     )
     board = make_board(PATTERN, events=events)
-    parts = [make_use(one).sums(NOW, 90.0) for one in board.observations(ID)]
+    parts = [use.sums(NOW, 90.0) for use in all_uses(board.observations(ID))]
     total = [sum(getattr(part, name) for part in parts) for name in SUMS]
     assert total == pytest.approx([1, 1, 2, 1, 0.25, 1.0, 0.5 + 1 + 0.25, 1.5, 0, 0, 0])
     assert [part.last_used for part in parts] == [None, (NOW - timedelta(days=90)).timestamp(), NOW.timestamp()]
 
 
 def test_a_use_in_the_future_counts_from_its_arrival() -> None:
-    use = Use(ID, "applied", make_use(Observation(pattern_id=ID, kind="applied", source="loop", at=NOW)).at, True, 1, 1)
+    (seen,) = make_uses(Observation(pattern_id=ID, kind="applied", source="loop", at=NOW))
+    use = Use(ID, "applied", seen.at, True, 1, 1)
     assert use.sums(NOW, 90.0, NOW - timedelta(days=90)).helpful == pytest.approx(0.5)
 
 

@@ -3,44 +3,31 @@
 from __future__ import annotations
 
 import json
-import subprocess
-from collections.abc import Callable
 from uuid import UUID
 
 import pytest
 
 from core.records.space import Level
 from core.team.errors import InvalidCall, LevelTooLow
-from tests.core.team.calls import PATTERN, join, make_candidate, make_decision, make_text, make_use
-from tests.team_server import PASSWORD, Team, find_program
+from tests.core.team.calls import (
+    PATTERN,
+    Psql,
+    call,
+    decide,
+    join,
+    make_candidate,
+    make_decision,
+    make_text,
+    make_use,
+)
+from tests.team_server import Team
 
-Psql = Callable[..., str]
 TABLES = (
     *("spaces", "members", "projects", "patterns", "decisions"),
     *("events", "sums", "project_sums", "presence", "leases"),
 )
-VERBS = ("promote", "deprecate", "release", "archive", "edit", "merge", "import", "undo", "extract", "unknown")
+VERBS = ("promote", "deprecate", "release", "archive", "edit", "merge", "import", "undo", "unknown")
 DENIED = "permission denied"
-
-
-@pytest.fixture
-def psql(team: Team) -> Psql:
-    """Run SQL as a role with its password, over TCP; returns what psql prints, errors included."""
-
-    def run(role: str, *statements: str) -> str:
-        program = find_program("psql")
-        assert program is not None
-        commands = [part for statement in statements for part in ("-c", statement)]
-        done = subprocess.run(
-            [program, "-X", "-A", "-t", "-q", "-v", "VERBOSITY=terse", team.url(role, host="127.0.0.1"), *commands],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env={"PGPASSWORD": PASSWORD, "PGOPTIONS": "--client-min-messages=error"},
-        )
-        return done.stdout
-
-    return run
 
 
 @pytest.fixture
@@ -53,16 +40,6 @@ def filled(team: Team) -> UUID:
     rita.decide(project, make_decision(), [PATTERN], seen=0)
     rita.heartbeat(project, project, "dashboard", "question")
     return rita.info.id
-
-
-def call(space: UUID, function: str, *arguments: object) -> str:
-    quoted = (f"'{value}'" if isinstance(value, str | UUID) else str(value) for value in arguments)
-    values = ", ".join(quoted).replace("None", "null")
-    return f"select ralphdeck.{function}('{space}', {values})"
-
-
-def decide(space: UUID, project: UUID, payload: str) -> str:
-    return call(space, "decide", project, payload, "{x}", 0, "{}", "{}", "[]")
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -105,8 +82,10 @@ def test_candidate_of_a_contributor_carries_no_other_text(team: Team, filled: UU
 
 def test_contributor_cannot_sign_as_another_member(team: Team) -> None:
     space = team.space("carl")
-    with pytest.raises(InvalidCall, match="signed by RITA, which is the name of another member"):
-        space.decide(join(space), json.dumps({**json.loads(make_candidate()), "by": "RITA"}), ["loop-1"], seen=0)
+    project = join(space)
+    for by in ("Rita", "RITA", "Rita\u200b", "Rita (script)", "Carl (unattended)", "agent:claude"):
+        with pytest.raises(InvalidCall, match="but your name in the space acme is Carl"):
+            space.decide(project, json.dumps({**json.loads(make_candidate()), "by": by}), ["loop-1"], seen=0)
 
 
 @pytest.mark.parametrize("role", ["rolf", "carl", "rita", "ada"])
@@ -221,7 +200,7 @@ def test_functions_ignore_the_search_path_and_temporary_objects(psql: Psql, team
     )
     answers = psql("carl", *attack)
     assert "the management of members needs admin" in answers
-    assert "has not joined the space" in answers
+    assert "you have not joined the project" in answers
     assert team.space("carl").info.level is Level.CONTRIBUTOR
 
 

@@ -110,7 +110,7 @@ def test_contributor_adds_patterns_but_does_not_change_them(team: Team) -> None:
     (conflict,) = space.put_patterns([changed])
     assert (conflict.by, conflict.content_hash) == ("Carl", "a")
     assert team.space("rita").put_patterns([changed]) == ()
-    (pattern,) = space.patterns().patterns
+    (pattern,) = space.patterns([PATTERN])
     assert (pattern.content_hash, pattern.changed_by) == ("b", "Rita")
 
 
@@ -124,7 +124,7 @@ def test_contributor_adds_candidates(team: Team) -> None:
     space = team.space("carl")
     receipt = space.decide(join(space), make_candidate(), ["loop-1"], seen=0, records=[make_text()])
     assert receipt.is_new
-    assert [pattern.pattern_id for pattern in space.patterns().patterns] == [PATTERN]
+    assert space.changed_patterns().ids == {PATTERN}
 
 
 def test_decision_must_be_signed_by_its_member(team: Team) -> None:

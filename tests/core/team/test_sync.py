@@ -228,7 +228,7 @@ def test_what_a_restored_server_has_lost_is_sent_again(ada: WorkingCopy, rita: W
     ada.log(make_use_event(1, A, "loop-1"), make_use_event(2, A, "loop-2"), make_use_event(3, B, "loop-2", False))
     ada.sync()
     with administrator.transaction():
-        for table in ("events", "sums", "project_sums", "projects"):
+        for table in ("events", "sums", "project_sums", "project_members", "projects"):
             administrator.execute(f"delete from ralphdeck.{table}".encode())
         administrator.execute("delete from ralphdeck.patterns where pattern_id = %s", (B,))
         administrator.execute(

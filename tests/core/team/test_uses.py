@@ -33,7 +33,7 @@ uses = st.builds(
     times,
     st.sampled_from([True, False, None]),
     st.sampled_from([0.0, 0.25, 1.0]),
-    st.integers(0, 1000),
+    st.integers(0, 100),
 )
 
 
@@ -52,7 +52,7 @@ def expected_sums(uses: Sequence[TeamUse], info: SpaceInfo) -> Sums:
 @pytest.fixture
 def two(team: Team) -> tuple[Space, Space]:
     """The space of two members."""
-    return team.space("carl"), team.space("rita")
+    return team.space("ada"), team.space("rita")
 
 
 def assert_sums(found: TeamSums, uses: Sequence[TeamUse], info: SpaceInfo, *, times: bool = True) -> None:
@@ -77,8 +77,8 @@ def test_sums_are_those_of_the_uses_however_they_are_sent(
     made: list[tuple[int, str, datetime | None, bool | None, float, int]],
     batches: list[tuple[bool, list[tuple[bool, int]]]],
 ) -> None:
-    """Uses and withdrawals in any order, mixed, repeated, by two members: the result is that of the set."""
-    project, pattern = join(two[0]), f"pattern-{uuid4()}"
+    """Uses and withdrawals in any order, mixed, repeated, by two reviewers: the result is that of the set."""
+    project, pattern = join(*two), f"pattern-{uuid4()}"
     keys = [uuid4() for _ in made]
     known = [
         TeamUse(id=key, pattern_id=pattern, kind=kind, at=at, success=success, weight=weight, count=count)
@@ -94,7 +94,7 @@ def test_sums_are_those_of_the_uses_however_they_are_sent(
 
 
 def test_the_same_batch_on_twenty_connections_at_once_arrives_once(team: Team) -> None:
-    spaces = [team.space("carl") for _ in range(BATCHES)]
+    spaces = [team.space("rita") for _ in range(BATCHES)]
     project = join(spaces[0])
     batch = [make_use(number, pattern_id=f"p{number % 7}") for number in range(1, USES + 1)]
     with ThreadPoolExecutor(BATCHES) as pool:
@@ -106,7 +106,7 @@ def test_the_same_batch_on_twenty_connections_at_once_arrives_once(team: Team) -
 
 
 def test_concurrent_batches_on_the_same_patterns_never_deadlock(team: Team) -> None:
-    spaces = [team.space("carl") for _ in range(BATCHES)]
+    spaces = [team.space("rita") for _ in range(BATCHES)]
     project = join(spaces[0])
     choice = random.Random(18)
     batches = []
@@ -155,11 +155,11 @@ def test_cursor_does_not_skip_patterns_that_commit_later(team: Team) -> None:
     first.connection.autocommit = False
     first.put_patterns([make_text("a")])
     second.put_patterns([make_text("b")])
-    seen = reader.patterns()
+    seen = reader.changed_patterns()
     first.connection.commit()
-    after = reader.patterns(seen.cursor)
-    assert [one.pattern_id for one in seen.patterns] == ["b"]
-    assert "a" in [one.pattern_id for one in after.patterns]
+    after = reader.changed_patterns(seen.cursor)
+    assert seen.ids == {"b"}
+    assert "a" in after.ids
 
 
 def test_transaction_that_is_rolled_back_adds_nothing(team: Team) -> None:
@@ -188,7 +188,7 @@ def test_use_in_the_future_counts_as_of_its_arrival(team: Team) -> None:
     assert space.sums().sums[PATTERN].helpful == 0.0
 
 
-@pytest.mark.parametrize("year", [1, 1970, 2019, 2020, 2099, 2100, 9999])
+@pytest.mark.parametrize("year", [2000, 2019, 2020, 2099])
 def test_uses_of_any_year_are_stored_once(team: Team, year: int) -> None:
     space = team.space("carl")
     project = join(space)
@@ -201,7 +201,7 @@ def test_uses_of_any_year_are_stored_once(team: Team, year: int) -> None:
 
 
 def test_partitions_are_made_once_by_concurrent_batches(team: Team) -> None:
-    spaces = [team.space("carl") for _ in range(10)]
+    spaces = [team.space("rita") for _ in range(10)]
     project = join(spaces[0])
     months = [datetime(2025, month, 15, tzinfo=UTC) for month in range(1, 13)]
     batches = [
@@ -219,7 +219,7 @@ def test_partitions_are_made_once_by_concurrent_batches(team: Team) -> None:
 
 def test_new_month_does_not_wait_for_readers_and_writers(team: Team) -> None:
     first, second = team.space("carl"), team.space("rita")
-    project = join(first)
+    project = join(first, second)
     first.add_events(project, [make_use(9)])
     reader = team.connect("rolf")
     reader.autocommit = False
@@ -230,8 +230,8 @@ def test_new_month_does_not_wait_for_readers_and_writers(team: Team) -> None:
 
 
 def test_uses_are_summed_by_project(team: Team) -> None:
-    space = team.space("carl")
-    web, api = join(space, "web"), join(space, "api")
+    space = team.space("rita")
+    web, api = join(space, name="web"), join(space, name="api")
     recent = space.now() - timedelta(hours=1)
     space.add_events(web, [make_use(1, at=recent), make_use(2, at=recent, success=False)])
     space.add_events(web, [make_use(3, at=recent - timedelta(days=20)), make_use(4, at=recent, withdraws=UUID(int=1))])

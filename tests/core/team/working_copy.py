@@ -20,6 +20,7 @@ from core.records.events import Event
 from core.sources.events import append_events
 from core.team.consent import Joined
 from core.team.joined import JoinedCopy, forget
+from core.team.local_state import LocalState
 from core.team.sync import Cycle, Prefer
 from tests.factories import NO_RETRY_SETTINGS
 from tests.team_server import HALF_LIFE_DAYS, Team
@@ -87,9 +88,10 @@ class WorkingCopy:
     def log(self, *events: Event) -> None:
         append_events(self.paths, *events)
 
-    def open(self) -> Project:
+    def open(self, *, asks: bool = False) -> Project:
+        """Open the project; with `asks`, also with its questions."""
         by = self.role.capitalize()
-        project = Project(self.paths, SETTINGS, by=by, clock=self.clock, cache=False, asks=False)
+        project = Project(self.paths, SETTINGS, by=by, clock=self.clock, cache=False, asks=asks)
         project.load()
         return project
 
@@ -97,6 +99,9 @@ class WorkingCopy:
         joined = Joined(space="acme", source="env", id=self.id, name=self.paths.project.name)
         with closing(JoinedCopy(self.open(), joined, lambda _: self.team.space(self.role))) as copy:
             return copy.sync(copy.open_space(), prefer)
+
+    def local_state(self) -> LocalState:
+        return LocalState(self.paths.project)
 
     def forget_state(self) -> None:
         """Lose what was sent and received, and the lock of an interrupted sync."""

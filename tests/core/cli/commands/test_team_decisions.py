@@ -11,6 +11,7 @@ import pytest
 
 from core.config.paths import ProjectPaths
 from tests.core.cli.conftest import Call, Result
+from tests.core.team.calls import make_text
 from tests.core.team.working_copy import make_record
 from tests.core.team.working_copy import write_patterns as write
 from tests.team_server import Team
@@ -59,6 +60,35 @@ def test_a_contributor_reads_the_needed_level_and_nothing_is_written(run: Run) -
     assert refused.code == 1
     assert "your role in the space acme is contributor; promote needs reviewer" in refused.err
     assert decisions(run, "carl") == []
+
+
+def test_a_contributor_extracts_candidates_that_are_held_at_the_others(
+    run: Run, sample: Path, call: Call, team: Team
+) -> None:
+    """As README's script for CI does."""
+    run("rita", "team", "sync")
+    run("carl", "team", "sync")
+    extracted = "pat-success-clean-up-lint-warnings-001"
+    assert call("team", "join", "--yes", "--project", sample).code == 0
+    made = call("loop", "extract", "current-loop", "--json", "--project", sample)
+    assert made.code == 0, made.err
+    assert team.space("ada").patterns([extracted])[0].changed_by == "Carl"
+    run("rita", "team", "sync")
+    shown = run("rita", "pattern", "show", extracted, "--json").document["pattern"]
+    assert shown["quarantined"] is True
+    assert [one["by"] for one in decisions(run, "rita") if one["verb"] == "extract"] == ["Carl"]
+
+
+def test_what_a_contributor_extracts_while_the_space_has_it_stays_in_the_project(
+    run: Run, sample: Path, call: Call, team: Team
+) -> None:
+    run("carl", "team", "sync")
+    assert call("team", "join", "--yes", "--project", sample).code == 0
+    team.space("ada").put_patterns([make_text("pat-success-clean-up-lint-warnings-001", type="success")])
+    made = call("loop", "extract", "current-loop", "--project", sample)
+    assert made.code == 0
+    assert "not sent to the team: a contributor can add new candidates only" in made.err
+    assert call("team", "sync", "--project", sample).code == 0
 
 
 def test_without_a_server_the_decision_is_made_with_a_warning(run: Run, team: Team) -> None:

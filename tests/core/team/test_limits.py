@@ -1,0 +1,284 @@
+"""What one member can send: the database refuses more, shown with plain psql."""
+
+from __future__ import annotations
+
+import json
+import select
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID, uuid4
+
+import pytest
+
+from core.records.space import Level
+from core.team.joined import SpaceConnection
+from core.team.server import Space
+from core.team.sync import Synchronizer
+from tests.core.team.calls import (
+    AT,
+    PATTERN,
+    Psql,
+    call,
+    decide,
+    join,
+    make_candidate,
+    make_decision,
+    make_text,
+    make_use,
+)
+from tests.core.team.working_copy import WorkingCopy, make_record, make_use_event
+from tests.team_server import Team
+
+A: Final = "pat-error-a-001"
+MIB: Final = 1 << 20
+
+
+@pytest.fixture
+def carl(team: Team) -> Space:
+    return team.space("carl")
+
+
+def uses(number: int, **changes: Any) -> str:
+    """JSON of uses with IDs of their own."""
+    use = {"pattern_id": PATTERN, "kind": "applied", "at": str(AT), "success": False, "weight": 1, "count": 1}
+    return json.dumps([{"id": str(uuid4()), **use, **changes} for _ in range(number)])
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"count": 2_000_000_000}, "count of a use is not between 0 and 100"),
+        ({"count": 101}, "count of a use is not between 0 and 100"),
+        ({"count": -1}, "count of a use is not between 0 and 100"),
+        ({"weight": 1.01}, "weight of a use is not between 0 and 1"),
+        ({"weight": -1}, "weight of a use is not between 0 and 1"),
+        ({"weight": "NaN"}, "weight of a use is not between 0 and 1"),
+        ({"at": "1999-12-31"}, "not in the years 2000 to 2099"),
+        ({"at": "2100-01-01"}, "not in the years 2000 to 2099"),
+        ({"kind": "praise"}, "kind of a use is not applied or injected"),
+    ],
+    ids=str,
+)
+def test_a_use_with_a_value_out_of_range_is_refused(
+    psql: Psql, carl: Space, changes: dict[str, Any], reason: str
+) -> None:
+    project = join(carl)
+    assert reason in psql("carl", call(carl.info.id, "add_events", project, uses(1, **changes)))
+    assert carl.sums().sums == {}
+
+
+def test_uses_for_a_project_that_the_member_has_not_joined_are_refused(psql: Psql, team: Team, carl: Space) -> None:
+    ada = team.space("ada")
+    project = join(ada)
+    answer = psql("carl", call(carl.info.id, "add_events", project, uses(1)))
+    assert f"you have not joined the project {project} to the space" in answer
+    assert f"you have not joined the project {project}" in psql("carl", decide(carl.info.id, project, make_candidate()))
+    assert ada.sums().sums == {}
+
+
+def test_uses_of_one_pattern_are_limited_by_day(psql: Psql, team: Team, carl: Space) -> None:
+    project, space = join(carl), carl.info.id
+    for _ in range(2):
+        psql("carl", call(space, "add_events", project, uses(8, kind="injected", count=100)))
+    assert carl.sums().sums[PATTERN].injected_only == 1000
+    psql("carl", call(space, "add_events", project, uses(8, kind="injected", pattern_id=A)))
+    assert carl.sums().sums[A].injected_only == 8
+    yesterday(team)
+    psql("carl", call(space, "add_events", project, uses(1, kind="injected", count=100)))
+    assert carl.sums().sums[PATTERN].injected_only == 1100
+
+
+def yesterday(team: Team) -> None:
+    """Let a day pass, as far as limits are concerned."""
+    team.connect("postgres").execute("update ralphdeck.spent set day = day - 1")
+
+
+def test_a_client_sends_what_is_above_the_limit_on_the_next_day(team: Team, tmp_path: Path) -> None:
+    carl = WorkingCopy(tmp_path / "carl", team, "carl")
+    carl.write(make_record(A))
+    carl.log(*(make_use_event(n, A, f"loop-{n}", None, kind="injected", at=AT) for n in range(1_003)))
+    cycle = carl.sync()
+    assert cycle.sent_uses == 1_000
+    assert cycle.notes == ("3 uses more than a member may send in a day: sent after midnight UTC",)
+    assert carl.sync().sent_uses == 0
+    yesterday(team)
+    with closing(carl.local_state()) as state:
+        state.set_facts(postponed="2026-01-01")
+    assert carl.sync().sent_uses == 3
+    assert team.space("ada").sums().sums[A].injected_only == 1_003
+
+
+def test_a_contributor_withdraws_no_use_of_another_member(psql: Psql, team: Team, carl: Space) -> None:
+    ada = team.space("ada")
+    ada.add_events(join(ada), [make_use(1)])
+    own = join(carl)
+    withdrawal = [{"id": str(uuid4()), "pattern_id": PATTERN, "kind": "applied", "at": str(AT)}]
+    for ended in (UUID(int=1), UUID(int=2)):
+        withdrawal[0]["withdraws"] = str(ended)
+        psql("carl", call(carl.info.id, "add_events", own, json.dumps(withdrawal)))
+    ada.add_events(join(ada), [make_use(2)])
+    assert ada.sums().sums[PATTERN].uses == 2
+
+
+def test_decisions_of_16_mb_are_refused(team: Team, carl: Space) -> None:
+    project = join(carl)
+    for number in range(8):
+        large = make_candidate(number, f"new-{number}", reason="x" * 16 * MIB)
+        with closing(team.cluster.connect("carl", team.database)) as plain, pytest.raises(Exception, match="1 MiB"):
+            plain.execute(
+                "select ralphdeck.decide(%s, %s, %s, '{x}', 0, '{}', '{}', '[]')", (carl.info.id, project, large)
+            )
+    assert carl.head().seq == 0
+
+
+def test_bytes_of_decisions_are_limited_by_day(team: Team, carl: Space) -> None:
+    project = join(carl)
+    plain = team.connect("carl")
+    decision = "select ralphdeck.decide(%s, %s, %s, '{x}', 9, '{}', '{}', '[]')"
+    for number in range(8):
+        large = make_candidate(number, f"new-{number}", reason="x" * (MIB - 2000))
+        plain.execute(decision, (carl.info.id, project, large))
+    with pytest.raises(Exception, match="the limit of the space acme is 8388608 bytes of decisions a day"):
+        plain.execute(decision, (carl.info.id, project, make_candidate(9, "new-9", reason="x" * (MIB - 2000))))
+    assert carl.head().seq == 8
+    rita = team.space("rita")
+    assert rita.decide(join(rita), make_decision(10), ["y"], seen=9).seq == 9
+
+
+def test_decisions_of_a_member_are_limited_by_day(psql: Psql, team: Team, carl: Space) -> None:
+    project = join(carl)
+    carl.decide(project, make_candidate(1, "new-1"), ["new-1"], seen=0)
+    team.connect("postgres").execute("update ralphdeck.spent set amount = 1000 where what = 'decisions'")
+    answer = psql("carl", decide(carl.info.id, project, make_candidate(2, "new-2")).replace("{x}", "{new-2}"))
+    assert "the limit of the space acme is 1000 decisions a day for a contributor" in answer
+    assert carl.head().seq == 1
+
+
+@pytest.mark.parametrize(
+    ("texts", "reason"),
+    [
+        ([make_text(f"p{n}") for n in range(2001)], "the limit of the space acme is 2000 patterns a day"),
+        ([make_text(f"p{n}", record="x" * 255_000) for n in range(33)], "8388608 bytes of patterns a day"),
+        ([make_text(record="x" * 300_000)], "a pattern has at most 256 KiB"),
+    ],
+    ids=["number", "bytes", "size"],
+)
+def test_patterns_of_a_member_are_limited_by_day(team: Team, carl: Space, texts: list[Any], reason: str) -> None:
+    sent = json.dumps([{**{name: getattr(one, name) for name in one.__struct_fields__}} for one in texts])
+    with pytest.raises(Exception, match=reason):
+        team.connect("carl").execute("select ralphdeck.put_patterns(%s, %s)", (carl.info.id, sent))
+    assert carl.changed_patterns().ids == set()
+    assert carl.put_patterns([make_text()]) == ()
+
+
+def test_projects_of_a_member_are_limited_by_day(psql: Psql, team: Team, carl: Space) -> None:
+    join(carl)
+    team.connect("postgres").execute("update ralphdeck.spent set amount = 100 where what = 'projects'")
+    assert "100 projects a day" in psql("carl", call(carl.info.id, "join_project", uuid4(), "more"))
+
+
+def test_a_sync_goes_on_after_the_limit_of_patterns(team: Team, tmp_path: Path) -> None:
+    carl = WorkingCopy(tmp_path / "carl", team, "carl")
+    carl.write(make_record(A))
+    carl.sync()
+    team.connect("postgres").execute("update ralphdeck.spent set amount = 2000 where what = 'patterns'")
+    carl.write(make_record(A), make_record("pat-error-b-001"))
+    carl.log(make_use_event(1, A, "loop-1"))
+    cycle = carl.sync()
+    assert (cycle.sent_texts, cycle.sent_uses) == (0, 1)
+    assert "the limit of the space acme is 2000 patterns a day" in cycle.notes[0]
+    yesterday(team)
+    assert carl.sync().sent_texts == 1
+
+
+def test_a_client_leaves_out_what_an_older_space_has_above_the_limits(team: Team, tmp_path: Path) -> None:
+    """Large decisions are verified, but not received; the rest arrives."""
+    ada, rita = team.space("ada"), WorkingCopy(tmp_path / "rita", team)
+    project = join(ada)
+    first = replace_limit(team, 8 * MIB)
+    ada.decide(project, make_decision(1, "Ada", reason="x" * 2 * MIB, at="2026-11-20T12:00:00Z"), ["x"], seen=0)
+    replace_limit(team, MIB, first)
+    ada.decide(project, make_decision(2, "Ada", at="2026-11-20T12:00:00Z"), ["y"], seen=1)
+    administrator = team.connect("postgres")
+    administrator.execute(
+        "insert into ralphdeck.patterns (space_id, pattern_id, type, record, content_hash, changed_by)"
+        " select space_id, %s, 'error', repeat('x', 300000), 'x', 'Ada' from ralphdeck.spaces where name = 'acme'",
+        (A,),
+    )
+    cycle = rita.sync()
+    assert cycle.received_decisions == 1
+    assert cycle.notes == (
+        "decision 1 of the space, by Ada, is larger than 1 MiB; it was verified and not received",
+        f"the pattern {A} of Ada is larger than 256 KiB; it was not received",
+    )
+
+
+def replace_limit(team: Team, size: int, definition: str = "") -> str:
+    """Replace the size of a decision in the function of the server, as that of an older schema; returns what it was."""
+    administrator = team.connect("postgres")
+    row = administrator.execute("select pg_get_functiondef('ralphdeck.decide'::regproc)").fetchone()
+    assert row is not None
+    changed = definition or row[0].replace("> 1 << 20", f"> {size}")
+    assert changed != row[0]
+    administrator.execute(changed.encode())
+    return str(row[0])
+
+
+def test_a_client_reads_large_decisions_in_pages(team: Team) -> None:
+    ada = team.space("ada")
+    project = join(ada)
+    for number in range(20):
+        ada.decide(project, make_decision(number, "Ada", reason="x" * (MIB - 2000)), [str(number)], seen=99)
+    first = ada.decisions(0)
+    assert len(first) == 16
+    assert [one.seq for one in ada.decisions(first[-1].seq)] == [17, 18, 19, 20]
+
+
+def test_a_removed_member_hears_nothing_on_the_channel(psql: Psql, team: Team) -> None:
+    """LISTEN needs no right: who was removed knows the old channel, and cannot read the new one."""
+    ada, carl, rita = team.space("ada"), team.space("carl"), team.space("rita")
+    plain, colleague = team.connect("carl"), SpaceConnection(rita, no_synchronizer(), uuid4(), uuid4())
+    plain.execute(f'listen "{carl.channel()}"'.encode())
+    ada.set_member("carl", "Carl", None)
+    assert [one.payload for one in plain.notifies(timeout=5, stop_after=1)] == ["channel"]
+    assert next_hints(colleague) == ["channel"]
+    assert psql("carl", "select channel from ralphdeck.spaces") == ""
+    ada.put_patterns([make_text()])
+    assert next_hints(colleague) == ["patterns"]
+    plain.execute("select 1")
+    assert list(plain.notifies(timeout=0)) == []
+    ada.set_member("carl", "Carl", Level.READER)
+    assert team.space("carl").channel() == ada.channel()
+
+
+def next_hints(connection: SpaceConnection) -> list[str]:
+    """Wait for hints, which arrive soon after a transaction."""
+    assert select.select([connection.fileno()], [], [], 10)[0]
+    return list(connection.hints())
+
+
+def no_synchronizer() -> Synchronizer:
+    return object.__new__(Synchronizer)
+
+
+def test_a_member_gets_no_name_of_a_program(team: Team) -> None:
+    ada = team.space("ada")
+    for name in ("ralphdeck team sync", "agent:claude", "Rita (script)", "Rita (unattended)"):
+        with pytest.raises(Exception, match="is reserved for programs"):
+            ada.set_member("nora", name, Level.CONTRIBUTOR)
+
+
+def test_a_decision_shows_the_member_who_sent_it(team: Team, tmp_path: Path) -> None:
+    """The name in a decision of an older space may be any; the chain has that of the member."""
+    carl, rita = team.space("carl"), WorkingCopy(tmp_path / "rita", team)
+    candidate = json.loads(make_candidate(1, A)) | {"at": "2026-11-20T12:00:00Z", "by": "Rita"}
+    candidate["effects"][0]["insert"] = make_record(A)
+    administrator = team.connect("postgres")
+    administrator.execute(
+        "create or replace function ralphdeck._check_author(p_me ralphdeck.access, p_by text) returns void"
+        " language sql as $$ select $$"
+    )
+    carl.decide(join(carl), json.dumps(candidate), ["loop-1"], seen=0)
+    rita.sync()
+    assert [one.by for one in rita.open().ledger.decisions()] == ["Carl"]
