@@ -76,7 +76,7 @@ def test_a_contributor_extracts_candidates_that_are_held_at_the_others(
     run("rita", "team", "sync")
     shown = run("rita", "pattern", "show", extracted, "--json").document["pattern"]
     assert shown["quarantined"] is True
-    assert [one["by"] for one in decisions(run, "rita") if one["verb"] == "extract"] == ["Carl"]
+    assert "Carl" in [one["by"] for one in decisions(run, "rita") if one["verb"] == "extract"]
 
 
 def test_what_a_contributor_extracts_while_the_space_has_it_stays_in_the_project(
