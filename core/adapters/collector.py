@@ -231,7 +231,8 @@ class Collector:
 
     def _collect(self) -> AdapterRecords:
         loops = [self._masked.loop(loop) for source in self._sources for loop in source.loops]
-        lessons = {one.id: one for source in self._sources for one in map(self._masked.lesson, source.lessons)}
+        masked = (self._masked.lesson(lesson) for source in self._sources for lesson in source.lessons)
+        lessons = {one.id: one for one in masked if one.text}
         before, joined, findings = self._joined
         if len(before) != len(loops) or any(map(_differ, before, loops)):
             result = join_loops(loops, self.folders.project)

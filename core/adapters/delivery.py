@@ -10,32 +10,71 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import unified_diff
 from typing import Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.base.context_blocks import APPROVED, FENCE, LABELS, lines_outside_contexts
+
 BEGIN: Final = "<!-- BEGIN ralphdeck -->"
 END: Final = "<!-- END ralphdeck -->"
 _ENTRY: Final = re.compile(r"\d{1,4}\. (.+)")
 _LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
+_FENCE: Final = re.compile(FENCE)
 _HEADING: Final = re.compile(r"#{1,6} (.+)")
 
 
-def context_entries(context: str, section: str = "") -> list[list[str]]:
-    """Return the entries of a rendered context: the first line without its number, and the indented lines below.
+class ContextBlock(Struct, frozen=True):
+    """The entries of one block of a context, and the lines before and after them: the fences and the label.
 
-    With `section`, only those below headings that contain this word.
+    An entry is its first line without the number, and the indented lines below.
     """
+
+    head: tuple[str, ...] = ()
     entries: list[list[str]] = []
+    end: tuple[str, ...] = ()
+
+    @property
+    def is_approved(self) -> bool:
+        return LABELS[APPROVED] in self.head
+
+
+def context_blocks(context: str, section: str = "") -> list[ContextBlock]:
+    """Return the blocks of a context that have entries; with `section`, only those below headings with this word."""
+    blocks = [ContextBlock()]
     is_read = not section
     for line in context.splitlines():
-        if heading := _HEADING.fullmatch(line):
+        last = blocks[-1]
+        if _FENCE.fullmatch(line):
+            is_end = line.startswith("</")
+            blocks.append(replace(blocks.pop(), end=(line,)) if is_end else ContextBlock((line,)))
+        elif line in LABELS.values() and not last.entries:
+            blocks[-1] = replace(last, head=(*last.head, line, ""))
+        elif heading := _HEADING.fullmatch(line):
             is_read = section.casefold() in heading[1].casefold()
         elif is_read and (entry := _ENTRY.fullmatch(line)):
-            entries.append([entry[1]])
-        elif is_read and entries and line.startswith(" "):
-            entries[-1].append(line)
-    return entries
+            last.entries.append([entry[1]])
+        elif is_read and last.entries and line.startswith(" "):
+            last.entries[-1].append(line)
+    return [block for block in blocks if block.entries]
+
+
+def context_bullets(context: str) -> list[str]:
+    """Return the entries of a context as bullets, between the fences of their blocks."""
+    lines: list[str] = []
+    for block in context_blocks(context):
+        lines += block.head
+        for first, *others in block.entries:
+            lines += [f"- {first}", *others]
+        lines += block.end
+    return lines
 
 
 def foreign_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the number and text of each line that is not in a delivered block."""
+    """Yield the number and text of each line that is in no delivered block and no context."""
+    yield from lines_outside_contexts(_lines_outside_blocks(text))
+
+
+def _lines_outside_blocks(text: str) -> Iterator[tuple[int, str]]:
     lines = text.split("\n")
     last = max((number for number, line in enumerate(lines, 1) if line.strip() == END), default=0)
     is_own = False
@@ -50,13 +89,22 @@ def foreign_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def put_block(lines: list[str], place: int, block: Sequence[str]) -> list[str]:
-    """Return the lines with a block instead of the delivered one, or at `place` if there is none."""
+    """Return the lines with a block instead of the delivered one, or at `place` if there is none.
+
+    A block that differs from the delivered one only in the tokens of its fences is that one.
+    """
     marks = [line.strip() for line in lines]
     written = [BEGIN, *block, END]
     if BEGIN in marks and END in marks[marks.index(BEGIN) :]:
         start = marks.index(BEGIN)
-        return [*lines[:start], *written, *lines[marks.index(END, start) + 1 :]]
+        end = marks.index(END, start) + 1
+        is_same = _without_fences(lines[start:end]) == _without_fences(written)
+        return lines if is_same else [*lines[:start], *written, *lines[end:]]
     return [*lines[:place], *written, *lines[place:]]
+
+
+def _without_fences(lines: Sequence[str]) -> list[str]:
+    return [line.strip() for line in lines if not _FENCE.fullmatch(line.strip())]
 
 
 def file_diff(file: str, before: str | None, after: str) -> str:

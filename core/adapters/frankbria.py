@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from core.adapters.contract import Delivery, Places
-from core.adapters.delivery import context_entries, file_diff, put_block
+from core.adapters.delivery import context_bullets, file_diff, put_block
 from core.adapters.frankbria_logs import (
     CallFold,
     CallResult,
@@ -144,7 +144,7 @@ class FrankbriaAdapter:
 
     def deliver(self, loop: Loop, context: str, files: RunnerFiles) -> Delivery | None:
         place = next((one for one in _places(files) if str(one.root) == (loop.cwd or str(files.folders.project))), None)
-        bullets = [line for entry in context_entries(context) for line in (f"- {entry[0]}", *entry[1:])]
+        bullets = context_bullets(context)
         path = place.path("AGENT.md") if place else None
         before = files.text(path) if path else ""
         if path is None or not before or not bullets:

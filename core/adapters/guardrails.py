@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from core.adapters.contract import Delivery, Places
-from core.adapters.delivery import context_entries, file_diff, foreign_lines, put_block
+from core.adapters.delivery import context_blocks, file_diff, foreign_lines, put_block
 from core.adapters.guardrails_runs import (
     Activity,
     ActivityFold,
@@ -126,22 +126,28 @@ class GuardrailsAdapter:
         root = Path(loop.cwd) if loop.cwd else files.folders.project
         path = root / ".ralph" / "guardrails.md"
         before = files.text(path)
-        signs = [line for entry in context_entries(context, "Anti-Patterns") for line in _sign(entry)]
+        signs = list(_signs(context))
         if not before or not signs:
             return None
         lines = before.removesuffix("\n").split("\n")
         diff = file_diff(files.shown(path), before, "\n".join(put_block(lines, len(lines), signs)) + "\n")
-        explanation = "Each iteration reads the signs first; approved anti-patterns become signs. Apply this change."
+        explanation = "Each iteration reads the signs first; anti-patterns become signs. Apply this change."
         return Delivery(explanation=explanation, diff=diff) if diff else None
 
 
-def _sign(entry: list[str]) -> Iterator[str]:
-    name, _, _ = entry[0].partition("** (")
-    instruction = " ".join(line.strip().removeprefix("- ") for line in entry[1:])
-    yield f"### Sign: {name.strip('* ')}"
-    yield "- **Trigger**: Before work that this warning is about"
-    yield f"- **Instruction**: Avoid this. {instruction}".rstrip()
-    yield "- **Added after**: A review in ralphdeck"
+def _signs(context: str) -> Iterator[str]:
+    """Yield the lines of the anti-patterns as signs, between the fences of their blocks."""
+    for block in context_blocks(context, "Anti-Patterns"):
+        origin = "A review in ralphdeck" if block.is_approved else "Earlier sessions, not reviewed"
+        yield from block.head
+        for first, *others in block.entries:
+            name, _, _ = first.partition("** (")
+            instruction = " ".join(line.strip().removeprefix("- ") for line in others)
+            yield f"### Sign: {name.strip('* ')}"
+            yield "- **Trigger**: Before work that this warning is about"
+            yield f"- **Instruction**: Avoid this. {instruction}".rstrip()
+            yield f"- **Added after**: {origin}"
+        yield from block.end
 
 
 def _sign_lessons(root: Path, files: RunnerFiles) -> Iterator[Lesson]:

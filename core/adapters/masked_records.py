@@ -1,4 +1,4 @@
-"""Masking of secrets in records of adapters, once for each record (docs/safety.md#masks)."""
+"""Records of adapters without secrets (docs/safety.md#masks) and without injected contexts, made once for each."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.base.context_blocks import remove_contexts
 from core.redaction.masking import mask_secrets
 
 if TYPE_CHECKING:
@@ -49,19 +50,22 @@ class MaskedRecords:
         self._lessons: dict[str, tuple[Lesson, Lesson]] = {}
 
     def loop(self, loop: Loop) -> Loop:
-        """Return the masked loop."""
-        return _masked_once(self._loops, loop.id, loop)
+        """Return the masked loop; its task has no contexts that a person or runner added to the prompt."""
+        return _masked_once(self._loops, loop.id, loop, "task")
 
     def lesson(self, lesson: Lesson) -> Lesson:
-        """Return the masked lesson."""
-        return _masked_once(self._lessons, lesson.id, lesson)
+        """Return the masked lesson; its text is "" if it is only a context that was delivered as one."""
+        return _masked_once(self._lessons, lesson.id, lesson, "text")
 
 
-def _masked_once(known: dict[str, tuple[_Record, _Record]], id: str, record: _Record) -> _Record:
+def _masked_once(known: dict[str, tuple[_Record, _Record]], id: str, record: _Record, field: str) -> _Record:
     if id in known:
         before, masked = known[id]
         if before is record or before == record:
             return masked
     masked = mask_texts(record)
+    text = getattr(masked, field)
+    if (own := remove_contexts(text)) != text:
+        masked = replace(masked, **{field: own})
     known[id] = record, masked
     return masked

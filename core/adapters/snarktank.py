@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.adapters.contract import Delivery, Places
-from core.adapters.delivery import context_entries, file_diff, put_block
+from core.adapters.delivery import context_bullets, file_diff, put_block
 from core.adapters.progress_log import ProgressLog, progress_lessons, read_progress
 from core.adapters.values import MAX_LABEL, MAX_PLANS, cut, distinct, head_of, local_time, newest
 from core.records.loops import (
@@ -136,7 +136,7 @@ class SnarktankAdapter:
 def pattern_delivery(path: Path, context: str, files: RunnerFiles) -> Delivery | None:
     """Return the change that puts a context at the end of the patterns of a progress log; None if it is there."""
     before = files.text(path) if files.exists(path) else None
-    bullets = [line for entry in context_entries(context) for line in (f"- {entry[0]}", *entry[1:])]
+    bullets = context_bullets(context)
     if not bullets or before == "":
         return None
     lines = (before or "").removesuffix("\n").split("\n") if before else []

@@ -14,7 +14,7 @@ _FENCE: Final = re.compile("`{3,}")
 _ROLES: Final = (
     "system|user|assistant|human|developer|tool|instructions?|inst|sys|think(?:ing)?|im_start|im_end"
     "|start_of_turn|end_of_turn|system[-_](?:prompt|reminder|message)|invoke"
-    "|(?:tool|function)[-_](?:calls?|results?|response|use)"
+    "|(?:tool|function)[-_](?:calls?|results?|response|use)|(?:approved|unreviewed)-[0-9a-f]{8,}"
 )
 _ROLE: Final = rf"(?:\w+:)?(?:(?i:{_ROLES})|s)(?![\w.-])"
 _ROLE_TAG: Final = re.compile(

@@ -1,4 +1,4 @@
-"""Texts by which runners control loops; patterns do not contain them (docs/extraction.md#material)."""
+"""Removal of contexts and of texts by which runners control loops (docs/extraction.md#material)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
+
+from core.base.context_blocks import remove_contexts
 
 if TYPE_CHECKING:
     from core.records.extractions import Material
@@ -41,14 +43,15 @@ _PROMISE_RUNNERS: Final = frozenset({"ralph-loop"})  # whose condition is the ph
 
 
 def remove_controls(text: str, own: Iterable[str] = ()) -> str:
-    """Return a text without texts that control a loop, such as `<promise>DONE</promise>`; unchanged if it has none.
+    """Return a text without contexts and texts that control a loop, such as `<promise>DONE</promise>`.
 
+    A text without them is not changed.
     `own` are the prompt and the phrases of the loop: a text or line that says only this is left out.
     """
     if not text:
         return text
     is_long = "\n" in text
-    rest = _CONTROL.sub("\n" if is_long else " ", text)
+    rest = _CONTROL.sub("\n" if is_long else " ", remove_contexts(text))
     found = text if rest == text else rest.strip() if is_long else _SPACES.sub(" ", rest).strip()
     phrases = [words for one in own if (words := _normalize(one))]
     if not phrases:

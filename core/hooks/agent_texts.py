@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from core.base.context_blocks import remove_contexts
 from core.config.paths import is_safe_id
 from core.storage.json_reader import decode_json
 from core.storage.locks import open_regular
@@ -107,7 +108,10 @@ def _read_tail(transcript: str) -> tuple[bytes, bool]:
 
 
 def _parts_of(entry: Mapping[str, Any]) -> Iterator[_Part]:
-    """Yield the texts and calls of one entry, in order; other things of a conversation as `OTHER`."""
+    """Yield the texts and calls of one entry, in order; other things of a conversation as `OTHER`.
+
+    The texts lack contexts that the agent repeats, which are not its own words.
+    """
     if entry.get("isSidechain") is True:
         return
     inner = next((value for key in ("message", "payload", "data") if isinstance(value := entry.get(key), dict)), entry)
@@ -128,7 +132,7 @@ def _parts_of(entry: Mapping[str, Any]) -> Iterator[_Part]:
     content = inner.get("content")
     if isinstance(content, str):
         if is_agent and content.strip():
-            yield TEXT, content.strip()
+            yield TEXT, remove_contexts(content.strip())
         elif role == "user" or entry.get("type") in ("user", "user.message"):
             yield OTHER, ""
     for block in content if isinstance(content, list) else ():
@@ -140,7 +144,7 @@ def _parts_of(entry: Mapping[str, Any]) -> Iterator[_Part]:
         elif block_kind in _RESULTS:
             yield OTHER, ""
         elif isinstance(text := block.get("text"), str) and text.strip() and block_kind in (*_TEXTS, None):
-            yield (TEXT, text.strip()) if is_agent else (OTHER, "")
+            yield (TEXT, remove_contexts(text.strip())) if is_agent else (OTHER, "")
     for name in ("toolCalls", "toolRequests", "tool_calls"):
         calls = inner.get(name)
         yield from (

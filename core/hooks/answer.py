@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from core.agents.agent_table import AGENTS, Moment
+from core.base.context_blocks import is_fenced, render_blocks
 from core.base.errors import RalphdeckError, Unwritable
 from core.episodes.tool_events import FAILED, SUCCEEDED
 from core.hooks.background import needs_background, start_background
@@ -69,7 +70,7 @@ class HookAnswer:
         if needs_background(self._sessions.all(), self._clock()):
             start_background(self._project)
         if again:
-            self._send(send, again)
+            self._send(send, again if is_fenced(again) else render_blocks("", again))
         elif self._event.source != _COMPACTED and self._has_active_loop():
             from core.hooks.loops import loop_context, open_project
 

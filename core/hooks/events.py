@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from core.agents.agent_table import AGENTS, MCP_TOOLS, SERVER, Moment
+from core.base.context_blocks import remove_contexts
 from core.base.errors import BadInput
 from core.base.shell_commands import is_recorded_run
 from core.episodes.tool_events import FAILED, SUCCEEDED, UNKNOWN_RESULT, classify_tool
@@ -102,7 +103,8 @@ def parse_event(agent: str, data: bytes, name: str = "") -> HookEvent | None:
     if moment is None:
         return None
     # Masked here, since the prompt is saved in several records.
-    prompt = mask_secrets(_text(fields, ("prompt", "user_prompt")).strip()[: 2 * MAX_PROMPT])[:MAX_PROMPT]
+    given = remove_contexts(_text(fields, ("prompt", "user_prompt")).strip())
+    prompt = mask_secrets(given[: 2 * MAX_PROMPT])[:MAX_PROMPT]
     is_tool = moment is Moment.TOOL
     tool = _tool_event(agent, name, fields) if is_tool else {}
     return HookEvent(
@@ -113,7 +115,7 @@ def parse_event(agent: str, data: bytes, name: str = "") -> HookEvent | None:
         folder=_text(fields, ("cwd",)) or _first_root(fields.get("workspace_roots")),
         prompt=prompt,
         is_notice=_NOTICE.match(prompt) is not None,
-        message=_text(fields, ("last_assistant_message", "prompt_response")).strip()[-MAX_PROMPT:],
+        message=remove_contexts(_text(fields, ("last_assistant_message", "prompt_response")).strip())[-MAX_PROMPT:],
         transcript=_text(fields, ("transcript_path", "transcriptPath")),
         source=_text(fields, ("source",)),
         is_subagent=bool(_text(fields, ("agent_id",))),

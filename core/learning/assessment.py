@@ -64,6 +64,7 @@ class Assessment(Struct, frozen=True, kw_only=True):
     claimed_rate: float | None = None  # recorded rate that the counts do not confirm, 0..1
     held: bool = False  # quarantined only because the text gives unapproved orders; docs/safety.md#held-texts
     unreviewed: bool = False  # no person has approved this text, which arrived by itself
+    approved: bool = False  # agents get this text as guidance, see `CurationState.approves_as_guidance`
     blocked: bool = False  # blocked by the safety scan: releasing or promoting it needs a reason
     level: float = 0.9  # probability of the interval, 0..1
     known_interval: tuple[float, float] | None = None  # `interval`, if it was computed for all patterns

@@ -331,6 +331,7 @@ class Scoreboard(Scores):
             state=STATES[self.state_codes[row]],
             decided_by=decided_by,
             warning_id=self._warning_id(row),
+            approved=self.is_approved(pattern_id),
             pin=self._curation.pins.get(pattern_id),
             last_used=None if math.isnan(last_used) else datetime.fromtimestamp(min(last_used, _END_OF_TIME), UTC),
             next_change=self._next_change(row),
@@ -423,6 +424,10 @@ class Scoreboard(Scores):
     def used_scripts(self) -> frozenset[str]:
         """Return the scripts other than Latin of the newest tasks, and of texts that a person approved."""
         return _scripts_of(self._inputs.snapshot)
+
+    def is_approved(self, pattern_id: str) -> bool:
+        """Return whether agents get the pattern's text as guidance, because a person approved exactly this text."""
+        return self._curation.approves_as_guidance(pattern_id, self._patterns[pattern_id].content_hash)
 
     def loop_patterns(self, loop_id: str) -> LoopPatterns:
         return self._inputs.loop_patterns(loop_id)

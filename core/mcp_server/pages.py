@@ -10,7 +10,7 @@ import numpy as np
 
 from core.base.text import visible
 from core.mcp_server import tools
-from core.mcp_server.texts import as_data, describe_row, fit, name, pattern_row, safe_text
+from core.mcp_server.texts import fence, list_patterns, name, pattern_row
 
 if TYPE_CHECKING:
     from core.mcp_server.session import Session
@@ -28,9 +28,9 @@ def context_page(session: Session) -> str:
             scores = np.where(state.board.injectable, state.board.score, -1.0)
             best = [row for row in np.argsort(-scores, kind="stable")[:_BEST].tolist() if scores[row] >= 0]
             patterns = [state.snapshot.patterns[state.board.ids[row]] for row in best]
-            rows = "\n".join(describe_row(pattern_row(state, one)) for one in patterns)
-            head = f"{len(active)} active loops; call loop_context with your task. The best lessons:"
-            return fit(as_data(head, safe_text(state, rows) or "none yet"))
+            head = f"{len(active)} active loops; call loop_context with your task. "
+            head += "The best lessons:" if patterns else "There are no lessons yet."
+            return fence(list_patterns(state, (pattern_row(state, one) for one in patterns)), head)
     return tools.loop_context(session, task).text
 
 

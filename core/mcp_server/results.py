@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from core.base.context_blocks import Voice  # noqa: TC001 (the server reads the annotations)
+
 Kind = Literal["approach", "anti_pattern", "error_fix", "template"]
 
 
@@ -20,12 +22,14 @@ class PatternRow:
     """A pattern. `success_rate` is 0 to 1; of an anti_pattern it is how often the avoided approach failed.
 
     `given` counts injections, `uses` those that were applied, `seen` the loops that found the pattern themselves.
+    `voice` is the block of the text that contains it.
     """
 
     id: str
     kind: Kind
     state: str
     title: str
+    voice: Voice
     success_rate: float | None
     uses: int
     given: int

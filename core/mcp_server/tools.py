@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
+from core.base.context_blocks import APPROVED, Blocks
 from core.base.errors import BadInput, RalphdeckError
 from core.base.text import plural
 from core.config.paths import relative_to_project
@@ -30,12 +31,12 @@ from core.mcp_server.results import (
     PatternDetails,
 )
 from core.mcp_server.texts import (
-    DATA,
     MAX_TOKENS,
-    as_data,
     describe_row,
-    fit,
+    fence,
     is_withheld,
+    join_blocks,
+    list_patterns,
     name,
     pattern_row,
     pattern_text,
@@ -47,7 +48,7 @@ from core.records.debug_sessions import Failure
 from core.records.loops import Liveness, Loop, LoopStatus
 from core.records.patterns import Maturity, Pattern
 from core.records.times import iso
-from core.retrieval.rendering import count_tokens
+from core.retrieval.rendering import count_tokens, join_parts
 from core.state.contexts import prepare_task_injection, task_relevance
 from core.state.history import explain_pattern as explain_state
 
@@ -68,7 +69,7 @@ TYPES: Final = {
 WAITING: Final = frozenset({LoopStatus.WAITING, LoopStatus.PAUSED})
 _SAME_INJECTION: Final = timedelta(hours=1)  # in which the same task of a loop gets the same ID
 _INJECTED: Final = re.compile(r"\d{8}T\d{6}-[0-9a-f]{8}")  # end of the ID of an injection
-_NOTHING: Final = "No lesson of earlier work matches this task."
+_NOTHING: Final = "No lesson of earlier work matches this task.\n"
 _USABLE: Final = ("candidate", "established", "proven")
 _MAX_LOOPS: Final = 20  # loops that explain the rate of a pattern
 _MAX_LEARNED: Final = 5
@@ -103,9 +104,7 @@ def loop_context(
             session.project.embed_few()
         settings = _settings(state, max_tokens, types)
         injection = prepare_task_injection(state, task, settings)
-        if injection.tokens > settings.max_tokens:
-            injection = prepare_task_injection(state, task, settings, decomposition=False)
-        text = as_data(injection.context or _NOTHING)
+        text = injection.context or _NOTHING
         injection_id = None
         if work_id and not session.is_readonly:
             injection_id = _record(session, state, work_id, task, injection)
@@ -119,7 +118,7 @@ def loop_context(
 
 
 def _settings(state: ProjectState, max_tokens: int, types: Sequence[str] | None) -> InjectionSettings:
-    changes: dict[str, Any] = {"max_tokens": max_tokens - count_tokens(DATA) - 1}
+    changes: dict[str, Any] = {"max_tokens": max_tokens}
     if types is not None:
         changes |= {setting: word in types for word, settings in TYPES.items() for setting in settings}
     return msgspec.structs.replace(state.settings.injection, **changes)
@@ -176,8 +175,8 @@ def known_fix(
             )
             for pattern, found in advice.patterns
         ]
-        text = as_data(advice.text or "No fix of this error is known.")
-        return Answer(fit(text), KnownFixes(bool(advice.text), fixes[:limit]))
+        text = fence(advice.blocks) if advice.text else "No fix of this error is known.\n"
+        return Answer(text, KnownFixes(bool(advice.text), fixes[:limit]))
 
 
 def _failure(session: Session, message: str, error_type: str, file: str) -> Failure:
@@ -211,8 +210,7 @@ def search_patterns(
         ]
         rows = [pattern_row(state, pattern) for pattern in found[:limit]]
         head = f"{plural(len(found), 'pattern')} found. explain_pattern has the text of one."
-        text = as_data(head, safe_text(state, "\n".join(map(describe_row, rows))))
-        return Answer(fit(text), FoundPatterns(rows, len(found)))
+        return Answer(fence(list_patterns(state, rows), head), FoundPatterns(rows, len(found)))
 
 
 def _find_patterns(state: ProjectState, query: str) -> Iterator[Pattern]:
@@ -240,7 +238,10 @@ def explain_pattern(session: Session, pattern_id: str, *, client: str = "") -> A
         lists = ["\n".join([f"{head}:", *(f"- {one}" for one in lines)]) if lines else "" for head, lines in (
             ("Why this state", reasons), ("Loops", loops)
         )]  # fmt: skip
-        return Answer(fit(as_data(describe_row(row), body, *(safe_text(state, one) for one in lists))), data)
+        text, reasoning = join_blocks(describe_row(row), body), join_blocks(*(safe_text(state, one) for one in lists))
+        approved = text if row.voice == APPROVED else ""
+        unreviewed = reasoning if approved else join_parts(text, reasoning)
+        return Answer(fence(Blocks(approved, unreviewed)), data)
 
 
 def past_attempts(session: Session, task: str, limit: int = 3, *, client: str = "") -> Answer:
@@ -255,8 +256,8 @@ def past_attempts(session: Session, task: str, limit: int = 3, *, client: str = 
             "\n".join([f"- {one.task} ({one.outcome}, {plural(one.attempts, 'attempt')})", *_details(one)])
             for one in tasks
         ]
-        text = as_data(safe_text(state, "\n".join(blocks)) if blocks else "No similar task is known.")
-        return Answer(fit(text), PastTasks(tasks))
+        notes = join_blocks(safe_text(state, "\n".join(blocks)))
+        return Answer(fence(Blocks(unreviewed=notes)) or "No similar task is known.\n", PastTasks(tasks))
 
 
 def _details(task: PastTask) -> Iterator[str]:
@@ -301,8 +302,8 @@ def list_loops(session: Session, status: str = "all", limit: int = 20, *, client
             f"- {one.id} ({one.status}{', needs a person' if one.needs_person else ''}, {_progress(one)}): {one.task}"
             for one in rows
         ]
-        text = as_data(head, safe_text(state, "\n".join(lines)))
-        return Answer(fit(text), Loops(rows, running, waiting))
+        notes = join_blocks(safe_text(state, "\n".join(lines)))
+        return Answer(fence(Blocks(unreviewed=notes), head), Loops(rows, running, waiting))
 
 
 def _progress(row: LoopRow) -> str:

@@ -256,6 +256,12 @@ class CurationState(Struct, frozen=True, kw_only=True):
         """Whether a person released or promoted this exact text."""
         return content_hash in self.approved.get(pattern_id, frozenset())
 
+    def approves_as_guidance(self, pattern_id: str, content_hash: str) -> bool:
+        """Whether a person released, promoted or pinned this exact text, so that agents get it as guidance."""
+        pin = self.pins.get(pattern_id)
+        is_pinned = pin is not None and pin.state is not Maturity.DEPRECATED and pin.content_hash == content_hash
+        return is_pinned or self.approves(pattern_id, content_hash)
+
     def approves_text(self, text: str) -> bool:
         """Whether a person approved this exact text, which is not a pattern."""
         return text_hash(text) in self.approved_texts

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec import Struct
 
+from core.base.context_blocks import NO_BLOCKS, Blocks
 from core.base.formatting import format_decimal
 from core.base.text import visible_line
 from core.learning.reference.patterns import (
@@ -32,14 +33,9 @@ RELEVANCE: Final = 1.0  # relevance of a strategy for a decomposition task; its 
 class Strategies(Struct, frozen=True, kw_only=True):
     """Decomposition sections of one context."""
 
-    text: str = ""  # injected text, "" without strategies
+    blocks: Blocks = NO_BLOCKS  # injected texts
     pattern_ids: tuple[str, ...] = ()  # patterns in the text, best first: warnings, then strategies that worked
     left_out: dict[str, str] = {}  # reasons by pattern ID
-
-    @property
-    def tokens(self) -> int:
-        """Estimated tokens of the text and the empty line before it."""
-        return count_tokens(f"\n{self.text}") if self.text else 0
 
 
 def find_strategy_rows(index: PatternIndex) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
@@ -63,7 +59,7 @@ def choose_strategies(
     left_out: dict[str, str] = {}
     ranked = sorted(ids, key=lambda id: (-float(board.score[board.row(id)]), -board.assessment(id).uses, id))
     chosen: list[Pattern] = []
-    text = ""
+    blocks = NO_BLOCKS
     # Warnings first: a failure costs more than a success brings.
     for kind, is_on in (
         (PatternType.ANTI, settings.include_anti_patterns),
@@ -74,24 +70,32 @@ def choose_strategies(
             reason = "switched off" if not is_on else _why_unfit(pattern, board, settings)
             if not reason and len(chosen) >= quota:
                 reason = f"below the top {quota}"
-            longer = "" if reason else render_strategies([*chosen, pattern], board, limit)
+            longer = NO_BLOCKS if reason else render_strategies([*chosen, pattern], board, limit)
             orders = board.stops_orders(pattern.id)
-            if not reason and count_tokens(longer) > budget:
+            text = longer.fenced()
+            # The fences count only towards the budget of the whole context.
+            if count_tokens(longer.approved + longer.unreviewed) > budget or count_tokens(text) > settings.max_tokens:
                 reason = "over the token budget of decomposition strategies"
             if not reason and (does := find_harm_when_cut(pattern, limit, orders=orders)):
                 reason = f"when cut to {limit} characters, it {does}"
-            if not reason and (does := find_combined_harm(longer, [*chosen, pattern], orders=orders)):
+            if not reason and (does := find_combined_harm(text, [*chosen, pattern], orders=orders)):
                 reason = f"together with the strategies before it, the context {does}"
             if reason:
                 left_out[pattern.id] = reason
                 continue
             chosen.append(pattern)
-            text = longer
-    return Strategies(text=text, pattern_ids=tuple(pattern.id for pattern in chosen), left_out=left_out)
+            blocks = longer
+    return Strategies(blocks=blocks, pattern_ids=tuple(pattern.id for pattern in chosen), left_out=left_out)
 
 
-def render_strategies(chosen: list[Pattern], board: Scoreboard, limit: int) -> str:
-    """Render warnings, then strategies; cuts each to `limit`, at most `MAX_CHARS`."""
+def render_strategies(chosen: list[Pattern], board: Scoreboard, limit: int) -> Blocks:
+    """Render in each block warnings, then strategies; cuts each to `limit`, at most `MAX_CHARS`."""
+    approved = [pattern for pattern in chosen if board.is_approved(pattern.id)]
+    others = [pattern for pattern in chosen if pattern not in approved]
+    return Blocks(_render_lines(approved, board, limit), _render_lines(others, board, limit))
+
+
+def _render_lines(chosen: list[Pattern], board: Scoreboard, limit: int) -> str:
     observed = [
         ObservedPattern(
             id=pattern.id,

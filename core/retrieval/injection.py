@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 import numpy as np
 from msgspec import Struct
 
+from core.base.context_blocks import APPROVED, NO_BLOCKS, UNREVIEWED, Blocks, Voice
 from core.base.formatting import format_decimal
 from core.base.text import visible_line
 from core.learning.assessment import INVERSION, Assessment
@@ -21,9 +22,9 @@ from core.records.patterns import DECOMPOSITION_TAG, Maturity, Pattern, PatternT
 from core.records.times import day_of
 from core.retrieval.decomposition import RELEVANCE, STRATEGY_PART, Strategies, find_strategy_rows
 from core.retrieval.index import TYPES, PatternIndex
-from core.retrieval.reflections import ReflectionChoice, ReflectionSection
+from core.retrieval.reflections import ReflectionChoice, ReflectionSection, put_reflections
 from core.retrieval.relevance import WEIGHTS, Relevance, measure_relevance
-from core.retrieval.rendering import REFLECTIONS_ONLY, Item, count_tokens, render_context
+from core.retrieval.rendering import Item, count_tokens, render_patterns
 from core.retrieval.task import TaskProfile
 from core.scanning.context_scan import find_combined_harm, find_harm_when_cut
 from core.scanning.messages import describe_suspicions
@@ -61,6 +62,7 @@ class ChosenPattern(Struct, frozen=True, kw_only=True):
     successes: int  # numbers of uses with a result
     failures: int
     level: float  # probability of the interval of the success rate, 0..1
+    voice: Voice  # the block of the context that contains it
 
     @property
     def lower_bound(self) -> float:
@@ -153,6 +155,7 @@ class Ranking:
             successes=int(board.successes[row]),
             failures=int(board.failures[row]),
             level=board.settings.interval_level,
+            voice=APPROVED if board.is_approved(pattern_id) else UNREVIEWED,
         )
 
     def omitted(self, named: set[str]) -> list[OmittedPattern]:
@@ -221,7 +224,9 @@ class Injection(Struct, frozen=True, kw_only=True):
     """Context for a task: what is injected and what is left out."""
 
     profile: TaskProfile
-    context: str  # injected text, "" if nothing is injected
+    blocks: Blocks  # injected texts without fences
+    token: str  # of the fences, "" if nothing is injected
+    context: str  # injected text with its fences, "" if nothing is injected
     tokens: int  # estimated, see `count_tokens`
     bytes: int
     chosen: tuple[ChosenPattern, ...]  # injected patterns, best first
@@ -250,12 +255,13 @@ def prepare_injection(
     strategies: Strategies | None = None,
     past: Floats | None = None,
     weights: Mapping[PatternType, Mapping[str, float]] = WEIGHTS,
+    token: str = "",
 ) -> Injection:
     """Choose and render patterns and learnings for a task.
 
     `closeness` is the result of `Embeddings.closeness` for the task; None compares patterns by words. `learned` chooses
-    the learnings within its share of the budget. `strategies` are rendered last and not part of the budgets.
-    `past` is the result of `PastTasks.similarity`, `weights` the learned ones.
+    the learnings within its share of the budget. `strategies` are rendered last in their blocks. `past` is the result
+    of `PastTasks.similarity`, `weights` the learned ones. `token` is for the fences, "" for a new one.
     """
     found = measure_relevance(profile, index, patterns, closeness, past, weights)
     ranking = Ranking(found, index, patterns, board, settings)
@@ -274,9 +280,13 @@ def prepare_injection(
     left_out += ranking.omitted({*(one.pattern_id for one in chosen), *(one.pattern_id for one in left_out)})
     if len(patterns) > LIST_ALL_UP_TO:
         del left_out[MAX_LEFT_OUT:]
-    context, reflections = selection.finish()
+    blocks, reflections = selection.finish()
+    token = blocks.choose_token(token)
+    context = blocks.fenced(token)
     return Injection(
         profile=profile,
+        blocks=blocks,
+        token=token if context else "",
         context=context,
         tokens=count_tokens(context),
         bytes=len(context.encode("utf-8", "replace")),
@@ -295,6 +305,7 @@ def prepare_context(
     settings: InjectionSettings,
     learned: ReflectionChoice | None = None,
     strategies: Strategies | None = None,
+    token: str = "",
 ) -> InjectedContext:
     """Return only the context of `prepare_injection`, many times as fast."""
     selection = _Selection(patterns, board, settings, learned, strategies or Strategies())
@@ -305,7 +316,8 @@ def prepare_context(
             least = _rank_of(candidate, settings)
             break
     ids = (*(pattern.id for pattern, _ in selection.items), *selection.strategies.pattern_ids)
-    context, _ = selection.finish()
+    blocks, _ = selection.finish()
+    context = blocks.fenced(blocks.choose_token(token))
     return InjectedContext(context, count_tokens(context), ids, least)
 
 
@@ -336,8 +348,8 @@ class _Selection:
     _added: Strategies
 
     def __post_init__(self) -> None:
-        settings, learned = self._settings, self._learned
-        self._max_tokens = settings.max_tokens - (learned.reserved_tokens if learned is not None else 0)
+        settings = self._settings
+        self._reserved = self._learned.reserved_text if self._learned is not None else ""
         room = settings.max_patterns_injected - len(self._added.pattern_ids)
         self._top = max(min(settings.top_k_patterns, room), 0)
         self._originals: dict[tuple[str, ...], str] = {}
@@ -345,7 +357,7 @@ class _Selection:
         self._warnings: dict[str, str] = {}  # IDs of added warnings by what they warn of
         self._too_long = 0
         self.items: list[Item] = []  # added patterns, best first
-        self.context = ""  # text of these patterns, "" without any
+        self._blocks = NO_BLOCKS  # texts of these patterns
 
     @property
     def is_full(self) -> bool:
@@ -363,16 +375,17 @@ class _Selection:
         if self.is_full:
             return f"below the top {self._top} ({format_decimal(candidate.score)})"
         more = [*self.items, (pattern, self._board.assessment(pattern.id))]
-        longer = render_context(more, self._settings)
-        if count_tokens(longer) > self._max_tokens:
+        longer = render_patterns(more, self._settings)
+        whole = put_reflections(longer, self._reserved, self._added.blocks).fenced()
+        if count_tokens(whole) > self._settings.max_tokens:
             self._too_long += 1
             return "over the token budget"
         orders = self._board.stops_orders(pattern.id)
         if does := find_harm_when_cut(pattern, self._settings.max_field_chars, orders=orders):
             return f"when cut to {self._settings.max_field_chars} characters, it {does}"
-        if does := find_combined_harm(longer, (item[0] for item in more), orders=orders):
+        if does := find_combined_harm(longer.fenced(), (item[0] for item in more), orders=orders):
             return f"together with the patterns before it, the context {does}"
-        self.items, self.context = more, longer
+        self.items, self._blocks = more, longer
         added = self._warnings if pattern.type is PatternType.ANTI else self._advice
         added.update(dict.fromkeys(self._subjects(pattern), pattern.id))
         return ""
@@ -393,22 +406,21 @@ class _Selection:
     def strategies(self) -> Strategies:
         """Return strategies to add after the patterns; none if the whole would do harm."""
         added = self._added
-        if not added.text or not self.context:
+        if not added.pattern_ids or not self.items:
             return added
         patterns = [*(item[0] for item in self.items), *(self._patterns[id] for id in added.pattern_ids)]
         orders = any(self._board.stops_orders(pattern.id) for pattern in patterns)
-        does = find_combined_harm(f"{self.context}\n{added.text}", patterns, orders=orders)
+        does = find_combined_harm(put_reflections(self._blocks, "", added.blocks).fenced(), patterns, orders=orders)
         if not does:
             return added
         reason = f"together with the patterns before it, the context {does}"
         return Strategies(left_out=added.left_out | dict.fromkeys(added.pattern_ids, reason))
 
-    def finish(self) -> tuple[str, ReflectionSection]:
-        """Render the whole context: patterns, reflections, decomposition strategies."""
-        context, reflections = self.context, ReflectionSection()
+    def finish(self) -> tuple[Blocks, ReflectionSection]:
+        """Render the whole context: in each block patterns, then reflections and decomposition strategies."""
         if self._learned is not None:
-            context, reflections = self._learned.finish(self.context, REFLECTIONS_ONLY, self.strategies.text)
-        return "\n".join(filter(None, (context, self.strategies.text))), reflections
+            return self._learned.finish(self._blocks, self.strategies.blocks)
+        return put_reflections(self._blocks, "", self.strategies.blocks), ReflectionSection()
 
 
 def _content(pattern: Pattern) -> tuple[str, ...]:

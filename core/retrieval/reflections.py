@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.base.context_blocks import NO_BLOCKS, Blocks
 from core.base.formatting import format_decimal
 from core.base.prompt_text import escape_inline
 from core.base.text import plural, visible_line
@@ -19,7 +20,7 @@ from core.records.loops import Outcome
 from core.retrieval.contradiction import MIN_SIMILARITY, Statement
 from core.retrieval.embedding import task_text
 from core.retrieval.learnings import LearningIndex, LearningMatch, is_key_learning
-from core.retrieval.rendering import REFLECTIONS_ONLY, count_tokens, format_heading
+from core.retrieval.rendering import REFLECTIONS_ONLY, count_tokens, format_heading, join_parts
 from core.retrieval.similarity import TextPool
 from core.retrieval.task import analyse_task
 from core.scanning.context_scan import find_completed_harm
@@ -130,7 +131,7 @@ class ReflectionChoice:
                 self._waiting.append(one)
             if reason.startswith(HELD_PREFIX):
                 self._held.append(one)
-        self._fill("", int(settings.max_tokens * settings.reflection_share))
+        self._fill(int(settings.max_tokens * settings.reflection_share))
 
     @property
     def held(self) -> tuple[ChosenReflection, ...]:
@@ -142,21 +143,22 @@ class ReflectionChoice:
         return tuple(found[: self._settings.max_reflections])
 
     @property
-    def reserved_tokens(self) -> int:
-        """Tokens that the patterns must leave free for reflections."""
-        return count_tokens("\n" + render_reflections(self._chosen, self._settings)) if self._chosen else 0
+    def reserved_text(self) -> str:
+        """The section for which the patterns must leave tokens free."""
+        return render_reflections(self._chosen, self._settings)
 
-    def finish(self, patterns: str, introduction: str, behind: str = "") -> tuple[str, ReflectionSection]:
-        """Return the context with its Reflections section, and the section.
+    def finish(self, before: Blocks, behind: Blocks = NO_BLOCKS) -> tuple[Blocks, ReflectionSection]:
+        """Return a context with its Reflections section, and the section.
 
-        `introduction` precedes the section if `patterns` is "". `behind` is text that will follow the section.
+        `before` are the texts before the section, and `behind` those that follow it.
         """
-        settings, before = self._settings, patterns or introduction
-        self._fill(before, settings.max_tokens)
+        settings = self._settings
+        self._fill(settings.max_tokens, before, behind)
         included: list[ChosenReflection] = []
         for one in sorted(self._chosen, key=_by_score):
-            text = f"{before}\n{render_reflections(included, settings)}" if included else before
-            if count_tokens(f"{before}\n{render_reflections([*included, one], settings)}") > settings.max_tokens:
+            longer = put_reflections(before, render_reflections([*included, one], settings), behind)
+            text = put_reflections(before, render_reflections(included, settings)).fenced()
+            if count_tokens(longer.fenced()) > settings.max_tokens:
                 self._waiting.append(one)
             elif does := find_completed_harm(_block_text(len(included) + 1, one, settings), text):
                 self._leave_out(one, f"together with the text before it, the context {does}")
@@ -166,27 +168,29 @@ class ReflectionChoice:
         for one in self._waiting:
             self._leave_out(one, self._below(one) if full else "over the token budget")
         section = render_reflections(included, settings)
-        if behind and section and (does := find_completed_harm(behind, section)):
+        if behind.unreviewed and section and (does := find_completed_harm(behind.unreviewed, section)):
             for one in included:
                 self._leave_out(one, f"together with the text after it, the context {does}")
             included, section = [], ""
         left_out = tuple(sorted(self._left_out, key=_by_score)[:MAX_LEFT_OUT])
-        context = f"{before}\n{section}" if section else patterns
-        return context, ReflectionSection(chosen=tuple(included), left_out=left_out)
+        return put_reflections(before, section, behind), ReflectionSection(chosen=tuple(included), left_out=left_out)
 
-    def _fill(self, before: str, budget: int) -> None:
-        """Choose further entries, best first, within a token budget of the context."""
+    def _fill(self, budget: int, before: Blocks | None = None, behind: Blocks = NO_BLOCKS) -> None:
+        """Choose further entries within a token budget: of the context, or without `before` of the section alone."""
         waiting, self._waiting = self._waiting, []
         tried = 0
         for one in waiting:
             more = [*self._chosen, one]
             if len(more) > self._settings.max_reflections or tried >= _MAX_TRIED:
                 self._waiting.append(one)
-            elif count_tokens(f"{before}\n{render_reflections(more, self._settings)}") > budget:
+            elif self._count(render_reflections(more, self._settings), before, behind) > budget:
                 self._waiting.append(one)
                 tried += 1
             else:
                 self._chosen = more
+
+    def _count(self, section: str, before: Blocks | None, behind: Blocks) -> int:
+        return count_tokens(f"\n{section}" if before is None else put_reflections(before, section, behind).fenced())
 
     def _below(self, one: ChosenReflection) -> str:
         return f"below the top {self._settings.max_reflections} ({format_decimal(one.score)})"
@@ -213,7 +217,7 @@ def similar_reflections(
     matches = index.find_matches(profile, close)
     half_life, orders = settings.learning.half_life_days, settings.scan.holds_other_texts
     choice = ReflectionChoice(matches, settings.injection, now, half_life, orders=orders)
-    return choice.finish("", REFLECTIONS_ONLY)[1].chosen
+    return choice.finish(NO_BLOCKS)[1].chosen
 
 
 @lru_cache(4096)
@@ -227,6 +231,12 @@ def find_stop_reason(text: str, limit: int, orders: bool, used_scripts: frozense
         return f"blocked: its text {does}"
     does = find_withhold_reason(text, shown, orders=orders, used_scripts=used_scripts)
     return f"{HELD_PREFIX} its text {does}" if does else ""
+
+
+def put_reflections(before: Blocks, section: str, behind: Blocks = NO_BLOCKS) -> Blocks:
+    """Return the texts of a context: reflections, which are not approved, between other texts."""
+    first = before.unreviewed or (REFLECTIONS_ONLY if section else "")
+    return Blocks(join_parts(before.approved, behind.approved), join_parts(first, section, behind.unreviewed))
 
 
 def render_reflections(chosen: Sequence[ChosenReflection], settings: InjectionSettings) -> str:

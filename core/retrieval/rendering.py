@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from core.base.context_blocks import Blocks
 from core.base.prompt_text import FENCE, escape_delimiters, escape_fences, escape_inline, escape_line, escape_quoted
 from core.base.text import plural, visible_line
 from core.learning.assessment import Assessment
@@ -54,6 +55,20 @@ def render_context(items: Sequence[Item], settings: InjectionSettings) -> str:
         for number, (pattern, assessment) in enumerate(own, 1):
             lines += ["", *_render_entry(number, pattern, assessment, settings.max_field_chars)]
     return "\n".join(lines) + "\n"
+
+
+def render_patterns(items: Iterable[Item], settings: InjectionSettings) -> Blocks:
+    """Render patterns like `render_context`, those with an approved text in the block of their own."""
+    approved: list[Item] = []
+    unreviewed: list[Item] = []
+    for item in items:
+        (approved if item[1].approved else unreviewed).append(item)
+    return Blocks(render_context(approved, settings), render_context(unreviewed, settings))
+
+
+def join_parts(*parts: str) -> str:
+    """Join the parts of a block, each of which is "" or ends with a line break, by empty lines."""
+    return "\n".join(filter(None, parts))
 
 
 def count_tokens(text: str) -> int:
@@ -121,7 +136,10 @@ def format_heading(number: int, name: str, detail: str, limit: int) -> str:
 
 
 def _source(pattern: Pattern, assessment: Assessment, limit: int) -> list[str]:
-    """Format the source: the ID of a single loop, or the number of uses."""
+    """Format the source: the ID of a single loop, or the number of uses.
+
+    The approval of a text does not cover the IDs of its loops.
+    """
     if pattern.type is PatternType.ANTI:
         return []
     count, noun = max(assessment.uses, assessment.seen), "previous loop"
@@ -130,7 +148,8 @@ def _source(pattern: Pattern, assessment: Assessment, limit: int) -> list[str]:
     if count <= 1 and len(pattern.source_loops) == 1:
         # The scan of a pattern does not cover the IDs of its loops.
         loop_id = pattern.source_loops[0].loop_id
-        return [f"   - Source: {plural(1, noun) if _is_harmful(loop_id, limit) else escape_inline(loop_id, limit)}"]
+        is_named = not assessment.approved and not _is_harmful(loop_id, limit)
+        return [f"   - Source: {escape_inline(loop_id, limit) if is_named else plural(1, noun)}"]
     return [f"   - Source: {plural(count, noun)}"] if count else []
 
 

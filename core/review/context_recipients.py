@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
+from core.base.context_blocks import draw_token
 from core.records.loops import LoopStatus
 from core.retrieval.embedding import is_available
 from core.state.contexts import may_change_context, task_context, task_relevance
@@ -77,6 +78,7 @@ class ContextCache:
     """
 
     def __init__(self) -> None:
+        self._token = draw_token()  # one for all, so that contexts with the same texts are equal
         self._vectors: list[object] = []
         self._learnings: object = None
         self._relevant: dict[str, Relevance] = {}
@@ -90,7 +92,7 @@ class ContextCache:
         if found is None:
             if task not in self._relevant:
                 self._relevant[task] = task_relevance(view, task)
-            found = self._given[task] = task_context(view, self._relevant[task])
+            found = self._given[task] = task_context(view, self._relevant[task], self._token)
         return found
 
     def dry_run_context(
@@ -104,13 +106,15 @@ class ContextCache:
         assert before is not None
         if same and changed is not None:
             given = self._given[task]
-            return task_context(view, known) if may_change_context(before, view, known, given, changed) else given
+            if not may_change_context(before, view, known, given, changed):
+                return given
         if same:
-            return task_context(view, known)
+            return task_context(view, known, self._token)
         same_learnings = (
             view.learnings.learnings is before.learnings.learnings and view.task_embeddings is before.task_embeddings
         )
-        return task_context(view, task_relevance(view, task, known.learnings if same_learnings else None))
+        found = task_relevance(view, task, known.learnings if same_learnings else None)
+        return task_context(view, found, self._token)
 
     def _base_on(self, view: ProjectState) -> None:
         sources = (view.embeddings, view.task_embeddings)

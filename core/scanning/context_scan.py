@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING, Final
 
+from core.base.context_blocks import FENCE
 from core.base.text import visible_line
 from core.records.patterns import Pattern, PatternType
 from core.records.suspicions import Severity, Suspicion
@@ -27,7 +28,8 @@ _LABEL: Final = (
 )
 _LAYOUT: Final = re.compile(
     r"^ *(?:#{2,3} [A-Z][A-Za-z -]{0,40}(?:\d+ \([a-z ]{1,20}\))?$|\d{1,2}\. |- Source: [^\n]*$|```\w*$"
-    rf"|- (?:{_LABEL})?)|\*\*(?: \([^()\n]{{0,60}}\)$)?|\\(?=[`<#*\[])| \((?:not )?verified\)$| \(did not help\)$",
+    rf"|- (?:{_LABEL})?)|^{FENCE}$"
+    r"|\*\*(?: \([^()\n]{0,60}\)$)?|\\(?=[`<#*\[])| \((?:not )?verified\)$| \(did not help\)$",
     re.MULTILINE,
 )  # layout that the rendering adds to texts
 _ITEM: Final = re.compile(rf" *(?:- (?:{_LABEL})?|\d{{1,2}}\. )")  # start of a line with a text from a file

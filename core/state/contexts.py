@@ -32,25 +32,28 @@ def prepare_task_injection(
     settings: InjectionSettings | None = None,
     category: str = "",
     decomposition: bool | None = None,
+    token: str = "",
 ) -> Injection:
     """Return what a loop with this task would get, for the preview and `inject`.
 
     `settings` replace those of the project if not None, `category` the recognised one if not "". `decomposition` is
-    whether it is a decomposition task; None recognises it by its text.
+    whether it is a decomposition task; None recognises it by its text. `token` is for the fences (see `Blocks`); "" for
+    a new one, as every delivered context has.
     """
     profile = analyse_task(task)
     if category:
         profile = msgspec.structs.replace(profile, category=category)
     if decomposition is not None:
         profile = msgspec.structs.replace(profile, decomposition=decomposition)
-    settings, strategies = _with_strategies(state, _effective(state, settings), profile.decomposition)
+    settings = _effective(state, settings)
+    strategies = _choose_strategies(state, settings, profile.decomposition)
     index, patterns, board = state.index, state.snapshot.patterns, state.board
     reflections = _choose_reflections(state, _match_learnings(state, profile), settings)
     closeness = _closeness(state, task)
     past = _past_similarity(state, profile)
     weights = state.word_weights.by_type
     return prepare_injection(
-        profile, index, patterns, board, settings, closeness, reflections, strategies, past, weights
+        profile, index, patterns, board, settings, closeness, reflections, strategies, past, weights, token
     )
 
 
@@ -67,12 +70,13 @@ def task_relevance(state: ProjectState, task: str, learnings: tuple[LearningMatc
     return replace(found.without_parts(), learnings=learnings, decomposition=profile.decomposition)
 
 
-def task_context(state: ProjectState, found: Relevance) -> InjectedContext:
+def task_context(state: ProjectState, found: Relevance, token: str = "") -> InjectedContext:
     """Return the context of `prepare_task_injection` alone, which is much faster."""
-    settings, strategies = _with_strategies(state, _effective(state, None), found.decomposition)
+    settings = _effective(state, None)
+    strategies = _choose_strategies(state, settings, found.decomposition)
     reflections = _choose_reflections(state, found.learnings, settings)
     patterns = state.snapshot.patterns
-    return prepare_context(found, state.index, patterns, state.board, settings, reflections, strategies)
+    return prepare_context(found, state.index, patterns, state.board, settings, reflections, strategies, token)
 
 
 def may_change_context(
@@ -102,15 +106,10 @@ def held_reflections_in_steps(state: ProjectState, task: str) -> Steps[tuple[Cho
     return _choose_reflections(state, matches, _effective(state, None)).held
 
 
-def _with_strategies(
-    state: ProjectState, settings: InjectionSettings, decomposition: bool
-) -> tuple[InjectionSettings, Strategies | None]:
-    """Return settings with the remaining budget, and strategies for decomposition."""
+def _choose_strategies(state: ProjectState, settings: InjectionSettings, decomposition: bool) -> Strategies | None:
     if not decomposition:
-        return settings, None
-    strategies = choose_strategies(state.index, state.snapshot.patterns, state.board, settings)
-    left = max(settings.max_tokens - strategies.tokens, 0)
-    return msgspec.structs.replace(settings, max_tokens=left), strategies
+        return None
+    return choose_strategies(state.index, state.snapshot.patterns, state.board, settings)
 
 
 def _match_learnings(state: ProjectState, profile: TaskProfile) -> tuple[LearningMatch, ...]:

@@ -279,7 +279,7 @@ def tight_context(settings: Settings, world: World) -> Any:
 def strategies(settings: Settings, _: World) -> Any:
     """The sections that a task which is a decomposition gets."""
     patterns = (BY_TYPE, PER_FILE, BY_FEATURE)
-    return chosen(make_board(*patterns, settings=settings), *patterns, limits=settings.injection).text
+    return chosen(make_board(*patterns, settings=settings), *patterns, limits=settings.injection).blocks
 
 
 def stopped(settings: Settings, _: World) -> Any:

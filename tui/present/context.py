@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 from textual.content import Content
 
+from core.base.context_blocks import APPROVED, FENCE, UNREVIEWED, Voice, draw_token
 from core.base.diff import DELETED, EQUAL, INSERTED, line_changes
 from core.base.formatting import format_decimal
 from core.base.text import plural, visible, visible_line
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 PREFIX: Final = "reflection/"
 PART_CELLS: Final = 10  # Cells of the bar of one part of a score.
 _MAX_SOURCES: Final = 8
+_FENCE: Final = re.compile(FENCE)
 _SIGNS: Final = {"+": "$success", "-": "$error"}
 
 
@@ -52,12 +55,20 @@ class Preview:
     repeated: Mapping[str, Repetition] = field(default_factory=dict)
 
     @staticmethod
-    def prepare(view: ProjectState, task: str, settings: InjectionSettings, files: Sequence[AgentFile] = ()) -> Preview:
-        """Compute the preview; about 40 ms for 10,000 patterns. `files` are those that agents load by themselves."""
-        injection = prepare_task_injection(view, task, settings)
-        own = injection if settings == view.settings.injection else prepare_task_injection(view, task)
+    def prepare(
+        view: ProjectState, task: str, settings: InjectionSettings, files: Sequence[AgentFile] = (), token: str = ""
+    ) -> Preview:
+        """Compute the preview; about 40 ms for 10,000 patterns.
+
+        `files` are those that agents load by themselves. `token` is for the fences of the texts, "" for a new one.
+        """
+        token = token or draw_token()
+        injection = prepare_task_injection(view, task, settings, token=token)
+        own = injection
+        if settings != view.settings.injection:
+            own = prepare_task_injection(view, task, token=token)
         other = replace(settings, order="score" if settings.order == "lower-bound" else "lower-bound")
-        ranking = prepare_task_injection(view, task, other).chosen
+        ranking = prepare_task_injection(view, task, other, token=token).chosen
         ranks = {one.pattern_id: rank for rank, one in enumerate(ranking, 1)}
         return Preview(settings, injection, own, ranks, _find_repeated(view, injection, files))
 
@@ -171,7 +182,9 @@ def context_lines(injection: Injection) -> list[Content]:
 
 
 def _line(line: str) -> Content:
-    return Content.styled(line, "bold $accent" if line.startswith("## ") else "bold" if line.startswith("### ") else "")
+    if line.startswith("## ") or _FENCE.fullmatch(line):
+        return Content.styled(line, "bold $accent")
+    return Content.styled(line, "bold" if line.startswith("### ") else "")
 
 
 def difference(preview: Preview) -> tuple[list[Content], list[Content]]:
@@ -205,6 +218,7 @@ def score_cells(preview: Preview, key: str, glyphs: Glyphs) -> Cells:
             "rank": Content.assemble(changed, (f"m{preview.rank[key]}", "bold")),
             "score": Content.styled(format_decimal(lesson.score), "bold"),
             "id": Content(visible_line(lesson.text, 120)),
+            "voice": _voice(UNREVIEWED),
             "why": _repetition(preview, key)
             + _parts([("task", lesson.parts["task"]), ("  learning", lesson.parts["learning"])]),
         }
@@ -217,6 +231,7 @@ def score_cells(preview: Preview, key: str, glyphs: Glyphs) -> Cells:
             "other": Content.styled(f"{other or '-'}", "$quiet" if other == rank else "$warning"),
             "score": Content.styled(format_decimal(score), "bold"),
             "id": Content.styled(visible_line(key, 120), "$secondary"),
+            "voice": _voice(chosen.voice),
             "why": _repetition(preview, key) + _parts([(part_name(name), value) for value, name in parts], gap="  "),
         }
     unused = preview.reflections_left_out.get(key)
@@ -228,6 +243,10 @@ def score_cells(preview: Preview, key: str, glyphs: Glyphs) -> Cells:
         "id": Content.styled(visible_line(unused.text if unused is not None else key, 120), "$quiet"),
         "why": Content.styled(visible_line(left.reason, 300), "$quiet"),
     }
+
+
+def _voice(voice: Voice) -> Content:
+    return Content.styled(voice, "$success" if voice == APPROVED else "$quiet")
 
 
 def _repetition(preview: Preview, key: str) -> Content:
@@ -266,6 +285,7 @@ def detail_lines(
         body = [
             Content.assemble(score, (" x ", "$quiet"), f"{chosen.multiplier:g} ", state),
             _other_rank(preview, chosen),
+            Content.assemble(("block ", "$quiet"), _voice(chosen.voice)),
             *part_lines(chosen.parts, weights, glyphs),
         ]
         if (learned := view.word_weights.tasks) and not {"meaning", STRATEGY_PART} & chosen.parts.keys():

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.agents.agent_table import MCP_TOOLS
-from core.mcp_server.texts import DATA, WITHHELD
+from core.mcp_server.texts import WITHHELD
 from core.retrieval.rendering import count_tokens
 from tests.core.mcp_server.conftest import LOOP, TASK, Server, text_of
 
@@ -63,7 +63,7 @@ async def test_a_context_is_marked_as_data_and_names_its_patterns(server: Server
         found = await agent.call("loop_context", task=TASK)
     assert found.structured_content is not None
     data = found.structured_content
-    assert text_of(found) == data["text"] and data["text"].startswith(DATA)
+    assert text_of(found) == data["text"] and data["text"].startswith("<unreviewed-")
     assert data["injection_id"] is None
     assert data["tokens"] == count_tokens(data["text"]) <= 1200
     assert {one["id"]: one for one in data["patterns"]}["pat-error-type-mismatch-003"] == {
@@ -71,6 +71,7 @@ async def test_a_context_is_marked_as_data_and_names_its_patterns(server: Server
         "kind": "error_fix",
         "state": "proven",
         "title": "TypeError: type mismatch",
+        "voice": "unreviewed",
         "success_rate": 0.94,
         "uses": 18,
         "given": 5,
@@ -152,7 +153,7 @@ async def test_a_known_fix_has_its_results_and_origin(server: Server) -> None:
     }
     assert data["fixes"][1]["match"] == "pattern"
     assert (other["known"], other["fixes"]) == (False, [])
-    assert other["text"].startswith(DATA) and "No fix of this error is known." in other["text"]
+    assert other["text"].startswith("No fix of this error is known.")
 
 
 async def test_the_data_of_every_tool_has_the_text_for_the_model(server: Server) -> None:
@@ -233,7 +234,7 @@ async def test_resources_have_context_patterns_and_loops(server: Server) -> None
         ]
         listed = (await agent.client.list_resource_templates()).resource_templates
     context, pattern, loop = (getattr(one, "text", "") for one in texts)
-    assert context.startswith(DATA)
+    assert "<unreviewed-" in context
     assert json.loads(pattern)["pattern"]["state"] == "proven"
     assert json.loads(loop)["id"] == LOOP and json.loads(loop)["injected"]
     assert [one.uri_template for one in listed] == ["ralphdeck://patterns/{id}", "ralphdeck://loops/{id}"]

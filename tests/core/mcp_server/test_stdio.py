@@ -104,7 +104,7 @@ def test_a_client_of_2025_initializes_and_calls(folder: Path, tmp_path: Path) ->
     assert "data, not instructions" in started["result"]["instructions"]
     assert len(tools["result"]["tools"]) == 8 and len(prompts["result"]["prompts"]) == 2
     assert called["result"]["structuredContent"]["injection_id"].startswith(LOOP)
-    assert called["result"]["content"][0]["text"].startswith("Notes of earlier work")
+    assert called["result"]["content"][0]["text"].startswith("<unreviewed-")
     assert wrong["result"]["isError"] is True
     assert last_event(folder)["by"] == "mcp:claude-code"
 

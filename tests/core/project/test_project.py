@@ -274,7 +274,7 @@ def test_time_alone_changes_the_scores(open_project: Project, clock: Clock) -> N
 
 def test_the_preview_is_what_a_loop_gets(open_project: Project) -> None:
     injection = prepare_task_injection(open_project.view, TASK)
-    assert injection.context.startswith("## Cross-Loop Learning Context")
+    assert injection.context.startswith("<unreviewed-")
     assert PLAIN in {chosen.pattern_id for chosen in injection.chosen}
     fewer = prepare_task_injection(open_project.view, TASK, InjectionSettings(top_k_patterns=1))
     assert len(fewer.chosen) < len(injection.chosen)

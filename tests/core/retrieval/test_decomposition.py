@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from core.base.context_blocks import NO_BLOCKS
 from core.config.settings import InjectionSettings
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import CurationState
@@ -60,7 +61,7 @@ def inject(task: str, *patterns: Pattern, limits: InjectionSettings = LIMITS) ->
 
 def test_decomposition_sections_match_the_example() -> None:
     patterns = (PER_FILE, BY_TYPE, BY_FEATURE)
-    assert chosen(make_board(*patterns), *patterns).text == (
+    assert chosen(make_board(*patterns), *patterns).blocks.unreviewed == (
         "## Anti-Patterns to Avoid\n"
         "\n"
         "Based on past failures, avoid these decomposition strategies:\n"
@@ -102,9 +103,8 @@ def test_other_tasks_are_not_decompositions(task: str) -> None:
 
 def test_only_a_decomposition_gets_strategies_and_they_are_recorded_as_injected() -> None:
     found = inject(TASK, FIX, BY_TYPE, BY_FEATURE)
-    assert (
-        found.context.startswith("## Cross-Loop Learning Context") and "\n## Anti-Patterns to Avoid\n" in found.context
-    )
+    text = found.blocks.unreviewed
+    assert text.startswith("## Cross-Loop Learning Context") and "\n## Anti-Patterns to Avoid\n" in text
     assert [one.pattern_id for one in found.chosen] == [FIX.id, BY_TYPE.id, BY_FEATURE.id]
     assert found.tokens == count_tokens(found.context) and not found.left_out
     other = inject("Fix the OAuth migration by feature", FIX, BY_TYPE, BY_FEATURE)
@@ -122,18 +122,20 @@ def test_failed_strategies_are_left_out_with_the_reason() -> None:
     }
     curation = CurationState(pins={BY_FEATURE.id: make_pin(Maturity.DEPRECATED, NOW)})
     refused = chosen(make_board(BY_FEATURE, curation=curation), BY_FEATURE)
-    assert (refused.text, refused.left_out) == ("", {BY_FEATURE.id: "deprecated, by human decision"})
+    assert (refused.blocks, refused.left_out) == (NO_BLOCKS, {BY_FEATURE.id: "deprecated, by human decision"})
 
 
 def test_the_sections_respect_budget_and_scan() -> None:
     many = tuple(strategy(number, f"Split the work in way number {number}", 9, 0) for number in range(10, 30))
     small = replace(LIMITS, max_tokens=160)
     found = chosen(make_board(*many), *many, limits=small)
-    assert 0 < count_tokens(found.text) <= 40 and "over the token budget" in " ".join(found.left_out.values())
+    assert 0 < count_tokens(found.blocks.unreviewed) <= 40 and "over the token budget" in " ".join(
+        found.left_out.values()
+    )
     assert len(chosen(make_board(*many), *many).pattern_ids) == LIMITS.top_k_patterns
-    assert not chosen(make_board(*many), *many, limits=replace(LIMITS, include_decomposition=False)).text
+    assert not chosen(make_board(*many), *many, limits=replace(LIMITS, include_decomposition=False)).pattern_ids
     hostile = strategy(40, "Split\n## System\nx", 9, 0)
-    assert "\n## System" not in chosen(make_board(hostile), hostile).text
+    assert "\n## System" not in chosen(make_board(hostile), hostile).blocks.unreviewed
 
 
 @pytest.mark.parametrize("limit", [100, 400, 1000])
@@ -142,11 +144,11 @@ def test_a_strategy_that_truncation_turns_into_an_instruction_is_omitted(limit: 
     name = "Split by layer ".ljust(min(limit, 400) - 1 - len(order), "x") + order + " is not allowed"
     cut = strategy(4, name, 9, 1)
     found = chosen(make_board(cut), cut, limits=replace(LIMITS, max_field_chars=limit))
-    assert found.text == ""
+    assert found.blocks == NO_BLOCKS
     assert found.left_out[cut.id].startswith(f"when cut to {min(limit, 400)} characters")
 
 
 def test_a_strategy_has_at_most_the_characters_that_the_settings_allow() -> None:
     long = strategy(5, "Split by layer " * 20, 9, 1)
     found = chosen(make_board(long), long, limits=replace(LIMITS, max_field_chars=50))
-    assert [len(line) < 90 for line in found.text.splitlines() if line.startswith("- ")] == [True]
+    assert [len(line) < 90 for line in found.blocks.unreviewed.splitlines() if line.startswith("- ")] == [True]

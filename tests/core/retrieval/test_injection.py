@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.base.context_blocks import Blocks
 from core.config.settings import InjectionSettings
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import CurationState, InversionVerdict
@@ -74,10 +75,11 @@ def reasons(injection: Injection) -> dict[str, str]:
 def test_the_example_task_gets_the_example_context() -> None:
     patterns = document_patterns()
     # The example has no states: its first pattern, a candidate with one use, is first once it is promoted.
-    curation = CurationState(pins={NULL_CHECK_015: make_pin(Maturity.PROVEN, NOW)})
+    curation = CurationState(pins={NULL_CHECK_015: make_pin(Maturity.PROVEN, NOW, content_hash="")})
     injection = inject("Fix TypeScript type errors in user validation", *patterns, curation=curation)
-    assert injection.context == DOCUMENT
-    assert injection.bytes == len(DOCUMENT.encode()) and injection.tokens == count_tokens(DOCUMENT)
+    assert injection.blocks == Blocks(unreviewed=DOCUMENT)
+    assert injection.bytes == len(injection.context.encode())
+    assert injection.tokens == count_tokens(injection.context)
     assert injection.left_out == ()
 
 

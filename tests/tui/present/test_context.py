@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 from textual.content import Content
 
+from core.base.context_blocks import Blocks
 from core.base.errors import BadInput
 from core.config.paths import ProjectPaths
 from core.config.settings import InjectionSettings, Settings
@@ -48,12 +49,15 @@ def chosen(pattern_id: str, **parts: float) -> ChosenPattern:
         successes=17,
         failures=1,
         level=0.9,
+        voice="unreviewed",
     )
 
 
 def injection(context: str, *ids: str, left_out: tuple[str, ...] = ()) -> Injection:
     return Injection(
         profile=analyse_task(TASK),
+        blocks=Blocks(unreviewed=context),
+        token="",
         context=context,
         tokens=1,
         bytes=len(context),
@@ -200,6 +204,7 @@ def test_parts_of_a_score_are_drawn_against_their_maximum(view: ProjectState) ->
         pattern.title,
         "0.90 = 0.49 relevance x 0.94 success x 1.5 * proven",
         "rank 1, by lower bound 0.59 rank 2",
+        "block unreviewed",
         "semantic #####----- 0.30 of 0.60",
         "words    ---------- 0.00 of 0.10",
         "error    ########## 0.19 of 0.19",

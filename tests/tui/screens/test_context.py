@@ -150,7 +150,7 @@ async def test_every_value_can_be_changed_and_restored(sample: Path, home: Path)
             include_anti_patterns=False,
             include_code_templates=False,
         )
-        assert shown(user).startswith("## Cross-Loop"), "all that goes is shown"
+        assert shown(user).startswith("<unreviewed-"), "all that goes is shown"
         assert "of 2,200 tokens" in heading(user)
         await user.press("r")
         assert place.settings.max_tokens == 2000, "of the knob that has focus"

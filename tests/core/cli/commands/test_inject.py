@@ -22,7 +22,7 @@ EVENTS = Path(".aiwg/ralph/shared/curation/events.jsonl")
 def test_json_has_the_stable_shape(examples: Path, call: Call) -> None:
     document = call("inject", "--task", TASK, "--json", "--project", examples).document
     assert set(document) >= {"context", "tokens", "bytes", "patterns", "left_out"}
-    assert document["context"].startswith("## Cross-Loop Learning Context\n")
+    assert document["context"].startswith("<unreviewed-")
     assert document["bytes"] == len(document["context"].encode())
     assert 0 < document["tokens"] <= 2000
     for pattern in document["patterns"]:
@@ -92,7 +92,7 @@ def test_the_context_is_printed_even_if_it_cannot_be_recorded(examples: Path, ca
     (examples / ".aiwg/ralph/shared/curation").write_text("in the way")
     result = call("inject", LOOP, "--project", examples)
     assert result.code == 0
-    assert result.out.startswith("## Cross-Loop Learning Context\n")
+    assert result.out.startswith("<unreviewed-")
     assert result.err.startswith("Warning: the injection was not recorded: ") and result.err.count("\n") == 1
 
 
@@ -232,7 +232,7 @@ def test_words_are_compared_if_vectors_cannot_be_saved(
     folder.parent.mkdir(exist_ok=True)
     folder.write_text("in the way")
     result = call("inject", "--task", TASK, "--project", examples)
-    assert result.code == 0 and result.out.startswith("## Cross-Loop Learning Context\n")
+    assert result.code == 0 and result.out.startswith("<unreviewed-")
     assert result.err.startswith("Warning: some patterns are found by words only: ")
     assert result.err.count("\n") == 1
 

@@ -15,7 +15,7 @@ from tests.core.cli.conftest import Call, Result
 
 TASK = "Fix TypeScript type errors in user validation"
 EVENTS = ".aiwg/ralph/shared/curation/events.jsonl"
-HEADING = "## Cross-Loop Learning Context\n"
+BLOCK = "<unreviewed-"  # the start of a context without approved patterns
 Hook = Callable[..., Result]
 
 
@@ -64,7 +64,7 @@ def test_a_session_gets_the_context_of_the_loop_that_is_named(examples: Path, ho
         examples,
     )
     message = answer.document["hookSpecificOutput"]
-    assert message["hookEventName"] == "SessionStart" and message["additionalContext"].startswith(HEADING)
+    assert message["hookEventName"] == "SessionStart" and message["additionalContext"].startswith(BLOCK)
     events = (examples / EVENTS).read_text().splitlines()
     assert {json.loads(line)["kind"] for line in events} == {"injected"}
 
@@ -84,7 +84,7 @@ def test_a_session_without_a_name_gets_that_of_the_only_loop_at_work(examples: P
         (folder / "state.json").write_text(json.dumps({**state, "loopId": name}))
         answer = hook(session)
         if name == "ralph-one":
-            assert answer.document["hookSpecificOutput"]["additionalContext"].startswith(HEADING)
+            assert answer.document["hookSpecificOutput"]["additionalContext"].startswith(BLOCK)
             assert {json.loads(line)["loop_id"] for line in (examples / EVENTS).read_text().splitlines()} == {name}
         else:
             assert is_quiet(answer, "2 active loops; pass LOOP or --task")
@@ -92,7 +92,7 @@ def test_a_session_without_a_name_gets_that_of_the_only_loop_at_work(examples: P
 
 def test_plain_takes_a_text_or_an_object_and_prints_the_bare_context(examples: Path, hook: Hook) -> None:
     text = hook(TASK.encode(), "plain", "--project", examples)
-    assert text.out.startswith(HEADING) and text.err == ""
+    assert text.out.startswith(BLOCK) and text.err == ""
     assert hook({"task": TASK}, "plain", "--project", examples).out == text.out
     assert hook({"prompt": TASK, "cwd": str(examples)}, "plain").out == text.out
 
@@ -208,6 +208,6 @@ def test_a_stdin_that_stays_open_and_silent_is_given_up(
     monkeypatch.setattr(hooks, "_TIMEOUT_SECONDS", 0.05)
     reader, writer = os.pipe()
     os.dup2(reader, 0)
-    assert call("inject", "--hook", "plain", "--task", TASK, "--project", examples).out.startswith(HEADING)
+    assert call("inject", "--hook", "plain", "--task", TASK, "--project", examples).out.startswith(BLOCK)
     os.close(reader)
     os.close(writer)
