@@ -14,14 +14,14 @@ _FENCE: Final = re.compile("`{3,}")
 _ROLES: Final = (
     "system|user|assistant|human|developer|tool|instructions?|inst|sys|think(?:ing)?|im_start|im_end"
     "|start_of_turn|end_of_turn|system[-_](?:prompt|reminder|message)|invoke"
-    "|(?:tool|function)[-_](?:calls?|results?|response|use)|(?:approved|unreviewed)-[0-9a-f]{8,}"
+    r"|(?:tool|function)[-_](?:calls?|results?|response|use)|(?:approved|unreviewed)-[\w.-]*"
 )
 _ROLE: Final = rf"(?:\w+:)?(?:(?i:{_ROLES})|s)(?![\w.-])"
 _ROLE_TAG: Final = re.compile(
     # After a word, a name with a capital is a type, as in List<User>.
     rf"<(?=\s*/\s*{_ROLE}|[|\uff5c]\S|(?:{_ROLES})(?![\w.-]))|(?<!\w)<(?={_ROLE})"
 )
-"""Frames of the turns of a conversation with a language model: tags named after a role, and `<|im_end|>`."""
+"""Frames of the turns of a conversation with a language model, and of a context: tags named so, and `<|im_end|>`."""
 _INSTRUCTION: Final = re.compile(r"\[(?=/?(?i:inst|sys)\])")
 _TAG: Final = re.compile(r"<(?=[/!?|\uff5c])|(?<!\w)<(?=[A-Za-z])")
 """Any tag, comment or declaration, but not a type as in List<string>."""

@@ -11,6 +11,7 @@ from msgspec import Struct
 from core.adapters.collector import Collector
 from core.adapters.contract import Folders
 from core.adapters.kept_states import KeptFile
+from core.base.context_blocks import render_blocks
 from tests.core.adapters.fake_adapter import START, FakeAdapter, FakeRunner, NotesFold
 from tests.factories import RunningProcesses, record_calls
 
@@ -190,3 +191,12 @@ def test_lessons_and_findings_of_an_adapter_are_limited(runner: FakeRunner, monk
     (report,) = collector.records.reports
     assert report.lessons == 2
     assert [finding.code for finding in report.findings] == ["too-many-lessons"]
+
+
+def test_contexts_are_neither_lessons_nor_part_of_a_task(runner: FakeRunner) -> None:
+    context = render_blocks("- guard\n", "- retry\n")
+    runner.write(f"Fix it\n\n{context}")
+    runner.lessons.write_text("# Notes\n- Use the fake clock\n- " + context.replace("\n", " ") + "\n")
+    found = open_collector(runner).look()
+    assert tasks(found.loops) == {"fake:a": "Fix it"}
+    assert [one.text for one in found.lessons] == ["Use the fake clock"]

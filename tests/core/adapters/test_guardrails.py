@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.adapters.guardrails import NO_OP, GuardrailsAdapter
+from core.base.context_blocks import Blocks
 from core.records.lessons import LessonKind
 from core.records.loops import Liveness, LoopStatus, Outcome, StateSource
 from tests.core.adapters.fixtures import NOW, Case, open_case
@@ -193,6 +194,17 @@ def test_approved_anti_patterns_are_delivered_as_signs(tmp_path: Path) -> None:
     assert len(case.lessons()) == 3, "it is not read back"
     assert case.adapter.deliver(loop, CONTEXT, case.files) is None, "it is there already"
     assert case.adapter.deliver(loop, "### Success Patterns\n\n1. **x** (1 use)\n", case.files) is None
+
+
+def test_a_sign_names_a_review_only_if_there_was_one(tmp_path: Path) -> None:
+    case = open_("iannuttall", tmp_path)
+    loop = next(iter(case.loops().values()))
+    for blocks, origin in (
+        (Blocks(CONTEXT), "A review"),
+        (Blocks(unreviewed=CONTEXT), "Earlier sessions, not reviewed"),
+    ):
+        delivery = case.adapter.deliver(loop, blocks.fenced(), case.files)
+        assert delivery is not None and f"+- **Added after**: {origin}" in delivery.diff
 
 
 JSON = st.none() | st.booleans() | st.integers() | st.text(max_size=9) | st.lists(st.integers(), max_size=2)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from core.adapters.claims import CONTRADICTED, check_claim
 from core.adapters.snarktank import SnarktankAdapter
 from core.adapters.values import MAX_PLANS
+from core.base.context_blocks import LABELS, Blocks
 from core.records.lessons import LessonKind
 from core.records.loops import Liveness, LoopStatus, Outcome, StateSource
 from tests.core.adapters.fixtures import ANY_JSON, Case, open_case
@@ -246,6 +247,23 @@ def test_a_context_is_delivered_as_a_change_of_the_patterns(tmp_path: Path, case
     apply(opened, CONTEXT.replace("Flaky", "Other"))
     log = (opened.project / folder / "progress.txt").read_text()
     assert ("Flaky seed" in log, log.count("**Other seed**")) == (False, 1)
+
+
+def test_the_blocks_of_a_context_are_delivered_with_their_fences(tmp_path: Path) -> None:
+    case = open_("open", tmp_path)
+    lessons = case.lessons()
+    blocks = Blocks(CONTEXT, CONTEXT.replace("Flaky", "Slow"))
+    apply(case, blocks.fenced("1" * 16))
+    log = (case.project / SCRIPTS / "progress.txt").read_text()
+    assert (
+        f"<approved-{'1' * 16}>\n{LABELS['approved']}\n\n- **Flaky seed** (80% success, 4 uses)\n"
+        f"   - Fix: pin the seed\n</approved-{'1' * 16}>\n<unreviewed-{'1' * 16}>\n{LABELS['unreviewed']}\n\n- **Slow"
+    ) in log
+    assert [one.text for one in case.lessons()] == [one.text for one in lessons], "it is not read back"
+    again = case.adapter.deliver(case.loop(), blocks.fenced("2" * 16), case.files)
+    assert again is None, "only the token differs"
+    swapped = Blocks(blocks.unreviewed, blocks.approved).fenced("2" * 16)
+    assert case.adapter.deliver(case.loop(), swapped, case.files) is not None
 
 
 def test_a_context_without_patterns_is_not_delivered(tmp_path: Path) -> None:

@@ -456,3 +456,16 @@ def test_bulk_forecast_reports_a_refusal_of_all(tmp_path: Path) -> None:
     assert found is not None and (found.decided, found.turned) == (0, ())
     assert "is not pinned" in found.refused[0][0]
     assert forecast_bulk(open_project, Verb.DEPRECATE, ids, stop=lambda: True) is None
+
+
+def test_an_approval_changes_the_contexts_in_which_the_pattern_stays(open_project: Project) -> None:
+    view = open_project.view
+    given = next(
+        one.pattern_id
+        for reader in list_recipients(view.snapshot)
+        for one in prepare_task_injection(view, reader.task).chosen
+        if one.voice == "unreviewed"
+    )
+    found = forecast_bulk(open_project, Verb.PROMOTE, [given])
+    assert found is not None
+    assert any("<approved-" in change.after and "<approved-" not in change.before for change in found.effect.changed)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from core.base.context_blocks import render_blocks
 from core.hooks.agent_texts import MAX_TAIL, find_copilot_text, find_last_text, find_text_before
 
 
@@ -138,3 +139,10 @@ def test_a_missing_file_a_folder_and_another_kind_of_file_have_no_texts(tmp_path
     (tmp_path / "folder.jsonl").mkdir()
     for name in ("missing.jsonl", "notes.txt", "folder.jsonl", "a\0.jsonl"):
         assert find_last_text(str(tmp_path / name)) == ""
+
+
+def test_a_context_that_the_agent_repeats_is_not_its_text(tmp_path: Path) -> None:
+    file = tmp_path / "session.jsonl"
+    entry = claude({"type": "text", "text": "I was told:\n" + render_blocks("- guard\n", "- retry\n") + "So I guard."})
+    file.write_text(json.dumps(entry) + "\n")
+    assert find_last_text(str(file)) == "I was told:\nSo I guard."

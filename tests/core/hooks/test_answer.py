@@ -14,11 +14,12 @@ import pytest
 from core.base.errors import BadInput, Unwritable
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
+from core.curation.commands import Promote
 from core.episodes.history import read_history
 from core.episodes.protocol import Episodes
 from core.hooks import answer, background, sessions
 from core.hooks.contexts import MAX_FIX_TOKENS
-from core.hooks.events import digest
+from core.hooks.events import HookEvent, digest, parse_event
 from core.hooks.sessions import MAX_CALLS, MAX_TRIES, Sessions, last_event
 from core.project.project import Project
 from core.records.episodes import TaskStatus
@@ -26,6 +27,7 @@ from core.records.loops import LoopStatus, Outcome
 from core.records.patterns import PatternType
 from core.retrieval.rendering import count_tokens
 from core.storage.locks import file_lock
+from tests.conftest import FENCE_TOKEN
 from tests.core.hooks.agents import EDIT, FAILING, PASSING, SimulatedAgent
 
 PROMPT = "Fix the TypeError in the account page"
@@ -621,3 +623,55 @@ def test_old_records_are_deleted(agent: SimulatedAgent) -> None:
     agent.prompt("Add a page")
     background.run(agent.project, agent.at + background.FORGOTTEN_AFTER + timedelta(days=1))
     assert sorted(path.name for path in agent.project.sessions.iterdir()) == [".background.lock", ".gitignore"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "event"),
+    [("claude", "UserPromptSubmit"), ("codex", "UserPromptSubmit"), ("gemini", "BeforeAgent"), ("cursor", "")],
+)
+def test_every_agent_gets_approved_lessons_apart_from_all_others(agent: SimulatedAgent, kind: str, event: str) -> None:
+    agent.prompt(PROMPT)
+    agent.fix_and_stop()
+    other = SimulatedAgent(agent.project, "c1", agent=kind, at=agent.at)
+    before = first_text(other, event)
+    assert before.startswith("<unreviewed-") and "<approved-" not in before
+    project = opened(agent)
+    for pattern_id in project.view.snapshot.patterns:
+        project.decide(Promote(pattern_id, reason="read"))
+    later = SimulatedAgent(agent.project, "c2", agent=kind, at=other.at)
+    assert "Cannot read" in first_text(later, event).partition("</approved-")[0]
+
+
+def first_text(agent: SimulatedAgent, event: str) -> str:
+    """Send a prompt, or without `event` also the first call after it, and return the text that the agent gets."""
+    answer = agent.send(event, prompt=PROMPT) if event else None
+    if not event:
+        agent.send("beforeSubmitPrompt", prompt=PROMPT)
+        answer = agent.send("postToolUse", tool_use_id="1", **EDIT)
+    found = answer.get("hookSpecificOutput", answer)
+    return str(found.get("additionalContext") or found.get("additional_context"))
+
+
+def test_a_known_fix_is_data_until_its_pattern_is_approved(agent: SimulatedAgent) -> None:
+    agent.prompt(PROMPT)
+    agent.tool(FAILING)
+    agent.tool(EDIT)
+    agent.tool(PASSING)
+    agent.send("Stop")
+    later = SimulatedAgent(agent.project, "s2", at=agent.at)
+    later.prompt("Something else")
+    fix = later.tool(FAILING)
+    assert fix.startswith("<unreviewed-") and fix.rstrip().endswith(f"</unreviewed-{FENCE_TOKEN}>")
+
+
+def test_a_context_that_was_saved_without_blocks_is_repeated_as_data(agent: SimulatedAgent) -> None:
+    agent.prompt(PROMPT)
+    with Sessions(agent.project).edit(event_of(agent), agent.at) as session:
+        session.context = "## Cross-Loop Learning Context\n"
+    assert agent.context("SessionStart", source="compact").startswith("<unreviewed-")
+
+
+def event_of(agent: SimulatedAgent) -> HookEvent:
+    event = parse_event(agent.agent, json.dumps({"hook_event_name": "Stop", "session_id": agent.session}).encode())
+    assert event is not None
+    return event

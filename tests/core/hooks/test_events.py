@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.agents.agent_table import AGENTS, Moment
+from core.base.context_blocks import render_blocks
 from core.base.errors import BadInput
 from core.episodes.tool_events import FAILED, SUCCEEDED, parse_tool_event
 from core.hooks.events import HookEvent, encode_answer, parse_event
@@ -233,3 +234,11 @@ def test_the_last_message_and_the_transcript_of_a_turn_are_known() -> None:
     claude = parse("claude", hook_event_name="Stop", last_assistant_message="Fixed.", transcript_path="/t.jsonl")
     assert (claude.message, claude.transcript) == ("Fixed.", "/t.jsonl")
     assert parse("gemini", hook_event_name="AfterAgent", prompt="Fix it", prompt_response="Done.").message == "Done."
+
+
+def test_a_context_in_a_prompt_or_message_is_not_part_of_it() -> None:
+    context = render_blocks("", "- retry\n")
+    event = parse("claude", hook_event_name="UserPromptSubmit", prompt=f"{context}\nFix the login")
+    assert event.prompt == "Fix the login"
+    ended = parse("claude", hook_event_name="Stop", last_assistant_message=f"Done.\n{context}")
+    assert ended.message == "Done."

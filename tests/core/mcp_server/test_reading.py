@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from core.agents.agent_table import MCP_TOOLS
+from core.curation.commands import Promote
 from core.mcp_server.texts import WITHHELD
 from core.retrieval.rendering import count_tokens
+from tests.conftest import FENCE_TOKEN
 from tests.core.mcp_server.conftest import LOOP, TASK, Server, text_of
 
 READING = ("known_fix", "search_patterns", "explain_pattern", "past_attempts", "list_loops")
@@ -263,3 +265,29 @@ async def test_prompts_ask_for_a_report_and_leave_deleting_to_the_user(server: S
     assert isinstance(reflect, TextContent) and isinstance(tidy, TextContent)
     assert "report_outcome" in reflect.text and "Fix it" in reflect.text and "\x1b" not in reflect.text
     assert "only if the user agrees" in tidy.text
+
+
+async def test_approved_patterns_have_a_block_of_their_own_in_every_answer(server: Server) -> None:
+    pattern_id = "pat-error-type-mismatch-003"
+    server.project.decide(Promote(pattern_id, reason="read"))
+    server.seconds += 60
+    async with server.client() as agent:
+        context = await agent.data("loop_context", task=TASK)
+        fixes = await agent.data("known_fix", message="Type 'a' is not assignable to type 'b'")
+        found = await agent.data("search_patterns", query="type mismatch")
+        explained = await agent.data("explain_pattern", pattern_id=pattern_id)
+        page = (await agent.client.read_resource("ralphdeck://context")).contents[0]
+    assert {one["id"]: one["voice"] for one in context["patterns"]}[pattern_id] == "approved"
+    assert explained["pattern"]["voice"] == "approved"
+    for text in (context["text"], fixes["text"], found["text"], explained["text"], getattr(page, "text", "")):
+        approved, _, others = text.partition("</approved-")
+        assert "TypeError: type mismatch" in approved.partition("<approved-")[2]
+        assert "TypeError: type mismatch" not in others
+
+
+async def test_a_long_answer_is_cut_inside_its_block(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.mcp_server.texts.MAX_TOKENS", 200)
+    async with server.client() as agent:
+        data = await agent.data("list_loops", limit=100)
+    assert "more lines left out)" in data["text"] and count_tokens(data["text"]) <= 200
+    assert data["text"].rstrip().endswith(f"</unreviewed-{FENCE_TOKEN}>")

@@ -77,6 +77,14 @@ def test_decomposition_sections_match_the_example() -> None:
     )
 
 
+def test_approved_strategies_are_in_the_approved_block() -> None:
+    patterns = (PER_FILE, BY_TYPE, BY_FEATURE)
+    curation = CurationState(pins={BY_TYPE.id: make_pin(Maturity.ESTABLISHED, NOW)})
+    blocks = chosen(make_board(*patterns, curation=curation), *patterns).blocks
+    assert "Split by file type" in blocks.approved and "Split by file type" not in blocks.unreviewed
+    assert "One file per subtask" in blocks.unreviewed and "Split by feature" in blocks.unreviewed
+
+
 @pytest.mark.parametrize(
     "task",
     [

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import shutil
 from pathlib import Path
 
@@ -10,11 +11,12 @@ from textual.widgets import Input
 from core.base.errors import Refused
 from core.base.text import plural
 from core.config.settings import Settings
-from core.curation.commands import Deprecate
+from core.curation.commands import Deprecate, Promote
 from core.project.project import Project
 from core.records.loops import Loop, LoopStatus
 from core.state.contexts import prepare_task_injection
 from tests.agent_lessons import find_when_loaded
+from tests.conftest import FENCE_TOKEN
 from tests.tui.user import NOW, User, open_dashboard
 from tui.screens.context import ContextScreen
 from tui.screens.context_recording import record_injection
@@ -444,3 +446,33 @@ async def test_the_files_of_the_agent_of_the_loop_come_first_and_beside_the_text
         assert place.focused is files
         await user.press("v")
         assert place.focused is place.text
+
+
+async def test_both_blocks_and_the_block_of_each_pattern_are_shown(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, place="context", size=(200, 50)) as user:
+        place = await at_task(user)
+        chosen = prepare_task_injection(user.app.view, TASK).chosen[0].pattern_id
+        user.app.decide(Promote(chosen, reason="read"))
+        await user.settled()
+        await user.settled()
+        assert f"<approved-{FENCE_TOKEN}>" in shown(user) and f"<unreviewed-{FENCE_TOKEN}>" in shown(user)
+        cells = {key: place._cells(key)["voice"].plain for key in place.table.keys if "voice" in place._cells(key)}
+        assert cells[chosen] == "approved" and set(cells.values()) == {"approved", "unreviewed"}
+        place.table.go_to(chosen)
+        await user.sees("block approved")
+
+
+async def test_a_shown_context_keeps_its_token(sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = itertools.count()
+    for module in ("core.base.context_blocks", "tui.present.context", "tui.screens.context"):
+        monkeypatch.setattr(f"{module}.draw_token", lambda: f"{next(numbers):016x}")
+    async with open_dashboard(sample, home, place="context") as user:
+        await at_task(user)
+        before = shown(user)
+        user.place.catch_up(anew=True)
+        await user.settled()
+        assert "<unreviewed-" in before and shown(user) == before
+        await user.press("n", "1")
+        await user.settled()
+        assert any(line.startswith("- ") for line in marked(user))
+        assert not [line for line in marked(user) if "unreviewed-" in line and line[0] in "+-"]
