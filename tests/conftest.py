@@ -19,6 +19,7 @@ from hypothesis import settings
 from core.agents.agent_table import AGENTS
 from tests.authors import be_person
 from tests.copying import copy_folder
+from tests.fence_token import fix_fence_token
 
 pytest_plugins = ["tests.team_server"]
 
@@ -31,8 +32,6 @@ MIN_FREE_BYTES = 2 << 30
 """Free bytes that a folder needs; all tests together write a small part of that."""
 LONGEST_ID = 200
 """Characters of a parameter that become part of the name of a test, which workers send to each other many times."""
-FENCE_TOKEN = "0123456789abcdef"
-"""Token of the fences of contexts."""
 FOLDER_MARKERS = {"e2e": ("e2e", "slow"), "crash": ("crash", "slow"), "hostile": ("slow",)}
 """Markers of all tests below a folder of `tests/`."""
 SERVER_FIXTURES = {"team", "cluster"}
@@ -58,7 +57,7 @@ if "TMPDIR" not in os.environ and _is_usable(MEMORY_FOLDER):
 os.environ["RALPHDECK_SEMANTIC"] = "off"
 
 # Contexts have the same token in all tests of this process, so that they can be compared.
-pytest.MonkeyPatch().setattr("core.base.context_blocks.draw_token", lambda: FENCE_TOKEN)
+fix_fence_token()
 
 # No test reads the files of the person who runs it, nor those of that person's agents.
 _HOME = tempfile.mkdtemp(prefix="ralphdeck-home-")

@@ -15,6 +15,7 @@ from typing import Final
 
 from core.demo.sample import copy_sample
 from tests.e2e import play_claude, play_frankbria, play_open_ralph, play_snarktank
+from tests.fence_token import fix_fence_token
 from tests.tui.user import NOW, User, make_app
 from tui.screens.file_export import make_portable
 
@@ -113,6 +114,7 @@ def main(names: list[str]) -> None:
     """Draw the pictures of these names, or all."""
     os.environ |= {"TZ": "UTC", "RALPHDECK_SEMANTIC": "off"}
     time.tzset()
+    fix_fence_token()
     for name in names or PICTURES:
         (FOLDER / f"{name}.svg").write_text(asyncio.run(draw(PICTURES[name])), encoding="utf-8")
 

@@ -34,7 +34,7 @@ _MARK: Final = re.compile(r"<(?:approved|unreviewed)-|^[\s>]*## (?:Cross-Loop|Kn
 
 
 def draw_token() -> str:
-    """Return a random token: 64 bits as 16 hexadecimal digits."""
+    """Return a random token: 64 bits as 16 hexadecimal digits. Only `Blocks.choose_token` calls this."""
     return os.urandom(8).hex()
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from core.base.context_blocks import draw_token
+from core.base.context_blocks import NO_BLOCKS
 from core.records.loops import LoopStatus
 from core.retrieval.embedding import is_available
 from core.state.contexts import may_change_context, task_context, task_relevance
@@ -78,7 +78,7 @@ class ContextCache:
     """
 
     def __init__(self) -> None:
-        self._token = draw_token()  # one for all, so that contexts with the same texts are equal
+        self._token = NO_BLOCKS.choose_token()  # one for all, so that contexts with the same texts are equal
         self._vectors: list[object] = []
         self._learnings: object = None
         self._relevant: dict[str, Relevance] = {}

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from tests.fence_token import fix_fence_token
 from tests.reference import (
     adapters,
     commands,
@@ -26,6 +27,7 @@ ROOT: Final = Path(__file__).parents[2]
 
 def main(arguments: list[str]) -> int:
     """Write all files; with `--check` write nothing, and return 1 if a file is out of date."""
+    fix_fence_token()
     files = {one.PAGE: one.render_page() for one in GENERATORS} | plugin.render_pages()
     outdated = [path for path, text in files.items() if not path.exists() or path.read_text("utf-8") != text]
     for path in outdated:

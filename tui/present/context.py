@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 from textual.content import Content
 
-from core.base.context_blocks import APPROVED, FENCE, UNREVIEWED, Voice, draw_token
+from core.base.context_blocks import APPROVED, FENCE, NO_BLOCKS, UNREVIEWED, Voice
 from core.base.diff import DELETED, EQUAL, INSERTED, line_changes
 from core.base.formatting import format_decimal
 from core.base.text import plural, visible, visible_line
@@ -62,7 +62,7 @@ class Preview:
 
         `files` are those that agents load by themselves. `token` is for the fences of the texts, "" for a new one.
         """
-        token = token or draw_token()
+        token = NO_BLOCKS.choose_token(token)
         injection = prepare_task_injection(view, task, settings, token=token)
         own = injection
         if settings != view.settings.injection:

@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.widgets import Input
 
 from core.adapters.agent_files import put_first
-from core.base.context_blocks import draw_token
+from core.base.context_blocks import NO_BLOCKS
 from core.base.text import visible_line
 from core.review.context_recipients import Recipient, list_recipients
 from tui.actions import PLACES
@@ -57,7 +57,7 @@ class ContextScreen(KnobActions):
         self._plain = False  # whether the text is shown without the differences
         self._wanted = ""  # ID of the pattern to move the cursor to as soon as it is listed
         self._embedding: tuple[int, int] | None = None
-        self._token = draw_token()  # of the fences, so that the same texts are always shown alike
+        self._token = NO_BLOCKS.choose_token()  # of the fences, so that the same texts are always shown alike
 
     def compose_content(self) -> ComposeResult:
         hint = "Describe a task, e.g. Fix TypeScript type errors in user validation"

@@ -72,7 +72,8 @@ def inject(
 ) -> None:
     """Print the context that a loop gets: the patterns that match its task, and what similar tasks and loops learned.
 
-    Without --json only the context is printed, the same bytes as in the dashboard. For a LOOP the patterns and
+    Without --json only the context is printed, the same text as in the dashboard. What a person approved is in a block
+    of its own; the lines around each block have a random token (docs/retrieval.md#blocks). For a LOOP the patterns and
     reflections in the context are recorded as injected, so that their effect can be measured. Dangerous reflections and
     those that wait for approval are left out; --json lists them with the reason.
 

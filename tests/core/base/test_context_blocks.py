@@ -9,7 +9,7 @@ import pytest
 
 from core.base import context_blocks
 from core.base.context_blocks import NO_BLOCKS, Blocks, is_fenced, remove_contexts, render_blocks
-from tests.conftest import FENCE_TOKEN
+from tests.fence_token import FENCE_TOKEN
 
 OTHER_TOKEN = "fedcba9876543210"
 OLD = """\

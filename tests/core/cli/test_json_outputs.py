@@ -28,6 +28,7 @@ from core.cli.command_table import GroupPlace, translate_alias
 from core.cli.json.objects import FIELDS, Wire, json_help, json_schemas
 from core.cli.program import cli
 from tests.authors import be_person, have_names
+from tests.fence_token import fix_fence_token
 
 BASELINE: Final = Path(__file__).with_name("json_outputs.jsonl")
 """One line a command: {command, code, output}."""
@@ -361,5 +362,6 @@ def test_every_command_with_json_documents_its_keys() -> None:
 
 
 if __name__ == "__main__":
+    fix_fence_token()
     with tempfile.TemporaryDirectory() as scratch:
         BASELINE.write_text("".join(f"{one}\n" for one in lines(Path(scratch))), "utf-8")

@@ -27,8 +27,8 @@ from core.records.loops import LoopStatus, Outcome
 from core.records.patterns import PatternType
 from core.retrieval.rendering import count_tokens
 from core.storage.locks import file_lock
-from tests.conftest import FENCE_TOKEN
 from tests.core.hooks.agents import EDIT, FAILING, PASSING, SimulatedAgent
+from tests.fence_token import FENCE_TOKEN
 
 PROMPT = "Fix the TypeError in the account page"
 

@@ -12,8 +12,8 @@ from core.agents.agent_table import MCP_TOOLS
 from core.curation.commands import Promote
 from core.mcp_server.texts import WITHHELD
 from core.retrieval.rendering import count_tokens
-from tests.conftest import FENCE_TOKEN
 from tests.core.mcp_server.conftest import LOOP, TASK, Server, text_of
+from tests.fence_token import FENCE_TOKEN
 
 READING = ("known_fix", "search_patterns", "explain_pattern", "past_attempts", "list_loops")
 WRITING = ("loop_context", "report_outcome", "propose_lesson")

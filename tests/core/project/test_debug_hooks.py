@@ -31,8 +31,8 @@ from core.records.debug_sessions import DebugSession, Failure, Fix
 from core.records.patterns import Pattern, PatternType, SourceLoop
 from core.records.snapshot import Delta, Snapshot
 from core.state.project_state import ProjectState
-from tests.conftest import FENCE_TOKEN
 from tests.factories import DEBUG_NOW, make_lesson, make_run, make_session, sessions_by_id
+from tests.fence_token import FENCE_TOKEN
 from tests.hostile.payloads import PAYLOADS
 
 STATE = {

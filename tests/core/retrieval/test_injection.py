@@ -21,7 +21,6 @@ from core.retrieval.index import PatternIndex
 from core.retrieval.injection import LIST_ALL_UP_TO, MAX_LEFT_OUT, Injection, prepare_injection
 from core.retrieval.rendering import count_tokens
 from core.retrieval.task import analyse_task
-from tests.conftest import FENCE_TOKEN
 from tests.core.retrieval.test_rendering import DOCUMENT, document_patterns
 from tests.factories import (
     NOW,
@@ -36,6 +35,7 @@ from tests.factories import (
     make_pin,
     make_recorded_counts,
 )
+from tests.fence_token import FENCE_TOKEN
 
 TASK = "Fix the null user in the session cache"
 FENCE_LINE = re.compile(r"\s*</?(?:approved|unreviewed)-[0-9a-f]+>\s*")

@@ -16,7 +16,7 @@ from core.project.project import Project
 from core.records.loops import Loop, LoopStatus
 from core.state.contexts import prepare_task_injection
 from tests.agent_lessons import find_when_loaded
-from tests.conftest import FENCE_TOKEN
+from tests.fence_token import FENCE_TOKEN
 from tests.tui.user import NOW, User, open_dashboard
 from tui.screens.context import ContextScreen
 from tui.screens.context_recording import record_injection
@@ -464,8 +464,7 @@ async def test_both_blocks_and_the_block_of_each_pattern_are_shown(sample: Path,
 
 async def test_a_shown_context_keeps_its_token(sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = itertools.count()
-    for module in ("core.base.context_blocks", "tui.present.context", "tui.screens.context"):
-        monkeypatch.setattr(f"{module}.draw_token", lambda: f"{next(numbers):016x}")
+    monkeypatch.setattr("core.base.context_blocks.draw_token", lambda: f"{next(numbers):016x}")
     async with open_dashboard(sample, home, place="context") as user:
         await at_task(user)
         before = shown(user)
