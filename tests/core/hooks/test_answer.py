@@ -648,6 +648,7 @@ def first_text(agent: SimulatedAgent, event: str) -> str:
     if not event:
         agent.send("beforeSubmitPrompt", prompt=PROMPT)
         answer = agent.send("postToolUse", tool_use_id="1", **EDIT)
+    assert answer is not None
     found = answer.get("hookSpecificOutput", answer)
     return str(found.get("additionalContext") or found.get("additional_context"))
 
