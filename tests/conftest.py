@@ -71,6 +71,9 @@ for variable in list(os.environ):
 for variable in ("AI_AGENT", "RALPHDECK_AGENT", *(one for agent in AGENTS.values() for one in agent.shell_variables)):
     os.environ.pop(variable, None)
 
+# Tests make their projects, which are trusted; those about trust remove the variable.
+os.environ["RALPHDECK_TRUSTED_PATHS"] = "/"
+
 # Child processes share compiled modules.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -90,7 +93,7 @@ def at_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def write_sample(tmp_path_factory: pytest.TempPathFactory) -> WriteSample:
     """Write the sample project as of a time; it is made once for each time and then copied."""
-    from core.demo.sample import copy_sample
+    from core.demo.sample import confirm_decisions, copy_sample
 
     @cache
     def make(now: datetime) -> Path:
@@ -100,6 +103,7 @@ def write_sample(tmp_path_factory: pytest.TempPathFactory) -> WriteSample:
 
     def write(target: Path, now: datetime) -> None:
         copy_folder(make(now), target)
+        confirm_decisions(target)
 
     return write
 

@@ -35,7 +35,20 @@ GROUPS: Final = ("Decide", "Look", "Move", "Go", "Program")
 """Headings of the help; the key line lists actions in this order."""
 
 OF_APP: Final = frozenset(
-    {"undo", "redo", "past", "what_if", "views", "findings", "calls", "density", "screenshot", "theme", "glyphs"}
+    {
+        "undo",
+        "redo",
+        "past",
+        "what_if",
+        "views",
+        "trust",
+        "findings",
+        "calls",
+        "density",
+        "screenshot",
+        "theme",
+        "glyphs",
+    }
     | {"palette", "help", "quit"}
 )
 """Actions that the app carries out on every screen."""

@@ -20,10 +20,12 @@ from textual.message import Message
 from core.base.text import plural, visible
 from core.base.time_parsing import LAST_SEEN, LAST_VISIT
 from core.records.times import iso, parse_time
+from core.trust.projects import find_answer, is_trusted
 from tui.actions import PLACES
 from tui.embedding_worker import AFTER_SECONDS, EmbeddingWorker
 from tui.engine import Engine
 from tui.keymap import load_keymap
+from tui.present.trust import arrival_text
 from tui.screen_registry import MODES
 from tui.screens.opening import OpeningScreen
 from tui.search_worker import SearchWorker
@@ -200,6 +202,7 @@ class RalphdeckApp(TopBarApp, inherit_bindings=False):
         self.search = SearchWorker(project.project)
         self.engine.on_files = self.search.note
         self.is_open = True
+        self.is_trusted = is_trusted(project.project)
         if self._is_shown:
             for place in self._places():
                 place.refresh_frame()
@@ -248,9 +251,13 @@ class RalphdeckApp(TopBarApp, inherit_bindings=False):
                 place.redraw_all()
             if self.progress is None:
                 self.forget_check()
+                self._ask_for_trust()
         else:
             from core.project.notifications import find_notifications
             from tui.present.notifications import toasts
+
+            if text := arrival_text(before, self.view, self.shown_key("trust")):
+                self.say(text, severity="warning")
 
             found = find_notifications(before, self.view, delta, self._mine)
             for text, severity in (lines := toasts(found, self._mine))[:1]:
@@ -272,8 +279,14 @@ class RalphdeckApp(TopBarApp, inherit_bindings=False):
             self.say(warning, severity="warning")
         self.say(f"{message.decided.summary}; see Review")
 
+    def _ask_for_trust(self) -> None:
+        """Ask about a project that the user has not answered about, once its files are read."""
+        if not self.is_trusted and find_answer(self.project.project) is None and len(self.screen_stack) == 1:
+            self.action_trust()
+
     @on(Engine.Written)
     def _written(self, message: Engine.Written) -> None:
+        self.is_trusted = is_trusted(self.project.project)
         self.say(message.text, severity="warning" if message.refused else "information")
 
     @on(EmbeddingWorker.Progress)

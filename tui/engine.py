@@ -173,14 +173,17 @@ class Engine(WatchLoop):
         self.submit(job)
 
     def write(self, write: Callable[[Project], str]) -> None:
-        """Queue a function that records events; its text is posted as `Engine.Written`."""
+        """Queue a function that writes no decision; its text is posted as `Engine.Written`."""
 
         def job() -> None:
+            before = self.project.view.snapshot
             try:
                 self._target.post_message(self.Written(write(self.project), refused=False))
             except RalphdeckError as error:
                 self._target.post_message(self.Written(str(error), refused=True))
-            self._publish(Delta(events=True))
+            after = self.project.view.snapshot
+            patterns = before.foreign.patterns ^ after.foreign.patterns
+            self._publish(Delta(patterns=patterns, events=True, decisions=before.curation is not after.curation))
 
         self.submit(job)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from textual.content import Content
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from textual.dom import DOMNode
     from textual.screen import Screen
 
+    from tui.screens.trust import Choice
     from tui.state.user_state import UserState
 
 
@@ -121,6 +123,24 @@ class GlobalActionApp(TeamApp, inherit_bindings=False):
         from tui.screens.what_if import WhatIfScreen
 
         self.push_screen(WhatIfScreen())
+
+    def action_trust(self) -> None:
+        """Show what the project brings from elsewhere, and carry out the choice of the user."""
+        from core.project.trust import find_arrivals
+        from tui.screens.trust import TrustDialog, answer
+
+        arrivals = find_arrivals(self.project)
+        if not arrivals:
+            self.say("This project is trusted, and nothing has come from elsewhere since")
+            return
+        if self.project.is_readonly:
+            self.say("Read-only: nothing can be decided", severity="warning")
+
+        def carry_out(choice: Choice | None) -> None:
+            if choice is not None:
+                self.engine.write(partial(answer, arrivals, choice))
+
+        self.push_screen(TrustDialog(arrivals, self.view), carry_out)
 
     def action_findings(self) -> None:
         from tui.present.findings import findings_lines

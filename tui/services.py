@@ -34,7 +34,8 @@ class Services(Protocol):
     `view` is the newest state of the project, `user_state` has settings of this user that are kept between runs,
     `themes` has label and theme by name, `jumps` is the last built index of the palette. `progress` is (files read,
     files) during the first load, `records` the progress within one large file. `last_visit` is the time of the
-    previous dashboard session on this project, if known. `team` is None as long as no team is known.
+    previous dashboard session on this project, if known. `is_trusted` is whether
+    agents may get something from the project. `team` is None as long as no team is known.
     """
 
     project: Project
@@ -49,6 +50,7 @@ class Services(Protocol):
     key_queue: KeyQueue
     jumps: PaletteIndex | None
     search: SearchWorker
+    is_trusted: bool
     team: TeamStatus | None
 
     @property

@@ -12,6 +12,7 @@ from tui.engine import Engine
 from tui.global_actions import GlobalActionApp
 from tui.present import frame
 from tui.present.team import top_text
+from tui.present.trust import trust_mark
 from tui.widgets.bars import Item, TopBar
 from tui.widgets.record_table import RecordTable
 
@@ -36,6 +37,7 @@ class TopBarApp(GlobalActionApp, inherit_bindings=False):
         self.records: frame.Records | None = None
         self._counted: tuple[Snapshot | None, frame.Counts] = None, frame.Counts(0, 0, 0)
         self.watch_state: WatchState | None = None
+        self.is_trusted = True  # whether agents may get something from the project
 
     @on(Engine.Progress)
     def _progressed(self, message: Engine.Progress) -> None:
@@ -95,7 +97,9 @@ class TopBarApp(GlobalActionApp, inherit_bindings=False):
             together = top_text(self.team, self.project.now(), fit.team) if self.team is not None else Content("")
             if together and pulse and fit.detail < frame.Detail.BRIEF:
                 together = together.append("  ")
-            right = [Item(together, "help")] * bool(together) + [Item(pulse, "findings")] * bool(pulse)
+            doubt = trust_mark(view, is_trusted=self.is_trusted) if self.is_open and view is not None else Content("")
+            right = [Item(doubt, "trust")] * bool(doubt)
+            right += [Item(together, "help")] * bool(together) + [Item(pulse, "findings")] * bool(pulse)
             if TopBar.cells(left + right) <= self.size.width:
                 break
         return left, right

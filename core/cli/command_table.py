@@ -62,6 +62,7 @@ Environment:
   RALPHDECK_AGENT     the agent that reports or works
   RALPHDECK_TASK      the task, where a command takes [TASK]
   RALPHDECK_READONLY  1: write nothing, like --readonly
+  RALPHDECK_TRUSTED_PATHS  folders in which all projects are trusted, separated as in PATH
   RALPHDECK_SEMANTIC  off: no semantic search, compare words only
   RALPHDECK_THEME     theme of the dashboard, like --theme
   NO_COLOR            no colours
@@ -70,6 +71,7 @@ Help for a command: ralphdeck COMMAND --help"""
 SECTIONS: Final[dict[str, dict[str, Place | GroupPlace]]] = {
     "Core": {
         "init": Place("init:init", "Begin a project in a repository."),
+        "trust": Place("trust:trust", "Decide whether agents get what a project contains."),
         "connect": Place("connect:connect", "Connect coding agents: hooks, MCP server, instructions."),
         "doctor": Place("doctor:doctor", "Check the files of a project, connected agents and the terminal."),
         "mcp": Place("mcp:mcp", "Serve a project to an agent over the Model Context Protocol."),

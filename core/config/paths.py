@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Final
@@ -9,6 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from core.base.errors import BadInput, ProjectNotFound
+from core.config.ownership import is_in_trusted_path, why_not_used
 
 SAFE_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 PATTERN_FILES: Final = {
@@ -111,14 +113,19 @@ def is_folder(path: Path) -> bool:
 
 
 def project_at(path: Path) -> ProjectPaths:
-    """Resolve a project folder, its `.aiwg` or its `.aiwg/ralph`; creates nothing."""
+    """Resolve a project folder, its `.aiwg` or its `.aiwg/ralph`; creates nothing.
+
+    Raises ProjectNotFound if it is not a folder, or if its `.aiwg` is not one of this user (docs/safety.md#owners).
+    """
     path = _absolute(path)
     if not is_folder(path):
         raise ProjectNotFound(f"{path} is not a folder; give a project folder, its .aiwg or its .aiwg/ralph")
     if path.name == "ralph" and path.parent.name == ".aiwg":
-        return ProjectPaths(path.parent.parent)
-    if path.name == ".aiwg":
-        return ProjectPaths(path.parent)
+        path = path.parent.parent
+    elif path.name == ".aiwg":
+        path = path.parent
+    if problem := why_not_used(path):
+        raise ProjectNotFound(problem)
     return ProjectPaths(path)
 
 
@@ -126,13 +133,16 @@ def find_project(start: Path, *, or_repository: bool = False) -> ProjectPaths:
     """Find the nearest folder with `.aiwg/ralph*`: `start` or one of its parents in the same Git repository.
 
     The home folder is found only if it is `start`. If there is none and `or_repository` is set, find the nearest Git
-    repository: agents and other runners leave their files in any repository. Raises ProjectNotFound.
+    repository: agents and other runners leave their files in any repository. Raises ProjectNotFound, also if the
+    nearest `.aiwg` is not one of this user (docs/safety.md#owners).
     """
     start = _absolute(start)
     folders = _searched_folders(start)
     for folder in folders:
         paths = ProjectPaths(folder)
         if is_folder(paths.ralph) or is_folder(paths.external):
+            if problem := why_not_used(folder):
+                raise ProjectNotFound(problem)
             return paths
     if or_repository:
         for folder in folders:
@@ -145,14 +155,27 @@ def find_project(start: Path, *, or_repository: bool = False) -> ProjectPaths:
 
 
 def _searched_folders(start: Path) -> list[Path]:
-    """Return `start` and its parents, up to the top of its Git repository or below the home folder."""
+    """Return `start` and its parents, up to the top of its Git repository or below the home folder.
+
+    The search also ends where the folders belong to another user or are on another file system.
+    """
     home = _home()
     found = [start]
     for folder in start.parents:
-        if folder == home or _is_repository_top(found[-1]):
+        if folder == home or _is_repository_top(found[-1]) or _is_border(folder, found[-1]):
             break
         found.append(folder)
     return found
+
+
+def _is_border(folder: Path, below: Path) -> bool:
+    """Return whether a folder belongs to another user than the one below it, or is on another file system."""
+    try:
+        above, here = folder.stat(), below.stat()
+    except OSError:
+        return True
+    is_same = above.st_dev == here.st_dev and above.st_uid in (here.st_uid, os.geteuid(), 0)
+    return not is_same and not is_in_trusted_path(folder)
 
 
 def _is_repository_top(folder: Path) -> bool:

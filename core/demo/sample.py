@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from core.config.paths import ProjectPaths
+from core.ledger.ledger import Ledger
 from core.records.times import parse_time
 from core.storage.hash_chain import Chain, link_lines, strip_link, write_anchor
 
@@ -41,6 +42,13 @@ def copy_sample(target: Path, now: datetime) -> None:
     lines, end = link_lines(list(map(strip_link, ledger.read_bytes().splitlines())), Chain().place)
     ledger.write_bytes(b"".join(line + b"\n" for line in lines))
     write_anchor(ledger, end)
+    confirm_decisions(target)
+
+
+def confirm_decisions(project: Path) -> None:
+    """Make all decisions of a copy of the sample project own ones of this user."""
+    ledger = Ledger(ProjectPaths(project))
+    ledger.confirm(ledger.by_id())
 
 
 def sample_anchor() -> datetime:

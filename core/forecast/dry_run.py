@@ -23,7 +23,6 @@ from core.curation.apply import pattern_path, steps_of
 from core.curation.curator import Curator
 from core.curation.effects import Outcomes, Step, apply_steps
 from core.curation.pattern_registry import Registry, Stored, UnitOfWork, check_storable
-from core.ledger.decision_log import DecisionLog
 from core.ledger.ledger import Ledger
 from core.project.index import Library
 from core.project.project import Project
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from core.curation.commands import Command
     from core.curation.decision_writer import Decided
     from core.learning.scoreboard import Scoreboard
+    from core.ledger.decision_log import DecisionLog
     from core.records.events import Event
     from core.records.patterns import Pattern, PatternType
     from core.retrieval.embeddings import Embeddings
@@ -171,22 +171,26 @@ class _MemoryLedger(Ledger):
 
     def __init__(self, paths: ProjectPaths, snapshot: Snapshot) -> None:
         super().__init__(paths)
-        self._memory = DecisionLog()
-        self._memory.by_id = {decision.id: decision for decision in snapshot.decisions}
-        self._folded = len(snapshot.decisions), snapshot.curation
+        self.log.by_id = {decision.id: decision for decision in snapshot.decisions}
+        self._folded = self.log.decisions, snapshot.curation
+        self._made_elsewhere = snapshot.curation.claims
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
         """Do nothing: memory needs no lock."""
         yield
 
+    def claims(self) -> frozenset[str]:
+        """Return those of the snapshot: what is decided in memory is an own decision."""
+        return self._made_elsewhere
+
     def append(self, *decisions: Decision) -> None:
         """Append decisions as they would be read from disk."""
         for one in decisions:
-            self._memory.by_id[one.id] = msgspec.convert(msgspec.json.decode(msgspec.json.encode(one)), Decision)
+            self.log.by_id[one.id] = msgspec.convert(msgspec.json.decode(msgspec.json.encode(one)), Decision)
 
     def _log(self) -> DecisionLog:
-        return self._memory
+        return self.log
 
 
 class _MemoryCurator(Curator):

@@ -20,6 +20,7 @@ from core.hooks.events import HookEvent, digest, encode_answer, failed_call
 from core.hooks.sessions import MAX_ANSWERED, MAX_PROMPTS, MAX_TRIES, Owed, Session, Sessions, remember
 from core.hooks.spool import spool_call
 from core.hooks.work import SessionWork
+from core.trust.projects import NOT_TRUSTED, find_answer, is_trusted
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
@@ -69,7 +70,9 @@ class HookAnswer:
             again = session.context if self._event.source == _COMPACTED else ""
         if needs_background(self._sessions.all(), self._clock()):
             start_background(self._project)
-        if again:
+        if not is_trusted(self._project):
+            self._warn_untrusted(send)
+        elif again:
             self._send(send, again if is_fenced(again) else render_blocks("", again))
         elif self._event.source != _COMPACTED and self._has_active_loop():
             from core.hooks.loops import loop_context, open_project
@@ -166,6 +169,9 @@ class HookAnswer:
         """
         if not (owed.prompt or owed.errors):
             return
+        if not is_trusted(self._project):
+            self._warn_untrusted(send, owed)
+            return
         from core.hooks.contexts import known_fix, open_reader, prompt_context
 
         reader = open_reader(self._project, self._event.agent, self._clock)
@@ -186,6 +192,17 @@ class HookAnswer:
                     texts.append(fix.context)
                     self._work.record_fix(session, fix.patterns)
         self._send(send, "\n".join(dict.fromkeys(filter(None, texts))))
+
+    def _warn_untrusted(self, send: Callable[[bytes], None], owed: Owed | None = None) -> None:
+        """Say once in a session why it gets nothing; not at all if the user decided so. `owed` is no longer owed."""
+        answer = find_answer(self._project)
+        with self._sessions.edit(self._event, self._clock()) as session:
+            if owed is not None:
+                session.owed.take(owed)
+            is_due = answer is None and not session.has_warned and self._can_deliver()
+            session.has_warned = session.has_warned or is_due
+        if is_due:
+            self._send(send, f"ralphdeck: {NOT_TRUSTED}")
 
     def _is_new_error(self, session: Session) -> bool:
         """Return whether the tool failed with an error that was not looked up in this session."""

@@ -104,6 +104,7 @@ class Session(Struct, omit_defaults=True):
     calls: list[str] = field(default_factory=list)  # the newest tool calls: digest of the ID, and of the content
     answered: list[str] = field(default_factory=list)  # digests of the errors answered with a fix
     checked: list[str] = field(default_factory=list)  # IDs of attempts with checks that the debug memory lacks
+    has_warned: bool = False  # whether the agent got the notice that the project is not trusted
     ended_tasks: Annotated[list[str], Meta(max_length=MAX_PROMPTS)] = field(default_factory=list)
     """IDs of tasks from which patterns are not extracted yet."""
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec import structs
+
 from core.learning.bursts import (
     Burst,
     HarmfulReport,
@@ -27,7 +29,7 @@ from core.learning.team_sums import find_team_sums, list_team_results
 from core.learning.work_names import WorkNames, changes_owners
 from core.records.events import Event, Observation
 from core.records.loops import InjectedUse, Loop
-from core.records.patterns import PatternType
+from core.records.patterns import PatternType, RecordedCounts
 
 if TYPE_CHECKING:
     from core.config.settings import LearningSettings
@@ -80,7 +82,7 @@ class EvidenceInputs(EvidenceIndex):
 
         `names` are those of the new snapshot.
         """
-        affected = {*delta.patterns, *delta.team}
+        affected = {*delta.patterns, *delta.team, *(self.snapshot.foreign.patterns ^ snapshot.foreign.patterns)}
         sources = {*delta.loops, *delta.attempts}
         after = replace(self, snapshot=snapshot, names=names, _verdicts={}, _latest={})
         if delta.events:
@@ -236,13 +238,18 @@ class EvidenceInputs(EvidenceIndex):
             if alias not in self.snapshot.patterns:
                 uses = [*uses, *self.uses.get(alias, ())]
                 events = [*events, *self.events.get(alias, ())]
+        discoverer, foreign = self.discoverers.get(pattern.id), self.snapshot.foreign
+        if pattern.id in foreign.patterns:  # what files say about it is a claim; see docs/scoring.md#claims
+            pattern = structs.replace(pattern, recorded_counts=RecordedCounts(), source_loops=(), trend=())
+            uses, discoverer = (), None
+            events = [event for event in events if foreign.is_own_event(event)]
         ignored: list[Observation] = []
         if self.ignored:
             uses = [(loop, self._without_report(loop, use, pattern, ignored)) for loop, use in uses]
         original = self.snapshot.patterns.get(pattern.inverted_from) if inverted_ids(pattern) else None
         is_known = original is not None and original.type is not PatternType.ANTI
         inherited = invert_uses(pattern, self._collect(original)) if original is not None and is_known else ()
-        return collect_observations(pattern, uses, events, self.discoverers.get(pattern.id), self, ignored, inherited)
+        return collect_observations(pattern, uses, events, discoverer, self, ignored, inherited)
 
     def all_results(self, pattern: Pattern) -> tuple[Observation, ...]:
         """Return the evidence on one pattern without sightings, followed by that of the team's other projects."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -28,21 +28,32 @@ _ARRIVALS: Final = {Verb.IMPORT: "import", Verb.EXTRACT: "extraction", Verb.QUAR
 _BURST_VERDICTS: Final = {Verb.REVOKE: "revoked", Verb.CONFIRM: "confirmed"}
 
 
-def fold(decisions: Iterable[Decision]) -> CurationState:
+def fold(
+    decisions: Iterable[Decision], claims: Collection[str] = (), *, do_claims_count: bool = False
+) -> CurationState:
     """Compute the state after `decisions`, oldest first.
 
     Undo removes a decision as if it had never been made, and redo restores it in its place. Any new decision clears
     what could be redone, as in an editor; a redo that a member of the team made earlier still counts. What the sync
     with a team undid cannot be redone. An invalid undo or redo (in a log that was merged by hand) changes nothing.
+
+    `claims` are the IDs of decisions that were made elsewhere and are not confirmed here (docs/safety.md#origin). They
+    only withhold texts: those that they quarantine, or that they added and that need a review. With `do_claims_count`
+    they decide what they would decide here, but approve no text that is held or blocked.
     """
     made: dict[str, Decision] = {}
     undoable: dict[str, None] = {}
     redoable: dict[str, None] = {}
+    undone_claims: set[str] = set()
     acts: dict[str, str] = {}
     for decision in decisions:
+        is_claim = decision.id in claims
         if decision.verb in (Verb.UNDO, Verb.REDO):
             subject, is_undo = decision.subject, decision.verb is Verb.UNDO
-            if subject in made and (subject in undoable) is is_undo:
+            if is_claim:
+                if subject in claims and subject in made:
+                    (undone_claims.add if is_undo else undone_claims.discard)(subject)
+            elif subject in made and (subject in undoable) is is_undo and subject not in claims:
                 acts[subject] = decision.act
                 source, target = (undoable, redoable) if is_undo else (redoable, undoable)
                 source.pop(subject, None)
@@ -51,20 +62,29 @@ def fold(decisions: Iterable[Decision]) -> CurationState:
         elif decision.id not in made:
             made[decision.id] = decision
             acts[decision.id] = decision.act
-            undoable[decision.id] = None
-            redoable.clear()
-    undone = frozenset(made.keys() - undoable.keys())
+            if not is_claim:
+                undoable[decision.id] = None
+                redoable.clear()
+    undone = (made.keys() - undoable.keys() - set(claims)) | undone_claims
     state = _State()
     for decision in made.values():
-        if decision.id not in undone:
-            state.apply(decision)
-        elif decision.verb is Verb.IMPORT:
+        if decision.id not in undone and (do_claims_count or decision.id not in claims):
+            state.apply(decision, approves=decision.id not in claims)
+        elif decision.verb is Verb.IMPORT or (decision.verb in _ARRIVALS and decision.id not in undone):
             # A record that was used or edited since stays in its file, so it still has to be reviewed.
             state.add_arrivals(decision)
     fields: dict[str, Any] = {
         name: frozenset(value) if isinstance(value, set) else value for name, value in vars(state).items()
     }
-    return CurationState(**fields, undone=undone, undoable=tuple(undoable), redoable=tuple(redoable), acts=acts)
+    return CurationState(
+        **fields,
+        undone=frozenset(undone),
+        undoable=tuple(undoable),
+        redoable=tuple(redoable),
+        acts=acts,
+        claims=frozenset(claims),
+        pending_claims=frozenset() if do_claims_count else frozenset((made.keys() & set(claims)) - undone),
+    )
 
 
 class _State:
@@ -85,7 +105,8 @@ class _State:
         self.dismissed: set[str] = set()
         self.reset: set[str] = set()
 
-    def apply(self, decision: Decision) -> None:
+    def apply(self, decision: Decision, *, approves: bool) -> None:
+        """Apply a decision; without `approves` it is not taken as an approval of a text."""
         subject, after = decision.subject, decision.after
         match decision.verb:
             case Verb.REVOKE | Verb.CONFIRM:
@@ -114,17 +135,19 @@ class _State:
             case Verb.SNOOZE:
                 self._snooze(decision)
             case Verb.RELEASE:
-                self._review(decision)
-                if text := _text(after.get(TEXT_HASH)):
-                    self.approved_texts.add(text)
-                    self._use_scripts(decision)
+                if approves:
+                    self._review(decision)
+                    if text := _text(after.get(TEXT_HASH)):
+                        self.approved_texts.add(text)
+                        self._use_scripts(decision)
                 if after.get(RE_ENABLED) is True:
                     self.pins[subject] = _make_pin(
                         decision, Maturity.ESTABLISHED, "content_hash", "successes", "failures"
                     )
                     self.reset.discard(subject)
             case Verb.PROMOTE | Verb.DEPRECATE:
-                self._review(decision)
+                if approves:
+                    self._review(decision)
                 self._pin(decision)
             case Verb.ACCEPT_INVERSION:
                 self._pin(decision)
@@ -134,6 +157,10 @@ class _State:
                     self.pins[anti_id] = _make_pin(decision, Maturity.ESTABLISHED, "anti_hash", "failures", "successes")
             case Verb.REJECT_INVERSION:
                 self._judge_inversion(decision, "rejected")
+        if not approves:
+            for id in (subject, _text(after.get("anti_id"))):
+                if id in self.pins and self.pins[id].decision_id == decision.id:
+                    self.pins[id] = replace(self.pins[id], approves=False)
 
     def add_arrivals(self, decision: Decision) -> None:
         """Add the unreviewed texts of a decision: `after["hashes"]`, by pattern ID."""

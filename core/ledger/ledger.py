@@ -18,6 +18,7 @@ from core.records.decisions import CurationState, Decision
 from core.storage.append_log import AppendLog
 from core.storage.file_reader import MAX_PATTERN_BYTES
 from core.storage.hash_chain import UNANCHORED, end_of, link_lines, read_anchor, write_anchor
+from core.trust.origins import Origins
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
@@ -28,16 +29,19 @@ _R = TypeVar("_R", bound=Record)
 class Ledger:
     """All decisions of a project; one object per open project, shared by threads.
 
-    `log` has the lines parsed so far; `Library`, which parses the same file, shares it.
+    `log` has the lines parsed so far; `Library`, which parses the same file, shares it. `origins` has which lines this
+    user's program wrote.
     """
 
     def __init__(self, paths: ProjectPaths) -> None:
         self._paths = paths
         self._file = AppendLog(paths.ledger)
         self.log = DecisionLog()
+        self.origins = Origins(paths.project)
         self._identity: tuple[int, int] | None = None
         self._mutex = threading.Lock()
-        self._folded = (-1, CurationState())
+        self._folded: tuple[tuple[Decision, ...], CurationState] = ((), CurationState())
+        self._claims: tuple[int, tuple[Decision, ...], frozenset[str]] = (0, (), frozenset())
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
@@ -50,8 +54,25 @@ class Ledger:
             yield
 
     def append(self, *decisions: Decision) -> None:
-        """Append decisions durably, all or none; `Unwritable` if that fails."""
-        self._append({"kind": "decision", **msgspec.to_builtins(one)} for one in decisions)
+        """Append decisions durably, all or none, as own ones; `Unwritable` if that fails."""
+        with self.exclusive():
+            # First, so that a crash does not make them decisions from elsewhere.
+            self.origins.add_decisions(decisions)
+            self._append({"kind": "decision", **msgspec.to_builtins(one)} for one in decisions)
+            if not self.claims():
+                self.origins.add_head(self.log.places, len(self.log.by_id))
+
+    def claims(self) -> frozenset[str]:
+        """Return the IDs of the decisions that were made elsewhere and are not confirmed here."""
+        decisions, version = self._log().decisions, self.origins.refresh()
+        if self._claims[0] != version or self._claims[1] is not decisions:
+            self._claims = version, decisions, self.origins.claims(decisions, self.log.places)
+        return self._claims[2]
+
+    def confirm(self, decision_ids: Iterable[str]) -> None:
+        """Make decisions from elsewhere own ones; `Unwritable` if that fails."""
+        known = self.by_id()
+        self.origins.add_decisions(known[id] for id in decision_ids if id in known)
 
     def mark_applied(self, files: Mapping[str, Iterable[str]]) -> None:
         """Record, by decision ID, the project-relative files that contain its effects."""
@@ -72,6 +93,15 @@ class Ledger:
     def decisions(self) -> tuple[Decision, ...]:
         return self._log().decisions
 
+    def own_decisions(self) -> tuple[Decision, ...]:
+        """Return the decisions that were made or confirmed here."""
+        claims = self.claims()
+        return (
+            tuple(decision for decision in self.decisions() if decision.id not in claims)
+            if claims
+            else self.decisions()
+        )
+
     def by_id(self) -> Mapping[str, Decision]:
         """Return all decisions by ID, as a view that grows with the log."""
         return MappingProxyType(self._log().by_id)
@@ -87,19 +117,20 @@ class Ledger:
             raise UnknownRecord(f"the decision log has no decision {visible_line(decision_id, 80)}") from None
 
     def state(self) -> CurationState:
-        log = self._log()
-        if self._folded[0] != len(log.by_id):
-            self._folded = (len(log.by_id), fold(log.decisions))
+        claims, decisions = self.claims(), self.log.decisions
+        if self._folded[0] is not decisions or self._folded[1].claims != claims:
+            self._folded = decisions, fold(decisions, claims, do_claims_count=self.origins.do_claims_count)
         return self._folded[1]
 
     def pending(self) -> tuple[tuple[Decision, str], ...]:
-        """Return decisions and the files that may lack their effects, oldest first."""
-        return tuple((decision, file) for (_, file), decision in self._log().pending.items())
+        """Return own decisions and the files that may lack their effects, oldest first."""
+        pending = self._log().pending
+        claims = self.claims() if pending else frozenset()
+        return tuple((decision, file) for (_, file), decision in pending.items() if decision.id not in claims)
 
     def status(self) -> tuple[int, bool]:
         """Return the number of decisions, and whether the files have all their effects."""
-        log = self._log()
-        return len(log.by_id), not log.pending
+        return len(self._log().by_id), not self.pending()
 
     def _log(self) -> DecisionLog:
         self._refresh()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from core.base.errors import ReadOnly, Refused
 from core.records.authors import CLIENT
 from core.state.findings import ledger_error
+from core.trust.projects import NOT_TRUSTED, is_trusted
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -61,13 +62,16 @@ class Session:
     def call(self, client: str = "", *, writes: bool = False) -> Iterator[ProjectState]:
         """Give the newest state to one call of a client.
 
-        Raises Refused for too many calls in a minute, or if the decisions cannot be read, because the texts that are
-        withheld are then unknown; ReadOnly if a read-only server is asked to write.
+        Raises Refused for too many calls in a minute, in a project that the user does not trust, or if the decisions
+        cannot be read, because the texts that are withheld are then unknown; ReadOnly if a read-only server is asked to
+        write.
         """
         if writes and self.is_readonly:
             raise ReadOnly("this server is read-only")
         with self._lock:
             self._count_call()
+            if not is_trusted(self.project.project):
+                raise Refused(NOT_TRUSTED)
             if self._is_loaded:
                 self.project.apply(None)
             else:

@@ -23,7 +23,7 @@ from core.ledger.verify import end_findings
 from core.records.event_log import EventView
 from core.records.findings import Finding, Severity
 from core.records.snapshot import Delta, Snapshot
-from core.records.team import NO_TEAM
+from core.records.team import NO_TEAM, TeamEvidence
 from core.sources.finding_groups import FileFindings
 from core.sources.liveness import Processes, system_processes
 from core.sources.loop_details import read_loop_details
@@ -39,17 +39,20 @@ from core.sources.sweep import Listing, can_contain_records, newest_states, scan
 from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_PATTERN_BYTES, RawFile, Stamp, read_file
 from core.storage.user_cache import parse_cache_file
+from core.trust.origins import Origins
+from core.trust.projects import is_joined
 
 if TYPE_CHECKING:
     from core.adapters.adapter_records import AdapterRecords
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
     from core.ledger.ledger import Ledger
-    from core.records.decisions import Decision
+    from core.records.decisions import CurationState, Decision
     from core.records.loops import LoopDetails
     from core.records.patterns import Pattern
     from core.sources.record_kinds import RecordKind
     from core.sources.worker_process import EarlySweep, WorkerProcess
+    from core.storage.hash_chain import Place
 
 UNREADABLE_AFTER: Final = timedelta(seconds=1)  # when a torn file is reported; most are complete in 1 ms
 _FIRST_PUBLISH: Final = 100  # states of loops before the first partial snapshot: more than a screen has lines
@@ -89,6 +92,8 @@ class Library:
         self._processes = processes or system_processes()
         self._cache = ParseCache(parse_cache_file(paths.project)) if cache else None
         self._ledger_log = ledger.log if ledger is not None else DecisionLog()
+        self.origins = ledger.origins if ledger is not None else Origins(paths.project)
+        self._origins_version = 0
         self._lock = threading.RLock()
         self._snapshot = Snapshot()
         self._known: dict[str, CachedFile] = {}
@@ -107,6 +112,7 @@ class Library:
         self._records = ProjectRecords()
         self._events = EventView.of(())
         self._decisions: tuple[Decision, ...] = ()
+        self._places: tuple[Place, ...] = ()
         self._team = NO_TEAM
         self._findings = FileFindings()
         self._unsorted_findings: list[Finding] = []
@@ -359,9 +365,9 @@ class Library:
         if before.events != after.events:
             self._events = EventView.of(after.events)
         if before.decisions != after.decisions:
-            self._decisions = after.decisions
+            self._decisions, self._places = after.decisions, after.places
         if before.team is not after.team:
-            self._team = after.team or NO_TEAM
+            self._team = self._joined_team(after)
 
     def _join(self, now: datetime | None = None, *, complete: bool = True, anew: bool = False) -> Delta:
         """Publish the next snapshot if anything changed; unchanged mappings are reused."""
@@ -378,8 +384,15 @@ class Library:
         else:
             findings = tuple(sorted(found, key=attrgetter("file", "pointer", "code")))
             self._unsorted_findings = found
-        decided = self._decisions is not before.decisions
-        curation = fold(self._decisions) if decided else before.curation
+        known_origins, self._origins_version = self._origins_version, self.origins.refresh()
+        has_new_origins = known_origins != self._origins_version
+        curation = self._curation(before, has_new_origins=has_new_origins)
+        decided = curation is not before.curation
+        mappings = self._records.mappings(before, changed)
+        foreign = before.foreign
+        if decided or has_new_origins or changed["patterns"] or not before.complete:
+            foreign = self.origins.foreign(mappings["patterns"], curation)
+            changed["patterns"] |= before.foreign.patterns ^ foreign.patterns
         events = self._events.without(curation.undone)
         is_same_log = events == before.events
         delta = Delta(
@@ -393,7 +406,8 @@ class Library:
             return delta
         self._snapshot = Snapshot(
             number=before.number + 1,
-            **self._records.mappings(before, changed),
+            **mappings,
+            foreign=foreign,
             events=before.events if is_same_log else events,
             withdrawn=before.withdrawn if is_same_log else events.hidden,
             decisions=self._decisions,
@@ -404,6 +418,20 @@ class Library:
             complete=complete or before.complete,
         )
         return delta
+
+    def _joined_team(self, parsed: ParsedFile) -> TeamEvidence:
+        """Return the sums of a team that the user has joined: those in a file of another project are claims."""
+        is_used = parsed.team is not None and (self.origins.do_claims_count or is_joined(self._paths.project))
+        return parsed.team if is_used and parsed.team is not None else NO_TEAM
+
+    def _curation(self, before: Snapshot, *, has_new_origins: bool) -> CurationState:
+        """Return the result of all decisions: that of the last snapshot if neither they nor their origins changed."""
+        if self._decisions is before.decisions and not has_new_origins:
+            return before.curation
+        claims = self.origins.claims(self._decisions, self._places)
+        if self._decisions is before.decisions and claims == before.curation.claims:
+            return before.curation
+        return fold(self._decisions, claims, do_claims_count=self.origins.do_claims_count)
 
     def _join_some(self) -> bool:
         """Join some records in advance; returns False if there are none."""

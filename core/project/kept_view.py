@@ -28,6 +28,7 @@ from core.records.events import Event
 from core.records.findings import Finding
 from core.records.lessons import Lesson
 from core.records.loops import Loop
+from core.records.origins import ForeignRecords
 from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask, Reflection
 from core.records.snapshot import Snapshot
@@ -65,6 +66,7 @@ _SCORES: Final = "scores"
 _QUEUE: Final = "queue"
 _PARTS: Final = (*_RECORDS, _SCORES, _QUEUE)
 _CHUNK: Final = 1000  # records that are encoded at once: a long call would stop the screen
+_PROJECT: Final = 2  # place of the project in the header, in every version
 _PREFIX_BYTES: Final = 12  # before each block: its length (8) and CRC-32 (4)
 _UNUSABLE: Final = (OSError, msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError, KeyError)
 
@@ -77,6 +79,8 @@ class _Header(Struct, frozen=True, array_like=True):
     questions: int  # number of review questions
     is_searched: bool  # whether the searches for questions had ended
     team: TeamEvidence  # without its sums
+    claims: frozenset[str]  # IDs of the decisions that were made elsewhere
+    foreign: frozenset[str]  # IDs of the patterns whose numbers do not count
     counts: dict[str, int]  # blocks by part, in order
 
 
@@ -134,7 +138,8 @@ class KeptView:
         parts |= {name: getattr(state.snapshot, name) for name in _LISTS} | {"team": tuple(team.sums.values())}
         counts = {name: -(-len(records) // _CHUNK) for name, records in parts.items()} | {_SCORES: 1, _QUEUE: 1}
         header = msgspec.structs.replace(team, sums={})
-        yield encode(_Header(*self._owner(), now, state.pending_count, is_searched, header, counts))
+        elsewhere = state.snapshot.curation.claims, state.snapshot.foreign.patterns
+        yield encode(_Header(*self._owner(), now, state.pending_count, is_searched, header, *elsewhere, counts))
         for records in parts.values():
             remaining = iter(records)
             while chunk := tuple(islice(remaining, _CHUNK)):
@@ -155,8 +160,27 @@ class KeptView:
         if any(len(kept.parts[name]) != count for name, count in header.counts.items()) or any(True for _ in blocks):
             return None
         kept.as_of, kept.questions, kept.is_searched = header.as_of, header.questions, header.is_searched
-        kept.team = header.team
+        kept.team, kept.claims, kept.foreign = header.team, header.claims, header.foreign
         return kept
+
+
+def read_kept_decisions(project: Path) -> tuple[Decision, ...]:
+    """Return the decisions in the view that any version saved last; empty if there is none that is usable."""
+    decisions: list[Decision] = []
+    with contextlib.suppress(*_UNUSABLE), contextlib.ExitStack() as stack:
+        descriptor = open_regular(cache_path(project, "view"), os.O_RDONLY)
+        stack.callback(os.close, descriptor)
+        if os.fstat(descriptor).st_uid != os.geteuid():
+            return ()
+        blocks = _find_blocks(descriptor)
+        header: list[Any] = msgspec.msgpack.decode(_read_block(descriptor, next(blocks)))
+        if header[_PROJECT] != str(project.resolve()):
+            return ()
+        for name, count in header[-1].items():
+            for block in islice(blocks, count):
+                if name == "decisions":
+                    decisions += msgspec.msgpack.decode(_read_block(descriptor, block), type=tuple[Decision, ...])
+    return tuple(decisions)
 
 
 class KeptState:
@@ -166,6 +190,8 @@ class KeptState:
     questions: int  # number of review questions
     is_searched: bool  # whether the searches for questions had ended
     team: TeamEvidence  # without its sums
+    claims: frozenset[str]  # IDs of the decisions that were made elsewhere
+    foreign: frozenset[str]  # IDs of the patterns whose numbers do not count
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
@@ -213,6 +239,7 @@ class KeptSnapshot(Snapshot):
         made = cls.__new__(cls)
         unreadable = MappingProxyType[str, datetime]({})
         values = {"number": 0, "unreadable": unreadable, "complete": False, "as_of": kept.as_of, "_kept": kept}
+        values["foreign"] = ForeignRecords(kept.foreign)
         for name, value in values.items():
             object.__setattr__(made, name, value)
         return made
@@ -221,7 +248,7 @@ class KeptSnapshot(Snapshot):
         """Decode a field that has no value yet."""
         if name not in _RECORDS and name != "curation":
             raise AttributeError(name)
-        value = fold(self.decisions) if name == "curation" else self._kept.records(name)
+        value = fold(self.decisions, self._kept.claims) if name == "curation" else self._kept.records(name)
         object.__setattr__(self, name, value)
         return value
 

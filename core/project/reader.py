@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace as changed
 
 from core.base.collector import collector_off
+from core.base.errors import Unwritable
 from core.base.steps import Steps, Work, run_all
 from core.base.text import safe_matcher
 from core.debug_memory.index import LazyDebugIndex
@@ -36,6 +38,7 @@ from core.retrieval.similarity import LazySimilarity
 from core.sources.record_kinds import forget_kinds
 from core.state.project_state import ProjectState
 from core.storage.locks import protect
+from core.trust.projects import is_trusted, require_trust
 
 if TYPE_CHECKING:
     from core.adapters.adapter_records import AdapterRecords, AdapterReport
@@ -160,7 +163,15 @@ class ProjectReader:
                 self._view = self._scored(Snapshot())
                 raise
             self._view = self._scored(snapshot, board=None if is_kept else score(snapshot))
+            self._remember_patterns()
             return self._view
+
+    def _remember_patterns(self) -> None:
+        """Record once which patterns a trusted project has: the numbers of those that arrive later do not count."""
+        origins = self.library.origins
+        if not origins.do_claims_count and not origins.has_patterns and is_trusted(self.project):
+            with suppress(Unwritable):
+                origins.add_patterns(self._view.snapshot.patterns.values())
 
     def _loaded_board(self, before: Snapshot, board: Scoreboard, snapshot: Snapshot) -> Scoreboard:
         """Score the next state of a load; of those of the last one, what is the same is used again."""
@@ -307,10 +318,12 @@ class ProjectReader:
     def deliver(self, loop_id: str) -> tuple[Delivery | None, str]:
         """Return how the runner of a loop can be given the context for its task; None if only hooks reach it.
 
-        Also returns why there is no context now, or "". Without one the delivery only explains. Raises UnknownRecord.
+        Also returns why there is no context now, or "". Without one the delivery only explains. Raises
+        UnknownRecord, or Refused in a project that is not trusted.
         """
         from core.state.contexts import prepare_task_injection
 
+        require_trust(self.project)
         loop = self._view.loop(loop_id)
         has_task = bool(loop.task.strip())
         context = prepare_task_injection(self._view, loop.task).context if has_task else ""

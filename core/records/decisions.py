@@ -160,6 +160,7 @@ class Pin(Struct, frozen=True, kw_only=True):
     successes: int = 0
     failures: int = 0
     scan_rules: int = 1  # Version of the scan rules when it was set.
+    approves: bool = True  # Whether a person here read the text; False for a decision made elsewhere.
 
     @property
     def verb(self) -> str:
@@ -247,6 +248,9 @@ class CurationState(Struct, frozen=True, kw_only=True):
     acts: dict[str, str] = {}
     """By decision ID: the act that last made, undid or redid it. An act is undone or redone as a whole."""
     reset: frozenset[str] = frozenset()  # IDs of patterns whose last decision about their state was a reset.
+    claims: frozenset[str] = frozenset()  # IDs of decisions made elsewhere and not confirmed here; see docs/safety.md.
+    pending_claims: frozenset[str] = frozenset()
+    """Those of `claims` that have no effect until they are confirmed; without undone ones, undo and redo."""
 
     def clears(self, pattern_id: str, content_hash: str, since: int = 1) -> bool:
         """Whether a person released this exact text with a reason, and knew the scan rules of version `since`."""

@@ -40,8 +40,8 @@ def find_stopping_severity(
 
 
 def pin_covers(pin: Pin, pattern: Pattern) -> bool:
-    """Return whether the scan rules of a pin, which was set for this text, block it as those of today do."""
-    return _blocked_since(pattern) <= pin.scan_rules
+    """Return whether a person here pinned this text, by scan rules that block it as those of today do."""
+    return pin.approves and _blocked_since(pattern) <= pin.scan_rules
 
 
 def _blocked_since(pattern: Pattern) -> int:

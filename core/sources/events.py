@@ -16,6 +16,7 @@ from core.sources.fields import Fields, document
 from core.storage.append_log import AppendLog, IncrementalLines
 from core.storage.file_reader import MAX_PATTERN_BYTES
 from core.storage.json_reader import decode_json
+from core.trust.origins import Origins
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
@@ -158,3 +159,4 @@ def append_events(paths: ProjectPaths, *events: Event) -> None:
     except BadInput as error:
         raise Unwritable(str(error)) from None
     AppendLog(paths.events).append(lines)
+    Origins(paths.project).add_events(events)

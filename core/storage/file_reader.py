@@ -14,6 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from core.config.ownership import is_in_trusted_path, is_own
 from core.storage.decoded import Decoded, Problem, encoding_problem
 from core.storage.json_reader import decode_json, decode_jsonl
 
@@ -97,7 +98,19 @@ def open_ahead(path: str, root: Path) -> int | Problem | None:
 
 
 def open_file(path: Path | str, root: Path) -> int | Problem | None:
-    """Open a regular file like `read_file`; None if it does not exist."""
+    """Open a regular file like `read_file`; None if it does not exist.
+
+    A file in `.aiwg` that belongs to another user of the machine is a problem (docs/safety.md#owners).
+    """
+    opened = _open_any(path, root)
+    if not isinstance(opened, int) or root.name != ".aiwg" or is_own(os.fstat(opened)) or is_in_trusted_path(root):
+        return opened
+    os.close(opened)
+    return Problem("other-owner", "belongs to another user of this machine; not read")
+
+
+def _open_any(path: Path | str, root: Path) -> int | Problem | None:
+    """Open a regular file of any owner like `open_file`."""
     try:
         return _open(path)
     except FileNotFoundError:

@@ -139,7 +139,7 @@ class Decisions:
     def unsent(self) -> list[Decision]:
         """Return the decisions that are to be sent, oldest first."""
         seqs = self._state.decision_seqs()
-        found = decisions_to_send(self._project.ledger.decisions(), seqs)
+        found = decisions_to_send(self._project.ledger.own_decisions(), seqs)
         return [one for one in found if is_shared(one) and (one.verb not in TURNS or seqs.get(one.subject) is not None)]
 
     def count_unsent(self) -> int:

@@ -27,7 +27,7 @@ from core.curation.rules import OVERRIDE, override_changes, override_of
 from core.curation.undo import affected_ids
 from core.curation.use_counts import make_counted_events
 from core.ledger.fold import fold
-from core.records.decisions import RE_ENABLED, TURNS, Decision, Verb
+from core.records.decisions import RE_ENABLED, TURNS, Decision, Effect, Verb
 from core.records.patterns import PatternType
 from core.sources.events import append_events
 from core.sources.pattern_text import LIST_OF
@@ -86,8 +86,9 @@ class Receiver:
         """
         known = self._ledger.by_id()
         self._sent.update(decision.id for decision in decisions)
+        self._confirm(decisions)
         new = {decision.id: decision for decision in decisions if decision.id not in known}
-        unsent = decisions_to_send(self._ledger.decisions(), self._sent)
+        unsent = decisions_to_send(self._ledger.own_decisions(), self._sent)
         accepted = {decision.id for decision in decisions if decision.id in known}
         received = [*redo_accepted(self._paths, self._settings, self._ledger, accepted, now)]
         if late := find_late(new.values(), unsent, known):
@@ -105,6 +106,22 @@ class Receiver:
             self._count_merged(local)
         return tuple(received)
 
+    def _confirm(self, decisions: Sequence[Decision]) -> None:
+        """Confirm the decisions that arrived before, such as by `git pull`, and that the space has, too."""
+        claims, known = self._ledger.claims(), self._ledger.by_id()
+        arrived = [one for one in decisions if one.id in claims and self._is_same(known[one.id], one)]
+        if arrived:
+            self._ledger.confirm(decision.id for decision in arrived)
+
+    def _is_same(self, local: Decision, shared: Decision) -> bool:
+        """Return whether a line of the log is a decision of the space; its effects are planned for each project."""
+        texts = [(local.after.get(key), shared.after.get(key)) for key in _HASH_KEYS]
+        return (
+            (local.verb, local.subject, local.at) == (shared.verb, shared.subject, shared.at)
+            and all(here == there or here == self._to_local(str(there)) for here, there in texts)
+            and all(_is_harmless(effect, shared) for effect in local.effects)
+        )
+
     def _apply(self) -> None:
         apply_pending(self._paths, self._settings, self._ledger)
 
@@ -114,6 +131,13 @@ class Receiver:
             snapshot, board = self._read()
             for merge in merges:
                 append_events(self._paths, *make_counted_events(snapshot, board, (merge.subject,), merge))
+
+
+def _is_harmless(effect: Effect, shared: Decision) -> bool:
+    """Return whether an effect of a line that came from elsewhere only shows a pin, or is one of the space, too."""
+    if effect.insert is not None or effect.remove:
+        return effect.insert is not None and any(effect.insert == one.insert for one in shared.effects)
+    return not {*effect.set, *effect.text, *effect.unset} - {OVERRIDE}
 
 
 def _runs(decisions: Iterable[Decision], ledger: Ledger) -> Iterator[list[Decision]]:
@@ -229,7 +253,11 @@ class _Plan:
     def _state(self, subject: str) -> CurationState:
         """Return the state before the next decision; decisions of this run count only if they are about `subject`."""
         if subject in self._touched:
-            return fold((*self._ledger.decisions(), *self._made.values()))
+            return fold(
+                (*self._ledger.decisions(), *self._made.values()),
+                self._ledger.claims(),
+                do_claims_count=self._ledger.origins.do_claims_count,
+            )
         return self._ledger.state()
 
     def _pinned(self, decision: Decision) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import pytest
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 
-from core.demo.sample import copy_sample
+from core.demo.sample import confirm_decisions, copy_sample
 from core.review.context_recipients import MAX_TASKS
 from tests.copying import copy_folder
 from tests.factories import RunningProcesses
@@ -84,7 +84,9 @@ def _sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def sample(tmp_path: Path, _sample: Path) -> Path:
     """The sample project, as of `NOW`."""
-    return copy_folder(_sample, tmp_path / "acme-api")
+    folder = copy_folder(_sample, tmp_path / "acme-api")
+    confirm_decisions(folder)
+    return folder
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from core.base.errors import ProjectNotFound, RalphdeckError
 from core.base.text import visible
 from core.cli.render.output import line, respond
 from core.cli.support.options import NumberRange, OfflineCommand, invocation, project_option, readonly_option
-from core.cli.support.project import guarded, ignore_private_files, is_readonly, named_project, now
+from core.cli.support.project import begin_project, guarded, is_readonly, named_project, now
 from core.cli.support.signature import find_signature
 from core.config.paths import ProjectPaths, find_project, project_at
 from tui.cli.theme_option import THEME, chosen_theme, theme_option
@@ -221,7 +221,7 @@ class _Opening:
             findings=self._configuration.findings,
             readonly=self._readonly,
         )
-        project.began = ignore_private_files
+        project.began = begin_project
         project.library.early = self._early
         return project
 

@@ -18,12 +18,16 @@ if TYPE_CHECKING:
 
 
 def decision_cells(decision: Decision, view: ProjectState, glyphs: Glyphs) -> Cells:
-    """Return the cells of a row; an undone decision is struck out."""
+    """Return the cells of a row; an undone decision is struck out, and one made elsewhere is marked."""
     is_undone = decision.id in view.snapshot.curation.undone
+    is_claim = decision.id in view.snapshot.curation.claims
     change = visible_line(change_text(decision).replace("→", glyphs.arrow), 60)
     return {
         "at": Content.styled(moment_text(decision.at, view.now), "$quiet"),
-        "verb": Content.styled(verb_text(decision), "strike $quiet" if is_undone else "bold"),
+        "verb": Content.assemble(
+            (verb_text(decision), "strike $quiet" if is_undone else "" if is_claim else "bold"),
+            (" elsewhere" if is_claim else "", "$warning"),
+        ),
         "subject": Content.styled(visible_line(subject(view, decision), 200), "$quiet" if is_undone else "$secondary"),
         "change": Content.styled(change, "$quiet" if is_undone else ""),
         "by": Content.styled(visible_line(decision.by, 60), "$quiet"),

@@ -244,6 +244,8 @@ class ContextScreen(KnobActions):
             right = [Item(Content.styled(f"! {visible_line(fault, 100)}", "$error"))]
         else:
             right = [Item(present.difference_line(preview))] if self.knobs.turned else []
+            if not self.services.is_trusted:
+                right.insert(0, Item(Content.styled("only a preview: not trusted", "$warning")))
         head.show([Item(size) for size in present.size_items(preview.injection, self.settings)], right)
         why.show([Item(present.match_line(preview.injection))], making or [Item(present.count_line(preview))])
 

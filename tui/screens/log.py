@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.content import Content
@@ -17,6 +18,7 @@ from core.queries.record_filters import DECISION_FIELDS, select_decisions
 from tui.present import decisions as present
 from tui.present.findings import log_doubt
 from tui.screens.list_screen import ListScreen
+from tui.screens.trust import confirm_one
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -74,11 +76,14 @@ class LogScreen(ListScreen):
     def why_not(self, action: str) -> str | None:
         if action == "open" and self._subject() is None:
             return "The record of this decision no longer exists"
-        if action != "undo_this":
+        if action not in ("undo_this", "confirm_decision"):
             return super().why_not(action)
         decision = self._decision(self.table.cursor_key)
         if decision is None:
             return "There is no decision under the cursor"
+        if action == "confirm_decision":
+            is_claim = decision.id in self.view.snapshot.curation.claims
+            return None if is_claim else "This decision was made or confirmed here"
         try:
             named_act(decision.act, self.view.snapshot.curation, self.view.snapshot.decisions)
         except Refused as error:
@@ -109,6 +114,11 @@ class LogScreen(ListScreen):
         """Undo the decision under the cursor, and all decisions made together with it."""
         if decision := self._decision(self.table.cursor_key):
             self.services.decide(Undo(decision_id=decision.act))
+
+    def action_confirm_decision(self) -> None:
+        """Let the decision under the cursor, which was made elsewhere, count here."""
+        if decision := self._decision(self.table.cursor_key):
+            self.services.engine.write(partial(confirm_one, decision.id))
 
     def action_open(self) -> None:
         if subject := self._subject():

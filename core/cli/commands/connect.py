@@ -16,7 +16,9 @@ from core.base.text import plural
 from core.cli.render.output import STRICT_EXIT, line, remark, respond
 from core.cli.support.options import Command, invocation
 from core.cli.support.project import chosen_project, is_readonly
+from core.cli.support.trust import trust_here
 from core.cli.support.user_files import restore_points_file
+from core.config.paths import ProjectPaths
 
 if TYPE_CHECKING:
     from core.agents.checks import Answer
@@ -137,6 +139,10 @@ def _change(
                 ignore_private_files(target.project)
             except RalphdeckError as error:
                 notes.append(f"The private files of .aiwg are not ignored by Git: {error}")
+    if not is_removal and not target.is_global and (may_write or not count):
+        paths = ProjectPaths(target.project)
+        if paths.aiwg.is_dir() and (brought := trust_here(paths, "connect")):
+            notes.append(f"Trusted, with what the project contains: {brought}; to look at it: ralphdeck trust --show")
     answers = {}
     if not is_removal and (may_write or not count):
         connected = [plan.agent for plan in plans if not plan.problem]

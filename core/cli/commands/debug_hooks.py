@@ -22,6 +22,7 @@ from core.config.paths import relative_to_project
 from core.debug_memory.index import ANY_FILE
 from core.records.debug_sessions import Failure
 from core.storage.file_reader import MAX_BYTES
+from core.trust.projects import require_trust
 
 if TYPE_CHECKING:
     from core.project.debug_hooks import SuccessResult
@@ -79,6 +80,7 @@ def failure(
         errors = parse_report(read_input(Path(given), MAX_BYTES), root)
         if not errors:
             remark("no error in the input")
+    require_trust(chosen_project())
     state = open_project().view
     session = find_session(state, session_id) if session_id is not None else None
     if session is not None:

@@ -78,19 +78,23 @@ def log(
         return
     snapshot = read_snapshot()
     verbs = {word.replace("-", "_") for word in verb}
-    undone = snapshot.curation.undone
+    undone, elsewhere = snapshot.curation.undone, snapshot.curation.claims
     by_id = {decision.id: decision for decision in snapshot.decisions}
     chosen = [
         decision
         for decision in reversed(snapshot.decisions)
         if (not verbs or decision.verb in verbs) and by in {None, decision.by}
     ][:limit]
+
+    def _mark(decision: Decision) -> str:
+        return " (undone)" if decision.id in undone else " (made elsewhere)" if decision.id in elsewhere else ""
+
     columns = (
         Column("AT (UTC)", lambda one: minute(one.at)),
         Column("BY", lambda one: one.by, expendable=2),
         Column(
             "DECISION",
-            lambda one: verb_text(one) + (" (undone)" if one.id in undone else ""),
+            lambda one: verb_text(one) + _mark(one),
             colours={"promote": "green", "deprecate": "red"},
         ),
         id_column("SUBJECT", lambda one: about_text(one, by_id)),
@@ -101,7 +105,9 @@ def log(
         "DecisionLog",
         lambda: print_table(columns, chosen, "no decisions"),
         snapshot.findings,
-        decisions=(objects.LoggedDecision.of(one, undone=one.id in undone) for one in chosen),
+        decisions=(
+            objects.LoggedDecision.of(one, undone=one.id in undone, elsewhere=one.id in elsewhere) for one in chosen
+        ),
     )
 
 
@@ -150,6 +156,7 @@ def _verify_team(paths: ProjectPaths) -> SpaceVerification | None:
 
 def _verify(against: str | None) -> None:
     from core.curation.exchange.origins import known_origin  # only a head needs it
+    from core.ledger.ledger import Ledger
     from core.ledger.verify import MAX_HEADS_BYTES, check_project, read_heads, verify_ledger
 
     paths = chosen_project()
@@ -160,17 +167,20 @@ def _verify(against: str | None) -> None:
         check_project(heads, known_origin(paths), name)
     found = verify_ledger(paths, heads)
     team = _verify_team(paths)
+    ledger = Ledger(paths)
+    elsewhere = len(ledger.claims())
 
     def show() -> None:
         file = paths.relative(paths.ledger)
         for problem in found.problems:
             line((f"{file}:{problem.line}", "bold"), f"  {problem.what}")
         line(f"{file}: {found.summary}")
+        line(f"Made or confirmed here: {found.decisions - elsewhere:,}; made elsewhere: {elsewhere:,}")
         if against is None:
             remark("someone who recomputed all hashes is only detected with --against; see docs/safety.md#log")
         if team is not None:
             line(team.summary)
 
-    respond("LogVerification", show, None, found, team=team)
+    respond("LogVerification", show, None, found, team=team, elsewhere=elsewhere)
     if found.problems or (team is not None and team.problem):
         click.get_current_context().exit(STRICT_EXIT)

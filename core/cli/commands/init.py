@@ -11,6 +11,7 @@ from core.base.errors import ReadOnly, Unwritable
 from core.cli.render.output import line, remark, respond
 from core.cli.support.options import Command
 from core.cli.support.project import is_readonly, named_project
+from core.cli.support.trust import trust_here
 from core.config.paths import ProjectPaths, project_at
 
 
@@ -34,6 +35,7 @@ def init(folder: Path | None) -> None:
     is_new = _make_folder(project)
     root = git_root(project.project)
     is_ignored = ignore_private_files(project.project)
+    brought = trust_here(project, "init")
 
     def show() -> None:
         line(f"Project in {project.aiwg}" if is_new else f"The project in {project.aiwg} exists already")
@@ -41,6 +43,8 @@ def init(folder: Path | None) -> None:
             line("Added the private files to .gitignore; commit .aiwg to share patterns and decisions with your team")
         if root is None:
             remark("Not in a Git repository; after git init, run ralphdeck init again to keep private files out of it")
+        if brought:
+            line(f"Trusted, with what it contains: {brought}; to look at it: ralphdeck trust --show")
         line("Next: ralphdeck connect claude   (or codex, gemini, cursor, copilot, opencode)")
 
     respond("InitDocument", show, project=str(project.project), created=is_new, ignored=is_ignored)

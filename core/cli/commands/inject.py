@@ -21,6 +21,7 @@ from core.cli.support.project import find_loop, open_project
 from core.records.patterns import PatternType
 from core.retrieval.task import CATEGORIES
 from core.storage.atomic_write import export_file, write_file
+from core.trust.projects import require_trust
 
 if TYPE_CHECKING:
     from core.project.project import Project
@@ -173,6 +174,7 @@ def _injection(
     from core.state.findings import ledger_error
 
     state = project.view
+    require_trust(project.project)
     if problem := ledger_error(state):
         raise Refused(f"nothing is injected, because the decisions cannot be read: {problem}")
     changes = {name: value for name, value in changes.items() if value is not None}

@@ -26,6 +26,7 @@ from core.cli.support.team import (
     require_joined,
     show_cycle,
 )
+from core.cli.support.trust import trust_here
 
 if TYPE_CHECKING:
     from core.records.space import SpaceInfo
@@ -159,6 +160,7 @@ def join(
             if not yes and not _confirm(opened.info, team.preview()):
                 return
             save_joined(folder, joined)
+            trust_here(project.project, "team join")
             cycle = team.sync(opened)
 
     def show() -> None:

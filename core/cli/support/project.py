@@ -14,6 +14,7 @@ import click
 
 from core.base.errors import ProjectNotFound, UnknownRecord
 from core.cli.support.options import ReadingCommand, invocation
+from core.cli.support.user_files import take_over_trust
 from core.config.paths import ProjectPaths, find_project, is_folder, project_at
 from core.storage.locks import protect
 
@@ -51,6 +52,7 @@ def is_readonly() -> bool:
 
 def guarded(project: ProjectPaths) -> ProjectPaths:
     """Return the project; with `--readonly`, make it read-only for this process."""
+    take_over_trust(now())
     if is_readonly():
         protect(project.aiwg)
     return project
@@ -129,7 +131,7 @@ def create_project(configuration: Configuration, *, records: bool = False, asks:
         asks=asks,
     )
     click.get_current_context().call_on_close(opened.close)
-    opened.began = ignore_private_files
+    opened.began = begin_project
     opened.agent = os.environ.get("RALPHDECK_AGENT", "").strip()
     return opened
 
@@ -141,10 +143,12 @@ def require_records() -> None:
         raise ProjectNotFound(f"no .aiwg in {project.project}; name a project with --project")
 
 
-def ignore_private_files(folder: Path) -> str:
-    """Keep the private files of a new `.aiwg` out of Git; returns a note for the user."""
+def begin_project(folder: Path) -> str:
+    """Trust a new `.aiwg`, and keep its private files out of Git; returns a note for the user."""
     from core.agents.private_files import ignore_in_new_project
+    from core.cli.support.trust import trust_here
 
+    trust_here(ProjectPaths(folder), "a first decision")
     return ignore_in_new_project(folder)
 
 

@@ -12,7 +12,9 @@ import platformdirs
 from core.base.errors import Unwritable
 from core.base.time_parsing import LAST_SEEN, LAST_VISIT
 from core.records.times import parse_time
+from core.storage.user_cache import team_file
 from core.storage.user_tables import VISITS, read_tables, state_file
+from core.trust.projects import is_due
 
 APP: Final = "ralphdeck"
 
@@ -22,7 +24,7 @@ def current_state_file() -> Path:
 
     In a folder that cannot be written, the old file stays as it is.
     """
-    old = platformdirs.user_state_path(APP) / "dashboard.json"
+    old = _earlier_state_file()
     if old.exists():
         from core.storage.dashboard_migration import migrate_dashboard
         from core.storage.user_store import UserStore
@@ -30,6 +32,21 @@ def current_state_file() -> Path:
         with suppress(Unwritable):
             migrate_dashboard(old, UserStore(state_file()))
     return state_file()
+
+
+def _earlier_state_file() -> Path:
+    return platformdirs.user_state_path(APP) / "dashboard.json"
+
+
+def take_over_trust(now: datetime) -> None:
+    """Trust once what the user worked on with an earlier version; nothing if the user's state cannot be written."""
+    traces = (_earlier_state_file(), restore_points_file(), team_file())
+    with suppress(Unwritable):
+        if any(file.exists() for file in traces) and is_due():
+            from core.agents.restore_points import load_points
+            from core.project.trust_migration import migrate_trust
+
+            migrate_trust(_earlier_state_file(), load_points(restore_points_file()), now)
 
 
 def last_visit(project: Path) -> datetime | None:

@@ -232,6 +232,14 @@ def normal(value: Any, command: str, folder: Path, key: str = "") -> Any:
     return _RANDOM_ID.sub("ID", value).replace(str(folder), "FOLDER") if isinstance(value, str) else value
 
 
+_ENVIRONMENT: Final = {
+    "RALPHDECK_USER": "ada",
+    "RALPHDECK_SEMANTIC": "off",
+    "RALPHDECK_TRUSTED_PATHS": "/",
+    "TERM": "xterm",
+}
+
+
 def outputs(folder: Path) -> Iterator[dict[str, Any]]:
     """Run all scenarios below an empty folder; one line of the baseline for each command."""
     from core.cli.program import run
@@ -251,7 +259,7 @@ def outputs(folder: Path) -> Iterator[dict[str, Any]]:
             patch.setenv(name, str(folder / "home"))
         be_person(patch)
         have_names(patch, "ada")
-        for name, value in {"RALPHDECK_USER": "ada", "RALPHDECK_SEMANTIC": "off", "TERM": "xterm"}.items():
+        for name, value in _ENVIRONMENT.items():
             patch.setenv(name, value)
         for name in ("RALPHDECK_PROJECT", "RALPHDECK_AGENT", "TMUX", "NO_COLOR", "COLUMNS", "COLORTERM"):
             patch.delenv(name, raising=False)

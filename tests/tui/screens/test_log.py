@@ -24,7 +24,7 @@ async def test_decisions_are_newest_first_and_undone_ones_struck_out(sample: Pat
         await user.decides("u")
         assert user.app.view.snapshot.decisions[-1].verb is Verb.UNDO
         assert "undo" in user.row(user.table.keys[0])
-        assert "promote pat-error-unique" in user.row(user.table.keys[0])
+        assert "promote pat-error-uniqu" in user.row(user.table.keys[0])
         drawn = user.table.render_line(user.table.position(promoted) + 1)  # type: ignore[operator]
         assert any(segment.style and segment.style.strike and "promote" in segment.text for segment in drawn)
         await user.decides("U")

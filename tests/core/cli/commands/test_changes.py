@@ -28,7 +28,7 @@ def test_since_the_last_visit(sample: Path, call: Call) -> None:
     refused = call("changes", "--since", "last-visit", "--project", sample)
     assert (refused.code, "dashboard was never opened" in refused.err) == (2, True)
     visited = datetime.now(UTC) - timedelta(hours=2)
-    state_file().parent.mkdir(parents=True)
+    state_file().parent.mkdir(parents=True, exist_ok=True)
     now = datetime.now(UTC).isoformat()
     killed, open_again = {"last_seen": visited.isoformat()}, {"last_visit": visited.isoformat(), "last_seen": now}
     for words, kept in ((["--since", "last-visit"], killed), ([], open_again)):

@@ -1,0 +1,207 @@
+"""`ralphdeck trust`: decide whether agents get what a project contains."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from core.agents.agent_process import find_acting_agent
+from core.base.errors import ReadOnly, Refused
+from core.base.text import plural, visible_line
+from core.cli.json import objects
+from core.cli.render.output import Column, id_column, line, minute, print_table, remark, respond
+from core.cli.support.options import Command
+from core.cli.support.project import is_readonly, named_project, open_project
+from core.cli.support.signature import is_at_terminal
+from core.config.ownership import TRUSTED_PATHS, is_in_trusted_path
+from core.curation.decision_text import about_text, verb_text
+from core.trust.projects import find_answer
+
+if TYPE_CHECKING:
+    from core.project.project import Project
+    from core.project.trust import Arrivals
+    from core.trust.projects import TrustedProject
+
+_TRUST, _CONFIRM, _DECLINE, _LATER = "t", "c", "d", "l"
+
+
+@click.command(cls=Command)
+@click.argument("path", required=False, type=click.Path(path_type=Path))
+@click.option("--show", "is_shown", is_flag=True, help="Only show what the project brings from elsewhere.")
+@click.option("--revoke", is_flag=True, help="Trust the project no more.")
+@click.option("--confirm", metavar="ID,...", help="Confirm decisions made elsewhere: their IDs, or all.")
+@click.option("--yes", is_flag=True, help="Trust without a question.")
+def trust(path: Path | None, is_shown: bool, revoke: bool, confirm: str | None, yes: bool) -> None:
+    """Decide whether agents get the lessons of a project, and whose decisions count.
+
+    A repository can contain lessons, numbers and decisions that you did not write. Until you trust the project, hooks,
+    the MCP server and `loop inject` give nothing from it; you can look at everything. `init`, `connect` in the project
+    and `team join` trust it, too. Decisions made elsewhere have no effect until you confirm them. What arrives later
+    by git is asked about again. The answer is stored in your own state folder, never in the project. See
+    docs/safety.md#origin.
+
+    \b
+    Examples:
+      ralphdeck trust                  show what this project brings, and ask
+      ralphdeck trust ~/src/shop --show
+      ralphdeck trust --yes --confirm all
+      ralphdeck trust --revoke
+    """
+    if [is_shown, revoke, bool(confirm or yes)].count(True) > 1:
+        raise click.UsageError("give only one of --show, --revoke, and --yes or --confirm")
+    if path is not None:
+        if named_project() is not None:
+            raise click.UsageError("give either PATH or --project")
+        from core.cli.support.options import invocation
+
+        invocation().project = path
+    from core.project import trust as answers
+
+    if not is_shown and (agent := find_acting_agent(os.environ)):
+        raise Refused(f"{agent} cannot decide whom you trust; run this command in a terminal of your own")
+    project = open_project(asks=False)
+    arrivals = answers.find_arrivals(project)
+    answer = find_answer(project.project)
+    if is_shown:
+        _respond(project, arrivals, answer, "")
+        return
+    if is_readonly():
+        raise ReadOnly("read-only: nothing is written; start without --readonly and RALPHDECK_READONLY")
+    if revoke:
+        done = "revoked" if answers.revoke(project) else ""
+        _respond(project, arrivals, find_answer(project.project), done or "not trusted before", is_done=True)
+        return
+    chosen = _chosen_ids(arrivals, confirm)
+    if not yes and confirm is None:
+        if not arrivals:
+            _respond(project, arrivals, answer, "nothing to decide", is_done=True)
+            return
+        choice = _ask(project, arrivals, answer)
+        if choice == _LATER:
+            return
+        if choice == _DECLINE:
+            answers.decline(project)
+            _respond(project, arrivals, find_answer(project.project), "declined", is_done=True)
+            return
+        chosen = None if choice == _CONFIRM else []
+    _accept(project, arrivals, chosen)
+
+
+def _accept(project: Project, arrivals: Arrivals, chosen: list[str] | None) -> None:
+    """Trust the project, and confirm the decisions with the IDs `chosen`, or all."""
+    from core.project import trust as answers
+
+    answers.trust(project, "question")
+    answers.confirm(project, chosen, approves=is_at_terminal())
+    project.apply_pending()
+    claims = project.view.snapshot.curation.claims
+    wanted = [one.id for one in arrivals.decisions if chosen is None or one.id in chosen]
+    confirmed = [id for id in wanted if id not in claims]
+    text = "trusted" + (f", {plural(len(confirmed), 'decision')} confirmed" if confirmed else "")
+    _respond(project, arrivals, find_answer(project.project), text, is_done=True)
+    if left := len(wanted) - len(confirmed):
+        remark(f"{plural(left, 'decision')} about held or blocked texts: confirm them yourself, at a terminal")
+
+
+def _chosen_ids(arrivals: Arrivals, confirm: str | None) -> list[str] | None:
+    """Return the IDs of the decisions to confirm; None for all."""
+    if confirm is None:
+        return []
+    known = [one.id for one in arrivals.decisions]
+    if confirm == "all":
+        return None
+    named = [name.strip() for name in confirm.split(",") if name.strip()]
+    found = [id for name in named for id in known if id.startswith(name)]
+    for name in named:
+        if sum(id.startswith(name) for id in known) != 1:
+            raise Refused(f"no single decision made elsewhere has an ID that begins with {visible_line(name, 80)!r}")
+    return found
+
+
+def _ask(project: Project, arrivals: Arrivals, answer: TrustedProject | None) -> str:
+    """Show what the project brings, and return the choice of the user."""
+    if sys.stdin is None or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Refused("there is no terminal to ask on; look with --show, then trust with --yes")
+    _print_arrivals(project, arrivals)
+    choices = [("t", "trust"), ("d", "don't"), ("l", "later")]
+    if arrivals.decisions:
+        choices.insert(1, ("c", "trust and confirm the decisions"))
+    words = ", ".join(f"{key} = {what}" for key, what in choices)
+    question = "Accept what arrived since then" if arrivals.is_trusted and answer else "Trust this project"
+    return str(click.prompt(f"{question}? ({words})", type=click.Choice([key for key, _ in choices]), default="l"))
+
+
+def _respond(
+    project: Project, arrivals: Arrivals, answer: TrustedProject | None, done: str, *, is_done: bool = False
+) -> None:
+    folder = project.project.project
+
+    def show() -> None:
+        if is_done:
+            line(f"{visible_line(str(folder), 300)}: {done}")
+            return
+        _print_arrivals(project, arrivals)
+        line(_state_text(project, arrivals, answer))
+
+    respond(
+        "TrustDocument",
+        show,
+        None,
+        arrivals,
+        project=str(folder),
+        trusted=answer.answer == "trusted" if answer is not None else is_in_trusted_path(folder),
+        since=answer.since if answer is not None else None,
+        how=answer.how if answer is not None else None,
+        done=done or None,
+        decisions=(objects.LoggedDecision.of(one, undone=False, elsewhere=True) for one in arrivals.decisions),
+    )
+
+
+def _state_text(project: Project, arrivals: Arrivals, answer: TrustedProject | None) -> str:
+    if is_in_trusted_path(project.project.project):
+        return f"Trusted, because ${TRUSTED_PATHS} names a folder above it"
+    if answer is None:
+        return "Not trusted: agents get nothing from it. To decide: ralphdeck trust"
+    if answer.answer == "declined":
+        return f"Declined on {answer.since[:10]}: agents get nothing from it. To change that: ralphdeck trust"
+    later = "; for what arrived since then: ralphdeck trust" if arrivals else ""
+    return f"Trusted since {answer.since[:10]} ({answer.how}){later}"
+
+
+_MAX_SHOWN = 20
+
+
+def _print_arrivals(project: Project, arrivals: Arrivals) -> None:
+    state = project.view
+    since = "Arrived since you trusted it" if arrivals.is_trusted else "This repository brings"
+    line((f"{since}: {arrivals.summary}", "bold"))
+    if arrivals.patterns:
+        marks = {name: mark for mark in ("claimed", "held", "blocked") for name in getattr(arrivals, mark)}
+        order = sorted(arrivals.patterns, key=lambda name: (name not in arrivals.blocked, name not in arrivals.held))
+        columns = (
+            Column("MARK", lambda name: marks.get(name, ""), colours={"blocked": "red", "held": "yellow"}),
+            id_column("LESSON", lambda name: name),
+            Column("TITLE", lambda name: state.snapshot.patterns[name].title, free=True),
+        )
+        print_table(columns, order[:_MAX_SHOWN], "")
+        _print_rest(len(order), "lessons", "ralphdeck pattern list")
+    if arrivals.decisions:
+        known = {one.id: one for one in state.snapshot.decisions}
+        decided = (
+            Column("AT (UTC)", lambda one: minute(one.at)),
+            Column("BY", lambda one: one.by),
+            Column("DECISION", verb_text),
+            id_column("SUBJECT", lambda one: about_text(one, known)),
+            Column("REASON", lambda one: one.reason, free=True),
+        )
+        print_table(decided, arrivals.decisions[-_MAX_SHOWN:], "")
+        _print_rest(len(arrivals.decisions), "decisions", "ralphdeck log")
+
+
+def _print_rest(count: int, what: str, command: str) -> None:
+    if count > _MAX_SHOWN:
+        remark(f"{count - _MAX_SHOWN:,} more {what}; see: {command}")

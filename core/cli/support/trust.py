@@ -1,0 +1,60 @@
+"""Trust that follows from what the user does in a project: `init`, `connect`, `team join`, a first decision."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from core.agents.agent_process import find_acting_agent
+from core.base.errors import RalphdeckError
+from core.cli.render.output import warn
+from core.cli.support.project import now
+from core.config.ownership import is_in_trusted_path
+from core.trust.origins import Origins
+from core.trust.projects import find_answer, save_answer
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+
+
+def trust_here(paths: ProjectPaths, how: str) -> str:
+    """Trust a project that was not trusted; returns what it brings from elsewhere, "" if nothing or without effect.
+
+    If the user's state cannot be written, only warn: agents then get nothing.
+    """
+    answer = find_answer(paths)
+    if is_in_trusted_path(paths.project) or (answer is not None and answer.answer == "trusted"):
+        return ""
+    if has_records(paths) and (agent := find_acting_agent(os.environ)):
+        warn(
+            f"{agent} cannot decide that agents get what is in this project; in a terminal of your own: ralphdeck trust"
+        )
+        return ""
+    try:
+        if not has_records(paths):
+            Origins(paths.project).add_patterns(())
+            save_answer(paths, how, now())
+            return ""
+        return _trust_records(paths, how)
+    except RalphdeckError as error:
+        warn(f"the project is not trusted, so agents get nothing from it: {error}")
+        return ""
+
+
+def has_records(paths: ProjectPaths) -> bool:
+    """Return whether a project contains more than empty folders of this program."""
+    kept = (paths.patterns, paths.curation, paths.tasks, paths.ralph / "debug-memory", paths.ralph / "loops")
+    return paths.external.exists() or any(folder.is_dir() and any(folder.iterdir()) for folder in kept)
+
+
+def _trust_records(paths: ProjectPaths, how: str) -> str:
+    from core.project.reader import ProjectReader
+    from core.project.trust import find_arrivals, trust
+    from core.sources.configuration import Configuration
+
+    settings = Configuration.read(paths).settings
+    project = ProjectReader(paths, settings, by="", clock=now, asks=False)
+    project.load()
+    arrivals = find_arrivals(project)
+    trust(project, how)
+    return arrivals.summary if arrivals.patterns or arrivals.decisions else ""

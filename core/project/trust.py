@@ -1,0 +1,135 @@
+"""What a project brings from elsewhere, and the user's answers about it (docs/safety.md#trusted-projects)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from core.base.text import plural
+from core.curation.exchange.origins import known_origin
+from core.learning.evidence import AGGREGATE, DISCOVERY, TREND
+from core.records.decisions import TURNS, Decision
+from core.records.suspicions import Severity
+from core.scanning.verdict import highest_severity
+from core.trust.projects import forget_answer, is_trusted, save_answer
+
+if TYPE_CHECKING:
+    from core.project.reader import ProjectReader
+    from core.state.project_state import ProjectState
+
+_BY_RECORD: Final = frozenset({AGGREGATE, DISCOVERY, TREND})  # sources of evidence in the pattern's own record
+
+
+class Arrivals(Struct, frozen=True, kw_only=True):
+    """What a project contains that this user's program did not write.
+
+    `patterns` are the IDs of patterns from elsewhere; `claimed` are those with uses that only files report, `blocked`
+    and `held` those that the scan stops. `reflections` and `fixes` count records of tasks and debug sessions.
+    `decisions` were made elsewhere, are in effect there, and are not confirmed here. Of a trusted project, patterns and
+    the counts are only what arrived since.
+    """
+
+    is_trusted: bool
+    patterns: tuple[str, ...] = ()
+    claimed: tuple[str, ...] = ()
+    blocked: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
+    reflections: int = 0
+    fixes: int = 0
+    decisions: tuple[Decision, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to decide on."""
+        return bool(not self.is_trusted or self.patterns or self.decisions)
+
+    @property
+    def summary(self) -> str:
+        """One line: `12 lessons (9 with uses that only their files report, 1 blocked), 3 decisions made elsewhere`."""
+        marks = [
+            (self.claimed, "with uses that only files report"),
+            (self.blocked, "blocked by the scan"),
+            (self.held, "held by the scan"),
+        ]
+        details = ", ".join(f"{len(found):,} {what}" for found, what in marks if found)
+        lessons = plural(len(self.patterns), "lesson") + (f" ({details})" if details else "")
+        counts = [
+            lessons if self.patterns else "",
+            plural(self.reflections, "reflection") if self.reflections else "",
+            plural(self.fixes, "record") + " of debugging" if self.fixes else "",
+            plural(len(self.decisions), "decision") + " made elsewhere" if self.decisions else "",
+        ]
+        return ", ".join(filter(None, counts)) or "nothing yet"
+
+
+def find_arrivals(project: ProjectReader) -> Arrivals:
+    """Return what a loaded project brings from elsewhere."""
+    state, trusted = project.view, is_trusted(project.project)
+    snapshot, curation = state.snapshot, state.snapshot.curation
+    own = curation.extracted | curation.imported.keys() | curation.pins.keys()
+    names = sorted(snapshot.foreign.patterns if trusted else snapshot.patterns.keys() - own)
+    severities = {name: highest_severity(snapshot.patterns[name], curation, state.settings.scan) for name in names}
+    return Arrivals(
+        is_trusted=trusted,
+        patterns=tuple(names),
+        claimed=tuple(name for name in names if has_claimed_uses(state, name)),
+        blocked=tuple(name for name, severity in severities.items() if severity is Severity.BLOCKED),
+        held=tuple(name for name, severity in severities.items() if severity is Severity.HELD),
+        reflections=0 if trusted else len(snapshot.reflections),
+        fixes=0 if trusted else len(snapshot.debug_sessions),
+        decisions=tuple(one for one in snapshot.decisions if one.id in curation.pending_claims),
+    )
+
+
+def has_claimed_uses(state: ProjectState, pattern_id: str) -> bool:
+    """Return whether a pattern has uses that only its own record reports."""
+    pattern = state.snapshot.patterns[pattern_id]
+    if pattern_id in state.snapshot.foreign.patterns:
+        return bool(pattern.recorded_counts.uses or pattern.recorded_counts.successes)
+    return any(one.source in _BY_RECORD and one.kind != DISCOVERY for one in state.board.observations(pattern_id))
+
+
+def trust(project: ProjectReader, how: str) -> None:
+    """Trust a loaded project: what its files contain now may be given to agents, and counts. Raises Unwritable.
+
+    The decisions made elsewhere are confirmed by `confirm`. `how`: see `TrustedProject`.
+    """
+    project.library.origins.add_patterns(project.view.snapshot.patterns.values())
+    save_answer(project.project, how, project.now(), project_id=known_origin(project.project))
+    project.apply(())
+
+
+def decline(project: ProjectReader) -> None:
+    """Give nothing of a project to agents, and do not ask again. Raises Unwritable."""
+    save_answer(project.project, "question", project.now(), answer="declined")
+
+
+def revoke(project: ProjectReader) -> bool:
+    """Trust a project no more: the user is asked again; returns whether there was an answer. Raises Unwritable."""
+    return forget_answer(project.project)
+
+
+def confirm(
+    project: ProjectReader, decision_ids: Collection[str] | None = None, *, approves: bool = True
+) -> tuple[str, ...]:
+    """Make decisions from elsewhere own ones, with what undid and redid them; None confirms all.
+
+    Returns the IDs of those confirmed. Without `approves`, those about a text that the scan holds or blocks are left
+    out. Raises Unwritable.
+    """
+    state = project.view
+    curation, patterns, scan = state.snapshot.curation, state.snapshot.patterns, state.settings.scan
+
+    def is_allowed(decision: Decision) -> bool:
+        pattern = patterns.get(decision.subject)
+        severity = highest_severity(pattern, curation, scan) if pattern is not None else None
+        return approves or severity not in (Severity.BLOCKED, Severity.HELD)
+
+    claims = [one for one in state.snapshot.decisions if one.id in curation.claims]
+    chosen = [one for one in claims if decision_ids is None or one.id in decision_ids]
+    confirmed = {one.id: one for one in chosen if one.verb not in TURNS and is_allowed(one)}
+    turns = [one.id for one in claims if one.verb in TURNS and (decision_ids is None or one.subject in confirmed)]
+    project.ledger.confirm([*confirmed, *turns])
+    project.apply((project.project.ledger, project.project.patterns))
+    return tuple(confirmed)

@@ -1,0 +1,25 @@
+"""Which records of a snapshot came from elsewhere after the user trusted the project (docs/scoring.md#claims)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from core.records.events import Event
+
+
+def _all_events(_event: Event) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignRecords:
+    """The IDs of `patterns` whose numbers in files do not count, and which events happened here."""
+
+    patterns: frozenset[str] = frozenset()
+    is_own_event: Callable[[Event], bool] = _all_events
+
+
+NOTHING_FOREIGN: Final = ForeignRecords()

@@ -1,0 +1,111 @@
+"""Which records of one project are own ones, and which came from elsewhere (docs/safety.md#origin)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from core.base.errors import Unwritable
+from core.config.ownership import is_in_trusted_path
+from core.config.user_settings import read_user_settings
+from core.records.origins import NOTHING_FOREIGN, ForeignRecords
+from core.trust.own_records import KnownHead, OwnRecords, record_digest, text_digest
+
+if TYPE_CHECKING:
+    from core.records.decisions import CurationState, Decision
+    from core.records.events import Event
+    from core.records.patterns import Pattern
+    from core.storage.hash_chain import Place
+
+
+class Origins:
+    """The own records of one project; `project` is its folder."""
+
+    def __init__(self, project: Path) -> None:
+        self._decisions = OwnRecords(project, "decisions")
+        self._events = OwnRecords(project, "events")
+        self._patterns = OwnRecords(project, "patterns")
+        self.do_claims_count = is_in_trusted_path(project)
+        """Whether the user's environment trusts the folder, so that decisions from elsewhere count; see `fold`."""
+        self._counts_claims = read_user_settings().trust.claims == "count"
+        self._own: dict[str, Decision] = {}
+        self._version = 0
+
+    def refresh(self) -> int:
+        """Read what was added; returns a number that is higher if decisions or patterns may have become own ones."""
+        are_changed = [self._decisions.refresh(), self._patterns.refresh()]
+        if any(are_changed):
+            self._own.clear()
+            self._version += 1
+        return self._version
+
+    def add_decisions(self, decisions: Iterable[Decision]) -> None:
+        """Make decisions own ones: they are made now, or the user confirms them. Raises Unwritable."""
+        self._decisions.add(map(record_digest, decisions))
+
+    def add_head(self, places: Sequence[Place], decisions: int) -> None:
+        """Record the end of a log whose decisions are all own ones; `places` are the ends after each of its lines."""
+        with suppress(Unwritable):
+            self._decisions.add_head(KnownHead(len(places) - 1, places[-1].chain, decisions))
+
+    def claims(self, decisions: Sequence[Decision], places: Sequence[Place] = ()) -> frozenset[str]:
+        """Return the IDs of the decisions that were made elsewhere and are not confirmed here.
+
+        `places` are the ends of the log after each line, see `DecisionLog`; they only save time.
+        """
+        head = self._decisions.head
+        is_known = head is not None and head.lines < len(places) and places[head.lines].chain == head.chain
+        first = head.decisions if head is not None and is_known else 0
+        return frozenset(decision.id for decision in decisions[first:] if not self._is_own(decision))
+
+    def _is_own(self, decision: Decision) -> bool:
+        if self._own.get(decision.id) is decision:
+            return True
+        is_own = record_digest(decision) in self._decisions
+        if is_own:
+            self._own[decision.id] = decision
+        return is_own
+
+    def add_events(self, events: Iterable[Event]) -> None:
+        """Record that events happened here; without effect if the state folder cannot be written."""
+        with suppress(Unwritable):
+            self._events.add(map(record_digest, events), is_durable=False)
+
+    def is_own_event(self, event: Event) -> bool:
+        """Return whether an event happened here."""
+        return record_digest(event) in self._events
+
+    def foreign(self, patterns: Mapping[str, Pattern], curation: CurationState) -> ForeignRecords:
+        """Return which records came from elsewhere after the project was trusted, and that no person here looked at.
+
+        With the user's setting `trust.claims` = "candidate", the numbers in no file count.
+        """
+        if self.do_claims_count or not (self._counts_claims or self.has_patterns):
+            return NOTHING_FOREIGN
+        self._events.refresh()
+        own = curation.extracted | curation.imported.keys() | curation.pins.keys()
+        found = frozenset(
+            id
+            for id, pattern in patterns.items()
+            if not (self._counts_claims and (id in own or self._has_pattern(pattern)))
+            and not curation.approves(id, pattern.content_hash)
+        )
+        return ForeignRecords(found, self.is_own_event) if found else NOTHING_FOREIGN
+
+    @property
+    def has_patterns(self) -> bool:
+        """Whether it is known which patterns the project had when it was trusted."""
+        return self._patterns.exists
+
+    def add_patterns(self, patterns: Iterable[Pattern]) -> None:
+        """Let the numbers in the records of these patterns count, and no others. Raises Unwritable."""
+        self._patterns.add(map(_pattern_digest, patterns))
+
+    def _has_pattern(self, pattern: Pattern) -> bool:
+        return _pattern_digest(pattern) in self._patterns
+
+
+def _pattern_digest(pattern: Pattern) -> bytes:
+    return text_digest(f"{pattern.id}\0{pattern.content_hash}".encode(errors="replace"))

@@ -1,0 +1,180 @@
+"""The projects that this user trusts, in the user's own state (docs/safety.md#trusted-projects).
+
+Nothing from another project reaches an agent. The record of a project names its real path and its owner; a random key
+in a private file of the project, which Git ignores, shows that the folder is still the one that was trusted and not a
+new clone in its place.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import datetime
+from hmac import compare_digest
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from core.base.errors import RalphdeckError, Refused, Unwritable
+from core.config.ownership import is_in_trusted_path
+from core.config.paths import ProjectPaths
+from core.records.times import iso
+from core.storage.atomic_write import put
+from core.storage.locks import open_regular
+from core.storage.user_cache import team_file
+from core.storage.user_tables import read_tables, state_file
+from core.trust.worktrees import trust_root
+
+TABLE: Final = "trusted_projects"
+MIGRATIONS: Final = "migrations"  # table with what was taken over from earlier versions: {name, at}
+MIGRATION: Final = "earlier version"  # its row about trust; see `core.project.trust_migration`
+NOT_TRUSTED: Final = (
+    "This project is not trusted yet, so agents get nothing from it. To see what it brings, and decide: ralphdeck trust"
+)
+_KEY_BYTES: Final = 64  # maximum size of the file with the key
+Answer = Literal["trusted", "declined"]
+
+
+class TrustedProject(Struct, frozen=True, kw_only=True):
+    """The answer of the user about one project.
+
+    `path` is the real path of the project, `owner` the user ID of its `.aiwg`, `project_id` its ID then, "" if it had
+    none, `how` what made the record: `init`, `connect`, `team join`, `question`, or `MIGRATION`.
+    """
+
+    path: str
+    owner: int
+    key: str
+    project_id: str = ""
+    since: str  # ISO-8601
+    how: str
+    answer: Answer = "trusted"
+
+
+def is_trusted(paths: ProjectPaths) -> bool:
+    """Return whether agents may get texts of a project."""
+    if is_in_trusted_path(paths.project):
+        return True
+    found = find_answer(paths)
+    return found is not None and found.answer == "trusted"
+
+
+def require_trust(paths: ProjectPaths) -> None:
+    """Raise Refused unless agents may get texts of a project."""
+    if not is_trusted(paths):
+        raise Refused(NOT_TRUSTED)
+
+
+def find_answer(paths: ProjectPaths) -> TrustedProject | None:
+    """Return the user's answer about this folder; None if there is none, or only about a folder that it replaced."""
+    root = ProjectPaths(trust_root(paths.project))
+    real = os.path.realpath(root.project)
+    for record in list_answers():
+        if record.path == real:
+            return record if _is_same_folder(root, record) else None
+    return None
+
+
+def _is_same_folder(paths: ProjectPaths, record: TrustedProject) -> bool:
+    try:
+        owner = paths.aiwg.lstat().st_uid
+    except OSError:
+        return False
+    return owner == record.owner and compare_digest(_read_key(paths), record.key.encode())
+
+
+def is_due() -> bool:
+    """Return whether the projects of earlier versions were not taken over yet. Raises Unwritable."""
+    return not any(row.get("name") == MIGRATION for row in read_tables(state_file()).rows(MIGRATIONS))
+
+
+def list_answers() -> tuple[TrustedProject, ...]:
+    """Return all answers; empty if the user's state cannot be read."""
+    try:
+        rows = read_tables(state_file()).rows(TABLE)
+    except Unwritable:
+        return ()
+    answers = []
+    for row in rows:
+        with suppress(msgspec.ValidationError):
+            answers.append(msgspec.convert(row, TrustedProject))
+    return tuple(answers)
+
+
+def save_answer(
+    paths: ProjectPaths, how: str, now: datetime, *, answer: Answer = "trusted", project_id: str = ""
+) -> TrustedProject:
+    """Save the user's answer about a project, instead of an earlier one. Raises Unwritable."""
+    from tinydb import where  # hooks only read
+
+    from core.storage.user_store import UserStore
+
+    root = ProjectPaths(trust_root(paths.project))
+    try:
+        owner = root.aiwg.lstat().st_uid
+    except OSError as error:
+        raise Unwritable(f"cannot read {root.aiwg}: {error.strerror}") from None
+    record = TrustedProject(
+        path=os.path.realpath(root.project),
+        owner=owner,
+        key=_read_key(root).decode() or _make_key(root),
+        project_id=project_id,
+        since=iso(now) or "",
+        how=how,
+        answer=answer,
+    )
+    with UserStore(state_file()).transaction() as tables:
+        tables.table(TABLE).upsert(msgspec.to_builtins(record), where("path") == record.path)
+    return record
+
+
+def forget_answer(paths: ProjectPaths) -> bool:
+    """Remove the user's answer about a project, which is asked again; returns whether there was one."""
+    from tinydb import where
+
+    from core.storage.user_store import UserStore
+
+    real = os.path.realpath(trust_root(paths.project))
+    with UserStore(state_file()).transaction() as tables:
+        removed: Iterable[int] = tables.table(TABLE).remove(where("path") == real)
+    return bool(list(removed))
+
+
+def is_joined(project: Path) -> bool:
+    """Return whether the user has joined this project to a team, so that its sums may be used."""
+    try:
+        with os.fdopen(open_regular(team_file(), os.O_RDONLY), "rb") as file:
+            projects = msgspec.json.decode(file.read(), type=dict[str, dict[str, msgspec.Raw]])
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return False
+    return str(project.resolve()) in projects.get("projects", {})
+
+
+def _key_file(paths: ProjectPaths) -> Path:
+    return paths.sessions / "trust-key"
+
+
+def _read_key(paths: ProjectPaths) -> bytes:
+    try:
+        with os.fdopen(open_regular(_key_file(paths), os.O_RDONLY), "rb") as file:
+            data = file.read(_KEY_BYTES).strip()
+    except OSError:
+        return b""
+    return data if data.isalnum() else b""
+
+
+def _make_key(paths: ProjectPaths) -> str:
+    key = secrets.token_hex(16)
+    file = _key_file(paths)
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        put(file, key.encode() + b"\n")
+    except OSError as error:
+        raise Unwritable(f"cannot write {file}: {error.strerror}") from None
+    except RalphdeckError as error:
+        raise Unwritable(str(error)) from None
+    return key

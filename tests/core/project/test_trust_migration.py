@@ -1,0 +1,68 @@
+"""Projects of earlier versions stay trusted: those that the user opened, connected or shared with a team."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from core.config.ownership import TRUSTED_PATHS
+from core.config.paths import ProjectPaths
+from core.config.settings import DEFAULTS
+from core.curation.commands import Note
+from core.project.project import Project
+from core.project.trust_migration import migrate_trust
+from core.storage.user_cache import team_file
+from core.trust.own_records import OwnRecords
+from core.trust.projects import is_due, is_trusted
+from tests.core.cli.conftest import home
+from tests.factories import CURATION_NOW as NOW
+from tests.factories import make_project
+
+__all__ = ["home"]
+
+
+@pytest.fixture(autouse=True)
+def _trust_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(TRUSTED_PATHS, raising=False)
+
+
+def _open(paths: ProjectPaths) -> Project:
+    project = Project(paths, DEFAULTS, by="ada", clock=lambda: NOW)
+    project.load()
+    return project
+
+
+def test_only_projects_that_the_user_worked_on_are_trusted(tmp_path: Path) -> None:
+    names = ("opened", "connected", "joined", "cloned")
+    projects = {name: make_project(tmp_path / name) for name in names}
+    dashboard = tmp_path / "dashboard.json"
+    dashboard.write_text(json.dumps({"theme": "x", "projects": {str(tmp_path / "opened"): {}, "/missing": {}}}))
+    team_file().parent.mkdir(parents=True, exist_ok=True)
+    team_file().write_text(json.dumps({"projects": {str(tmp_path / "joined"): {"space": "s"}}}))
+    assert is_due()
+    (tmp_path / "connected/.claude").mkdir()
+    migrate_trust(dashboard, [str(tmp_path / "connected/.claude/settings.json")], NOW)
+    assert not is_due()
+    assert {name: is_trusted(paths) for name, paths in projects.items()} == {
+        "opened": True,
+        "connected": True,
+        "joined": True,
+        "cloned": False,
+    }
+
+
+def test_decisions_that_this_machine_has_shown_stay_own_ones(tmp_path: Path) -> None:
+    paths = make_project(tmp_path / "opened", "pat-error-a-001")
+    project = _open(paths)
+    project.decide(Note("pat-error-a-001", text="before"))
+    project.keep_view()
+    project.decide(Note("pat-error-a-001", text="after"))
+    OwnRecords(paths.project, "decisions").path.unlink()
+    dashboard = tmp_path / "dashboard.json"
+    dashboard.write_text(json.dumps({"projects": {str(paths.project): {}}}))
+    migrate_trust(dashboard, [], NOW + timedelta(days=1))
+    [_, late] = project.ledger.decisions()
+    assert _open(paths).ledger.claims() == {late.id}

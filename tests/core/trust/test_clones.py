@@ -1,0 +1,150 @@
+"""A repository brings texts, numbers and decisions: what an agent gets before and after the user trusts it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from core.trust.projects import NOT_TRUSTED
+from tests.core.hooks.agents import START, SimulatedAgent
+from tests.core.trust.people import ATTACK, HARMLESS, PROMPT, Person, write_patterns
+
+Clone = Callable[[], Person]
+
+
+@pytest.fixture
+def evil(author: Person) -> Person:
+    """An author whose log approves a text that the scan blocks."""
+    write_patterns(author.folder, attack=ATTACK, harmless=HARMLESS)
+    for verb in ("release", "promote"):
+        assert author.run("pattern", verb, "pat-success-attack-001", "--reason", "team reviewed").code == 0
+    author.commit()
+    return author
+
+
+def test_a_clone_gives_nothing_and_explains_why_once_in_a_session(evil: Person, clone: Clone) -> None:
+    victim = clone()
+    victim.act()
+    agent = SimulatedAgent(victim.paths)
+    assert agent.prompt(PROMPT) == f"ralphdeck: {NOT_TRUSTED}"
+    assert agent.prompt("Fix the login test again") == ""
+    assert victim.run("loop", "inject", "--task", PROMPT).code == 1
+    failure = victim.run("debug", "failure", "--error-type", "TypeError", "--message", "x is not a function")
+    assert failure.code == 1
+
+
+def test_everything_in_a_clone_can_be_looked_at(evil: Person, clone: Clone) -> None:
+    victim = clone()
+    shown = json.loads(victim.run("trust", "--show", "--json").out)
+    assert not shown["trusted"]
+    assert shown["blocked"] == ["pat-success-attack-001"]
+    assert shown["claimed"] == ["pat-success-attack-001", "pat-success-harmless-001"]
+    assert [one["verb"] for one in shown["decisions"]] == ["release", "promote"]
+    assert victim.run("pattern", "list").code == 0
+    assert victim.log() == {"release pat-success-attack-001": True, "promote pat-success-attack-001": True}
+
+
+def test_approvals_of_a_clone_approve_nothing_in_a_trusted_project(evil: Person, clone: Clone) -> None:
+    victim = clone()
+    assert victim.run("trust", "--yes").code == 0
+    context = victim.ask()
+    assert HARMLESS[:-1] in context
+    assert "evil.example" not in context
+
+
+def test_an_active_loop_of_a_clone_gives_nothing_at_the_start_of_a_session(evil: Person, clone: Clone) -> None:
+    loop = evil.paths.ralph / "current-loop.json"
+    loop.write_text(json.dumps({"active": True, "task": PROMPT, "lastUpdate": (START + timedelta(1)).isoformat()}))
+    evil.git("add", "-f", ".aiwg/ralph/current-loop.json")
+    evil.commit()
+    victim = clone()
+    victim.act()
+    assert "Login" not in SimulatedAgent(victim.paths).context("SessionStart", source="startup")
+
+
+def test_a_session_file_of_a_clone_is_not_given_again_after_a_compaction(evil: Person, clone: Clone) -> None:
+    victim = clone()
+    victim.act()
+    agent = SimulatedAgent(victim.paths)
+    agent.prompt(PROMPT)
+    for file in victim.paths.sessions.glob("*.json"):
+        record = json.loads(file.read_text()) | {"context": ATTACK}
+        file.write_text(json.dumps(record))
+    assert "evil" not in agent.context("SessionStart", source="compact")
+
+
+def test_a_declined_project_gives_nothing_and_is_not_mentioned_again(evil: Person, clone: Clone) -> None:
+    from core.project.project import Project
+    from core.project.trust import decline
+    from core.sources.configuration import Configuration
+
+    victim = clone()
+    victim.act()
+    decline(Project(victim.paths, Configuration.read(victim.paths).settings, by="ada", clock=lambda: START))
+    assert victim.ask() == ""
+
+
+def test_trust_can_be_revoked(evil: Person, clone: Clone) -> None:
+    victim = clone()
+    victim.run("trust", "--yes")
+    assert HARMLESS[:-1] in victim.ask()
+    assert victim.run("trust", "--revoke").code == 0
+    assert NOT_TRUSTED in victim.ask()
+
+
+def test_a_new_clone_in_the_place_of_a_trusted_project_is_not_trusted(evil: Person, clone: Clone) -> None:
+    victim = clone()
+    victim.run("trust", "--yes")
+    aside = victim.folder.with_name("aside")
+    victim.folder.rename(aside)
+    clone_again = Person(victim.name, victim.home, victim.folder, victim.environment, victim.call)
+    evil.git("clone", "-q", str(evil.folder), str(victim.folder))
+    assert NOT_TRUSTED in clone_again.ask()
+
+
+def test_sums_of_a_team_count_only_in_a_project_that_the_user_joined(author: Person, clone: Clone) -> None:
+    write_patterns(author.folder, harmless=HARMLESS)
+    record = {"kind": "team", "space": "evil", "half_life_days": 90}
+    team = author.paths.team_evidence
+    team.parent.mkdir(parents=True)
+    team.write_text(json.dumps(record) + "\n")
+    author.git("add", "-f", ".aiwg/ralph/shared/team")
+    author.commit()
+    victim = clone()
+    victim.run("trust", "--yes")
+    from core.config.settings import DEFAULTS
+    from core.project.index import Library
+
+    library = Library(victim.paths, DEFAULTS, clock=lambda: START, cache=False)
+    assert not library.load().team.space
+
+
+def test_worktrees_share_the_trust_in_their_repository(evil: Person, clone: Clone) -> None:
+    victim = clone()
+    victim.run("trust", "--yes")
+    victim.git("worktree", "add", "-q", "../tree", "-b", "other")
+    worktree = Person(victim.name, victim.home, victim.folder.with_name("tree"), victim.environment, victim.call)
+    assert HARMLESS[:-1] in worktree.ask()
+
+
+def test_a_folder_that_names_the_worktrees_of_another_repository_is_not_trusted(evil: Person, clone: Clone) -> None:
+    victim = clone()
+    victim.run("trust", "--yes")
+    victim.git("worktree", "add", "-q", "../tree", "-b", "other")
+    forged = victim.folder.with_name("forged")
+    victim.folder.with_name("tree").rename(forged)
+    forger = Person(victim.name, victim.home, forged, victim.environment, victim.call)
+    assert NOT_TRUSTED in forger.ask()
+
+
+def test_the_environment_can_name_folders_in_which_all_projects_are_trusted(
+    evil: Person, clone: Clone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    victim = clone()
+    monkeypatch.setenv("RALPHDECK_TRUSTED_PATHS", str(victim.folder.parent))
+    context = victim.ask()
+    assert HARMLESS[:-1] in context
+    assert "evil.example" not in context  # approvals made elsewhere still approve nothing

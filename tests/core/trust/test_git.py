@@ -1,0 +1,144 @@
+"""Decisions and lessons of colleagues that arrive by Git in a trusted project."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from tests.core.trust.people import HARMLESS, Person, write_patterns
+
+Clone = Callable[[], Person]
+OWN, THEIRS = "pat-success-own-001", "pat-success-theirs-001"
+
+
+@pytest.fixture
+def colleague(author: Person, clone: Clone) -> Person:
+    """A colleague of the author, who trusts their project."""
+    write_patterns(author.folder, own=HARMLESS, theirs="Fix the login test: reset the session store first.")
+    author.run("trust", "--yes")
+    author.run("pattern", "promote", OWN, "--reason", "helps")
+    author.commit()
+    person = clone()
+    person.run("trust", "--yes", "--confirm", "all")
+    return person
+
+
+def state_of(person: Person, pattern: str) -> str:
+    return str(json.loads(person.run("pattern", "show", pattern, "--json").out)["pattern"]["state"])
+
+
+def test_promotions_of_a_colleague_are_one_question_and_count_once_confirmed(author: Person, colleague: Person) -> None:
+    assert author.run("pattern", "deprecate", THEIRS, "--reason", "harmful").code == 0
+    assert author.run("pattern", "note", OWN, "see the wiki").code == 0
+    author.commit()
+    colleague.git("pull", "-q")
+    assert colleague.log() == {f"promote {OWN}": False, f"deprecate {THEIRS}": True, f"note {OWN}": True}
+    assert state_of(colleague, THEIRS) == "proven"
+    arrived = json.loads(colleague.run("trust", "--show", "--json").out)
+    assert [one["subject"] for one in arrived["decisions"]] == [THEIRS, OWN]
+    assert colleague.run("trust", "--confirm", "all").code == 0
+    assert state_of(colleague, THEIRS) == "deprecated"
+    assert not any(colleague.log().values())
+
+
+def test_decisions_can_be_confirmed_one_by_one(author: Person, colleague: Person) -> None:
+    author.run("pattern", "deprecate", THEIRS, "--reason", "harmful")
+    author.run("pattern", "note", OWN, "see the wiki")
+    author.commit()
+    colleague.git("pull", "-q")
+    [first, _] = json.loads(colleague.run("trust", "--show", "--json").out)["decisions"]
+    assert colleague.run("trust", "--confirm", first["id"]).code == 0
+    assert colleague.log()[f"deprecate {THEIRS}"] is False
+    assert colleague.log()[f"note {OWN}"] is True
+
+
+def test_own_decisions_stay_own_through_rebase_merge_and_branches(author: Person, colleague: Person) -> None:
+    colleague.run("pattern", "deprecate", THEIRS, "--reason", "harmful")
+    colleague.commit("ours")
+    author.run("pattern", "note", OWN, "see the wiki")
+    author.commit("theirs")
+    attributes = colleague.folder / ".git/info/attributes"
+    attributes.write_text("*.jsonl merge=union\n*.anchor merge=union\n")
+    colleague.git("pull", "-q", "--rebase")
+    assert colleague.log() == {f"promote {OWN}": False, f"deprecate {THEIRS}": False, f"note {OWN}": True}
+    assert state_of(colleague, THEIRS) == "deprecated"
+    colleague.git("checkout", "-q", "-b", "old", "HEAD~1")
+    assert colleague.log() == {f"promote {OWN}": False, f"note {OWN}": True}
+    assert state_of(colleague, THEIRS) == "proven"
+    colleague.git("checkout", "-q", "main")
+    assert state_of(colleague, THEIRS) == "deprecated"
+
+
+def test_an_undo_from_elsewhere_undoes_no_own_decision(author: Person, colleague: Person) -> None:
+    colleague.run("pattern", "deprecate", THEIRS, "--reason", "harmful")
+    colleague.commit()
+    author.git("pull", "-q", str(colleague.folder), "main")
+    author.run("trust", "--confirm", "all")
+    assert author.run("undo", "--any-author").code == 0
+    author.commit()
+    colleague.git("pull", "-q")
+    assert state_of(colleague, THEIRS) == "deprecated"
+
+
+def test_a_quarantine_from_elsewhere_withholds_the_text_at_once(author: Person, colleague: Person) -> None:
+    author.run("pattern", "quarantine", THEIRS, "--reason", "looks wrong")
+    author.commit()
+    colleague.git("pull", "-q")
+    assert "session store" not in colleague.ask()
+
+
+def test_a_changed_line_of_an_own_decision_is_not_an_own_one(author: Person) -> None:
+    write_patterns(author.folder, own=HARMLESS, theirs="Fix the login test: reset the session store first.")
+    author.run("pattern", "note", OWN, "x")
+    ledger = author.paths.ledger
+    ledger.write_text(ledger.read_text().replace('"verb":"note"', '"verb":"promote"'))
+    assert author.log() == {f"promote {OWN}": True}
+
+
+def test_lessons_that_arrive_later_are_candidates_until_something_here_raises_them(
+    author: Person, colleague: Person
+) -> None:
+    texts = {"own": HARMLESS, "theirs": "Fix the login test: reset the session store first."}
+    write_patterns(author.folder, **texts, late="Fix the login test: freeze the clock first.")
+    author.run("trust", "--yes")
+    assert state_of(author, "pat-success-late-001") == "proven"
+    author.commit()
+    colleague.git("pull", "-q")
+    assert state_of(colleague, THEIRS) == "proven"
+    assert state_of(colleague, "pat-success-late-001") == "candidate"
+    assert json.loads(colleague.run("trust", "--show", "--json").out)["patterns"] == ["pat-success-late-001"]
+    for number in range(12):
+        colleague.run("loop", "record", f"job-{number}", "pat-success-late-001", "--success")
+    assert state_of(colleague, "pat-success-late-001") == "proven"
+
+
+def test_events_from_elsewhere_raise_no_lesson_that_arrived_later(author: Person, colleague: Person) -> None:
+    texts = {"own": HARMLESS, "theirs": "Fix the login test: reset the session store first."}
+    write_patterns(author.folder, **texts, late="Fix the login test: freeze the clock first.")
+    for number in range(12):
+        author.run("loop", "record", f"job-{number}", "pat-success-late-001", "--success")
+    author.commit()
+    colleague.git("pull", "-q")
+    assert state_of(colleague, "pat-success-late-001") == "candidate"
+
+
+def test_lessons_that_arrived_later_count_once_the_user_accepts_them(author: Person, colleague: Person) -> None:
+    texts = {"own": HARMLESS, "theirs": "Fix the login test: reset the session store first."}
+    write_patterns(author.folder, **texts, late="Fix the login test: freeze the clock first.")
+    author.commit()
+    colleague.git("pull", "-q")
+    assert colleague.run("trust", "--yes").code == 0
+    assert state_of(colleague, "pat-success-late-001") == "proven"
+
+
+def test_with_the_user_setting_no_number_in_a_file_counts(colleague: Person) -> None:
+    colleague.act()
+    from core.config.user_settings import user_settings_file
+
+    file = user_settings_file()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text('[trust]\nclaims = "candidate"\n')
+    assert state_of(colleague, THEIRS) == "candidate"
+    assert state_of(colleague, OWN) == "proven"  # a person promoted it

@@ -1,0 +1,94 @@
+"""The question whether agents may get what a project brings from elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from core.config.ownership import TRUSTED_PATHS
+from core.config.paths import ProjectPaths
+from core.trust.own_records import OwnRecords
+from core.trust.projects import find_answer, is_trusted
+from tests.tui.user import User, open_dashboard
+from tui.screens.trust import TrustDialog
+
+
+@pytest.fixture(autouse=True)
+def _trust_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(TRUSTED_PATHS)
+
+
+@pytest.fixture
+def elsewhere(sample: Path) -> Path:
+    """The sample project, as if a colleague had made all decisions in it."""
+    OwnRecords(sample, "decisions").path.unlink(missing_ok=True)
+    return sample
+
+
+async def _choose(user: User, key: str) -> None:
+    await user.until(lambda: isinstance(user.app.screen, TrustDialog), "the question")
+    await user.press(key)
+    await user.until(lambda: not isinstance(user.app.screen, TrustDialog), "the answer")
+    await user.settled()
+
+
+async def test_a_new_project_asks_first_and_shows_what_it_brings(elsewhere: Path, home: Path) -> None:
+    async with open_dashboard(elsewhere, home) as user:
+        await user.until(lambda: isinstance(user.app.screen, TrustDialog), "the question")
+        assert "Decisions made elsewhere" in user.text()
+        await user.press("escape")
+        await user.settled()
+        assert "not trusted" in user.text()
+        assert find_answer(ProjectPaths(elsewhere)) is None
+
+
+async def test_trust_lets_agents_get_lessons_and_confirms_no_decision(elsewhere: Path, home: Path) -> None:
+    async with open_dashboard(elsewhere, home, place="log") as user:
+        await _choose(user, "t")
+        assert is_trusted(ProjectPaths(elsewhere))
+        assert "not trusted" not in user.text()
+        assert user.app.view.snapshot.curation.claims
+        assert not user.app.view.snapshot.curation.pins
+        assert "elsewhere" in user.row(user.table.keys[0])
+
+
+async def test_all_decisions_can_be_confirmed_at_once(elsewhere: Path, home: Path) -> None:
+    async with open_dashboard(elsewhere, home, place="log") as user:
+        await _choose(user, "c")
+        assert not user.app.view.snapshot.curation.claims
+        assert user.app.view.snapshot.curation.pins
+
+
+async def test_one_decision_is_confirmed_in_the_log(elsewhere: Path, home: Path) -> None:
+    async with open_dashboard(elsewhere, home, place="log") as user:
+        await _choose(user, "t")
+        claims = user.app.view.snapshot.curation.claims
+        first = user.table.cursor_key
+        await user.press("a")
+        await user.until(lambda: len(user.app.view.snapshot.curation.claims) == len(claims) - 1, "one decision")
+        assert first not in user.app.view.snapshot.curation.claims
+
+
+async def test_a_declined_project_is_not_asked_about_again(elsewhere: Path, home: Path) -> None:
+    async with open_dashboard(elsewhere, home) as user:
+        await _choose(user, "d")
+    async with open_dashboard(elsewhere, home) as user:
+        await user.settled()
+        assert not isinstance(user.app.screen, TrustDialog)
+        assert "not trusted" in user.text()
+
+
+async def test_what_arrives_in_a_trusted_project_is_marked_and_asked_about_on_demand(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home) as user:
+        await _choose(user, "t")
+        assert "from elsewhere" not in user.text()
+    own = OwnRecords(sample, "decisions").path
+    lines = own.read_bytes().split(b"\n")
+    own.write_bytes(b"\n".join(line for line in lines[:4] if not line.startswith(b"@")) + b"\n")
+    async with open_dashboard(sample, home) as user:
+        await user.settled()
+        assert "from elsewhere" in user.text()
+        await user.press("C")
+        await _choose(user, "c")
+        assert "from elsewhere" not in user.text()

@@ -1,0 +1,128 @@
+"""The dialog that shows what a project brings from elsewhere, and asks whether agents may get it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
+
+from textual.binding import Binding, BindingType
+from textual.content import Content
+
+from core.base.text import plural, visible_line
+from core.curation.decision_text import about_text, verb_text
+from core.project import trust
+from core.records.times import day_of
+from tui.screens.dialogs import LongTextDialog
+from tui.services import services_of
+
+if TYPE_CHECKING:
+    from core.project.project import Project
+    from core.project.trust import Arrivals
+    from core.state.project_state import ProjectState
+
+MAX_LISTED: Final = 200  # lessons or decisions that the dialog lists
+_MARKS: Final = {"blocked": "$error", "held": "$warning", "claimed": "$quiet"}
+Choice = Literal["trust", "confirm", "decline"]
+
+
+def arrival_lines(arrivals: Arrivals, view: ProjectState) -> Iterator[Content]:
+    """Yield the lines of the dialog: decisions, then lessons with marks, those that the scan stops first."""
+    since = "Arrived since you trusted this project" if arrivals.is_trusted else "This repository brings"
+    yield Content(f"{since}: {arrivals.summary}.")
+    if not arrivals.is_trusted:
+        yield Content.styled("Until you trust it, agents get nothing from it. You can look at everything.", "$quiet")
+    if arrivals.decisions:
+        yield Content("")
+        yield Content.styled("Decisions made elsewhere, without effect here", "bold")
+        known = {one.id: one for one in view.snapshot.decisions}
+        for decision in arrivals.decisions[-MAX_LISTED:]:
+            subject = visible_line(about_text(decision, known), 120)
+            is_stopped = decision.subject in {*arrivals.blocked, *arrivals.held}
+            stopped = "  of a text that the scan stops" if is_stopped else ""
+            yield Content.assemble(
+                (f"{day_of(decision.at)}  ", "$quiet"),
+                f"{visible_line(decision.by, 40)}: {verb_text(decision)} {subject}",
+                (stopped, "$error"),
+                (f"  {visible_line(decision.reason, 120)}", "$quiet"),
+            )
+        yield from _rest(len(arrivals.decisions), "decision")
+    if arrivals.patterns:
+        yield Content("")
+        yield Content.styled("Lessons", "bold")
+        marks = {name: mark for mark in reversed(_MARKS) for name in getattr(arrivals, mark)}
+        order = sorted(arrivals.patterns, key=lambda name: [*_MARKS, ""].index(marks.get(name, "")))
+        for name in order[:MAX_LISTED]:
+            mark = marks.get(name, "")
+            title = visible_line(view.snapshot.patterns[name].title, 200)
+            yield Content.assemble(
+                (f"{mark:8}", _MARKS.get(mark, "")), f"{title}  ", (visible_line(name, 80), "$quiet")
+            )
+        yield from _rest(len(order), "lesson")
+
+
+def _rest(count: int, noun: str) -> Iterator[Content]:
+    if count > MAX_LISTED:
+        yield Content.styled(f"and {plural(count - MAX_LISTED, noun)} more", "$quiet")
+
+
+class TrustDialog(LongTextDialog[Choice | None]):
+    """Asks whether agents may get what a project brings; the result is None if the user looks at it first."""
+
+    HELP_TITLE = "trust"
+    ABOUT = (
+        "A repository can bring lessons, numbers and decisions that you did not write. The answer is stored in your "
+        "own state folder. In a shell: ralphdeck trust."
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("t", "choose('trust')", "trust", tooltip="Agents may get lessons of this project"),
+        Binding("c", "choose('confirm')", "trust and confirm decisions", tooltip="Also let these decisions count here"),
+        Binding("d", "choose('decline')", "don't trust", tooltip="Agents get nothing, and this is not asked again"),
+        Binding("escape,q,l", "cancel", "look first", tooltip="Decide later; agents get nothing until then"),
+    ]
+
+    def __init__(self, arrivals: Arrivals, view: ProjectState) -> None:
+        super().__init__(Content("Trust this project?"), list(arrival_lines(arrivals, view)))
+        self._arrivals = arrivals
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer only what makes a difference."""
+        is_offered = {
+            "confirm": bool(self._arrivals.decisions),
+            "decline": not self._arrivals.is_trusted,
+        }
+        return action != "choose" or is_offered.get(str(parameters[0]), True)
+
+    def _shown_keys(self) -> dict[str, tuple[str, str]]:
+        keys = super()._shown_keys()
+        hidden = {"choose('confirm')": not self._arrivals.decisions, "choose('decline')": self._arrivals.is_trusted}
+        return {action: key for action, key in keys.items() if not hidden.get(action)}
+
+    def on_mount(self) -> None:
+        """Ignore keys that were typed before the user can have seen this dialog."""
+        services_of(self.app).jump_guard.arm()
+
+    def action_choose(self, choice: Choice) -> None:
+        services = services_of(self.app)
+        if not services.jump_guard.blocks(services.key_queue.typed_at):
+            self.dismiss(choice)
+
+
+def answer(arrivals: Arrivals, choice: Choice, project: Project) -> str:
+    """Carry out the user's choice; returns a text for a toast. Raises RalphdeckError."""
+    if choice == "decline":
+        trust.decline(project)
+        return "Agents get nothing from this project"
+    trust.trust(project, "question")
+    if choice == "trust":
+        return "This project is trusted"
+    trust.confirm(project)
+    project.apply_pending()
+    decisions = plural(len(arrivals.decisions), "decision")
+    return f"This project is trusted, and {decisions} made elsewhere count here"
+
+
+def confirm_one(decision_id: str, project: Project) -> str:
+    """Confirm one decision made elsewhere; returns a text for a toast. Raises RalphdeckError."""
+    trust.confirm(project, [decision_id])
+    project.apply_pending()
+    return "The decision now counts here"
