@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from core.base.errors import AlreadyDone
 from core.base.formatting import format_day, shorten_id
 from core.base.text import visible_line
 from core.config.settings import Settings
@@ -18,6 +19,12 @@ from core.scanning.rules import VERSION
 
 DECIDED_TEXT: Final = "seen_text"
 """Key in `after` of a decision: the keys of the record that held the text when the decision was made."""
+
+
+def already_done(why: str, reason: str) -> AlreadyDone:
+    """Return the error of a decision that would change nothing; it reports that a typed reason is not stored."""
+    lost = "; the reason was not stored (to add it to a pattern: ralphdeck pattern note)" if reason.strip() else ""
+    return AlreadyDone(f"{why}{lost}")
 
 
 class Case(Struct, frozen=True, kw_only=True):
@@ -66,6 +73,10 @@ class Case(Struct, frozen=True, kw_only=True):
             fresh = self.pin.content_hash == self.pattern.content_hash
             return self.pin.state if fresh else Maturity.CANDIDATE
         return self.assessment.state if self.assessment.pin is None else self.assessment.computed
+
+    def already_done(self, why: str) -> AlreadyDone:
+        """Return the error of this decision if it would change nothing."""
+        return already_done(why, self.reason)
 
     def recorded(self, state: Maturity) -> dict[str, Any]:
         """Return the values of this pattern to store in `Decision.before` or `.after`."""

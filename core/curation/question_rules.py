@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from core.base.errors import AlreadyDone, Refused
+from core.base.errors import Refused
 from core.base.formatting import shorten_id
 from core.base.text import plural
 from core.curation import commands
-from core.curation.case import Draft
+from core.curation.case import Draft, already_done
 from core.curation.decision_text import ABOUT
 from core.curation.rules import snooze_end, snoozed_fields
 from core.records.decisions import APPROVE, SCRIPTS, TEXT_HASH, VERBS, CurationState, text_hash
@@ -27,9 +27,8 @@ def judge_reports(command: JudgeReports, state: CurationState, _at: datetime) ->
     for verdict in state.bursts.get(burst.source, ()):
         if verdict.first <= burst.first and burst.last <= verdict.last and {*burst.patterns} <= {*verdict.patterns}:
             is_same = (verdict.verdict == "confirmed") is isinstance(command, commands.CountReports)
-            raise (AlreadyDone if is_same else Refused)(
-                f"the reports of {shorten_id(burst.source)} are already {verdict.verdict}"
-            )
+            why = f"the reports of {shorten_id(burst.source)} are already {verdict.verdict}"
+            raise already_done(why, command.reason) if is_same else Refused(why)
     counted = plural(len(burst.patterns), "pattern")
     summary = f"{VERBS[command.verb].past} {shorten_id(burst.source)} on {counted}"
     after = {"first": burst.first.isoformat(), "last": burst.last.isoformat(), "patterns": list(burst.patterns)}
@@ -40,7 +39,7 @@ def approve_text(command: commands.ApproveText, state: CurationState, _at: datet
     """Allow a held text that is not a pattern to be injected while unchanged."""
     digest, name = text_hash(command.text), shorten_id(command.about or command.key)
     if digest in state.approved_texts:
-        raise AlreadyDone(f"{name} is already approved")
+        raise already_done(f"{name} is already approved", command.reason)
     after: dict[str, Any] = {TEXT_HASH: digest, "text": command.text} | _about(command.about)
     if scripts := find_scripts(command.text):
         after[SCRIPTS] = list(scripts)
@@ -49,7 +48,7 @@ def approve_text(command: commands.ApproveText, state: CurationState, _at: datet
 
 def dismiss(command: commands.Dismiss, state: CurationState, _at: datetime) -> Draft:
     if command.key in state.dismissed:
-        raise AlreadyDone(f"{shorten_id(command.about or command.key)} is already answered")
+        raise already_done(f"{shorten_id(command.about or command.key)} is already answered", command.reason)
     return _draft(command, command.key, command.summary, _about(command.about))
 
 

@@ -47,7 +47,7 @@ def promote(case: Case, _command: PatternCommand) -> Draft:
     if case.effective is Maturity.DEPRECATED and not (case.was_reset and case.pin is None):
         raise Refused(f"{case.name} is deprecated{since(case.pin)}; reset it first")
     if case.effective is Maturity.PROVEN and case.pin is not None and not case.assessment.contradicted:
-        raise AlreadyDone(f"{case.name} is already promoted{since(case.pin)}")
+        raise case.already_done(f"{case.name} is already promoted{since(case.pin)}")
     _require_reason_if_blocked(case, "promoting")
     warnings: tuple[str, ...] = ()
     minimum = case.settings.learning.min_feedback_for_adjustment
@@ -78,14 +78,14 @@ def deprecate(case: Case, _command: PatternCommand) -> Draft:
     if not case.reason:
         raise BadInput(f"deprecating {case.name} needs a reason")
     if case.effective is Maturity.DEPRECATED and case.pin is not None and not case.assessment.contradicted:
-        raise AlreadyDone(f"{case.name} is already deprecated{since(case.pin)}")
+        raise case.already_done(f"{case.name} is already deprecated{since(case.pin)}")
     return _pin_draft(case, Verb.DEPRECATE, Maturity.DEPRECATED)
 
 
 def reset(case: Case, _command: PatternCommand) -> Draft:
     """Remove the pin; a pattern deprecated by rule can be reset once, then promoted."""
     if case.pin is None and (case.effective is not Maturity.DEPRECATED or case.was_reset):
-        raise AlreadyDone(f"{case.name} is not pinned; it is {case.effective} by rule")
+        raise case.already_done(f"{case.name} is not pinned; it is {case.effective} by rule")
     return case.draft(
         Verb.RESET,
         f"reset {case.name}: {change(case.effective, case.assessment.computed)}",
@@ -159,7 +159,7 @@ def reject_inversion(case: Case, _command: PatternCommand) -> Draft:
     verdict = case.state.inversions.get(case.pattern.id)
     more = case.settings.anti_pattern.failures_until_asked_again
     if verdict is not None and verdict.verdict == "rejected" and case.assessment.failures < verdict.failures + more:
-        raise AlreadyDone(f"the inversion of {case.name} was already rejected on {format_day(verdict.at)}")
+        raise case.already_done(f"the inversion of {case.name} was already rejected on {format_day(verdict.at)}")
     summary = f"rejected the inversion of {case.name}; asked again after {plural(more, 'further failure')}"
     return case.draft(Verb.REJECT_INVERSION, summary, case.recorded(case.effective))
 
@@ -194,7 +194,7 @@ def quarantine(case: Case, _command: PatternCommand) -> Draft:
     if not case.reason:
         raise BadInput(f"quarantining {case.name} needs a reason")
     if _is_quarantined(case) or _is_blocked(case):
-        raise AlreadyDone(f"{case.name} is already in quarantine")
+        raise case.already_done(f"{case.name} is already in quarantine")
     if case.pin is not None and case.pin.content_hash in ("", case.pattern.content_hash):
         raise Refused(f"{case.name} is pinned{since(case.pin)}; deprecate it, or reset it first")
     after = case.recorded(Maturity.CANDIDATE) | {"hashes": {case.pattern.id: case.pattern.content_hash}}
@@ -214,7 +214,7 @@ def release(case: Case, _command: PatternCommand) -> Draft:
         return _re_enable(case)
     if not waits and stopped is None:
         if case.state.approves(case.pattern.id, case.pattern.content_hash):
-            raise AlreadyDone(f"{case.name} is already approved")
+            raise case.already_done(f"{case.name} is already approved")
         raise Refused(f"{case.name} is neither held nor in quarantine")
     _require_reason_if_blocked(case, "releasing")
     state = case.assessment.computed if case.pin is None else case.effective

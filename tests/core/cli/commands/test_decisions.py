@@ -127,6 +127,27 @@ def test_promoting_a_promoted_pattern_exits_with_0(sample: Path, call: Call) -> 
     assert len(call("log", "--json", "--project", sample).document["decisions"]) == len(known) + 1
 
 
+@pytest.mark.parametrize("verb", ["promote", "deprecate", "quarantine", "release"])
+def test_a_decision_without_effect_writes_nothing_and_reports_that_its_reason_is_lost(
+    sample: Path, call: Call, verb: str
+) -> None:
+    pattern = CANDIDATE if verb in ("quarantine", "release") else ESTABLISHED
+    if verb == "release":
+        call("quarantine", pattern, "--reason", "who wrote this?", "--project", sample)
+    assert call("pattern", verb, pattern, "--reason", "first", "--project", sample).code == 0
+    known = call("log", "--json", "--project", sample).document["decisions"]
+    again = call("pattern", verb, pattern, "--reason", "second", "--json", "--project", sample)
+    assert (again.code, again.document["decision"], again.document["written"]) == (0, None, False)
+    assert "reason was not stored" in again.document["summary"]
+    assert call("log", "--json", "--project", sample).document["decisions"] == known
+
+
+def test_a_decision_on_many_names_those_whose_reason_is_lost(sample: Path, call: Call) -> None:
+    call("promote", ESTABLISHED, "--project", sample)
+    both = call("promote", ESTABLISHED, PROVEN, "--reason", "holds in auth", "--project", sample)
+    assert both.code == 0 and f"{ESTABLISHED} is already promoted" in both.err and "reason was not stored" in both.err
+
+
 def test_promoting_many_skips_quarantined_patterns_with_a_message(sample: Path, call: Call) -> None:
     call("quarantine", CANDIDATE, "--reason", "who wrote this?", "--project", sample)
     for args in (("--dry-run",), ()):
