@@ -12,7 +12,7 @@ from core.agents.restore_points import RestorePoint, RestorePoints, load_points,
 from core.base.errors import Conflict, RalphdeckError, Unwritable
 from core.storage.append_log import sync_folder
 from core.storage.atomic_write import rewrite, take_theirs
-from core.storage.locks import file_lock, remove_drafts
+from core.storage.locks import file_lock
 
 if TYPE_CHECKING:
     from core.agents.plan import AgentPlan, FileChange
@@ -37,7 +37,6 @@ def apply_plan(plan: AgentPlan, points_file: Path) -> None:
             for change, missing in zip(plan.changes, folders, strict=True):
                 done.append((change, missing))
                 change.path.parent.mkdir(parents=True, exist_ok=True)
-                remove_drafts(change.path.parent)
                 _write(change)
             save_points(points_file, {path: point for path, point in points.items() if os.path.lexists(path)})
         except (OSError, RalphdeckError) as error:

@@ -17,7 +17,6 @@ from core.storage.file_reader import MAX_BYTES, open_file, read_file
 from core.storage.json_editor import BadJson, JsonText
 from core.storage.json_editor import Path as Pointer
 from core.storage.json_reader import decode_json, decode_jsonl
-from core.storage.locks import remove_drafts
 
 Edit = Callable[[JsonText], None]  # changes a document; applying it to its own result must change nothing
 Shapes = Mapping[Pointer, type[dict[str, Any]] | type[list[Any]]]  # expected types of existing values, outer ones first
@@ -126,7 +125,6 @@ def edit_object(path: Path, edit: Edit, initial: Mapping[str, Any], *, is_repeat
             raise Conflict(f"{path} {limit}; it was not changed. Shorten the file or move it away")
         return changed
 
-    remove_drafts(path.parent)
     rewrite(path, change, merge=_merge, retry_seconds=_RETRY_SECONDS, is_checked=not is_repeated)
 
 

@@ -18,7 +18,7 @@ from core.base.errors import RalphdeckError, Unwritable
 from core.config.paths import ProjectPaths, is_folder
 from core.hooks.sessions import Sessions
 from core.hooks.work import SessionWork
-from core.storage.locks import file_lock, remove_drafts
+from core.storage.locks import file_lock
 
 if TYPE_CHECKING:
     from core.hooks.sessions import Session
@@ -78,7 +78,6 @@ def run(project: ProjectPaths, now: datetime) -> None:
                 _write_debug_sessions(project, sessions, now)
                 if not _extract(project, sessions, now):
                     break
-            remove_drafts(project.sessions)
             for session in sessions.all():
                 is_old = session.last_event is None or now - session.last_event > FORGOTTEN_AFTER
                 if is_old and not session.is_running:

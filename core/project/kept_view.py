@@ -33,7 +33,8 @@ from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask, Reflection
 from core.records.snapshot import Snapshot
 from core.records.team import TeamEvidence, TeamSums
-from core.storage.locks import make_draft_path, open_regular, remove_drafts
+from core.storage.drafts import make_draft_path, remove_drafts
+from core.storage.locks import open_regular
 from core.storage.user_cache import cache_path, code_digest
 
 if TYPE_CHECKING:

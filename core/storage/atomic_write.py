@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Final
 from core.base.errors import BadInput, Conflict, Unwritable
 from core.base.text import visible_line
 from core.storage.append_log import append_bytes, sync_folder
+from core.storage.drafts import make_draft_path, remove_drafts
 from core.storage.json_editor import BadJson
-from core.storage.locks import lease, make_draft_path, open_regular
+from core.storage.locks import lease, open_regular
 from core.storage.private_folders import private_mode
 
 if TYPE_CHECKING:
@@ -211,6 +212,7 @@ def _content(handle: int) -> bytes:
 
 
 def _write_draft(path: Path, data: bytes, like: os.stat_result | None) -> Path:
+    remove_drafts(path.parent)
     draft = make_draft_path(path)
     handle = open_regular(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:

@@ -10,7 +10,6 @@ import errno
 import fcntl
 import json
 import os
-import re
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from typing import Final
 
 from core.base.errors import Conflict, ReadOnly, Unwritable
 from core.base.text import visible_line
+from core.storage.drafts import is_alive, make_draft_path, remove_drafts
 from core.storage.private_folders import private_mode, secure_file, secure_folders
 
 _protected: set[Path] = set()
@@ -30,7 +30,6 @@ _POLL_SECONDS: Final = 0.002
 # Does not block on a FIFO or follow a link: the folders are shared with untrusted programs.
 _SAFE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
-_DRAFT: Final = re.compile(r"\..+\.tmp-([0-9]{1,10})-[0-9a-f]{8}")  # names made by `make_draft_path`
 
 
 def open_regular(path: Path, flags: int, mode: int = 0o666) -> int:
@@ -202,35 +201,6 @@ def _is_dead(path: Path, now: float) -> bool:
         # Another program's format, perhaps still being written: valid as long as an own lease.
         return False
     return expiry < now * 1000 or not is_alive(pid)
-
-
-def is_alive(pid: int) -> bool:
-    """Return whether a process with this ID runs on this machine."""
-    if pid <= 0:
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
-    return True
-
-
-def make_draft_path(path: Path) -> Path:
-    """Return a new name beside `path` for its next version; readers ignore `*.tmp-*`."""
-    return path.with_name(f".{path.name}.tmp-{os.getpid()}-{os.urandom(4).hex()}")
-
-
-def remove_drafts(folder: Path) -> None:
-    """Remove the `make_draft_path` files of processes that no longer run."""
-    for path in folder.glob(".*.tmp-*-*"):
-        draft = _DRAFT.fullmatch(path.name)
-        if draft is None or is_alive(int(draft[1])):
-            continue
-        with suppress(OSError):  # a remaining draft does no harm
-            if stat.S_ISREG(path.lstat().st_mode):
-                path.unlink()
 
 
 def protect(folder: Path) -> None:

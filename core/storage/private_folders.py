@@ -13,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from core.storage.drafts import make_draft_path, remove_drafts
+
 PRIVATE_FOLDERS: Final = {
     "sessions": "*",
     "tasks": "*",
@@ -82,7 +84,8 @@ def _write_new(path: Path, data: bytes) -> None:
 
     An empty `.gitignore` of a killed process would count as one that the user has emptied.
     """
-    draft = path.with_name(f"{path.name}.tmp-{os.getpid()}-{os.urandom(4).hex()}")
+    draft = make_draft_path(path)
+    remove_drafts(path.parent)
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         os.write(handle, data)

@@ -18,7 +18,8 @@ from msgspec import Meta, Struct
 
 from core.base.errors import BadInput, Unwritable
 from core.storage.append_log import append_bytes, sync_folder
-from core.storage.locks import make_draft_path, open_regular, remove_drafts
+from core.storage.drafts import make_draft_path, remove_drafts
+from core.storage.locks import open_regular
 
 MAX_BYTES: Final = 8 << 20  # maximum size of the file
 SETTINGS: Final = "settings"  # {name, value} of the dashboard, for all projects

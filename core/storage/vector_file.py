@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from core.base.errors import BadInput, Unwritable
 from core.storage.append_log import append_bytes, sync_folder
 from core.storage.atomic_write import put
+from core.storage.drafts import remove_drafts
 from core.storage.file_reader import RawFile, read_file
-from core.storage.locks import file_lock, open_regular, remove_drafts
+from core.storage.locks import file_lock, open_regular
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths

@@ -160,3 +160,21 @@ def test_two_killed_writers_leave_one_hash_chain(paths: ProjectPaths) -> None:
                 acknowledged.update(output)
             assert verify_ledger(paths).problems == ()
     assert acknowledged <= ledger_ids(paths)
+
+
+def drafts(paths: ProjectPaths) -> list[Path]:
+    return [path for path in paths.ralph.rglob(".*.tmp-*") if path.is_file()]
+
+
+def test_drafts_of_killed_writers_are_removed_in_every_folder(paths: ProjectPaths) -> None:
+    left: set[Path] = set()
+    with workers(paths, "write") as children:
+        for calls in range(1, 91):
+            children.run(kill_before_call=calls)
+            left.update(drafts(paths))
+        for path in drafts(paths):
+            os.utime(path, (0, 0))
+        children.run(acknowledged=2)
+    folders = {path.parent.relative_to(paths.ralph).as_posix() for path in left}
+    assert {"shared/patterns", "shared/archive", "debug-memory", "sessions"} <= folders
+    assert [path for path in drafts(paths) if path.stat().st_mtime == 0] == []

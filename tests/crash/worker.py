@@ -11,7 +11,7 @@ import os
 import random
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,14 +19,18 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import core.storage.atomic_write
-from core.base.errors import Refused
+from core.base.errors import Refused, UnknownRecord
 from core.config.paths import ProjectPaths
-from core.curation.commands import AcceptInversion, Deprecate, Promote, Reset
+from core.curation.commands import AcceptInversion, Archive, Deprecate, Promote, Reset, Undo
 from core.curation.curator import Curator, Target
 from core.curation.decision_writer import Decided
+from core.debug_memory.recorder import DebugRecorder
 from core.ledger.ledger import Ledger
+from core.project.project import Project
 from core.records.decisions import Decision, Verb
+from tests.core.hooks.agents import PASSING, SimulatedAgent
 from tests.factories import (
+    NO_RETRY_SETTINGS,
     decide,
     decide_many,
     make_assessment,
@@ -79,6 +83,32 @@ def curate(paths: ProjectPaths, chance: random.Random) -> None:
         say(f"ack {decided.decision.id}")
 
 
+def write_all_folders(paths: ProjectPaths, chance: random.Random) -> None:
+    """Make one of each kind of record after the other."""
+    for at in write_rounds(paths, chance):
+        say(f"ack {at}")
+
+
+def write_rounds(paths: ProjectPaths, chance: random.Random) -> Iterator[datetime]:
+    """Archive a pattern and bring it back, and record debug sessions and the prompts of an agent, in any order."""
+    agent = SimulatedAgent(paths)
+    project = Project(paths, NO_RETRY_SETTINGS, by="worker", clock=lambda: agent.at, cache=False)
+    project.load()
+    actions: list[Callable[[], object]] = [
+        lambda: project.decide(Archive("pat-error-0-001", reason="old")),
+        lambda: project.decide(Undo()),
+        lambda: DebugRecorder(paths, clock=lambda: agent.at).start(),
+        lambda: agent.prompt(f"Fix the login test {agent.at}"),
+        lambda: agent.tool(PASSING),
+    ]
+    while True:
+        chance.shuffle(actions)
+        for action in actions:
+            with suppress(Refused, UnknownRecord):  # another worker has done it
+                action()
+        yield agent.at
+
+
 def decide_any(curator: Curator, chance: random.Random, now: datetime) -> Decided:
     """One decision of any kind on any pattern."""
     pattern = make_error_pattern(f"pat-error-{chance.randrange(10)}-001")
@@ -123,14 +153,22 @@ def die_before(calls: int) -> None:
     setattr(core.storage.atomic_write, "_exchange", dying(core.storage.atomic_write._exchange))  # noqa: B010
 
 
-def warm_up() -> None:
-    """Decide on another project, so that what every child needs is imported and compiled once."""
+def warm_up(kind: str) -> None:
+    """Work on another project, so that what every child needs is imported and compiled once."""
     chance = random.Random(0)
     with TemporaryDirectory() as folder:
-        curator = make_curator(make_project(Path(folder), *(f"pat-error-{number}-001" for number in range(10))))
+        paths = make_project(Path(folder), *(f"pat-error-{number}-001" for number in range(10)))
+        if kind == "write":
+            next(write_rounds(paths, chance))
+            return
+        curator = make_curator(paths)
         for second in range(20):
             with suppress(Refused):
                 decide_any(curator, chance, datetime(2026, 5, 3, second=second, tzinfo=UTC))
+
+
+WORK = {"append": append_decisions, "curate": curate, "write": write_all_folders}
+"""What a child does, by kind."""
 
 
 def main() -> None:
@@ -139,15 +177,15 @@ def main() -> None:
     paths = ProjectPaths(Path(project))
     # Most of the time between two decisions is this pause; without it, kills hit the writing.
     setattr(core.storage.atomic_write, "_CHECK_SECONDS", (0.0,))  # noqa: B010
-    if kind == "curate":
-        warm_up()
+    if kind != "append":
+        warm_up(kind)
     for round_number, line in enumerate(sys.stdin):
         pid = os.fork()
         if pid == 0:
             chance = random.Random(f"{seed} {round_number}")
             if line.strip():
                 die_before(int(line))
-            (append_decisions if kind == "append" else curate)(paths, chance)
+            WORK[kind](paths, chance)
         say(f"pid {pid}")
         os.waitpid(pid, 0)
         say("dead")

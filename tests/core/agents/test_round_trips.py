@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from core.agents import apply, restore_points
 from core.agents.connection_table import CONNECTIONS
 from tests.core.agents.conftest import Desk, problems
+from tests.factories import leave_draft
 
 CLAUDE = ".claude/settings.json"
 NESTED = '{"hooks": {"Stop": [{"matcher": "", "hooks": [{"type": "command", "command": "say done"}]}]}}'
@@ -89,7 +90,7 @@ def test_a_process_that_is_killed_leaves_files_that_can_be_restored(
 
 
 def test_drafts_of_a_process_that_was_killed_are_deleted(desk: Desk) -> None:
-    draft = desk.write(".CLAUDE.md.tmp-999999999-0123abcd", "half of it")
+    draft = leave_draft(desk.write("CLAUDE.md", "# Shop\n"))
     desk.connect("claude")
     assert not draft.exists()
 

