@@ -136,6 +136,15 @@ class CountReports(JudgeReports, frozen=True):
     verb = Verb.CONFIRM
 
 
+class WithdrawMember(Command, frozen=True, kw_only=True):
+    """Withdraw what a member sent to the team until a time: all uses, and these patterns. One undo reverses it."""
+
+    verb = Verb.REVOKE
+    member: str
+    until: datetime
+    pattern_ids: tuple[str, ...] = ()
+
+
 class SnoozeQuestion(Command, frozen=True, kw_only=True):
     """Ask a question again at a time or after more evidence; see `ReviewItem`."""
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -20,12 +20,16 @@ from core.curation.decision_writer import Decided, DecisionWriter, Make, Progres
 from core.curation.question_rules import QUESTION_RULES
 from core.curation.record_changes import Batch
 from core.learning.assessment import HELD, QUARANTINE, Assessment
-from core.records.decisions import REPAIR, VERBS, CurationState, Verb
+from core.learning.bursts import MEMBER
+from core.records.decisions import REPAIR, VERBS, WITHDRAW, CurationState, Verb
 from core.records.patterns import ID_PREFIXES, Maturity, Pattern, PatternType
 
 if TYPE_CHECKING:
     from core.curation.pattern_registry import UnitOfWork
     from core.learning.inversion_rules import Inversion
+
+
+_ARCHIVED_AT_ONCE: Final = 100  # patterns that one decision archives
 
 
 class Target(NamedTuple):
@@ -75,9 +79,9 @@ class Curator(DecisionWriter):
                 return self._decide_many((command,), act, progress)
             case PatternCommand():
                 return self._append(self._make(command, find(command.pattern_id), act), now)
-        rule = QUESTION_RULES[type(command)]
-        cleaned = replace(command, reason=clean(command.reason, "reason"))
-        return self._append(lambda state, _id: rule(cleaned, state, now), now)
+            case commands.WithdrawMember():
+                return self._withdraw(command, act)
+        return self._append(_answer(command, now), now)
 
     def write_records(self, rule: BatchRule, *, now: datetime, known: int, reason: str = "") -> Decided:
         """Make a decision about whole records; `rule` receives the current records."""
@@ -95,6 +99,19 @@ class Curator(DecisionWriter):
         parts = [f"{REPAIR.past} {plural(verbs[Verb.EDIT], 'pattern')}"] if verbs[Verb.EDIT] else []
         parts += [f"archived {plural(verbs[Verb.ARCHIVE], 'pattern')}"] if verbs[Verb.ARCHIVE] else []
         return replace(decided, summary=", ".join(parts))
+
+    def _withdraw(self, command: commands.WithdrawMember, act: _Act) -> Decided:
+        """Withdraw what a member sent, in one act; each decision archives few patterns, as a team limits its size."""
+        source = f"{MEMBER}{command.member}"
+        makes: list[tuple[str, tuple[Make]]] = [(source, (_answer(command, act.now),))]
+        for start in range(0, len(command.pattern_ids), _ARCHIVED_AT_ONCE):
+            ids = command.pattern_ids[start : start + _ARCHIVED_AT_ONCE]
+            reasons = [(act.find(id).pattern, command.reason) for id in ids]
+            rule = partial(record_changes.archive, reasons=reasons, subject=source)
+            makes.append((source, (self._with_batch(rule, command.reason, act.unit, act.now, act.known),)))
+        decided = self._append_group(makes, act.now, [], None)
+        count = plural(len(command.pattern_ids), "pattern")
+        return replace(decided, summary=f"{WITHDRAW.past} {shorten_id(source)}, archived {count}")
 
     def _decide_many(self, many: Sequence[PatternCommand], act: _Act, progress: Progress | None) -> Decided:
         """Make the same decision about many patterns in one act."""
@@ -209,6 +226,13 @@ class Curator(DecisionWriter):
     def _decision_fields(self, state: CurationState, identifier: str, now: datetime, reason: str) -> dict[str, Any]:
         """Return the fields that `Case` and `Batch` share."""
         return {"state": state, "id": identifier, "at": now.astimezone(UTC), "by": self._by, "reason": reason}
+
+
+def _answer(command: Command, now: datetime) -> Make:
+    """Return the decision of a command that is not about a single pattern and changes no record."""
+    rule = QUESTION_RULES[type(command)]
+    cleaned = replace(command, reason=clean(command.reason, "reason"))
+    return lambda state, _id: rule(cleaned, state, now)
 
 
 def _note(pattern: Pattern, text: str) -> Make:

@@ -13,7 +13,18 @@ from core.curation import commands
 from core.curation.case import Draft, already_done
 from core.curation.decision_text import ABOUT
 from core.curation.rules import snooze_end, snoozed_fields
-from core.records.decisions import APPROVE, SCRIPTS, TEXT_HASH, VERBS, CurationState, text_hash
+from core.learning.bursts import MEMBER, UNDATED
+from core.records.decisions import (
+    ALL_USES,
+    APPROVE,
+    SCRIPTS,
+    SENT,
+    TEXT_HASH,
+    VERBS,
+    WITHDRAW,
+    CurationState,
+    text_hash,
+)
 from core.scanning.scripts import find_scripts
 
 if TYPE_CHECKING:
@@ -21,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def judge_reports(command: JudgeReports, state: CurationState, _at: datetime) -> Draft:
-    """Count or discard the suspicious harmful reports of one source."""
+    """Count or discard the suspicious reports of one source."""
     burst = command.burst
     assert burst is not None
     for verdict in state.bursts.get(burst.source, ()):
@@ -33,6 +44,13 @@ def judge_reports(command: JudgeReports, state: CurationState, _at: datetime) ->
     summary = f"{VERBS[command.verb].past} {shorten_id(burst.source)} on {counted}"
     after = {"first": burst.first.isoformat(), "last": burst.last.isoformat(), "patterns": list(burst.patterns)}
     return _draft(command, burst.source, summary, after)
+
+
+def withdraw_uses(command: commands.WithdrawMember, _state: CurationState, _at: datetime) -> Draft:
+    """Let no use count that a member of the team has sent."""
+    after = {"first": UNDATED.isoformat(), "last": command.until.isoformat(), "patterns": [], SENT: ALL_USES}
+    source = f"{MEMBER}{command.member}"
+    return _draft(command, source, f"{WITHDRAW.past} {shorten_id(source)}", after)
 
 
 def approve_text(command: commands.ApproveText, state: CurationState, _at: datetime) -> Draft:
@@ -72,6 +90,7 @@ def _about(name: str) -> dict[str, Any]:
 QUESTION_RULES: Final[Mapping[type[Command], Callable[[Any, CurationState, datetime], Draft]]] = {
     commands.DiscardReports: judge_reports,
     commands.CountReports: judge_reports,
+    commands.WithdrawMember: withdraw_uses,
     commands.ApproveText: approve_text,
     commands.Dismiss: dismiss,
     commands.SnoozeQuestion: snooze_question,

@@ -94,9 +94,9 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `before` and `after` describe the state, for people and for undo. Keys: `state`, `computed`, `content_hash`,
     `seen_text` (keys of the record that contain the text), `successes`, `failures`, `text`, `anti_id`, `until`,
-    `beyond`; for a burst `first`, `last`, `patterns`; for many patterns `patterns`, and `hashes` of unreviewed ones;
-    for an extraction `joined` (known patterns) and `found` (loop and time of each), and `proposed` if an agent proposed
-    the pattern; for a merge `merged` (the other pattern).
+    `beyond`; for a burst `first`, `last`, `patterns`, and `sent` if all uses of a member are withdrawn; for many
+    patterns `patterns`, and `hashes` of unreviewed ones; for an extraction `joined` (known patterns) and `found` (loop
+    and time of each), and `proposed` if an agent proposed the pattern; for a merge `merged` (the other pattern).
     """
 
     id: str
@@ -334,6 +334,10 @@ RE_ENABLE: Final = VerbInfo("re-enable", "re-enabled", is_bulk=True)
 """Used instead of `release` for a pattern that the rules deprecate."""
 REPAIR: Final = VerbInfo("repair", "repaired")
 """Used instead of `edit` for a pattern that did not keep today's rules of extraction."""
+WITHDRAW: Final = VerbInfo("withdraw uses", "withdrew the uses of")
+"""Used instead of `discard reports` for everything that a member sent to the team."""
+SENT: Final = "sent"  # Key in `after` of a revocation: which uses of a member it is about; without it, the held ones.
+ALL_USES: Final = "all"  # Value of `sent`.
 REPAIRED: Final = "repaired"  # Key in `after` of an edit: the problems of the pattern that it repaired.
 WAS_QUARANTINED: Final = "quarantined"  # Key in `before` of a release: the pattern was in quarantine.
 WAS_HELD: Final = "held"  # Key in `before` of a release: the text was held.
@@ -346,11 +350,13 @@ TEXT_HASH: Final = "text_hash"  # Key in `after` of the approval of a text that 
 
 
 def verb_info(decision: Decision) -> VerbInfo:
-    """Return the words for a decision; acknowledge, reject, repair and approve have their own."""
+    """Return the words for a decision; acknowledge, reject, withdraw, repair and approve have their own."""
     if decision.verb is Verb.DISMISS and decision.subject.startswith(ESCALATION_PREFIX):
         return ACKNOWLEDGE
     if decision.verb is Verb.DISMISS and decision.subject.startswith(LESSON_PREFIX):
         return REJECT
+    if decision.verb is Verb.REVOKE and decision.after.get(SENT) == ALL_USES:
+        return WITHDRAW
     if decision.verb is Verb.EDIT and REPAIRED in decision.after:
         return REPAIR
     if decision.verb is Verb.RELEASE and decision.after.get(RE_ENABLED) is True:

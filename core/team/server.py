@@ -298,6 +298,15 @@ class Space:
         names = TeamSums.__struct_fields__
         return ChangedSums({row[0]: TeamSums(**dict(zip(names, row, strict=True))) for row in rows}, following)
 
+    def patterns_of(self, member: str) -> tuple[str, ...]:
+        """Return the IDs of the patterns that a member changed last."""
+        rows = self._rows(
+            f"select pattern_id from ralphdeck.patterns where {_OF_SPACE} and changed_by = %s and record is not null"
+            " order by pattern_id",
+            (self.info.id, member),
+        )
+        return tuple(row[0] for row in rows)
+
     def held_uses(self) -> tuple[HeldUses, ...]:
         """Return the results that do not count until a reviewer decides, by member."""
         rows = self._rows(

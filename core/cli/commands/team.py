@@ -14,8 +14,8 @@ import click
 
 from core.base.errors import BadInput, RalphdeckError, Refused
 from core.base.text import visible_line
-from core.cli.render.output import line, remark, respond
-from core.cli.support.options import Command, DecidingCommand
+from core.cli.render.output import line, remark, respond, warn
+from core.cli.support.options import Command, DecidingCommand, reason_option
 from core.cli.support.project import chosen_project, now, open_project
 from core.cli.support.signature import find_user_name
 from core.cli.support.team import (
@@ -25,6 +25,7 @@ from core.cli.support.team import (
     open_team,
     require_joined,
     show_cycle,
+    withdraw_member,
 )
 from core.cli.support.trust import trust_here
 
@@ -211,13 +212,19 @@ def leave() -> None:
     respond("TeamLeft", show, space=joined.space, at=now())
 
 
-@click.command("member", cls=Command)
+@click.command("member", cls=DecidingCommand)
 @click.argument("role")
 @click.option("--level", type=click.Choice(LEVELS), help="What the member may do.")
 @click.option("--name", metavar="NAME", help="Name that signs decisions. Default: the role.")
 @click.option("--remove", is_flag=True, help="Remove the member; its decisions keep their name.")
+@click.option(
+    "--withdraw", is_flag=True, help="With --remove: also withdraw all uses and unread patterns of the member."
+)
 @click.option("--create-login", is_flag=True, help="Also create the database role; asks for a password.")
-def member(role: str, level: str | None, name: str | None, remove: bool, create_login: bool) -> None:
+@reason_option
+def member(
+    role: str, level: str | None, name: str | None, remove: bool, withdraw: bool, create_login: bool, reason: str
+) -> None:
     """Add a database role to the space of this project, change its level, or remove it. Needs admin.
 
     \b
@@ -226,11 +233,15 @@ def member(role: str, level: str | None, name: str | None, remove: bool, create_
     reviewer      also decides: promote, deprecate, release, merge, archive
     admin         also manages the members
 
+    What a removed member sent stays, unless --withdraw is given, also later: then none of its uses counts, and its
+    patterns that no person has read are archived. `ralphdeck undo` reverses this, but not the removal.
+
     \b
     Examples:
       ralphdeck team member rita --level reviewer --create-login
       ralphdeck team member ci --level contributor --name "Build server"
       ralphdeck team member rita --remove
+      ralphdeck team member ci --remove --withdraw --reason "made up results"
     """
     from core.records.space import Level
     from core.team.connection import require_psycopg
@@ -239,6 +250,8 @@ def member(role: str, level: str | None, name: str | None, remove: bool, create_
 
     if remove == (level is not None):
         raise click.UsageError("give either --level or --remove")
+    if withdraw and not remove:
+        raise click.UsageError("give --withdraw with --remove")
     check_writable()
     require_psycopg()
     joined = require_joined()
@@ -251,9 +264,16 @@ def member(role: str, level: str | None, name: str | None, remove: bool, create_
             create_role(space.connection, role, password)
         new = Level(level) if level is not None else None
         shown = name or (known.name if known is not None else role)
-        space.set_member(role, shown, new)
+        if known is None or known.level is not None or not withdraw:
+            space.set_member(role, shown, new)
+        why = reason or f"{shown} was removed from the team"
+        decided = withdraw_member(space, joined, known.name, why) if withdraw and known is not None else None
 
     def show() -> None:
         line(f"{visible_line(shown)} is {new} now" if new else f"Removed {visible_line(shown)}")
+        if decided is not None:
+            warn(*decided.warnings)
+            line(decided.summary)
 
-    respond("TeamMember", show, role=role, name=shown, level=new)
+    decision = decided.decision.id if decided is not None else None
+    respond("TeamMembership", show, role=role, name=shown, level=new, decision=decision)

@@ -22,12 +22,14 @@ from core.cli.support.team import (
     require_joined,
     show_conflicts,
     show_cycle,
+    withdrawn_members,
 )
 from core.records.times import parse_time
 
 if TYPE_CHECKING:
     from core.project.project import Project
     from core.records.space import Member, SpaceInfo, TeamProject
+    from core.records.team import HeldUses
     from core.team.consent import Joined
 
 
@@ -142,6 +144,7 @@ def status(verify: bool) -> None:
     space: SpaceInfo | None = None
     members: tuple[Member, ...] = ()
     projects: tuple[TeamProject, ...] = ()
+    held: tuple[HeldUses, ...] = ()
     verified: int | None = None
     with open_team(project, joined) as team:
         to_send, conflicts = team.collect(), tuple(team.state.conflicts())
@@ -149,12 +152,14 @@ def status(verify: bool) -> None:
         try:
             with closing(team.open_space()) as opened:
                 space, members, projects = opened.info, opened.members(), opened.projects()
+                held = opened.held_uses()
                 if verify:
                     verified = verify_space(opened, received_head(team.state) or first_head(space.id))
         except ChainBroken as error:
             broken = str(error)
         except RalphdeckError as error:
             problem = str(error)
+    withdrawn = withdrawn_members(project.ledger.state(), project.ledger.decisions())
     since = last.offline_since if last is not None and problem else None
 
     def show() -> None:
@@ -177,6 +182,12 @@ def status(verify: bool) -> None:
         for one in projects:
             joined_by = visible_line(one.joined_by)
             line(f"Project    {visible_line(one.name)}, {plural(one.uses, 'use')}, joined by {joined_by}")
+        for uses in held:
+            count = plural(uses.successes + uses.failures, "result")
+            line(f"Held       {count} of {visible_line(uses.member)}; see: ralphdeck review suspicious")
+        for removed in (member for member in members if member.level is None):
+            state = "withdrawn" if removed.name in withdrawn else "kept; to withdraw it, give team member --withdraw"
+            line(f"Removed    {visible_line(removed.name)}, role {visible_line(removed.role)}; what it sent is {state}")
         show_conflicts(conflicts)
 
     respond(
@@ -194,6 +205,8 @@ def status(verify: bool) -> None:
         decisions=verified,
         members=list(members),
         projects=list(projects),
+        held=list(held),
+        withdrawn=withdrawn,
     )
     if broken:
         click.get_current_context().exit(3)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,13 +13,18 @@ import click
 from core.base.errors import RalphdeckError, ReadOnly, Refused
 from core.base.text import plural, visible_line
 from core.cli.render.output import line, remark, warn
-from core.cli.support.project import chosen_project, is_readonly
+from core.cli.support.project import chosen_project, is_readonly, open_project
+from core.learning.bursts import MEMBER
+from core.records.decisions import ALL_USES, SENT, Verb
 
 if TYPE_CHECKING:
+    from core.curation.decision_writer import Decided
     from core.project.project import Project
+    from core.records.decisions import CurationState, Decision
     from core.records.team_status import TeamStatus
     from core.team.consent import Joined
     from core.team.joined import JoinedCopy
+    from core.team.server import Space
     from core.team.sync import Cycle, Preview
     from core.team.texts import Progress
 
@@ -81,6 +86,37 @@ def show_progress() -> Iterator[Progress]:
     finally:
         if shown:
             click.echo(f"\r{'':{len(shown)}}\r", nl=False, err=True)
+
+
+def withdraw_member(space: Space, joined: Joined, member: str, reason: str) -> Decided:
+    """Withdraw what a member has sent, as one act: all uses, and the patterns that no person has read."""
+    from core.curation.commands import WithdrawMember
+
+    project = open_project()
+    with open_team(project, joined) as team:
+        team.sync(space)  # so that this project has all that the member sent
+        snapshot = project.view.snapshot
+        unread = tuple(
+            id
+            for id in space.patterns_of(member)
+            if (arrival := snapshot.curation.arrivals.get(id)) is not None
+            and (pattern := snapshot.patterns.get(id)) is not None
+            and arrival.needs_review(pattern.content_hash)
+        )
+        decided = project.decide(WithdrawMember(member=member, until=space.now(), pattern_ids=unread, reason=reason))
+        team.sync(space)
+    return decided
+
+
+def withdrawn_members(state: CurationState, decisions: Sequence[Decision]) -> list[str]:
+    """Return the members whose uses and unread patterns are withdrawn by a decision in effect."""
+    return sorted(
+        {
+            one.subject.removeprefix(MEMBER)
+            for one in decisions
+            if one.verb is Verb.REVOKE and one.after.get(SENT) == ALL_USES and one.id not in state.undone
+        }
+    )
 
 
 def describe_preview(preview: Preview) -> str:

@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 
 from core.config.paths import ProjectPaths
+from core.sources.events import append_events
 from tests.core.cli.conftest import Call, Result
 from tests.core.team.calls import make_text
-from tests.core.team.working_copy import make_record
+from tests.core.team.working_copy import make_record, make_use_event
 from tests.core.team.working_copy import write_patterns as write
 from tests.team_server import Team
 
 pytestmark = pytest.mark.slow
-A, B = "pat-error-a-001", "pat-error-b-001"
+A, B, C = "pat-error-a-001", "pat-error-b-001", "pat-error-c-001"
 Run = Callable[..., Result]
 
 
@@ -154,3 +155,63 @@ def test_replaced_decisions_are_found_by_what_was_received(run: Run, team: Team)
     found = run("rita", "log", "--verify", "--json")
     assert found.code == 3
     assert "is not the one that this project received" in json.dumps(found.document["team"])
+
+
+def test_what_a_removed_member_sent_is_withdrawn_and_one_undo_brings_it_back(
+    run: Run, call: Call, team: Team, tmp_path: Path
+) -> None:
+    run("ada", "team", "sync")
+    carl, project = team.space("carl"), tmp_path / "carl"
+    run("carl", "team", "sync")
+    write(ProjectPaths(project), make_record(A), make_record(B), make_record(C))
+    append_events(ProjectPaths(project), make_use_event(1, A, "job-1"), make_use_event(2, A, "job-2"))
+    run("carl", "team", "sync")
+    assert carl.sums().sums[A].uses == 2
+    before = set(patterns(run, "ada"))
+
+    removed = run("ada", "team", "member", "carl", "--remove", "--withdraw", "--reason", "made up", "--json")
+    assert removed.code == 0, removed.err
+    assert removed.document["decision"]
+    ada = team.space("ada")
+    assert (ada.sums().sums[A].uses, ada.patterns([C])[0].record) == (0, None)
+    assert patterns(run, "ada") == before == {A, B}
+    status = run("ada", "team", "status")
+    assert "Removed    Carl, role carl; what it sent is withdrawn" in status.out
+    assert run("ada", "team", "status", "--json").document["withdrawn"] == ["Carl"]
+
+    assert run("ada", "undo").code == 0
+    run("ada", "team", "sync")
+    assert ada.sums().sums[A].uses == 2
+    assert patterns(run, "ada") == {A, B, C}
+    assert "what it sent is kept" in run("ada", "team", "status").out
+
+
+def test_what_a_member_sent_can_be_withdrawn_after_the_removal(run: Run, team: Team, tmp_path: Path) -> None:
+    run("carl", "team", "sync")
+    append_events(ProjectPaths(tmp_path / "carl"), make_use_event(1, A, "job-1"))
+    run("carl", "team", "sync")
+    assert run("ada", "team", "member", "carl", "--remove").code == 0
+    assert team.space("ada").sums().sums[A].uses == 1
+    assert run("ada", "team", "member", "carl", "--remove", "--withdraw").code == 0
+    assert team.space("ada").sums().sums[A].uses == 0
+
+
+def test_what_a_reviewer_has_read_stays_when_its_member_is_withdrawn(run: Run, team: Team, tmp_path: Path) -> None:
+    run("ada", "team", "sync")
+    run("carl", "team", "sync")
+    write(ProjectPaths(tmp_path / "carl"), make_record(A), make_record(B), make_record(C))
+    run("carl", "team", "sync")
+    run("ada", "team", "sync")
+    assert run("ada", "pattern", "release", C, "--reason", "read").code == 0
+    assert run("ada", "team", "member", "carl", "--remove", "--withdraw").code == 0
+    assert C in patterns(run, "ada")
+
+
+def test_withdrawing_needs_a_removal(run: Run) -> None:
+    refused = run("ada", "team", "member", "carl", "--level", "reader", "--withdraw")
+    assert refused.code == 2
+    assert "give --withdraw with --remove" in refused.err
+
+
+def patterns(run: Run, role: str) -> set[str]:
+    return {one["id"] for one in run(role, "pattern", "list", "--json").document["patterns"]}
