@@ -29,6 +29,12 @@ class AlreadyDone(Refused):
     """An earlier decision had the same effect; nothing was written."""
 
 
+class Proposed(Refused):
+    """The decision of an agent waits for a person; only the proposal was written."""
+
+    exit_code = 0
+
+
 class Conflict(RalphdeckError):
     """A file kept changing while it was being written; nothing was written."""
 

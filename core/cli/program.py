@@ -13,7 +13,7 @@ from typing import Final, NoReturn
 import click
 
 from core import __version__
-from core.base.errors import RalphdeckError
+from core.base.errors import Proposed, RalphdeckError
 from core.base.text import visible, visible_line
 from core.cli.command_table import EPILOG, EXAMPLES
 from core.cli.groups import Program, discard_stream
@@ -128,6 +128,9 @@ def run(args: Sequence[str] | None = None, program: Program = cli) -> int:
         return _fail(visible_line(error.format_message()), error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
+    except Proposed as error:
+        click.echo(visible_line(str(error)))
+        return error.exit_code
     except RalphdeckError as error:
         return _fail(visible_line(str(error)), error.exit_code)
     except OSError as error:

@@ -15,37 +15,33 @@ _COMMANDS: Final[dict[str, type[Command]]] = {
     "promote": commands.Promote,
     "deprecate": commands.Deprecate,
     "reset": commands.Reset,
-    "accept_inversion": commands.AcceptInversion,
     "reject_inversion": commands.RejectInversion,
     "snooze": commands.Snooze,
     "note": commands.Note,
     "quarantine": commands.Quarantine,
     "release": commands.Release,
-    "restore_text": commands.RestoreText,
     "archive": commands.Archive,
     "many": commands.Bulk,
     "discard_reports": commands.DiscardReports,
     "count_reports": commands.CountReports,
     "snooze_question": commands.SnoozeQuestion,
     "dismiss": commands.Dismiss,
-    "approve_reflection": commands.ApproveReflection,
-    "extract": commands.Extract,
     "merge": commands.Merge,
     "prune": commands.PrunePatterns,
     "restore": commands.Restore,
     "undo": commands.Undo,
 }
-"""Commands that an agent may propose: not those with contents of whole files, nor redo, which depends on its time."""
+"""Commands that an agent may propose. About inversions, lessons and held reflections Review asks anyway; an import and
+a repair have contents of whole files, and what a redo repeats depends on its time."""
 _NAMES: Final = {kind: name for name, kind in _COMMANDS.items()}
-_LEFT_OUT: Final = {"question", "expected"}
-"""Fields that say what a person saw."""
+_LEFT_OUT: Final = {"question"}  # Fields that depend on what a person saw.
 
 
 def encode_command(command: Command) -> dict[str, Any]:
     """Return a command as values of JSON; raise `BadInput` if an agent cannot propose it."""
     name = _NAMES.get(type(command))
     if name is None:
-        raise BadInput("an agent cannot propose that; a person has to run the command")
+        raise BadInput("an agent cannot decide that; a person has to, in Review or with this command")
     if isinstance(command, commands.Bulk):
         return {"command": name, "reason": command.reason, "commands": [*map(encode_command, command.commands)]}
     values = {field.name: getattr(command, field.name) for field in fields(command) if field.name not in _LEFT_OUT}

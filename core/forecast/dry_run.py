@@ -98,6 +98,10 @@ class _Stage(Project):
         """Return what the real project extracts."""
         return self._real.extraction(source_id, types)
 
+    def _for_author(self, command: Command) -> Command:
+        """Carry out what a person could decide, also for an agent, which would only propose it."""
+        return command
+
     def _append_events(self, *events: Event) -> None:
         self._memory.add_events(events)
 
@@ -172,7 +176,7 @@ class _MemoryLedger(Ledger):
     def __init__(self, paths: ProjectPaths, snapshot: Snapshot) -> None:
         super().__init__(paths)
         self.log.by_id = {decision.id: decision for decision in snapshot.decisions}
-        self._folded = self.log.decisions, snapshot.curation
+        self._folded = self.log.decisions, (), snapshot.curation
         self._made_elsewhere = snapshot.curation.claims
 
     @contextmanager

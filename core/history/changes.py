@@ -15,7 +15,17 @@ from core.learning.states import STATES
 from core.records.decisions import TURNS, Decision, Verb
 from core.records.loops import Loop, LoopStatus
 from core.records.patterns import Maturity
-from core.state.review_items import BROAD, DUPLICATE, LESSON, OFFER, RECURRING, UNRECONCILED, WEAKENED, ReviewItem
+from core.state.review_items import (
+    BROAD,
+    DUPLICATE,
+    LESSON,
+    OFFER,
+    PROPOSAL,
+    RECURRING,
+    UNRECONCILED,
+    WEAKENED,
+    ReviewItem,
+)
 
 if TYPE_CHECKING:
     from core.learning.scoreboard import Scoreboard
@@ -31,7 +41,7 @@ RATE: Final = "rate"
 STARTED: Final = "begun"
 ENDED: Final = "ended"
 
-_UNDATED: Final = frozenset({BROAD, DUPLICATE, LESSON, OFFER, RECURRING, UNRECONCILED, WEAKENED})
+_UNDATED: Final = frozenset({BROAD, DUPLICATE, LESSON, OFFER, PROPOSAL, RECURRING, UNRECONCILED, WEAKENED})
 """Kinds of questions that are not compared: searches find them in the present state, so their start is unknown."""
 _PINNING_VERBS: Final = frozenset({Verb.PROMOTE, Verb.DEPRECATE, Verb.RESET})
 _CHANGING_VERBS: Final = frozenset(

@@ -15,6 +15,7 @@ from core.learning.reference.maturity import PatternMaturity
 from core.learning.reference.patterns import ObservedPattern
 from core.records.decisions import Decision
 from core.records.findings import Finding, Severity
+from core.records.proposed_decisions import ProposedDecision
 from core.records.times import parse_time
 from core.storage.append_log import IncrementalLines
 from core.storage.decoded import MAX_DEPTH
@@ -46,6 +47,8 @@ class DecisionLog(IncrementalLines):
         super().reset()
         self.by_id: dict[str, Decision] = {}
         self.records: dict[tuple[type[Record], str], Record] = {}
+        self._proposed: list[ProposedDecision] = []
+        self._proposals: tuple[ProposedDecision, ...] = ()
         self.pending: dict[tuple[str, str], Decision] = {}
         self.chain = ChainCheck()
         self._line_findings: list[Finding] = []
@@ -58,6 +61,13 @@ class DecisionLog(IncrementalLines):
         if len(self._decisions) != len(self.by_id):
             self._decisions = tuple(self.by_id.values())
         return self._decisions
+
+    @property
+    def proposed(self) -> tuple[ProposedDecision, ...]:
+        """All decisions that agents proposed, oldest first; the same tuple until one is added."""
+        if len(self._proposals) != len(self._proposed):
+            self._proposals = tuple(self._proposed)
+        return self._proposals
 
     @property
     def places(self) -> tuple[Place, ...]:
@@ -99,6 +109,8 @@ class DecisionLog(IncrementalLines):
                     applied = msgspec.convert(document, AppliedLine)
                     for file in applied.files:
                         self.pending.pop((applied.decision, file), None)
+                case "proposal":
+                    self._proposed.append(msgspec.convert(document, ProposedDecision))
                 case _ if record := record_of(document):
                     self.records[key_of(record)] = record
         except (ValueError, RecursionError) as error:

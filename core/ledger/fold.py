@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -13,6 +13,7 @@ from core.records.decisions import (
     SCRIPTS,
     SYNC,
     TEXT_HASH,
+    TURNS,
     BurstVerdict,
     CurationState,
     Decision,
@@ -24,7 +25,12 @@ from core.records.decisions import (
 from core.records.patterns import Maturity
 from core.records.times import parse_time
 
+if TYPE_CHECKING:
+    from core.records.proposed_decisions import ProposedDecision
+
 _ARRIVALS: Final = {Verb.IMPORT: "import", Verb.EXTRACT: "extraction", Verb.QUARANTINE: "quarantine"}
+MOST_PROPOSED: Final = 100  # number of proposals that wait at once; further ones are refused
+_BESIDE: Final = {Verb.NOTE, Verb.SNOOZE}  # Verbs of decisions that answer no proposal of another one.
 _BURST_VERDICTS: Final = {Verb.REVOKE: "revoked", Verb.CONFIRM: "confirmed"}
 
 
@@ -85,6 +91,35 @@ def fold(
         claims=frozenset(claims),
         pending_claims=frozenset() if do_claims_count else frozenset((made.keys() & set(claims)) - undone),
     )
+
+
+def with_proposals(
+    state: CurationState, decisions: Iterable[Decision], proposed: Sequence[ProposedDecision]
+) -> CurationState:
+    """Add the newest proposals of agents that were not rejected, and on whose subjects no decision was made since.
+
+    `state` is that after `decisions`. The proposal to undo a decision waits until that is undone.
+    """
+    waiting = {one.question: one for one in proposed if one.question not in state.dismissed}
+    if not waiting:
+        return replace(state, proposed=()) if state.proposed else state
+    newest: dict[tuple[str, str], str] = {}  # by verb and subject, and by "" and subject if any verb answers
+    for decision in decisions:
+        has_effect = decision.id not in state.undone and decision.id not in state.pending_claims
+        if has_effect and decision.verb not in TURNS:
+            for subject in (decision.subject, *(effect.pattern_id for effect in decision.effects)):
+                for verb in (decision.verb, "") if decision.verb not in _BESIDE else (decision.verb,):
+                    newest[verb, subject] = max(decision.id, newest.get((verb, subject), ""))
+    kept = [
+        one
+        for one in waiting.values()
+        if not (
+            state.undone.issuperset(one.subjects)
+            if one.verb == Verb.UNDO
+            else any(newest.get((verb, subject), "") > one.id for subject in one.subjects for verb in (one.verb, ""))
+        )
+    ]
+    return replace(state, proposed=tuple(kept[-MOST_PROPOSED:]))
 
 
 class _State:

@@ -13,7 +13,7 @@ import msgspec
 from core.base.errors import BadInput, UnknownRecord, Unwritable
 from core.base.text import visible_line
 from core.ledger.decision_log import FILE, AppliedLine, DecisionLog, Record, line_of
-from core.ledger.fold import fold
+from core.ledger.fold import fold, with_proposals
 from core.records.decisions import CurationState, Decision
 from core.storage.append_log import AppendLog
 from core.storage.file_reader import MAX_PATTERN_BYTES
@@ -22,6 +22,7 @@ from core.trust.origins import Origins
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
+    from core.records.proposed_decisions import ProposedDecision
 
 _R = TypeVar("_R", bound=Record)
 
@@ -40,7 +41,8 @@ class Ledger:
         self.origins = Origins(paths.project)
         self._identity: tuple[int, int] | None = None
         self._mutex = threading.Lock()
-        self._folded: tuple[tuple[Decision, ...], CurationState] = ((), CurationState())
+        self._folded: tuple[tuple[Decision, ...], tuple[ProposedDecision, ...], CurationState]
+        self._folded = ((), (), CurationState())
         self._claims: tuple[int, tuple[Decision, ...], frozenset[str]] = (0, (), frozenset())
 
     @contextmanager
@@ -73,6 +75,10 @@ class Ledger:
         """Make decisions from elsewhere own ones; `Unwritable` if that fails."""
         known = self.by_id()
         self.origins.add_decisions(known[id] for id in decision_ids if id in known)
+
+    def propose(self, proposal: ProposedDecision) -> None:
+        """Append a decision that an agent proposes; `Unwritable` if that fails."""
+        self._append([{"kind": "proposal", **msgspec.to_builtins(proposal)}])
 
     def mark_applied(self, files: Mapping[str, Iterable[str]]) -> None:
         """Record, by decision ID, the project-relative files that contain its effects."""
@@ -117,10 +123,12 @@ class Ledger:
             raise UnknownRecord(f"the decision log has no decision {visible_line(decision_id, 80)}") from None
 
     def state(self) -> CurationState:
-        claims, decisions = self.claims(), self.log.decisions
-        if self._folded[0] is not decisions or self._folded[1].claims != claims:
-            self._folded = decisions, fold(decisions, claims, do_claims_count=self.origins.do_claims_count)
-        return self._folded[1]
+        claims, decisions, proposed = self.claims(), self.log.decisions, self.log.proposed
+        known = self._folded
+        if known[0] is not decisions or known[1] is not proposed or known[2].claims != claims:
+            state = fold(decisions, claims, do_claims_count=self.origins.do_claims_count)
+            self._folded = decisions, proposed, with_proposals(state, decisions, proposed)
+        return self._folded[2]
 
     def pending(self) -> tuple[tuple[Decision, str], ...]:
         """Return own decisions and the files that may lack their effects, oldest first."""

@@ -65,8 +65,10 @@ class AuthorGate:
     def _releases(self, decisions: Sequence[Decision]) -> Iterator[tuple[str, str]]:
         """Yield the decisions that let a stopped text through, with a refusal."""
         known = self._project.ledger.by_id()
-        before = self._project.ledger.state()
-        after = fold((*self._project.ledger.decisions(), *decisions))
+        ledger = self._project.ledger
+        before = ledger.state()
+        claims, do_claims_count = ledger.claims(), ledger.origins.do_claims_count
+        after = fold((*ledger.decisions(), *decisions), claims, do_claims_count=do_claims_count)
         texts = self._project.view.snapshot.patterns
         for decision in decisions:
             about = affected_ids(decision)

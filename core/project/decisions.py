@@ -28,6 +28,7 @@ from core.metrics.pruning import Pruning, select_prunable
 from core.project.author_gate import AuthorGate
 from core.project.reader import ProjectReader
 from core.project.team_gate import JoinedGate
+from core.records.authors import Author, author_of
 from core.records.decisions import Decision, held_text_question_id
 from core.records.events import Event, event_id
 from core.records.lessons import LESSON_ID
@@ -90,6 +91,8 @@ class DecidingProject(ProjectReader):
 
         Raises Refused if the records of the newest or the seen state are not checked yet.
 
+        Raises Proposed if an agent decides: its decision waits for a person.
+
         Raises Conflict if the same pattern or question was decided, or the text of the pattern changed, since
         `expected_state`. Nothing is written then; a bulk decision only leaves this pattern out. Raises RalphdeckError
         if the decision is refused, invalid or cannot be written; see `Curator`.
@@ -99,6 +102,7 @@ class DecidingProject(ProjectReader):
             self._require_checked(expected_state or self._view)
             if command.question and command.question in self.ledger.state().dismissed:
                 raise Conflict(f"{shorten_id(command.question)} was answered meanwhile; review it again")
+            command = self._for_author(command)
             if isinstance(command, commands.Extract) and command.by:
                 with self.curator.signing(command.by):
                     return self._decide_any(lambda now: self._extract(command, now))
@@ -107,6 +111,21 @@ class DecidingProject(ProjectReader):
             except Conflict:
                 self._team_gate.catch_up()  # so that the user sees what has changed
                 raise
+
+    def _for_author(self, command: commands.Command) -> commands.Command:
+        """Return the command that the author may carry out; raise Proposed if that of an agent waits for a person."""
+        if author_of(self.by) is not Author.AGENT:
+            return command
+        if isinstance(command, commands.Extract) and not command.source_id.startswith(LESSON_ID):
+            return replace(command, unattended=True)  # Review asks about each new pattern
+        from core.project.proposing import propose
+
+        check_writable(self.project.ledger)
+        self.apply((self.project.ledger, self.project.patterns))
+        with self._beginning():
+            proposed = propose(self.ledger, self._view, command, by=self.by, now=self._clock())
+        self.apply((self.project.ledger,))
+        raise proposed
 
     def _require_checked(self, state: ProjectState) -> None:
         if state.snapshot.as_of is not None:

@@ -18,7 +18,7 @@ from core.base.collector import collector_off
 from core.base.errors import UnknownRecord
 from core.base.text import visible_line
 from core.ledger.decision_log import DecisionLog
-from core.ledger.fold import fold
+from core.ledger.fold import fold, with_proposals
 from core.ledger.verify import end_findings
 from core.records.event_log import EventView
 from core.records.findings import Finding, Severity
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from core.records.decisions import CurationState, Decision
     from core.records.loops import LoopDetails
     from core.records.patterns import Pattern
+    from core.records.proposed_decisions import ProposedDecision
     from core.sources.record_kinds import RecordKind
     from core.sources.worker_process import EarlySweep, WorkerProcess
     from core.storage.hash_chain import Place
@@ -113,6 +114,8 @@ class Library:
         self._events = EventView.of(())
         self._decisions: tuple[Decision, ...] = ()
         self._places: tuple[Place, ...] = ()
+        self._proposed: tuple[ProposedDecision, ...] = ()
+        self._folded_proposed: tuple[ProposedDecision, ...] = ()  # those in the published snapshot
         self._team = NO_TEAM
         self._findings = FileFindings()
         self._unsorted_findings: list[Finding] = []
@@ -366,6 +369,8 @@ class Library:
             self._events = EventView.of(after.events)
         if before.decisions != after.decisions:
             self._decisions, self._places = after.decisions, after.places
+        if before.proposed != after.proposed:
+            self._proposed = after.proposed
         if before.team is not after.team:
             self._team = self._joined_team(after)
 
@@ -404,6 +409,7 @@ class Library:
         )
         if not delta and before.complete == complete:
             return delta
+        self._folded_proposed = self._proposed
         self._snapshot = Snapshot(
             number=before.number + 1,
             **mappings,
@@ -426,12 +432,14 @@ class Library:
 
     def _curation(self, before: Snapshot, *, has_new_origins: bool) -> CurationState:
         """Return the result of all decisions: that of the last snapshot if neither they nor their origins changed."""
-        if self._decisions is before.decisions and not has_new_origins:
+        is_same = self._decisions is before.decisions and self._proposed is self._folded_proposed
+        if is_same and not has_new_origins:
             return before.curation
         claims = self.origins.claims(self._decisions, self._places)
-        if self._decisions is before.decisions and claims == before.curation.claims:
+        if is_same and claims == before.curation.claims:
             return before.curation
-        return fold(self._decisions, claims, do_claims_count=self.origins.do_claims_count)
+        state = fold(self._decisions, claims, do_claims_count=self.origins.do_claims_count)
+        return with_proposals(state, self._decisions, self._proposed)
 
     def _join_some(self) -> bool:
         """Join some records in advance; returns False if there are none."""

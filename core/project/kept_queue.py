@@ -13,6 +13,7 @@ from core.learning.bursts import Burst
 from core.learning.inversion_rules import Inversion
 from core.records.extractions import Extraction
 from core.records.lessons import JoinedLesson
+from core.records.proposed_decisions import ProposedDecision
 from core.state import review_items
 from core.state.review_items import INVERSION, ReviewItem
 
@@ -22,7 +23,9 @@ _MADE_AGAIN = "propose"  # the field that is a function
 @cache
 def _values_type() -> type[msgspec.Struct]:
     """Return a type with the fields of a question that are values."""
-    types = {one.__name__: one for one in (Burst, EscalatedSession, Extraction, Inversion, JoinedLesson)}
+    types = {
+        one.__name__: one for one in (Burst, EscalatedSession, Extraction, Inversion, JoinedLesson, ProposedDecision)
+    }
     hints = get_type_hints(ReviewItem, vars(review_items) | types)
     return msgspec.defstruct("Values", [(name, hint) for name, hint in hints.items() if name != _MADE_AGAIN])
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from core.records.authors import Author, author_of
 from core.records.patterns import Maturity
+from core.records.proposed_decisions import ProposedDecision
 from core.records.times import iso
 
 ESCALATION_PREFIX: Final = "escalation of "
@@ -251,6 +252,7 @@ class CurationState(Struct, frozen=True, kw_only=True):
     claims: frozenset[str] = frozenset()  # IDs of decisions made elsewhere and not confirmed here; see docs/safety.md.
     pending_claims: frozenset[str] = frozenset()
     """Those of `claims` that have no effect until they are confirmed; without undone ones, undo and redo."""
+    proposed: tuple[ProposedDecision, ...] = ()  # Decisions that agents proposed and no person has answered.
 
     def clears(self, pattern_id: str, content_hash: str, since: int = 1) -> bool:
         """Whether a person released this exact text with a reason, and knew the scan rules of version `since`."""

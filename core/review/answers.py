@@ -13,6 +13,7 @@ import msgspec
 from core.base.record_text import lesson_name
 from core.base.text import plural, visible_line
 from core.curation import commands
+from core.curation.commands import PatternCommand
 from core.curation.rules import why_refused
 from core.curation.text_approval import find_approved_pattern
 from core.records.decisions import (
@@ -30,12 +31,14 @@ from core.records.decisions import (
 from core.records.lessons import LESSON_ID
 from core.records.patterns import Maturity
 from core.review.questions.incoming import offer_text
+from core.review.questions.proposals import accepted_command
 from core.state import review_items as kinds
 
 if TYPE_CHECKING:
-    from core.curation.commands import Command, PatternCommand
+    from core.curation.commands import Command
     from core.learning.assessment import Assessment
     from core.records.lessons import JoinedLesson
+    from core.records.proposed_decisions import ProposedDecision
     from core.state.project_state import ProjectState
     from core.state.review_items import ReviewItem
 
@@ -104,7 +107,9 @@ def question_of(decision: Decision) -> str:
 def _proposals(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     """Yield the answers that are specific to the kind of question."""
     subject, name = item.subject, visible_line(item.subject, 80)
-    if item.burst is not None:
+    if item.proposed is not None:
+        yield from _agents_proposal(item, item.proposed, state)
+    elif item.burst is not None:
         yield _accept("discard", "these reports never count", commands.DiscardReports(source=subject, burst=item.burst))
         yield _reject("count them", "these reports count", commands.CountReports(source=subject, burst=item.burst))
     elif item.offer is not None:
@@ -148,6 +153,17 @@ def _proposals(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
         quarantine = commands.Quarantine(subject, reason=WRONG_COUNTS)
         effect = "not injected until the counts are corrected and it is released"
         yield _reject("quarantine", effect, quarantine, why_not=why_refused(quarantine, state))
+
+
+def _agents_proposal(item: ReviewItem, proposed: ProposedDecision, state: ProjectState) -> Iterator[Answer]:
+    command, word = accepted_command(proposed), VERBS[Verb(proposed.verb)].word
+    needs_reason, why_not = False, ""
+    if isinstance(command, PatternCommand):
+        is_approval = command.verb in (Verb.RELEASE, Verb.PROMOTE)
+        needs_reason = is_approval and state.assessment(item.subject).blocked
+        why_not = why_refused(command, state)
+    yield _accept(word, "you decide this", command, needs_reason=needs_reason, why_not=why_not)
+    yield _dismissal(item, "reject", REJECT.word, f"{REJECT.past} {item.about}")
 
 
 def _dismissal(item: ReviewItem, action: str, label: str, summary: str) -> Answer:

@@ -28,6 +28,7 @@ CHARS_PER_SECOND: Final = 20.0  # About 240 words a minute, as people read techn
 THINKING: Final = {
     **dict.fromkeys((kinds.EXTRACTED, kinds.BROAD, kinds.UNRECONCILED, kinds.WEAKENED), 8.0),
     **dict.fromkeys((kinds.CONTRADICTED, kinds.BORDERLINE, kinds.QUARANTINE, kinds.HELD, kinds.ESCALATION), 10.0),
+    kinds.PROPOSAL: 10.0,
     **dict.fromkeys((kinds.STALE_PIN, kinds.DUPLICATE, kinds.RECURRING, kinds.LESSON, kinds.OFFER), 12.0),
     kinds.INVERSION: 15.0,
     kinds.BURST: 20.0,

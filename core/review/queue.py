@@ -23,6 +23,7 @@ from core.review.questions.incoming import (
     suspected,
     weakened_tests,
 )
+from core.review.questions.proposals import proposed_decisions
 from core.review.questions.registry import borderline, broad, duplicates, inversions, pins, unreconciled
 
 if TYPE_CHECKING:
@@ -115,6 +116,7 @@ def _questions(
     for item in borderline(scales, asked):
         if net(item.impact, item.seconds, scales.settings) > 0:
             yield item
+    yield from proposed_decisions(scales, curation)
     yield from bursts(scales)
     yield from duplicates(scales, found.alike)
     yield from offered(scales, found.offers)

@@ -20,6 +20,7 @@ from core.records.episodes import Attempt, Task
 from core.records.events import Event
 from core.records.findings import Finding, Severity
 from core.records.patterns import Pattern
+from core.records.proposed_decisions import ProposedDecision
 from core.records.reflections import MemoryTask, Reflection
 from core.records.team import TeamEvidence
 from core.sources.agent_sessions import parse_agent_sessions
@@ -62,6 +63,7 @@ class ParsedFile(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     agent_sessions: tuple[AgentSession, ...] = ()
     events: tuple[Event, ...] = ()  # an `EventView` if it was not decoded from the cache
     decisions: tuple[Decision, ...] = ()
+    proposed: tuple[ProposedDecision, ...] = ()
     team: TeamEvidence | None = None
     places: tuple[Place, ...] = ()
     is_chained: bool = False
@@ -150,7 +152,11 @@ def _parse(
             earlier.decisions = log = earlier.decisions or DecisionLog()
             log.read(raw.data)
             return ParsedFile(
-                decisions=log.decisions, places=log.places, is_chained=log.is_chained, findings=log.findings
+                decisions=log.decisions,
+                proposed=log.proposed,
+                places=log.places,
+                is_chained=log.is_chained,
+                findings=log.findings,
             )
         case Format.ACTION_LOG:
             earlier.actions = tally = earlier.actions or ActionTally(file)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from core.records.debug_sessions import DebugSession
     from core.records.extractions import Extraction
     from core.records.lessons import JoinedLesson
+    from core.records.proposed_decisions import ProposedDecision
 
 INVERSION: Final = "inversion"
 CONTRADICTED: Final = "contradicted"
@@ -42,9 +43,10 @@ LESSON: Final = "lesson"
 BROAD: Final = "broad"
 UNRECONCILED: Final = "unreconciled"
 WEAKENED: Final = "weakened"
+PROPOSAL: Final = "proposal"
 KINDS: Final = (
     *(INVERSION, CONTRADICTED, STALE_PIN, BORDERLINE, DUPLICATE, EXTRACTED, QUARANTINE, HELD),
-    *(BURST, RECURRING, LESSON, OFFER, BROAD, UNRECONCILED, WEAKENED, ESCALATION),
+    *(BURST, RECURRING, LESSON, OFFER, BROAD, UNRECONCILED, WEAKENED, PROPOSAL, ESCALATION),
 )
 """Every kind of question."""
 _BESIDE: Final = {BORDERLINE: "state", BROAD: "trigger", UNRECONCILED: "counts"}
@@ -101,7 +103,8 @@ class ReviewItem:
     ends a snooze: uses, reports, proposals, runs or reflections.
 
     `propose` makes the proposed inversion. `other` is the pattern to merge into the subject of a duplicate question,
-    with `similarity`, 0..1. `offer` is that of an extraction offer, a recurring learning or a `lesson`.
+    with `similarity`, 0..1. `offer` is that of an extraction offer, a recurring learning or a `lesson`. `proposed` is a
+    decision of an agent; unless it is about one pattern, its ID is the subject.
     """
 
     kind: str
@@ -122,6 +125,7 @@ class ReviewItem:
     escalated: EscalatedSession | None = None
     held_text: HeldText | None = None
     weakened: WeakenedTest | None = None
+    proposed: ProposedDecision | None = None
     lesson: JoinedLesson | None = None
 
     def with_impact(self, impact: float, priority: float, propose: Callable[[], Inversion] | None) -> ReviewItem:
@@ -138,6 +142,8 @@ class ReviewItem:
     @cached_property
     def question_key(self) -> str:
         """ID to snooze or dismiss; the pattern's ID if the whole pattern is asked about."""
+        if self.proposed is not None:
+            return self.proposed.question
         if self.burst is not None:
             return burst_question_id(self.burst.source)
         if self.other:
@@ -158,6 +164,8 @@ class ReviewItem:
     @property
     def about(self) -> str:
         """A short name of the subject if `question_key` is too long to read, else ""."""
+        if self.proposed is not None:
+            return f"the proposal to {self.proposed.verb} {shorten_id(self.subject)}"
         if self.held_text is not None:
             return f"the reflection {shorten_id(self.held_text.id)}"
         if self.lesson is not None and self.offer is not None:
@@ -171,7 +179,8 @@ class ReviewItem:
     @property
     def is_about_pattern(self) -> bool:
         others = (self.burst, self.offer, self.escalated, self.held_text, self.weakened)
-        return all(other is None for other in others)
+        is_of_agent = self.proposed is not None and not self.proposed.pattern_id
+        return not is_of_agent and all(other is None for other in others)
 
     @cached_property
     def inversion(self) -> Inversion | None:

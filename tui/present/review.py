@@ -30,6 +30,7 @@ from tui.present.review_texts import (
     held_text_lines,
     held_text_origin,
     pattern_origin,
+    proposed_decision,
     weakened_test_lines,
     weakened_test_source,
 )
@@ -147,6 +148,8 @@ def question_subject(item: ReviewItem) -> str:
         return "a reflection"
     if item.weakened is not None:
         return "a test"
+    if item.proposed is not None:
+        return "a decision of an agent"
     return "two patterns" if item.kind == kinds.DUPLICATE else "one pattern"
 
 
@@ -164,6 +167,8 @@ def sides(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
         return "attempted fixes", "failure, cause and lessons", draw(tried, left), draw(failure, right)
     if item.held_text is not None:
         return INJECTED, "origin", held_text_lines(item.held_text), draw(held_text_origin(item.held_text))
+    if item.proposed is not None:
+        return "proposed decision", "", draw(proposed_decision(item.proposed), left), []
     if item.weakened is not None:
         source_lines = draw(weakened_test_source(item.weakened), right)
         return "change of the test", "session", weakened_test_lines(item.weakened), source_lines

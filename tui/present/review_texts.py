@@ -22,6 +22,7 @@ from tui.present.review_evidence import conflicts, pattern_name
 
 if TYPE_CHECKING:
     from core.records.patterns import Pattern
+    from core.records.proposed_decisions import ProposedDecision
     from core.state.project_state import ProjectState
     from core.state.review_items import HeldText, WeakenedTest
 
@@ -111,6 +112,18 @@ def held_text_origin(held: HeldText) -> Iterable[Block]:
     )
     yield line("")
     yield line((f"This text {held.does}. It is left out of every context until you approve it.", "warning"))
+
+
+def proposed_decision(proposed: ProposedDecision) -> Iterable[Block]:
+    """Describe a decision that an agent proposes about something else than one pattern."""
+    yield line((proposed.verb.replace("_", " "), "name"), f"   proposed by {proposed.by}")
+    yield line("")
+    values = ((name, value) for name, value in proposed.command.items() if value not in ("", None))
+    yield from fields(
+        ("About", ", ".join(proposed.subjects)),
+        ("Reason", proposed.reason or "none was given"),
+        *((name.replace("_", " "), str(value)) for name, value in values if name not in ("command", "reason")),
+    )
 
 
 def weakened_test_lines(weakened: WeakenedTest) -> list[Content]:

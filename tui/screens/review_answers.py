@@ -251,6 +251,8 @@ class ReviewAnswers(BaseScreen):
             self.services.open_record("memory", task_key(item.subject))
         elif item.lesson is not None:
             self.services.open_record("reflections", item.subject)
+        elif item.proposed is not None and not item.is_about_pattern:
+            self.services.open_record("log", item.proposed.subjects[0] if item.proposed.subjects else "")
         else:
             self.services.open_record("patterns" if item.is_about_pattern else "loops", item.subject)
 

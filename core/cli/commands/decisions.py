@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from core.base.errors import AlreadyDone, Refused, UnknownRecord
+from core.base.errors import AlreadyDone, Proposed, Refused, UnknownRecord
 from core.cli.json import objects
 from core.cli.render.output import line, remark, respond, warn
 from core.cli.support.dry_run import dry_run_option, forecast_decision
@@ -207,6 +207,9 @@ def decide(project: Project, command: Command, *, dry_run: bool = False) -> None
     except AlreadyDone as error:
         print_unchanged(str(error))
         return
+    except Proposed as error:
+        _print_proposed(str(error))
+        return
     if not all(refusal.is_done for refusal in decided.refused):
         click.get_current_context().exit(Refused.exit_code)
 
@@ -220,9 +223,23 @@ def decided_json(decided: Decided) -> objects.Wire:
     return (objects.DecidedTogether if decided.group or decided.refused else objects.Decided).of(decided)
 
 
+class _Unchanged(NamedTuple):
+    """A decision that was not made."""
+
+    summary: str
+    decision: None = None
+    warnings: tuple[str, ...] = ()
+    written: bool = False
+
+
 def decide_each(project: Project, commands: Iterable[Command], empty: str = "") -> None:
     """Make and print decisions, each with its own undo; without any, print `empty`."""
-    made = [project.decide(command) for command in commands]
+    made: list[Decided | _Unchanged] = []
+    for command in commands:
+        try:
+            made.append(project.decide(command))
+        except Proposed as error:
+            made.append(_Unchanged(str(error)))
     for decided in made:
         warn(*decided.warnings)
 
@@ -239,6 +256,11 @@ def print_unchanged(why: str) -> None:
     """Print that nothing was decided, because nothing would change."""
     show = partial(line, f"{why}; nothing changed")
     respond("Decided", show, decision=None, summary=why, warnings=[], written=False)
+
+
+def _print_proposed(what: str) -> None:
+    """Print that the decision of an agent waits for a person."""
+    respond("Decided", partial(line, what), decision=None, summary=what, warnings=[], written=False)
 
 
 @click.command(cls=ReviewingCommand)

@@ -8,17 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.agents.agent_process import find_agent_process
-from core.sources.liveness import ProcFiles
-
-
-def make_processes(root: Path, *commands: Sequence[str]) -> ProcFiles:
-    """Make processes with the pids 2, 3 and so on; each started the next one."""
-    for pid, command in enumerate(commands, start=2):
-        folder = root / str(pid)
-        folder.mkdir()
-        (folder / "cmdline").write_text("\0".join(command))
-        (folder / "stat").write_text(f"{pid} ({command[0]}) S {pid - 1} {'0 ' * 17} {pid}00 0")
-    return ProcFiles(root)
+from tests.authors import make_processes
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")

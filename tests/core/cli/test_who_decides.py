@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.config.user_settings import user_settings_file
-from tests.authors import be_script, have_names
+from tests.authors import be_script, have_names, make_processes
 from tests.core.cli.conftest import Call
 from tests.factories import make_error_record, make_pattern_file
 
@@ -140,3 +140,112 @@ def test_a_repository_cannot_allow_scripts_more(project: Path, call: Call, scrip
     (project / "aiwg.yml").write_text("ralph:\n  cross_loop_learning:\n    decisions:\n      scripts: all\n")
     script()
     assert call("pattern", "release", HELD, "--project", project).code == 1
+
+
+@pytest.fixture
+def agent(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
+    """Let an agent run the commands, or a person again."""
+
+    def run_by_agent(is_agent: bool) -> None:
+        if is_agent:
+            monkeypatch.setenv("CLAUDECODE", "1")
+        else:
+            monkeypatch.delenv("CLAUDECODE")
+
+    return run_by_agent
+
+
+def questions(call: Call, project: Path) -> list[Any]:
+    found = call("review", "list", "--kind", "proposal", "--json", "--project", project).document["questions"]
+    return list(found)
+
+
+@pytest.mark.parametrize("verb", ["release", "promote"])
+@pytest.mark.parametrize("pattern", [HELD, BLOCKED])
+def test_an_agent_approves_nothing_also_under_the_name_of_a_person(
+    project: Path, call: Call, agent: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch, verb: str, pattern: str
+) -> None:
+    agent(True)
+    monkeypatch.setenv("RALPHDECK_USER", "ada")
+    result = call("pattern", verb, pattern, "--reason", "looks good", "--by", "ada", "--project", project)
+    assert (result.code, result.err) == (0, "")
+    assert result.out == f"{verb} {pattern}: proposed; waits for a person in Review\n"
+    assert stopped(call, project) == {HELD, BLOCKED} and not log(call, project)
+    (question,) = questions(call, project)
+    assert (question["subject"], question["proposed"]["by"], question["proposed"]["verb"]) == (
+        *(pattern, "agent:claude"),
+        verb,
+    )
+    assert "looks good" in question["reason"]
+
+
+def test_the_program_of_an_agent_above_the_command_is_an_agent(
+    project: Path, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processes = make_processes(tmp_path / "proc", ("/usr/bin/codex", "exec", "-"), ("bash", "-c", "ralphdeck"))
+    monkeypatch.setattr("core.agents.agent_process.system_processes", lambda: processes)
+    monkeypatch.setattr("os.getppid", lambda: 3)
+    call("pattern", "promote", CLEAN, "--reason", "x", "--project", project)
+    assert [one["proposed"]["by"] for one in questions(call, project)] == ["agent:codex"]
+    assert not pinned(call, project)
+
+
+def test_no_decision_of_an_agent_takes_effect(project: Path, call: Call, agent: Callable[[bool], None]) -> None:
+    call("pattern", "quarantine", CLEAN, "--reason", "doubtful", "--project", project)
+    before = log(call, project), stopped(call, project)
+    agent(True)
+    for words in (
+        ["undo", "--any-author"],
+        ["pattern", "deprecate", HELD, "--reason", "x"],
+        ["pattern", "quarantine", HELD, "--reason", "x"],
+        ["pattern", "archive", HELD, "--reason", "x"],
+        ["pattern", "note", HELD, "x"],
+        ["review", "snooze", HELD, "--uses", "3", "--kind", "held"],
+        ["pattern", "release", HELD, CLEAN],
+    ):
+        result = call(*words, "--json", "--project", project)
+        (document,) = result.document.get("decisions", [result.document])
+        assert (result.code, document["decision"], document["written"]) == (0, None, False), words
+        assert "waits for a person in Review" in document["summary"]
+    for words in (["redo"], ["pattern", "restore", "pat-x"], ["pattern", "promote", "no-such-pattern"]):
+        assert call(*words, "--project", project).code in (0, 1)
+    assert (log(call, project), stopped(call, project)) == before
+
+
+def test_the_same_proposal_waits_once(project: Path, call: Call, agent: Callable[[bool], None]) -> None:
+    agent(True)
+    for reason in ("one", "other"):
+        out = call("pattern", "promote", CLEAN, "--reason", reason, "--project", project).out
+    assert "was proposed before" in out and len(questions(call, project)) == 1
+
+
+def test_a_proposal_ends_when_a_person_decides_or_the_text_changes(
+    project: Path, call: Call, agent: Callable[[bool], None]
+) -> None:
+    agent(True)
+    for pattern in (CLEAN, HELD, BLOCKED):
+        call("pattern", "deprecate", pattern, "--reason", "x", "--project", project)
+    agent(False)
+    assert {one["subject"] for one in questions(call, project)} == {CLEAN, HELD, BLOCKED}
+    call("pattern", "release", HELD, "--project", project)
+    file = project / ".aiwg/ralph/shared/patterns/error-patterns.json"
+    file.write_text(file.read_text().replace(TEXTS[0], "Another text"))
+    assert {one["subject"] for one in questions(call, project)} == {BLOCKED}
+    call("undo", "--project", project)
+    assert {one["subject"] for one in questions(call, project)} == {HELD, BLOCKED}
+
+
+def test_an_agent_still_records_and_extracts(project: Path, call: Call, agent: Callable[[bool], None]) -> None:
+    agent(True)
+    assert call("loop", "record", "job-1", CLEAN, "--success", "--project", project).code == 0
+    document = call("pattern", "show", CLEAN, "--json", "--project", project).document["pattern"]
+    assert document["usage_count"] == 5 or document["successes"] >= 1
+
+
+def test_older_versions_ignore_a_proposal(project: Path, call: Call, agent: Callable[[bool], None]) -> None:
+    agent(True)
+    call("pattern", "promote", CLEAN, "--reason", "x", "--project", project)
+    agent(False)
+    assert call("log", "--verify", "--project", project).code == 0
+    (line,) = (project / ".aiwg/ralph/shared/curation/ledger.jsonl").read_text().splitlines()
+    assert '"kind":"proposal"' in line and not log(call, project)

@@ -1,0 +1,136 @@
+"""Records the decision of an agent as a proposal, which waits for a person (docs/curation.md#who-decides)."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from core.base.errors import BadInput, Proposed, Refused
+from core.base.formatting import shorten_id
+from core.base.text import plural
+from core.curation import commands, undo
+from core.curation.command_codec import encode_command
+from core.curation.decision_writer import clean
+from core.curation.rules import why_refused
+from core.ledger.fold import MOST_PROPOSED
+from core.records.decisions import VERBS, Verb
+from core.records.proposed_decisions import ProposedDecision
+
+if TYPE_CHECKING:
+    from core.curation.commands import Command, PatternCommand
+    from core.ledger.ledger import Ledger
+    from core.state.project_state import ProjectState
+
+WAITS: Final = "waits for a person in Review"
+
+
+class _Subject(NamedTuple):
+    """What a command would decide about: the verb, the subjects of its decisions, and the hashes of their texts."""
+
+    verb: Verb
+    ids: tuple[str, ...]
+    texts: dict[str, str]
+
+
+def propose(ledger: Ledger, state: ProjectState, command: Command, *, by: str, now: datetime) -> Proposed:
+    """Append the proposal of a command to the decision log; return the answer to the agent.
+
+    Raises Refused if a person could not decide that either, if an agent cannot propose it, or if too many proposals
+    wait; UnknownRecord and Unwritable.
+    """
+    reason = command.reason
+    if isinstance(command, commands.Bulk):
+        reason = command.commands[0].reason
+        command = command.commands[0] if len(command.commands) == 1 else command
+    try:
+        values = encode_command(command)
+    except BadInput as error:
+        raise Refused(str(error)) from None
+    if isinstance(command, commands.Undo):
+        chosen = _undone(command, ledger, by)
+        values["decision_id"] = ledger.decision(chosen[0]).act
+        subject = _Subject(Verb.UNDO, chosen, {})
+    else:
+        subject = _find_subject(command, values, state)
+    shown = f"{VERBS[subject.verb].word} {_name(subject.ids)}"
+    waiting = ledger.state().proposed
+    wanted = _without_reasons(values)
+    if any(_without_reasons(one.command) == wanted and one.texts == subject.texts for one in waiting):
+        return Proposed(f"{shown} was proposed before; it {WAITS}")
+    if len(waiting) >= MOST_PROPOSED:
+        raise Refused(f"{plural(len(waiting), 'proposal')} wait for a person in Review; no more are taken")
+    ledger.propose(
+        ProposedDecision(
+            id=f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03d}-{secrets.token_hex(4)}",
+            at=now,
+            by=by,
+            verb=subject.verb.value,
+            subjects=subject.ids,
+            command=values,
+            reason=clean(reason, "reason"),
+            texts=subject.texts,
+        )
+    )
+    return Proposed(f"{shown}: proposed; {WAITS}")
+
+
+def _find_subject(command: Command, values: dict[str, Any], state: ProjectState) -> _Subject:
+    """Return what a command is about; what a person could not decide either is removed from its `values`."""
+    if isinstance(command, commands.Bulk):
+        allowed = _allowed(command.commands, state)
+        values["commands"] = [one for one in values["commands"] if one["pattern_id"] in allowed]
+        return _Subject(command.commands[0].verb, tuple(allowed), allowed)
+    if isinstance(command, commands.PatternCommand):
+        texts = _allowed((command,), state)
+        return _Subject(command.verb, tuple(texts), texts)
+    match command:
+        case commands.JudgeReports():
+            ids: tuple[str, ...] = (command.source,)
+        case commands.SnoozeQuestion() | commands.Dismiss():
+            ids = (command.key,)
+        case commands.Merge():
+            ids = (state.pattern(command.target_id).id, state.pattern(command.other_id).id)
+            return _Subject(command.verb, ids, {one: state.pattern(one).content_hash for one in ids})
+        case commands.Restore():
+            ids = (command.pattern_id,)
+        case _:
+            ids = ("prune",)
+    return _Subject(command.verb, ids, {})
+
+
+def _allowed(many: Sequence[PatternCommand], state: ProjectState) -> dict[str, str]:
+    """Return the hashes of the patterns about which a person could decide this, by ID; raise if there are none."""
+    found: dict[str, str] = {}
+    refusal = "nothing to decide"
+    for command in many:
+        pattern = state.pattern(command.pattern_id)
+        if why := why_refused(command, state):
+            refusal = f"{shorten_id(pattern.id)}: {why}"
+        else:
+            found[pattern.id] = pattern.content_hash
+    if not found:
+        raise Refused(refusal)
+    return found
+
+
+def _undone(command: commands.Undo, ledger: Ledger, by: str) -> tuple[str, ...]:
+    """Return the decisions that an undo would be about."""
+    state, decisions = ledger.state(), ledger.decisions()
+    if command.decision_id:
+        return undo.named_act(command.decision_id, state, decisions)
+    chosen = undo.last_act(Verb.UNDO, state, decisions)
+    if not command.any_author:
+        undo.check_own(ledger.decision(chosen[0]), by)
+    return chosen
+
+
+def _without_reasons(values: dict[str, Any]) -> dict[str, Any]:
+    inner = values.get("commands")
+    kept = {name: value for name, value in values.items() if name not in ("reason", "commands")}
+    return {**kept, "commands": [*map(_without_reasons, inner)] if isinstance(inner, list) else None}
+
+
+def _name(ids: tuple[str, ...]) -> str:
+    return shorten_id(ids[0]) if len(ids) == 1 else f"{len(ids):,} records"
