@@ -208,6 +208,13 @@ def evidence(state: ProjectState, pattern: Pattern, limit: int | None = None) ->
     )
     if (team := state.board.team_sums(pattern.id)) is not None:
         yield line((describe_team_sums(team, state.now), "quiet"))
+    if pattern.id in state.snapshot.foreign.patterns:
+        text = "It came from elsewhere after this project was trusted: the numbers in its file do not count until you"
+        yield line((f"{text} accept it (ralphdeck trust)", "warning"))
+    elif claimed := state.board.claimed_uses(pattern.id):
+        yield line(
+            (f"{plural(claimed, 'use is', 'uses are')} claimed: only the file of the pattern reports them", "quiet")
+        )
     yield from (line((finding.message, "warning")) for finding in count_conflicts(state, pattern.id))
     yield line("")
     observations = state.board.observations(pattern.id)
@@ -241,7 +248,7 @@ def _observation(state: ProjectState, use: Observation) -> tuple[doc.Text, ...]:
     if use.success is not None and use.is_use:
         new, today = decayed_weight(use, state.now, state.settings.maturity)
         weight = f"{format_decimal(new)} → {format_decimal(today)}"
-    source = f"{use.source}{', computed from a rate' if use.derived else ''}"
+    source = f"{use.source}{', claimed' if use.is_claim else ''}{', computed from a rate' if use.derived else ''}"
     if use.inferred and (found := state.board.outcome(use.loop_id)) is not None:
         source += f"; result of the whole loop: {found[1].reasoning}"
     where = f"{use.loop_id}{f', iteration {use.iteration}' if use.iteration is not None else ''}"

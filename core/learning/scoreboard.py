@@ -357,6 +357,10 @@ class Scoreboard(Scores):
         """Return the evidence of this project on one pattern, oldest first; recomputed at each call."""
         return self._inputs.observations(self._pattern(pattern_id))
 
+    def claimed_uses(self, pattern_id: str) -> int:
+        """Return the number of uses that only the file of a pattern reports; docs/scoring.md#claims."""
+        return sum(one.count for one in self.observations(pattern_id) if one.is_claim and one.is_use)
+
     def all_results(self, pattern_id: str) -> tuple[Observation, ...]:
         """Return the same without sightings, followed by the results of the team's other projects as sums."""
         return self._inputs.all_results(self._pattern(pattern_id))

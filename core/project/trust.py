@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from core.base.text import plural
 from core.curation.exchange.origins import known_origin
-from core.learning.evidence import AGGREGATE, DISCOVERY, TREND
 from core.records.decisions import TURNS, Decision
 from core.records.suspicions import Severity
 from core.scanning.verdict import highest_severity
@@ -18,8 +17,6 @@ from core.trust.projects import forget_answer, is_trusted, save_answer
 if TYPE_CHECKING:
     from core.project.reader import ProjectReader
     from core.state.project_state import ProjectState
-
-_BY_RECORD: Final = frozenset({AGGREGATE, DISCOVERY, TREND})  # sources of evidence in the pattern's own record
 
 
 class Arrivals(Struct, frozen=True, kw_only=True):
@@ -84,10 +81,10 @@ def find_arrivals(project: ProjectReader) -> Arrivals:
 
 def has_claimed_uses(state: ProjectState, pattern_id: str) -> bool:
     """Return whether a pattern has uses that only its own record reports."""
-    pattern = state.snapshot.patterns[pattern_id]
+    counts = state.snapshot.patterns[pattern_id].recorded_counts
     if pattern_id in state.snapshot.foreign.patterns:
-        return bool(pattern.recorded_counts.uses or pattern.recorded_counts.successes)
-    return any(one.source in _BY_RECORD and one.kind != DISCOVERY for one in state.board.observations(pattern_id))
+        return bool(counts.uses or counts.successes or counts.failures)
+    return state.board.claimed_uses(pattern_id) > 0
 
 
 def trust(project: ProjectReader, how: str) -> None:

@@ -117,6 +117,11 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
     seen: _Count = 0
 
     @property
+    def is_claim(self) -> bool:
+        """Whether only the file of the pattern reports it; docs/scoring.md#claims."""
+        return self.source in ("aggregate", "trend")
+
+    @property
     def is_sighting(self) -> bool:
         """Whether a work item found the pattern and did not apply it; docs/scoring.md#sightings."""
         return self.kind == "discovered" and self.source == EVENT_LOG

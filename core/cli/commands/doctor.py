@@ -93,6 +93,7 @@ def doctor() -> None:
         doubts.sort(key=lambda doubt: doubt.severity is Severity.INFO)
         for area, found in (
             ("project", _project(paths)),
+            ("trust", _trust(project)),
             ("records", _records(view.snapshot, (*findings, *doubts))),
             ("texts", _texts(view)),
             ("lessons", _lessons(old_rules)),
@@ -111,7 +112,7 @@ def doctor() -> None:
         if invocation().as_json:
             raise
         missing = error
-    files = (*_state(state_file()), _file("log", log_file()), *_keymap(keymap_file()))
+    files = (*_state(state_file()), *_user_settings(), _file("log", log_file()), *_keymap(keymap_file()))
     checks += (Check("files", *one) for one in files)
     checks += (Check("terminal", *one) for one in check_terminal())
     checks.append(Check("versions", "ralphdeck", NOTE, f"{__version__}, {_versions()}"))
@@ -171,6 +172,24 @@ def _project(paths: ProjectPaths) -> Iterator[Found]:
             yield name, ERROR, f"cannot be read: {error.strerror}"
             continue
         yield name, OK if found else NOTE, "found" if found else "not there yet"
+
+
+def _trust(project: Project) -> Iterator[Found]:
+    from core.cli.support.trust import describe_trust
+    from core.project.trust import find_arrivals
+
+    arrivals = find_arrivals(project)
+    yield "project", OK if arrivals.is_trusted else WARNING, describe_trust(project.project)
+    if arrivals.is_trusted and arrivals:
+        yield "from elsewhere", WARNING, f"{arrivals.summary}; without effect until you accept it: ralphdeck trust"
+
+
+def _user_settings() -> Iterator[Found]:
+    from core.config.user_settings import read_user_settings, user_settings_file
+
+    yield _file("own settings", user_settings_file())
+    for finding in read_user_settings().findings:
+        yield "own settings", ERROR, f"{finding.pointer.removeprefix('/')}: {finding.message}".removeprefix(": ")
 
 
 def _runners(reports: Sequence[AdapterReport], settings: Settings) -> Iterator[Found]:

@@ -131,6 +131,8 @@ def show_pattern(pattern_id: str, as_of: datetime | None) -> None:
         findings,
         pattern=lambda: _details(state, pattern),
         evidence=state.board.observations(pattern.id),
+        claimed_uses=state.board.claimed_uses(pattern.id),
+        from_elsewhere=pattern.id in state.snapshot.foreign.patterns,
         team=lambda: _team_json(state, pattern.id),
         lineage=lambda: pattern_lineage(state, pattern.id),
         loop_results=lambda: loop_results(pattern, pattern_lineage(state, pattern.id)),

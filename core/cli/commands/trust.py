@@ -17,7 +17,8 @@ from core.cli.render.output import Column, id_column, line, minute, print_table,
 from core.cli.support.options import Command
 from core.cli.support.project import is_readonly, named_project, open_project
 from core.cli.support.signature import is_at_terminal
-from core.config.ownership import TRUSTED_PATHS, is_in_trusted_path
+from core.cli.support.trust import describe_trust
+from core.config.ownership import is_in_trusted_path
 from core.curation.decision_text import about_text, verb_text
 from core.trust.projects import find_answer
 
@@ -145,7 +146,8 @@ def _respond(
             line(f"{visible_line(str(folder), 300)}: {done}")
             return
         _print_arrivals(project, arrivals)
-        line(_state_text(project, arrivals, answer))
+        later = "; for what arrived since then: ralphdeck trust" if arrivals.is_trusted and arrivals else ""
+        line(f"{describe_trust(project.project)}{later}")
 
     respond(
         "TrustDocument",
@@ -159,17 +161,6 @@ def _respond(
         done=done or None,
         decisions=(objects.LoggedDecision.of(one, undone=False, elsewhere=True) for one in arrivals.decisions),
     )
-
-
-def _state_text(project: Project, arrivals: Arrivals, answer: TrustedProject | None) -> str:
-    if is_in_trusted_path(project.project.project):
-        return f"Trusted, because ${TRUSTED_PATHS} names a folder above it"
-    if answer is None:
-        return "Not trusted: agents get nothing from it. To decide: ralphdeck trust"
-    if answer.answer == "declined":
-        return f"Declined on {answer.since[:10]}: agents get nothing from it. To change that: ralphdeck trust"
-    later = "; for what arrived since then: ralphdeck trust" if arrivals else ""
-    return f"Trusted since {answer.since[:10]} ({answer.how}){later}"
 
 
 _MAX_SHOWN = 20

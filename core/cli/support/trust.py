@@ -9,7 +9,7 @@ from core.agents.agent_process import find_acting_agent
 from core.base.errors import RalphdeckError
 from core.cli.render.output import warn
 from core.cli.support.project import now
-from core.config.ownership import is_in_trusted_path
+from core.config.ownership import TRUSTED_PATHS, is_in_trusted_path
 from core.trust.origins import Origins
 from core.trust.projects import find_answer, save_answer
 
@@ -39,6 +39,18 @@ def trust_here(paths: ProjectPaths, how: str) -> str:
     except RalphdeckError as error:
         warn(f"the project is not trusted, so agents get nothing from it: {error}")
         return ""
+
+
+def describe_trust(paths: ProjectPaths) -> str:
+    """Return in one sentence whether agents get something from a project, and why."""
+    if is_in_trusted_path(paths.project):
+        return f"Trusted, because ${TRUSTED_PATHS} names a folder above it"
+    answer = find_answer(paths)
+    if answer is None:
+        return "Not trusted: agents get nothing from it. To decide: ralphdeck trust"
+    if answer.answer == "declined":
+        return f"Declined on {answer.since[:10]}: agents get nothing from it. To change that: ralphdeck trust"
+    return f"Trusted since {answer.since[:10]} ({answer.how})"
 
 
 def has_records(paths: ProjectPaths) -> bool:

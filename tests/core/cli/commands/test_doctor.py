@@ -34,6 +34,7 @@ def test_a_sound_project(sample: Path, call: Call) -> None:
         "watch",
         "terminal",
         "texts",
+        "trust",
         "versions",
     }
     assert areas == places | others
