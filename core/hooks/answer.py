@@ -15,7 +15,7 @@ from core.agents.agent_table import AGENTS, Moment
 from core.base.context_blocks import is_fenced, render_blocks
 from core.base.errors import RalphdeckError, Unwritable
 from core.episodes.tool_events import FAILED, SUCCEEDED
-from core.hooks.background import needs_background, start_background
+from core.hooks.background import is_compiled, needs_background, start_background
 from core.hooks.events import HookEvent, digest, encode_answer, failed_call
 from core.hooks.sessions import MAX_ANSWERED, MAX_PROMPTS, MAX_TRIES, Owed, Session, Sessions, remember
 from core.hooks.spool import spool_call
@@ -68,7 +68,7 @@ class HookAnswer:
     def _start(self, send: Callable[[bytes], None]) -> None:
         with self._sessions.edit(self._event, self._clock()) as session:
             again = session.context if self._event.source == _COMPACTED else ""
-        if needs_background(self._sessions.all(), self._clock()):
+        if needs_background(self._sessions.all(), self._clock()) or not is_compiled():
             start_background(self._project)
         if not is_trusted(self._project):
             self._warn_untrusted(send)

@@ -1,4 +1,4 @@
-"""Work after a session: close abandoned sessions, write debug sessions, extract patterns from tasks that ended.
+"""Work beside sessions: close abandoned ones, write debug sessions, extract patterns from tasks that ended.
 
 It runs in a process of its own, because agents do not wait for the end of a session. One process per project works at
 a time; it ends when nothing is left to do.
@@ -11,6 +11,8 @@ import subprocess
 import sys
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -54,6 +56,22 @@ def needs_background(sessions: list[Session], now: datetime) -> bool:
     return any(
         session.ended_tasks or _is_abandoned(session, now) or _lacks_debug_session(session, now) for session in sessions
     )
+
+
+def is_compiled() -> bool:
+    """Return whether the byte code for contexts exists, or cannot be saved.
+
+    Without it the first prompt would compile 500 modules, a second of processor time. uv installs no byte code.
+    """
+    source = Path(__file__).with_name("contexts.py")
+    can_save = not sys.dont_write_bytecode and os.access(source.parent, os.W_OK)
+    return not can_save or Path(cache_from_source(source)).exists()
+
+
+def _compile() -> None:
+    """Import the modules for contexts, which saves their byte code."""
+    for name in ("core.hooks.contexts", "core.scanning.context_scan"):
+        import_module(name)
 
 
 def _lacks_debug_session(session: Session, now: datetime) -> bool:
@@ -138,6 +156,8 @@ def _extract(project: ProjectPaths, sessions: Sessions, now: datetime) -> bool:
 def main(folder: str) -> None:
     """Do the work of the project in a folder."""
     os.nice(_NICE)
+    if not is_compiled():
+        _compile()
     project = ProjectPaths(Path(folder))
     if is_folder(project.sessions):
         run(project, datetime.now(UTC))

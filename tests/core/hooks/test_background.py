@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -129,3 +132,30 @@ def test_drafts_of_hooks_that_were_killed_are_removed(project: ProjectPaths) -> 
     draft = leave_draft(project.sessions / "x.json")
     SimulatedAgent(project).prompt(PROMPT)
     assert not draft.exists()
+
+
+@pytest.mark.slow
+def test_the_first_session_without_byte_code_starts_the_background_that_compiles(
+    project: ProjectPaths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[ProjectPaths] = []
+    monkeypatch.setattr(answer, "start_background", started.append)
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path / "compiled"))
+    SimulatedAgent(project).send("SessionStart", source="startup")
+    assert started == [project]
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path / "compiled")}
+    subprocess.run([sys.executable, "-m", "core.hooks.background", project.project], env=environment, check=True)
+    SimulatedAgent(project, "s2").send("SessionStart", source="startup")
+    assert started == [project], "once"
+
+
+def test_a_program_that_cannot_save_byte_code_does_not_try_at_each_session(
+    project: ProjectPaths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[ProjectPaths] = []
+    monkeypatch.setattr(answer, "start_background", started.append)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path / "compiled"))
+    SimulatedAgent(project).send("SessionStart", source="startup")
+    assert started == []
