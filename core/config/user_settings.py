@@ -55,6 +55,10 @@ class UserSettings(Struct, frozen=True):
 
 
 _GROUPS: Final[dict[str, Any]] = {"trust": TrustSettings, "decisions": DecisionSettings, "scan": JudgeSettings}
+OWN_NAMES: Final = frozenset(
+    {f"{name}.{field}" for name, group in _GROUPS.items() for field in group.__struct_fields__} | {"trust", "decisions"}
+)
+"""Settings, and groups that have no others, which the files of a project cannot set."""
 
 
 def user_settings_file() -> Path:

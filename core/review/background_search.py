@@ -17,6 +17,7 @@ from core.records.extractions import Extraction
 from core.retrieval.embedding import is_available
 from core.review.context_recipients import Recipient, list_recipients
 from core.scanning.messages import find_withhold_reason
+from core.scanning.scan import scan_text
 from core.state.contexts import held_reflections_in_steps
 from core.state.review_items import HeldText
 
@@ -185,7 +186,13 @@ class HeldTexts:
             readers = (*(known.readers if known is not None else ()), reader.id)
             does = find_withhold_reason(one.text, shown, used_scripts=used)
             self._next[one.id] = HeldText(
-                id=one.id, text=one.text, does=does, title=one.title, sources=one.sources, readers=readers
+                id=one.id,
+                text=one.text,
+                does=does,
+                title=one.title,
+                sources=one.sources,
+                readers=readers,
+                marks=scan_text(one.text),
             )
 
     def _has_vectors(self, view: ProjectState) -> bool:

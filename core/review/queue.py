@@ -83,8 +83,9 @@ def review_queue_in_steps(
     `known` has the questions of an earlier queue with the same settings; those of unchanged patterns are not made
     again. It receives those of this queue at once, and in the end has no others.
 
-    Blocked agents always come first. The others are sorted by `core.review.impact.net`, then by kind and subject. Of
-    several questions with the same key, only the first is asked.
+    Blocked agents always come first. The others are sorted by `core.review.impact.net`, then by kind and subject; the
+    held texts among them take their places in the order of their risk. Of several questions with the same key, only the
+    first is asked.
     """
     scales = ImpactEstimator(patterns, board, settings, {} if known is None else known)
     items = []
@@ -93,12 +94,19 @@ def review_queue_in_steps(
         yield
     others = [item for item in items if not item.is_urgent]
     others.sort(key=lambda item: (-net(item.impact, item.seconds, settings), item.kind, item.subject))
-    items = [*(item for item in items if item.is_urgent), *others]
+    items = [*(item for item in items if item.is_urgent), *_with_risks_first(others)]
     if known is not None:
         known.clear()
         known.update(scales.asked)
     first = {item.question_key: item for item in reversed(items)}
     return tuple(item for item in _pending(items, curation, now) if first[item.question_key] is item)
+
+
+def _with_risks_first(items: list[ReviewItem]) -> list[ReviewItem]:
+    """Sort the held texts, blocked ones first, then by their marks and impact; other questions keep their places."""
+    risky = (item for item in items if item.risk)
+    by_risk = iter(sorted(risky, key=lambda item: (item.risk, item.impact), reverse=True))
+    return [next(by_risk) if item.risk else item for item in items]
 
 
 def _questions(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from itertools import pairwise
 from typing import Final
@@ -63,6 +64,12 @@ def keep_worst(suspicions: Iterable[Suspicion]) -> tuple[Suspicion, ...]:
 def sort_suspicions(suspicions: Iterable[Suspicion]) -> tuple[Suspicion, ...]:
     """Sort by severity, most severe first; stable."""
     return tuple(sorted(suspicions, key=lambda one: one.severity.rank))
+
+
+def count_marks(suspicions: Iterable[Suspicion]) -> tuple[int, ...]:
+    """Count suspicions by severity, the most severe first; a higher tuple is a higher risk."""
+    counts = Counter(one.severity for one in suspicions)
+    return tuple(counts[severity] for severity in Severity)
 
 
 def is_clean(text: str) -> bool:

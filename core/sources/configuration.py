@@ -21,6 +21,7 @@ from core.base.errors import BadInput
 from core.base.text import to_camel, visible_line
 from core.base.validation import format_value
 from core.config.settings import DEFAULTS, GROUPS, SETTINGS, Settings
+from core.config.user_settings import OWN_NAMES
 from core.records.findings import Finding, Severity
 from core.sources import normalize
 from core.sources.fields import Fields, document
@@ -181,7 +182,7 @@ def _settings(section: Fields) -> tuple[Settings, dict[str, str]]:
         if name == "pruning":
             _check_archive(fields)
             known = (*known, *_ARCHIVE)
-        _report_unknown(fields, known)
+        _report_unknown(fields, known, f"{name}.")
     _report_unknown(section, (*GROUPS, *alone))
     return settings, sources
 
@@ -220,11 +221,18 @@ def _check_archive(fields: Fields) -> None:
         fields.add("bad-value", message, fields.place(path), Severity.ERROR)
 
 
-def _report_unknown(fields: Fields, known: Iterable[str]) -> None:
-    """Report keys that are not in `known`, each with the most similar setting name."""
+def _report_unknown(fields: Fields, known: Iterable[str], group: str = "") -> None:
+    """Report keys that are not in `known`, each with the most similar setting name.
+
+    A setting that only the user's own file can have is ignored and reported as such.
+    """
     nearest = {setting.field: name for name, setting in SETTINGS.items()}
     nearest |= {name: name for name in known}
     for key in islice((key for key in fields.mapping if key not in known), _MAX_PROBLEMS):
+        if f"{group}{key}" in OWN_NAMES:
+            message = f"{format_value(f'{group}{key}')} is ignored: only your own settings.toml can set it"
+            fields.add("own-setting", message, fields.place(key), Severity.WARNING)
+            continue
         near = difflib.get_close_matches(key[:_NAME_CHARS].casefold(), nearest, n=1)
         hint = f"did you mean {nearest[near[0]]}?" if near else f"valid settings: {', '.join(known)}"
         message = f"unknown setting {format_value(key)}; {hint}"

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from core.records.extractions import Extraction
     from core.records.lessons import JoinedLesson
     from core.records.proposed_decisions import ProposedDecision
+    from core.records.suspicions import Suspicion
 
 INVERSION: Final = "inversion"
 CONTRADICTED: Final = "contradicted"
@@ -58,7 +59,7 @@ class HeldText:
 
     `text` and `title` (the task of the reflection) are untrusted. `does` says what the text does, in words that follow
     "this text". `sources` are IDs of source loops and tasks, `readers` those of running loops and past tasks that would
-    get it.
+    get it. `marks` are the results of the safety scan.
     """
 
     id: str
@@ -67,6 +68,7 @@ class HeldText:
     title: str = ""
     sources: tuple[str, ...] = ()
     readers: tuple[str, ...] = ()
+    marks: tuple[Suspicion, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +102,8 @@ class ReviewItem:
     `priority` is 0..1, from `impact` minus the cost of `seconds`, the estimated time to read and decide (see
     `core.review.impact.priority`). `impact` is the failures a week that a good decision is expected to prevent; 0 if it
     changes no injection. `is_urgent` means that an agent is blocked until it is answered. `evidence` is an amount that
-    ends a snooze: uses, reports, proposals, runs or reflections.
+    ends a snooze: uses, reports, proposals, runs or reflections. `risk` counts the marks of a text that is held or in
+    quarantine: those that block it, those that hold it and others; () for other questions.
 
     `propose` makes the proposed inversion. `other` is the pattern to merge into the subject of a duplicate question,
     with `similarity`, 0..1. `offer` is that of an extraction offer, a recurring learning or a `lesson`. `proposed` is a
@@ -117,6 +120,7 @@ class ReviewItem:
     asks: str = ""
     seconds: float = 0.0
     evidence: int = 0
+    risk: tuple[int, ...] = ()
     propose: Callable[[], Inversion] | None = field(default=None, compare=False, repr=False)
     burst: Burst | None = None
     other: str = ""

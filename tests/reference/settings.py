@@ -34,11 +34,36 @@ ralph:
 An invalid value is reported as a finding, and the default applies. `ralphdeck doctor` lists every setting with its
 source. `ralphdeck what-if` shows the effect of other values of the groups `maturity`, `anti_pattern` and `learning`.
 """
+_OWN: Final = """\
+## Your own settings
+
+`settings.toml` in your configuration folder, `~/.config/ralphdeck` on Linux, has the settings in which no file of a
+project has a say: there they are ignored, with the finding `own-setting`. In an invalid group, the defaults apply.
+
+```toml
+[trust]
+claims = "count"
+
+[decisions]
+scripts = "unheld"
+names = []
+
+[scan]
+judge = ["/home/ada/bin/advise", "--model", "small"]
+```
+
+| setting | default | values | meaning |
+|---|---|---|---|
+| `trust.claims` | `"count"` | `"count"`, `"candidate"` | What numbers in files of a trusted project do |
+| `decisions.scripts` | `"unheld"` | `"all"`, `"unheld"`, `"none"` | What scripts may decide; `unheld`: no held text |
+| `decisions.names` | `[]` | texts | Your names besides those of the system and of Git |
+| `scan.judge` | `[]` | program and arguments | Command that advises on held texts ([details](safety.md#judge)) |
+"""
 
 
 def render_page() -> str:
     """The whole page in Markdown."""
-    return "\n".join((_INTRODUCTION, *_sections()))
+    return "\n".join((_INTRODUCTION, *_sections(), _OWN))
 
 
 def _sections() -> Iterator[str]:

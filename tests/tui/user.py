@@ -223,7 +223,7 @@ class User:
             let_go.set()
 
     def _working(self) -> bool:
-        lasting = {"engine", "vectors", "search"}
+        lasting = {"engine", "vectors", "search", "judge"}
         return any(worker.group not in lasting and not worker.is_finished for worker in self.app.workers)
 
 

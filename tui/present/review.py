@@ -59,6 +59,7 @@ _PROPOSAL_ACTIONS: Final = {
 """Why an answer to a proposal does not fit a question without one."""
 _IMPACTS: Final = ("low", "low", "medium", "medium", "high", "high")  # Words for the impact, by the cells of its bar.
 
+MAX_ADVICE: Final = 320  # characters of the advice of a judge
 Sides = tuple[str, str, list[Content], list[Content]]  # Headings and lines of the left and the right side.
 
 
@@ -107,8 +108,10 @@ def impact_bar(item: ReviewItem, glyphs: Glyphs, *, short: bool = False) -> Cont
     )
 
 
-def reason(item: ReviewItem) -> Content:
-    return Content.styled(visible_line(item.reason, 1000), "$warning")
+def reason(item: ReviewItem, advice: str = "") -> Content:
+    """Return why a question is asked, after the advice of the user's judge."""
+    judged = f"judge: {visible_line(advice, MAX_ADVICE)}; " if advice else ""
+    return Content.assemble((judged, "$accent"), (visible_line(item.reason, 1000), "$warning"))
 
 
 def is_about(decision: Decision, item: ReviewItem) -> bool:

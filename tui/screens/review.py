@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial, partialmethod
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from textual import on
@@ -14,9 +15,11 @@ from textual.widgets._toast import ToastRack
 from textual.worker import get_current_worker
 
 from core.agents.plan import describe_connected
+from core.base.errors import RalphdeckError
 from core.base.text import plural
 from core.forecast.forecast import Forecaster
 from core.review.answers import Answer, question_of
+from core.review.judge import MAX_TEXTS, Advice, Judge, JudgedText, held_text_of
 from core.state import review_items as kinds
 from tui.actions import ACTIONS
 from tui.present import review as present
@@ -45,6 +48,8 @@ SHORTEST_ID: Final = 12
 """Minimum cells of the ID: pace, then minutes and share of impact, are dropped to keep this width."""
 MAX_KEY_LABEL: Final = 12  # Maximum characters of the highlighted answer in the key line of a narrow screen.
 ROOMY: Final = 48  # lines of the screen from which disabled answers are listed, too
+ASKED: Final = "asked"
+NO_ADVICE: Final = "no advice"
 _ALWAYS: Final = frozenset(
     {"undo", "redo", "what_if", "copy", "minutes", "back"}
     | {action.id for action in ACTIONS if action.group in {"Go", "Program", "Move"}}
@@ -64,6 +69,9 @@ class ReviewScreen(ReviewPanes):
         self._cursor = 0
         self._shown: ReviewItem | None = None
         self._is_armed = False  # whether the highlighted answer was clicked once: the next click gives it
+        self._advice: dict[str, str] = {}
+        """What to show of the judge, by the ID of the text."""
+        self._judged: JudgedText | None = None  # the held text of the question
         self._decisions = 0  # number of decisions in the previous state
 
     def on_mount(self) -> None:
@@ -112,10 +120,49 @@ class ReviewScreen(ReviewPanes):
         desk = self.query_one(".desk")
         desk.set_class(item.kind == kinds.DUPLICATE, "-even")
         desk.set_class(not any(answer.matters for answer in self._offered), "-brief")
-        self.query_one("#review-reason", Static).update(present.reason(item))
+        self._ask_judge(item, view)
+        self._show_reason(item)
         self.show_sides(item, view, top=another)
         self._show_outcome(top=another)
         self._work_out(item, view)
+
+    def _show_reason(self, item: ReviewItem) -> None:
+        advice = self._advice.get(self._judged.id, "") if self._judged is not None else ""
+        self.query_one("#review-reason", Static).update(present.reason(item, advice))
+
+    def _ask_judge(self, item: ReviewItem, view: ProjectState) -> None:
+        """Ask the user's judge in a thread about a held text and those of the next questions, once about each."""
+        self._judged = held_text_of(item, view) if item.risk and self._judge.command else None
+        if self._judged is None or self._judged.id in self._advice or self.is_computing("judge"):
+            return
+        held = (held_text_of(one, view) for one in self.questions.items if one.risk)
+        new = (text for text in held if text is not None and text.id not in self._advice)
+        texts = (self._judged, *islice((text for text in new if text != self._judged), MAX_TEXTS - 1))
+        self._advice |= {text.id: ASKED for text in texts}
+
+        def show(given: Mapping[str, Advice]) -> None:
+            self._show_advice({text.id: given[text.id].text if text.id in given else NO_ADVICE for text in texts})
+
+        def fail(error: Exception) -> None:
+            if not isinstance(error, RalphdeckError):
+                raise error
+            self._show_advice({text.id: str(error) for text in texts})
+
+        self.run_in_thread("judge", partial(self._judge.ask, texts), show, fail=fail)
+
+    def _show_advice(self, advice: Mapping[str, str]) -> None:
+        self._advice |= advice
+        if self._shown is not None:
+            self._ask_judge(self._shown, self.view)
+            self._show_reason(self._shown)
+
+    @cached_property
+    def _judge(self) -> Judge:
+        return Judge()
+
+    def on_unmount(self) -> None:
+        if "_judge" in self.__dict__:
+            self._judge.stop()
 
     def _hold(self) -> None:
         """Show the members of the team which question is open here."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -33,6 +35,8 @@ from core.state.review_items import KINDS, ReviewItem
 
 if TYPE_CHECKING:
     from core.project.project import Project
+    from core.review.judge import Advice
+    from core.state.project_state import ProjectState
 
 MAX_MINUTES = 1440  # Longest review session: a day.
 QUESTION_COLUMNS = (
@@ -55,18 +59,21 @@ BURST_COLUMNS = (
 @setting_option("--minutes", "review.minutes", type=click.IntRange(1, MAX_MINUTES), metavar="N")
 @words_option("--kind", words=KINDS, metavar="KINDS", help=f"Only these kinds: {', '.join(KINDS)}.")
 @click.option("--limit", type=COUNT, metavar="N", help="At most N questions.")
-def list_questions(minutes: int | None, kind: frozenset[str], limit: int | None) -> None:
+@click.option("--judge", is_flag=True, help="First ask your judge about the held texts that it has not seen.")
+def list_questions(minutes: int | None, kind: frozenset[str], limit: int | None, judge: bool) -> None:
     """List the questions that need a decision, highest impact first, and how many a review session covers.
 
     Agents that wait for a person come first. IMPACT is the number of failures a week that a good decision is expected
     to avoid; SECONDS is the estimated time to read and decide. With --minutes only the questions of a session of this
-    length are listed, in the best order; the reviewer's pace is estimated from the decision log.
+    length are listed, in the best order; the reviewer's pace is estimated from the decision log. ADVICE is what your
+    judge (scan.judge in your own settings.toml) says about held texts; it decides nothing.
 
     \b
     Examples:
       ralphdeck review
       ralphdeck review list --minutes 12
       ralphdeck review list --kind inversion,borderline --json | jq -r '.questions[].subject'
+      ralphdeck review list --kind held,quarantine --judge
     """
     from core.review.session import measure_pace, plan
     from core.state.findings import all_findings
@@ -78,9 +85,13 @@ def list_questions(minutes: int | None, kind: frozenset[str], limit: int | None)
     session = plan(queue, length, state.settings, measure_pace(state.snapshot.decisions, project.by))
     offered = queue if minutes is None else session.items
     listed = offered[:limit]
+    advice = _find_advice(listed, state, asks=judge)
+    columns = (
+        (*QUESTION_COLUMNS, Column("ADVICE", partial(_advice_text, advice), free=True)) if advice else QUESTION_COLUMNS
+    )
 
     def show() -> None:
-        print_table(QUESTION_COLUMNS, listed, "no open questions")
+        print_table(columns, listed, "no open questions")
         if listed:
             count = plural(len(offered), "question")
             shown = count if len(listed) == len(offered) else f"{len(listed):,} of {count}"
@@ -91,7 +102,25 @@ def list_questions(minutes: int | None, kind: frozenset[str], limit: int | None)
         keys = [item.question_key for item in session.items]
         return objects.ReviewSession.of(session, decisions=len(keys), keys=keys)
 
-    respond("ReviewQueue", show, all_findings(state), questions=listed, sitting=sitting)
+    questions = [objects.Question.of(item, advice=advice.get(item.question_key)) for item in listed]
+    respond("ReviewQueue", show, all_findings(state), questions=questions, sitting=sitting)
+
+
+def _find_advice(items: Sequence[ReviewItem], state: ProjectState, *, asks: bool) -> dict[str, Advice]:
+    """Return the advice of the user's judge by question; `asks` it about texts without advice."""
+    from core.review.judge import Judge, held_text_of
+
+    judge = Judge()
+    if not judge.command and not asks:
+        return {}
+    texts = {item.question_key: text for item in items if (text := held_text_of(item, state)) is not None}
+    given = judge.ask(texts.values()) if asks else judge.known()
+    return {key: given[text.id] for key, text in texts.items() if text.id in given}
+
+
+def _advice_text(advice: Mapping[str, Advice], item: ReviewItem) -> str:
+    found = advice.get(item.question_key)
+    return "" if found is None else found.text
 
 
 @click.command(cls=DecidingCommand)

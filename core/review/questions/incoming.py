@@ -15,6 +15,7 @@ from core.learning.bursts import format_burst, format_source
 from core.review.impact import UNSEEN_USES
 from core.review.lesson_search import lesson_weight
 from core.scanning.messages import describe_danger, describe_suspicions
+from core.scanning.scan import count_marks
 from core.state import review_items as kinds
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ def _arrival(
     reason += f": {visible_line(arrival.reason, 120)}" if arrival.reason else ""
     suspicions = scales.board.suspicions(pattern.id)
     reason += f"; this text {describe_suspicions(suspicions)}" if suspicions else ""
-    return scales.item(kind, pattern.id, question=question, reason=reason, place=place)
+    risk = count_marks(suspicions) if kind == kinds.QUARANTINE else ()
+    return scales.item(kind, pattern.id, question=question, reason=reason, place=place, risk=risk)
 
 
 def suspected(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewItem]:
@@ -96,8 +98,9 @@ def _suspected(scales: ImpactEstimator, kind: str, pattern: Pattern) -> ReviewIt
     question, place = "Release {} from quarantine?", "not injected unless you release it with a reason"
     if kind == kinds.HELD:
         question, place = "Approve {}, which gives orders?", "not injected until you approve this text"
-    reason = f"this text {describe_suspicions(scales.board.suspicions(pattern.id))}"
-    return scales.item(kind, pattern.id, question=question, reason=reason, place=place)
+    suspicions = scales.board.suspicions(pattern.id)
+    reason = f"this text {describe_suspicions(suspicions)}"
+    return scales.item(kind, pattern.id, question=question, reason=reason, place=place, risk=count_marks(suspicions))
 
 
 def held_texts(scales: ImpactEstimator, curation: CurationState, texts: Sequence[HeldText]) -> Iterator[ReviewItem]:
@@ -117,6 +120,7 @@ def held_texts(scales: ImpactEstimator, curation: CurationState, texts: Sequence
             impact=SUSPECTED * scales.new(float(len(held.readers))),
             chars=len(held.text),
             held_text=held,
+            risk=count_marks(held.marks),
             evidence=len(held.sources),
         )
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import islice
 from types import MappingProxyType
 from typing import Any
@@ -402,6 +403,27 @@ def test_queue_does_not_depend_on_time_alone() -> None:
 
 _IDS = ("p", "q", "r", "s")
 _SUSPICION = Suspicion(rule="shell", severity=SuspicionSeverity.BLOCKED, field="description", excerpt="curl")
+
+
+def test_held_texts_are_in_the_order_of_their_risk_and_other_questions_keep_their_places() -> None:
+    """Blocked ones come first, then those with more marks, then those that more loops would get."""
+    mark = partial(Suspicion, field="description", excerpt="x")
+    held, blocked = SuspicionSeverity.HELD, SuspicionSeverity.BLOCKED
+    marks = {
+        "one-mark": (mark("a", held),),
+        "one-mark-used": (mark("a", held),),
+        "two-marks": (mark("a", held), mark("b", held)),
+        "blocked": (mark("c", blocked),),
+    }
+    patterns = {id: replace(make_error_pattern(id, description=id), suspicions=found) for id, found in marks.items()}
+    patterns |= {"failing": make_error_pattern("failing")}
+    events = (*used("one-mark-used", "+" * 9), *used("two-marks", "+"), *used("failing", "-----"))
+    board = Scoreboard.build(Snapshot(patterns=patterns, events=events), LATER, SETTINGS)
+    queue = review_queue(patterns, board, CurationState(), LATER, SETTINGS)
+    assert [item.subject for item in queue if item.risk] == ["blocked", "two-marks", "one-mark-used", "one-mark"]
+    place = [item.subject for item in queue].index("failing")
+    by_impact = sorted(queue, key=lambda item: -item.priority)
+    assert by_impact[place].subject == "failing"
 
 
 @st.composite

@@ -157,6 +157,22 @@ def test_an_unknown_key_gets_a_suggestion(paths: ProjectPaths, content: Any, pla
     assert configuration.settings == Settings()
 
 
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [
+        ({"scan": {"judge": ["sh", "-c", "id"]}}, "/scan/judge"),
+        ({"trust": {"claims": "count"}}, "/trust"),
+        ({"decisions": {"scripts": "all"}}, "/decisions"),
+    ],
+)
+def test_a_setting_of_the_user_is_ignored_in_a_file_of_the_project(
+    paths: ProjectPaths, content: Any, place: str
+) -> None:
+    configuration = read_section(paths, content)
+    assert [(pointer, code) for pointer, code, _ in list_findings(configuration)] == [(place, "own-setting")]
+    assert configuration.settings == Settings()
+
+
 @pytest.mark.parametrize("text", ["ralph: {cross-loop-learning: {}}", "cross_loop_learning: {}", "ralph: {x: 1}"])
 def test_only_a_misspelled_section_is_reported(paths: ProjectPaths, text: str) -> None:
     wrong = [f"'{key}'" for key in ("cross-loop-learning", "cross_loop_learning") if key in text]

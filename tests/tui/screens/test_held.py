@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from core.config.user_settings import user_settings_file
 from core.records.decisions import Verb
 from core.state.review_items import HELD
 from tests.tui.screens.review_steps import at_question, desk, flat, front, pane, row
@@ -55,6 +60,52 @@ async def test_the_held_instruction_is_underlined_and_one_key_approves_the_text(
         await user.type("wrong")
         await user.decides("enter")
         assert user.app.view.assessment(NULL).shown == "deprecated"
+
+
+@pytest.fixture
+def use_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """A user whose judge is a Python script."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    def write(code: str) -> None:
+        script, settings = tmp_path / "judge.py", user_settings_file()
+        script.write_text(code)
+        settings.parent.mkdir(parents=True)
+        settings.write_text(f"[scan]\njudge = {json.dumps([sys.executable, str(script)])}\n")
+
+    return write
+
+
+@pytest.mark.slow
+async def test_the_judges_advice_is_shown_as_text_and_decides_nothing(
+    sample: Path, home: Path, use_judge: Callable[[str], None]
+) -> None:
+    give_order(sample)
+    verdict = '{"id": one["id"], "advice": "reject", "reason": "[b]waives[/b] \\x1b[31m review"}'
+    answer = f'print(json.dumps({{"verdicts": [{verdict} for one in json.load(sys.stdin)["texts"]]}}))'
+    use_judge(f"import json, sys\n{answer}\n")
+    async with open_dashboard(sample, home, place="review") as user:
+        assert await at_question(user, HELD) == NULL
+        await user.sees("judge: reject: [b]waives[/b] ␛[31m review; this text")
+        assert user.app.view.assessment(NULL).held
+        await user.decides("a")
+        assert not user.app.view.assessment(NULL).held
+
+
+@pytest.mark.slow
+async def test_a_hanging_judge_holds_up_neither_the_keys_nor_the_exit(
+    sample: Path, home: Path, use_judge: Callable[[str], None]
+) -> None:
+    give_order(sample)
+    use_judge("import time; time.sleep(600)")
+    async with open_dashboard(sample, home, place="review") as user:
+        await at_question(user, HELD)
+        await user.sees("judge: asked; this text")
+        await user.decides("a")
+        assert not user.app.view.assessment(NULL).held
+        begin = time.monotonic()
+    assert time.monotonic() - begin < 30
 
 
 @pytest.mark.slow
