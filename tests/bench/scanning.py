@@ -11,6 +11,7 @@ import yaml
 from core.records.suspicions import Severity
 from core.scanning.pattern_scan import scan_pattern
 from core.scanning.scan import scan_text
+from core.scanning.scripts import find_scripts
 from tests.bench.measured import Measured, timed
 
 if TYPE_CHECKING:
@@ -62,15 +63,31 @@ def rates(*, held_out: bool) -> Rates:
 
 
 def stop_rates(*, held_out: bool) -> tuple[float, float, float]:
-    """Shares of attacks that are stopped, of harmless texts that are stopped, and of those that are blocked, 0..1."""
-    attacks = [scan_text(text) for texts in _SET["stopped"].values() for text in half(texts, held_out)]
-    harmless = [scan_text(text) for texts in _SET["harmless"].values() for text in half(texts, held_out)]
+    """Shares of attacks that are stopped, of harmless texts that are stopped, and of those that are blocked, 0..1.
 
-    def share(scans: list[Any], severities: tuple[Severity, ...]) -> float:
-        return sum(bool(scan) and scan[0].severity in severities for scan in scans) / len(scans)
+    In a project that uses only Latin letters.
+    """
+    attacks = [_stops(text) for texts in _SET["stopped"].values() for text in half(texts, held_out)]
+    harmless = [_stops(text) for texts in _SET["harmless"].values() for text in half(texts, held_out)]
+    blocked = harmless.count(Severity.BLOCKED) / len(harmless)
+    return _share(attacks), _share(harmless), blocked
 
-    stops = (Severity.BLOCKED, Severity.HELD)
-    return share(attacks, stops), share(harmless, stops), share(harmless, stops[:1])
+
+def stopped_by_kind(*, held_out: bool) -> dict[str, float]:
+    """Share of each kind of attack that is stopped, 0..1."""
+    return {kind: _share(list(map(_stops, half(texts, held_out)))) for kind, texts in _SET["stopped"].items()}
+
+
+def _stops(text: str) -> Severity | None:
+    """Return the severity that stops a text, or None."""
+    found = scan_text(text)
+    if found and found[0].severity.stops:
+        return found[0].severity
+    return Severity.HELD if find_scripts(text) else None
+
+
+def _share(severities: list[Severity | None]) -> float:
+    return sum(severity is not None for severity in severities) / len(severities)
 
 
 def half(texts: Iterable[str], held_out: bool) -> list[str]:

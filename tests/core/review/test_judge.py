@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,7 +38,7 @@ def make_judge(folder: Path, code: str, *arguments: object) -> Judge:
     return Judge((sys.executable, str(script), *map(str, arguments)), folder / "advice.json")
 
 
-def requests(log: Path) -> Sequence[object]:
+def requests(log: Path) -> list[dict[str, Any]]:
     return [json.loads(row) for row in log.read_text().splitlines()] if log.exists() else []
 
 
@@ -79,13 +81,18 @@ def test_a_bad_judge_gives_no_advice(tmp_path: Path, code: str, message: str) ->
     assert not judge.known()
 
 
-def test_children_of_a_hanging_judge_end_with_it(tmp_path: Path) -> None:
+def test_a_stopped_judge_ends_with_its_children(tmp_path: Path) -> None:
     code = "import subprocess, sys\nchild = subprocess.Popen(['sleep', '600'])\n"
     code += "open(sys.argv[1], 'w').write(str(child.pid))\nchild.wait()"
-    judge = make_judge(tmp_path, code, tmp_path / "pid")
-    with pytest.raises(JudgeFailed):
-        judge.ask([text()], seconds=2)
-    child = Path(f"/proc/{(tmp_path / 'pid').read_text()}/stat")
+    pid = tmp_path / "pid"
+    os.mkfifo(pid)
+    judge = make_judge(tmp_path, code, pid)
+    with ThreadPoolExecutor() as pool:
+        answer = pool.submit(judge.ask, [text()])
+        child = Path(f"/proc/{pid.read_text()}/stat")  # waits until the child runs
+        judge.stop()
+        with pytest.raises(JudgeFailed, match="stopped"):
+            answer.result()
     assert not child.exists() or child.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
@@ -104,13 +111,6 @@ def test_no_shell_and_no_program_of_the_project_is_run(tmp_path: Path, monkeypat
         with pytest.raises(JudgeFailed):
             Judge(command, tmp_path / "advice.json").ask([text()])
     assert not (tmp_path / "ran").exists()
-
-
-def test_a_stopped_judge_ends(tmp_path: Path) -> None:
-    judge = make_judge(tmp_path, "import time; time.sleep(600)")
-    judge.stop()
-    with pytest.raises(JudgeFailed, match="stopped"):
-        judge.ask([text()])
 
 
 def test_verdicts_on_other_texts_and_later_verdicts_are_ignored_and_reasons_are_shortened(tmp_path: Path) -> None:
