@@ -59,6 +59,9 @@ MAX_PAGE_BYTES: Final = 16 << 20
 """Texts or decisions that are read at once; a client needs about six times as much memory for them."""
 
 
+_MAX_ROW_BYTES: Final = MAX_RECORD_BYTES + 1_000  # of a pattern with its type and hash
+
+
 class ChangedPatterns(NamedTuple):
     """IDs of patterns that changed since a cursor, and the cursor to continue from; some may be reported twice.
 
@@ -263,20 +266,21 @@ class Space:
         """Return which patterns changed since a cursor of this server; read their texts with `patterns`."""
         following = self._next_cursor()
         rows = self._rows(
-            "select pattern_id, coalesce(octet_length(record), 0), changed_by from ralphdeck.patterns"
+            "select pattern_id, coalesce(octet_length(record), 0) + octet_length(type) + octet_length(content_hash),"
+            " changed_by from ralphdeck.patterns"
             f" where {_CHANGED} order by pattern_id",
             {"space": self.info.id, "cursor": cursor},
         )
         pages: list[list[str]] = []
         size = 0
         for pattern_id, length, _ in rows:
-            if length > MAX_RECORD_BYTES:
+            if length > _MAX_ROW_BYTES:
                 continue
             if (size := size + length) > MAX_PAGE_BYTES or not pages:
                 pages.append([])
                 size = length
             pages[-1].append(pattern_id)
-        too_large = {row[0]: row[2] for row in rows if row[1] > MAX_RECORD_BYTES}
+        too_large = {row[0]: row[2] for row in rows if row[1] > _MAX_ROW_BYTES}
         return ChangedPatterns(tuple(map(tuple, pages)), too_large, following)
 
     def patterns(self, ids: Iterable[str]) -> tuple[SpacePattern, ...]:

@@ -33,7 +33,7 @@ create function _limit(p_level level, p_what text) returns bigint
     language sql immutable set search_path = pg_catalog, pg_temp
 as $$
     select case when p_level < 'reviewer'
-        then (case p_what when 'projects' then 100 when 'patterns' then 2000 when 'bytes of patterns' then 8 << 20
+        then (case p_what when 'projects' then 1000 when 'patterns' then 2000 when 'bytes of patterns' then 8 << 20
             when 'decisions' then 1000 when 'bytes of decisions' then 8 << 20
             when 'uses' then 20000 when 'uses of a pattern' then 1000 end)
         else (case p_what when 'projects' then 1000 when 'decisions' then 20000 when 'bytes of decisions' then 64 << 20
@@ -127,7 +127,20 @@ create or replace function join_project(p_space uuid, p_project uuid, p_name tex
 as $$
 declare
     me ralphdeck.access := ralphdeck._require(p_space, 'contributor', 'sending the uses of a project');
+    owner text;
 begin
+    -- Members see the IDs of all projects, but the uses of a project are those of who joined it.
+    if me.level < 'reviewer' and not exists (
+            select from ralphdeck.projects p join ralphdeck.project_members j using (project_id)
+            where p.space_id = me.space_id and p.id = p_project and j.member_id = me.member_id) then
+        select m.display_name into owner from ralphdeck.projects p join ralphdeck.members m on m.member_id = p.joined_by
+            where p.space_id = me.space_id and p.id = p_project;
+        if found then
+            raise exception using errcode = 'RD001', message = format(
+                'the project was joined by %s; joining it, too, needs reviewer. Run: ralphdeck team leave, then '
+                'ralphdeck team join', owner);
+        end if;
+    end if;
     insert into ralphdeck.projects as p (space_id, id, name, joined_by)
         values (me.space_id, p_project, p_name, me.member_id)
         on conflict (space_id, id) do update set name = excluded.name
@@ -209,6 +222,9 @@ begin
         raise exception using errcode = 'RD004', message = format(
             'the pattern %s has %s bytes; a pattern has at most 256 KiB', p_text.pattern_id,
             octet_length(p_text.record));
+    end if;
+    if length(p_text.type) > 40 or length(p_text.content_hash) > 200 then
+        raise exception using errcode = 'RD004', message = 'the type or hash of a pattern is too long';
     end if;
 end $$;
 

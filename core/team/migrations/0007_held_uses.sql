@@ -423,6 +423,9 @@ begin
         raise exception using errcode = 'RD004', message = format(
             'the decision has %s bytes; a decision has at most 1 MiB', octet_length(p_payload));
     end if;
+    if octet_length(array_to_string(p_subjects, ',')) > 1 << 20 then
+        raise exception using errcode = 'RD004', message = 'a decision is about too many subjects';
+    end if;
     perform ralphdeck._check_size(p_records);
     payload := p_payload::json;
     decision_id := payload ->> 'id';

@@ -133,11 +133,11 @@ def test_statement_that_takes_too_long_ends(team: Team) -> None:
 
 def test_call_does_not_wait_longer_for_a_lock(team: Team) -> None:
     holder = team.space("rita")
-    project = join(holder, team.space("carl"))
+    project = join(holder, team.space("ada"))
     holder.add_events(project, [make_use(1)])
     holder.connection.autocommit = False
     holder.add_events(project, [make_use(2)])
-    with closing(connect(team.url("carl"), SHORT)) as connection, pytest.raises(Offline, match="timeout"):
+    with closing(connect(team.url("ada"), SHORT)) as connection, pytest.raises(Offline, match="timeout"):
         Space.open(connection).add_events(project, [make_use(3)])
 
 
@@ -213,10 +213,10 @@ def test_half_open_connection_ends_in_time(team: Team, proxy: Proxy) -> None:
 def test_client_that_vanishes_in_a_transaction_keeps_no_lock(team: Team, proxy: Proxy) -> None:
     conninfo = team.cluster.url("rita", team.database, host="127.0.0.1", port=proxy.port)
     lost = Space.connect(conninfo, limits=SHORT)
-    project = join(lost, team.space("carl"))
+    project = join(lost, team.space("ada"))
     lost.add_events(project, [make_use(1)])
     lost.connection.autocommit = False
     lost.add_events(project, [make_use(2)])
     proxy.cut()
-    assert team.space("carl").add_events(project, [make_use(3)]).new
-    assert team.space("carl").sums().sums["pat-error-timeout-001"].uses == 2
+    assert team.space("ada").add_events(project, [make_use(3)]).new
+    assert team.space("ada").sums().sums["pat-error-timeout-001"].uses == 2

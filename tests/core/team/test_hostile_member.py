@@ -128,11 +128,13 @@ def test_a_time_that_no_client_can_read_is_refused(team: Team, rita: WorkingCopy
     assert rita.sync().is_empty
 
 
-def test_a_contributor_does_not_rename_the_project_of_another_member(team: Team) -> None:
+def test_a_contributor_does_not_join_the_project_of_another_member(team: Team) -> None:
     rita, carl = team.space("rita"), team.space("carl")
-    project = join(rita, name="web")
-    carl.join_project(project, "other")
-    assert [one.name for one in rita.projects()] == ["web"]
+    project, own = join(rita, name="web"), join(carl, name="jobs")
+    with pytest.raises(LevelTooLow, match="the project was joined by Rita; joining it, too, needs reviewer"):
+        carl.join_project(project, "other")
+    carl.join_project(own, "nightly")
+    assert [(one.name, one.joined_by) for one in rita.projects()] == [("nightly", "Carl"), ("web", "Rita")]
 
 
 def test_presence_and_questions_are_bounded(team: Team) -> None:

@@ -146,6 +146,11 @@ def test_bytes_of_decisions_are_limited_by_day(team: Team, carl: Space) -> None:
     assert rita.decide(join(rita), make_decision(10), ["y"], seen=9).seq == 9
 
 
+def test_a_decision_is_not_about_any_number_of_subjects(team: Team, carl: Space) -> None:
+    with pytest.raises(Exception, match="about too many subjects"):
+        carl.decide(join(carl), make_candidate(), ["x" * 2 * MIB], seen=0)
+
+
 def test_decisions_of_a_member_are_limited_by_day(psql: Psql, team: Team, carl: Space) -> None:
     project = join(carl)
     carl.decide(project, make_candidate(1, "new-1"), ["new-1"], seen=0)
@@ -161,8 +166,10 @@ def test_decisions_of_a_member_are_limited_by_day(psql: Psql, team: Team, carl: 
         ([make_text(f"p{n}") for n in range(2001)], "the limit of the space acme is 2000 patterns a day"),
         ([make_text(f"p{n}", record="x" * 255_000) for n in range(33)], "8388608 bytes of patterns a day"),
         ([make_text(record="x" * 300_000)], "a pattern has at most 256 KiB"),
+        ([make_text(type="x" * 300_000)], "the type or hash of a pattern is too long"),
+        ([make_text(content_hash="x" * 300_000)], "the type or hash of a pattern is too long"),
     ],
-    ids=["number", "bytes", "size"],
+    ids=["number", "bytes", "size", "type", "hash"],
 )
 def test_patterns_of_a_member_are_limited_by_day(team: Team, carl: Space, texts: list[Any], reason: str) -> None:
     sent = json.dumps([{**{name: getattr(one, name) for name in one.__struct_fields__}} for one in texts])
@@ -174,8 +181,8 @@ def test_patterns_of_a_member_are_limited_by_day(team: Team, carl: Space, texts:
 
 def test_projects_of_a_member_are_limited_by_day(psql: Psql, team: Team, carl: Space) -> None:
     join(carl)
-    team.connect("postgres").execute("update ralphdeck.spent set amount = 100 where what = 'projects'")
-    assert "100 projects a day" in psql("carl", call(carl.info.id, "join_project", uuid4(), "more"))
+    team.connect("postgres").execute("update ralphdeck.spent set amount = 1000 where what = 'projects'")
+    assert "1000 projects a day" in psql("carl", call(carl.info.id, "join_project", uuid4(), "more"))
 
 
 def test_a_sync_goes_on_after_the_limit_of_patterns(team: Team, tmp_path: Path) -> None:
