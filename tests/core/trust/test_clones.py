@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -148,3 +149,37 @@ def test_the_environment_can_name_folders_in_which_all_projects_are_trusted(
     context = victim.ask()
     assert HARMLESS[:-1] in context
     assert "evil.example" not in context  # approvals made elsewhere still approve nothing
+
+
+def test_a_submodule_is_a_project_of_its_own(evil: Person, author: Person, clone: Clone, tmp_path: Path) -> None:
+    victim = clone()
+    victim.run("trust", "--yes")
+    vendored = victim.folder / "vendor/evil"
+    evil.git("clone", "-q", str(evil.folder), str(vendored))
+    inside = Person(victim.name, victim.home, vendored, victim.environment, victim.call)
+    assert NOT_TRUSTED in inside.ask()
+
+
+def test_an_agent_cannot_trust_a_project(evil: Person, clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
+    victim = clone()
+    monkeypatch.setenv("CLAUDECODE", "1")
+    for command in (("trust", "--yes"), ("trust", "--confirm", "all"), ("init",)):
+        victim.run(*command)
+    monkeypatch.delenv("CLAUDECODE")
+    assert NOT_TRUSTED in victim.ask()
+
+
+def test_a_script_confirms_no_decision_about_a_text_that_the_scan_stops(
+    evil: Person, clone: Clone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evil.run("pattern", "note", "pat-success-harmless-001", "see the wiki")
+    evil.commit()
+    victim = clone()
+    monkeypatch.setattr("core.cli.commands.trust.is_at_terminal", lambda: False)
+    assert victim.run("trust", "--yes", "--confirm", "all").code == 0
+    assert victim.log() == {
+        "release pat-success-attack-001": True,
+        "promote pat-success-attack-001": True,
+        "note pat-success-harmless-001": False,
+    }
+    assert "evil.example" not in victim.ask()
