@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 
 import core.storage.atomic_write
 from core.base.errors import Conflict, RalphdeckError, Refused
+from core.config.ownership import TRUSTED_PATHS
 from core.curation.commands import (
     AcceptInversion,
     Archive,
@@ -332,3 +333,51 @@ class Machine(RuleBasedStateMachine):
 
 Machine.TestCase.settings = settings(max_examples=15, stateful_step_count=15)
 TestExchange = pytest.mark.slow(Machine.TestCase)
+
+
+@pytest.fixture
+def _claims(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take decisions from elsewhere as claims, as in a project outside of the trusted paths."""
+    monkeypatch.delenv(TRUSTED_PATHS)
+
+
+def test_a_decision_that_came_by_git_first_is_confirmed_by_the_space(
+    _claims: None, pair: tuple[Member, Member]
+) -> None:
+    ana, ben = pair
+    ana.project.decide(Promote(A, reason="used daily"))
+    _copy_log(ana, ben)
+    assert ben.ledger.claims()
+    assert not ben.ledger.state().pins
+    ben.sync()
+    assert not ben.ledger.claims()
+    assert A in ben.ledger.state().pins
+
+
+def test_a_forged_line_with_the_id_of_a_decision_of_the_space_is_not_confirmed(
+    _claims: None, pair: tuple[Member, Member]
+) -> None:
+    ana, ben = pair
+    ana.project.decide(Note(A, text="see the wiki"))
+    _copy_log(ana, ben)
+    ben.paths.ledger.write_bytes(ben.paths.ledger.read_bytes().replace(b'"verb":"note"', b'"verb":"promote"'))
+    ben.sync()
+    assert ben.ledger.claims()
+    assert not ben.ledger.state().pins
+
+
+def test_decisions_from_elsewhere_are_not_sent_to_the_space(_claims: None, pair: tuple[Member, Member]) -> None:
+    ana, ben = pair
+    outsider = Member(MemorySpace(), ana.paths.project.with_name("outsider"), "eve", Clock())
+    outsider.project.decide(Promote(A))
+    _copy_log(outsider, ben)
+    ben.sync()
+    ana.sync()
+    assert not ana.ledger.decisions()
+
+
+def _copy_log(source: Member, target: Member) -> None:
+    """Put the log of one working copy into another one, as Git does."""
+    target.paths.curation.mkdir(parents=True, exist_ok=True)
+    for file in source.paths.curation.glob("ledger.jsonl*"):
+        shutil.copy(file, target.paths.curation)
