@@ -19,6 +19,7 @@ from core.records.findings import Finding, Severity
 
 MAX_BYTES: Final = 64 << 10  # maximum size of the file
 Claims = Literal["count", "candidate"]
+Order = Literal["hold", "flag", "block"]
 Scripts = Literal["all", "unheld", "none"]
 
 
@@ -39,10 +40,25 @@ class DecisionSettings(Struct, frozen=True, forbid_unknown_fields=True):
     names: tuple[str, ...] = ()
 
 
-class JudgeSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """Command, as a list of arguments, that advises on held texts; empty if there is none."""
+class ScanPolicy(Struct, frozen=True, forbid_unknown_fields=True):
+    """What happens to texts that the scan holds.
+
+    `judge` is a command, as a list of arguments, that advises on them; empty if there is none. The others are those of
+    `core.config.settings.ScanSettings`; None leaves the setting of the project.
+    """
 
     judge: tuple[str, ...] = ()
+    error_patterns: Order | None = None
+    success_patterns: Order | None = None
+    anti_patterns: Order | None = None
+    code_templates: Order | None = None
+    extracted: Order | Literal["by-type"] | None = None
+    imported: Order | Literal["by-type"] | None = None
+    other_texts: Literal["hold", "flag"] | None = None
+
+    def orders(self) -> dict[str, str]:
+        """Return the settings by name that have a value here, without the judge."""
+        return {name: value for name in self.__struct_fields__[1:] if (value := getattr(self, name)) is not None}
 
 
 class UserSettings(Struct, frozen=True):
@@ -50,13 +66,14 @@ class UserSettings(Struct, frozen=True):
 
     trust: TrustSettings = TrustSettings()
     decisions: DecisionSettings = DecisionSettings()
-    scan: JudgeSettings = JudgeSettings()
+    scan: ScanPolicy = ScanPolicy()
     findings: tuple[Finding, ...] = ()
 
 
-_GROUPS: Final[dict[str, Any]] = {"trust": TrustSettings, "decisions": DecisionSettings, "scan": JudgeSettings}
+_GROUPS: Final[dict[str, Any]] = {"trust": TrustSettings, "decisions": DecisionSettings, "scan": ScanPolicy}
 OWN_NAMES: Final = frozenset(
-    {f"{name}.{field}" for name, group in _GROUPS.items() for field in group.__struct_fields__} | {"trust", "decisions"}
+    {"scan.judge", "trust", "decisions"}
+    | {f"{name}.{field}" for name in ("trust", "decisions") for field in _GROUPS[name].__struct_fields__}
 )
 """Settings, and groups that have no others, which the files of a project cannot set."""
 

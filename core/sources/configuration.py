@@ -21,7 +21,7 @@ from core.base.errors import BadInput
 from core.base.text import to_camel, visible_line
 from core.base.validation import format_value
 from core.config.settings import DEFAULTS, GROUPS, SETTINGS, Settings
-from core.config.user_settings import OWN_NAMES
+from core.config.user_settings import OWN_NAMES, read_user_settings, user_settings_file
 from core.records.findings import Finding, Severity
 from core.sources import normalize
 from core.sources.fields import Fields, document
@@ -42,6 +42,7 @@ PLACES: Final = ("aiwg.yml", ".aiwg/config.yml")
 """Files that may contain settings; only the first one that has any is used."""
 MAX_BYTES: Final = 256 << 10  # Maximum size of a configuration.
 DEFAULT: Final = "default"
+_STRICTNESS: Final = {"flag": 0, "by-type": 1, "hold": 1, "block": 2}
 _SECTION: Final = ("ralph", "cross_loop_learning")
 _MIN_USES: Final = "pruning.min_usage_count"
 _EVALUATED: Final = "extraction.min_usage_count_for_evaluation"
@@ -89,7 +90,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
         findings: list[Finding] = []
         sections = [section for file in PLACES if (section := _section(paths, file, findings)) is not None]
         if not sections:
-            return cls(findings=tuple(findings))
+            return _with_user_policy(cls(findings=tuple(findings)))
         chosen, *others = sections
         for other in others:
             other.add("unused-settings", f"ignored: {chosen.file} has settings too", other.pointer)
@@ -99,7 +100,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
             least = settings.extraction.min_usage_count_for_evaluation
             settings = replace(settings, pruning=replace(settings.pruning, min_usage_count=least))
             sources[_MIN_USES] = sources[_EVALUATED]
-        return cls(settings=settings, file=chosen.file, sources=sources, findings=tuple(findings))
+        return _with_user_policy(cls(settings=settings, file=chosen.file, sources=sources, findings=tuple(findings)))
 
     def with_registry(self, paths: ProjectPaths) -> Configuration:
         """Add the pruning settings of the registry that the settings files do not set."""
@@ -131,6 +132,16 @@ class Configuration(Struct, frozen=True, kw_only=True):
         return tuple(
             SettingValue(name, attrgetter(name)(self.settings), source) for name, source in self.sources.items()
         )
+
+
+def _with_user_policy(found: Configuration) -> Configuration:
+    """Apply the user's own policy for held texts; a setting of the project may only be stricter."""
+    settings, sources = found.settings, dict(found.sources)
+    for name, value in read_user_settings().scan.orders().items():
+        setting = SETTINGS[f"scan.{name}"]
+        if sources[setting.name] == DEFAULT or _STRICTNESS[value] > _STRICTNESS[setting.value(settings)]:
+            settings, sources[setting.name] = setting.with_value(settings, value), str(user_settings_file())
+    return replace(found, settings=settings, sources=sources)
 
 
 def _section(paths: ProjectPaths, file: str, findings: list[Finding]) -> Fields | None:
@@ -194,6 +205,9 @@ def _put(group: _S, fields: Fields, field: str, name: str, sources: dict[str, st
         return group
     try:
         changed = replace(group, **{field: _read(raw_value, SETTINGS[name].kind)})
+        if name.startswith("scan.") and getattr(changed, field) == "flag":
+            own = f"a project may only be stricter than the default; to loosen it, use your own {user_settings_file()}"
+            raise BadInput(f"{name} is {format_value(raw_value)}: {own}")
     except BadInput as error:
         fields.add("bad-value", f"{error}; the default is used", fields.place(field), Severity.ERROR)
         return group

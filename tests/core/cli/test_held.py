@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from core.config.user_settings import user_settings_file
 from tests.core.cli.conftest import Call
 
 NULL = "pat-error-null-check-015"
@@ -64,8 +65,7 @@ def test_inject_leaves_it_out_and_gives_the_reason_until_it_is_released(project:
 
 @pytest.mark.parametrize(("value", "state"), [("flag", "established"), ("hold", "held"), ("block", "quarantine")])
 def test_the_settings_decide_what_happens_to_it(project: Path, call: Call, value: str, state: str) -> None:
-    scan = f"ralph:\n  cross_loop_learning:\n    scan:\n      error_patterns: {value}\n"
-    (project / "aiwg.yml").write_text(scan)
+    write_user_settings(f'[scan]\nerror_patterns = "{value}"\n')
     listed = call("patterns", "list", "--state", state, "--json", "--project", project).document["patterns"]
     assert NULL in [one["id"] for one in listed]
 
@@ -95,8 +95,28 @@ def test_a_text_extracted_from_an_own_loop_is_held_by_the_same_rule(sample: Path
     made = call("extract", SOURCE, "--json", "--project", sample)
     assert made.code == 0, made.err
     assert held(call, sample)
-    (sample / "aiwg.yml").write_text("ralph:\n  cross_loop_learning:\n    scan:\n      extracted: flag\n")
+    write_user_settings('[scan]\nextracted = "flag"\n')
     assert not held(call, sample)
+
+
+def write_user_settings(text: str) -> None:
+    file = user_settings_file()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def test_a_project_makes_the_policy_stricter_and_never_looser(project: Path, call: Call) -> None:
+    for value, state in (("flag", "held"), ("block", "quarantine")):
+        (project / "aiwg.yml").write_text(f"ralph:\n  cross_loop_learning:\n    scan:\n      error_patterns: {value}\n")
+        listed = call("patterns", "list", "--state", state, "--json", "--project", project).document["patterns"]
+        assert NULL in [one["id"] for one in listed]
+    write_user_settings('[scan]\nerror_patterns = "flag"\n')
+    assert NULL in [
+        one["id"]
+        for one in call("patterns", "list", "--state", "quarantine", "--json", "--project", project).document[
+            "patterns"
+        ]
+    ]
 
 
 def test_a_held_reflection_is_released_by_its_id(sample: Path, call: Call) -> None:
