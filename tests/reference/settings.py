@@ -58,7 +58,7 @@ judge = ["/home/ada/bin/advise", "--model", "small"]
 | `decisions.scripts` | `"unheld"` | `"all"`, `"unheld"`, `"none"` | What scripts may decide; `unheld`: no held text |
 | `decisions.names` | `[]` | texts | Your names besides those of the system and of Git |
 | `scan.judge` | `[]` | program and arguments | Command that advises on held texts ([details](safety.md#judge)) |
-| `scan.error_patterns`, ... | unset | as [above](#scan) | The settings of the group `scan`; of those of the project and yours, the stricter counts |
+| `scan.error_patterns`, ... | unset | as [above](#scan) | Held texts; the stricter of the project's and yours counts |
 """
 
 

@@ -106,17 +106,17 @@ def write_user_settings(text: str) -> None:
 
 
 def test_a_project_makes_the_policy_stricter_and_never_looser(project: Path, call: Call) -> None:
-    for value, state in (("flag", "held"), ("block", "quarantine")):
-        (project / "aiwg.yml").write_text(f"ralph:\n  cross_loop_learning:\n    scan:\n      error_patterns: {value}\n")
+    def is_listed(state: str) -> bool:
         listed = call("patterns", "list", "--state", state, "--json", "--project", project).document["patterns"]
-        assert NULL in [one["id"] for one in listed]
+        return NULL in [one["id"] for one in listed]
+
+    settings = "ralph:\n  cross_loop_learning:\n    scan:\n      error_patterns: {}\n"
+    (project / "aiwg.yml").write_text(settings.format("flag"))
+    assert is_listed("held")
+    (project / "aiwg.yml").write_text(settings.format("block"))
+    assert is_listed("quarantine")
     write_user_settings('[scan]\nerror_patterns = "flag"\n')
-    assert NULL in [
-        one["id"]
-        for one in call("patterns", "list", "--state", "quarantine", "--json", "--project", project).document[
-            "patterns"
-        ]
-    ]
+    assert is_listed("quarantine")
 
 
 def test_a_held_reflection_is_released_by_its_id(sample: Path, call: Call) -> None:
