@@ -25,7 +25,10 @@ _ENVIRONMENT: Final = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT")
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
-    """An environment without the variables of the user who runs the tests."""
+    """An environment without the variables of the user who runs the tests; the user has the name that it contains."""
+    settings = home / "config" / "ralphdeck" / "settings.toml"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text(f'[decisions]\nnames = ["{more.get("RALPHDECK_USER", "ana")}"]\n')
     kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     return {
         **kept,

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from core.base.errors import Proposed
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.curation.commands import Dismiss, Note, Quarantine, Reset
+from core.curation.commands import Deprecate, Dismiss, Note, Quarantine, Reset, bulk
 from core.project.debug_hooks import on_escalation
 from core.project.project import Project
-from core.state.review_items import BURST, CONTRADICTED, ESCALATION, INVERSION
+from core.records.decisions import Verb
+from core.state.review_items import BURST, CONTRADICTED, ESCALATION, INVERSION, PROPOSAL
 from tests.core.meaning import meaning
 from tests.tui.screens.review_steps import TWIN, at_question, desk, flat, front, pane, row, waiting
 from tests.tui.user import NOW, User, open_dashboard
@@ -153,6 +156,28 @@ async def test_the_order_is_fixed_new_questions_are_appended_and_resolved_ones_s
         assert "new" not in user.text().splitlines()[1]
         await user.decides("s")
         assert desk(user).questions.place == 1, "the end of the list leads to its beginning"
+
+
+@pytest.mark.slow
+async def test_decisions_of_an_agent_are_accepted_or_rejected(sample: Path, home: Path) -> None:
+    before = NOW - timedelta(hours=1)
+    agent = Project(ProjectPaths(sample), Settings(), by="agent:claude", clock=lambda: before, cache=False)
+    agent.load()
+    one, *others = (key for key in agent.view.board.ids if agent.view.assessment(key).injectable)
+    for command in (Deprecate(one, reason="hides the cause"), bulk(Verb.DEPRECATE, others[:2], "too broad")):
+        with pytest.raises(Proposed):
+            agent.decide(command)
+    async with open_dashboard(sample, home, place="review") as user:
+        assert await at_question(user, PROPOSAL) == one
+        await user.sees("Deprecate this pattern, as agent:claude proposes?", "hides the cause")
+        await user.decides("a")
+        made = user.app.view.snapshot.decisions[-1]
+        assert (made.verb, made.subject, made.by) == (Verb.DEPRECATE, one, "ana")
+        await at_question(user, PROPOSAL)
+        await user.sees("Deprecate 2 records, as agent:claude proposes?", "proposed by agent:claude", others[0])
+        await user.decides("x")
+        assert newest(user) == "dismiss"
+        assert PROPOSAL not in {item.kind for item in user.app.view.queue}
 
 
 @pytest.mark.slow
