@@ -44,6 +44,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
         "PYTHONPATH": str(ROOT),
         "RALPHDECK_USER": "ana",
         "RALPHDECK_SEMANTIC": "off",
+        "RALPHDECK_TRUSTED_PATHS": "/",
         **more,
     }
 

@@ -41,7 +41,7 @@ class Member:
         self.env = environment(
             home, RALPHDECK_USER=self.name, RALPHDECK_TEAM_URL=team.url(role, host="127.0.0.1"), RALPHDECK_BELL="off"
         )
-        home.mkdir(parents=True)
+        home.mkdir(parents=True, exist_ok=True)
 
     def command(self, *arguments: str) -> str:
         """Run a command in the project; returns its output."""

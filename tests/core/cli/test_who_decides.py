@@ -249,3 +249,13 @@ def test_older_versions_ignore_a_proposal(project: Path, call: Call, agent: Call
     assert call("log", "--verify", "--project", project).code == 0
     (line,) = (project / ".aiwg/ralph/shared/curation/ledger.jsonl").read_text().splitlines()
     assert '"kind":"proposal"' in line and not log(call, project)
+
+
+def test_a_script_writes_no_anti_pattern_with_a_blocked_text(
+    sample: Path, call: Call, script: Callable[[], None]
+) -> None:
+    due = "pat-success-split-by-type-002"
+    script()
+    blocked = call("pattern", "invert", due, "--text", TEXTS[2], "--reason", "x", "--project", sample)
+    assert (blocked.code, "a script releases no text" in blocked.err) == (1, True)
+    assert call("pattern", "invert", due, "--accept", "--project", sample).code == 0
