@@ -35,6 +35,7 @@ SESSION = "80750770-4397-47c0-9ef8-505ce47f5f8c"
 STARTED = "11111111-1111-4111-8111-111111111111"
 RUNS: dict[str, list[str]] = {
     "review suspicious": [],
+    "trust": ["--yes"],
     "changes": ["--since", "7d"],
     "check": [],
     "completion": ["bash"],
