@@ -283,7 +283,8 @@ def write_file(file: Path, data: bytes) -> None:
         present = file.stat() if file.exists() else None
         if present is not None and not stat.S_ISREG(present.st_mode):
             raise BadInput(f"{visible_line(str(file), 300)} is not a regular file; choose another one")
-        draft = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+        remove_drafts(file.parent)
+        draft = make_draft_path(file)
         try:
             with draft.open("xb") as opened:
                 if present is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core.storage.atomic_write import put, rewrite, take_theirs
+from core.storage.atomic_write import put, rewrite, take_theirs, write_file
 from core.storage.drafts import make_draft_path, remove_drafts
 from tests.factories import leave_draft
 
@@ -41,3 +41,6 @@ def test_each_write_removes_the_drafts_in_its_folder(tmp_path: Path, is_new: boo
     left = leave_draft(tmp_path / "b.json")
     put(file, b"3")
     assert not left.exists()
+    left = leave_draft(tmp_path / "b.json")
+    write_file(file, b"4")
+    assert not left.exists() and file.read_bytes() == b"4"

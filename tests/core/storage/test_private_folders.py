@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -106,3 +108,18 @@ def test_nothing_is_written_in_a_read_only_folder(tasks: Path) -> None:
     finally:
         release(tasks.parents[1])
     assert list(tasks.iterdir()) == []
+
+
+@pytest.mark.skipif(not shutil.which("git"), reason="git is missing")
+def test_git_adds_lessons_of_the_debug_memory_but_no_sessions(tasks: Path) -> None:
+    memory, project = tasks.with_name("debug-memory"), tasks.parents[2]
+    for name in ("session.json", "archive/2026-01/session.json", "patterns/learned.json", "patterns/auth/learned.json"):
+        make_folder((memory / name).parent)
+        put(memory / name, b"{}")
+    for command in (["init", "-q", "."], ["add", "-A"]):
+        subprocess.run(["git", *command], cwd=project, check=True)
+    listed = subprocess.run(["git", "ls-files"], cwd=project, check=True, capture_output=True, text=True).stdout
+    assert listed.split() == [
+        ".aiwg/ralph/debug-memory/patterns/auth/learned.json",
+        ".aiwg/ralph/debug-memory/patterns/learned.json",
+    ]

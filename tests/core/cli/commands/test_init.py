@@ -48,6 +48,9 @@ def test_it_makes_the_folders_of_an_earlier_version_private(repository: Path, ca
     call("init")
     assert tasks.stat().st_mode & 0o777 == 0o700
     assert "*" in (tasks / ".gitignore").read_text().splitlines()
+    assert "private files" not in call("doctor").out
+    (tasks / ".gitignore").unlink()
+    assert "private files" in call("doctor").out
 
 
 def test_it_works_outside_of_git(tmp_path: Path, call: Call) -> None:
