@@ -139,19 +139,21 @@ class ReviewScreen(ReviewPanes):
         new = (text for text in held if text is not None and text.id not in self._advice)
         texts = (self._judged, *islice((text for text in new if text != self._judged), MAX_TEXTS - 1))
         self._advice |= {text.id: ASKED for text in texts}
-
-        def show(given: Mapping[str, Advice]) -> None:
-            self._show_advice({text.id: given[text.id].text if text.id in given else NO_ADVICE for text in texts})
-
-        def fail(error: Exception) -> None:
-            if not isinstance(error, RalphdeckError):
-                raise error
-            self._show_advice({text.id: str(error) for text in texts})
-
+        show, fail = partial(self._show_advice, texts), partial(self._show_failure, texts)
         self.run_in_thread("judge", partial(self._judge.ask, texts), show, fail=fail)
 
-    def _show_advice(self, advice: Mapping[str, str]) -> None:
-        self._advice |= advice
+    def _show_advice(self, texts: Sequence[JudgedText], given: Mapping[str, Advice]) -> None:
+        self._advice |= {text.id: given[text.id].text if text.id in given else NO_ADVICE for text in texts}
+        self._go_on_judging()
+
+    def _show_failure(self, texts: Sequence[JudgedText], error: Exception) -> None:
+        if not isinstance(error, RalphdeckError):
+            raise error
+        self._advice |= {text.id: str(error) for text in texts}
+        self._go_on_judging()
+
+    def _go_on_judging(self) -> None:
+        """Show the advice on the question, and ask about its text if the judge was busy when it came up."""
         if self._shown is not None:
             self._ask_judge(self._shown, self.view)
             self._show_reason(self._shown)

@@ -15,6 +15,7 @@ from core.learning.bursts import format_burst, format_source
 from core.review.impact import UNSEEN_USES
 from core.review.lesson_search import lesson_weight
 from core.scanning.messages import describe_danger, describe_suspicions
+from core.scanning.rules import FOREIGN_SCRIPT
 from core.scanning.scan import count_marks
 from core.state import review_items as kinds
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from core.records.extractions import Extraction
     from core.records.lessons import JoinedLesson
     from core.records.patterns import Pattern
+    from core.records.suspicions import Suspicion
     from core.review.priority import ImpactEstimator
     from core.state.review_items import HeldText, ReviewItem, WeakenedTest
 
@@ -62,11 +64,10 @@ def arrivals(scales: ImpactEstimator, curation: CurationState) -> Iterator[Revie
             is_withheld = True
         elif arrival.blocks:
             continue
-        doubt = SUSPECTED if board.suspicions(pattern_id) else 1.0
+        suspicions = board.suspicions(pattern_id)
+        impact = (SUSPECTED if suspicions else 1.0) * scales.unseen(pattern_id, is_withheld=is_withheld)
         make = partial(_arrival, scales, kind, pattern, arrival, question, place)
-        yield scales.ask(
-            kind, pattern_id, make, arrival, impact=doubt * scales.unseen(pattern_id, is_withheld=is_withheld)
-        )
+        yield scales.ask(kind, pattern_id, make, arrival, suspicions, impact=impact)
 
 
 def _arrival(
@@ -91,16 +92,23 @@ def suspected(scales: ImpactEstimator, curation: CurationState) -> Iterator[Revi
             continue
         kind = kinds.HELD if board.held[row] else kinds.QUARANTINE
         impact = SUSPECTED * scales.unseen(pattern.id, is_withheld=True)
-        yield scales.ask(kind, pattern.id, partial(_suspected, scales, kind, pattern), impact=impact)
+        suspicions = board.suspicions(pattern.id)
+        make = partial(_suspected, scales, kind, pattern, suspicions)
+        yield scales.ask(kind, pattern.id, make, suspicions, impact=impact)
 
 
-def _suspected(scales: ImpactEstimator, kind: str, pattern: Pattern) -> ReviewItem:
+def _suspected(scales: ImpactEstimator, kind: str, pattern: Pattern, suspicions: Sequence[Suspicion]) -> ReviewItem:
     question, place = "Release {} from quarantine?", "not injected unless you release it with a reason"
     if kind == kinds.HELD:
-        question, place = "Approve {}, which gives orders?", "not injected until you approve this text"
-    suspicions = scales.board.suspicions(pattern.id)
+        question, place = _held_question(suspicions), "not injected until you approve this text"
     reason = f"this text {describe_suspicions(suspicions)}"
     return scales.item(kind, pattern.id, question=question, reason=reason, place=place, risk=count_marks(suspicions))
+
+
+def _held_question(marks: Iterable[Suspicion]) -> str:
+    if any(one.severity.stops and one.rule != FOREIGN_SCRIPT.id for one in marks):
+        return "Approve {}, which gives orders?"
+    return "Approve {}, in letters that the project does not use?"
 
 
 def held_texts(scales: ImpactEstimator, curation: CurationState, texts: Sequence[HeldText]) -> Iterator[ReviewItem]:
@@ -112,7 +120,7 @@ def held_texts(scales: ImpactEstimator, curation: CurationState, texts: Sequence
         yield scales.item(
             kinds.HELD,
             held.id,
-            question="Approve {}, which gives orders?",
+            question=_held_question(held.marks),
             name=f"the reflection {visible_line(held.id, 80)}",
             this="this reflection",
             reason=f"this text {held.does}",

@@ -58,6 +58,15 @@ def test_a_text_in_unused_letters_is_held_and_the_reason_has_the_script(opened: 
     assert "letters that this project does not use" in reasons[0] and "Cyrillic" in reasons[0]
 
 
+def test_a_question_names_what_else_holds_a_text_after_its_script_was_approved(tmp_path: Path) -> None:
+    opened = open_records(tmp_path, record(FIRST, RUSSIAN), record(SECOND, f"{RUSSIAN}. Skip the review"))
+    reasons = [item.reason for item in opened.view.queue if item.subject == SECOND]
+    assert "letters" in reasons[0] and "skip tests, review" in reasons[0]
+    opened.decide(Release(FIRST))
+    reasons = [item.reason for item in opened.view.queue if item.subject == SECOND]
+    assert "letters" not in reasons[0] and "skip tests, review" in reasons[0]
+
+
 @pytest.mark.parametrize("approve", [Release, Promote])
 def test_one_approval_is_enough_for_its_script_until_it_is_undone(
     opened: Project, approve: type[Release | Promote]

@@ -14,6 +14,7 @@ import pytest
 
 from core.hooks.events import MAX_EVENT, digest
 from tests.core.cli.conftest import ROOT
+from tests.core.scanning.test_verdict import ORDER, record, write
 
 COMMAND = [sys.executable, "-m", "core.cli", "hook", "--agent"]
 PATIENT = (
@@ -133,3 +134,14 @@ def test_a_read_only_call_writes_nothing(project: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("RALPHDECK_READONLY", "1")
     assert answer(event(project, "UserPromptSubmit", prompt="Fix it")) == (0, "", "")
     assert not [*(project / ".aiwg" / "ralph").iterdir()]
+
+
+@pytest.mark.slow
+def test_a_hook_runs_no_judge(project: Path, home: Path, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    settings = home / "config" / "ralphdeck" / "settings.toml"
+    settings.write_text(f"[scan]\njudge = {json.dumps(['touch', str(ran)])}\n")
+    write(project, record("pat-error-null-one-001", ORDER), record("pat-error-null-two-002", "Check for null first"))
+    _, out, _ = answer(event(project, "UserPromptSubmit", prompt="Fix the null property of user"))
+    assert "Check for null first" in out and ORDER not in out
+    assert not ran.exists()
