@@ -43,14 +43,14 @@ $$;
 
 -- Raised: RD005 the limit of the day is reached; the same can be sent tomorrow.
 create function _spend(p_me access, p_what text, p_amount bigint) returns void
-    language plpgsql set search_path = pg_catalog, pg_temp
+    language plpgsql set search_path = pg_catalog, pg_temp set plan_cache_mode = auto
 as $$
 declare
     most bigint := ralphdeck._limit(p_me.level, p_what);
     today date := (now() at time zone 'UTC')::date;
     total bigint;
 begin
-    if p_amount = 0 then
+    if p_amount = 0 or most is null then
         return;
     end if;
     insert into ralphdeck.spent as s (space_id, member_id, day, what, amount)
@@ -62,10 +62,12 @@ begin
             'the limit of the space %s is %s %s a day for a %s; the rest can be sent tomorrow (UTC)',
             p_me.space_name, most, p_what, p_me.level);
     end if;
-    delete from ralphdeck.spent s where ctid in (
-        select o.ctid from ralphdeck.spent o
-        where o.space_id = p_me.space_id and o.member_id = p_me.member_id and o.day < today - 1
-        for update skip locked);
+    if total = p_amount then  -- the first of the day
+        delete from ralphdeck.spent s where ctid in (
+            select o.ctid from ralphdeck.spent o
+            where o.space_id = p_me.space_id and o.member_id = p_me.member_id and o.day < today - 1
+            for update skip locked);
+    end if;
 end $$;
 
 -- A call is parsed as a whole, so its size bounds the memory that it takes.

@@ -48,7 +48,7 @@ create type use_verdict as (at timestamptz, id uuid, before use_status, after us
 
 -- The caller has locked the sums of the patterns.
 create function _add_sums(p_space_id integer, p_changes use_change[]) returns void
-    language plpgsql set search_path = pg_catalog, pg_temp
+    language plpgsql set search_path = pg_catalog, pg_temp set plan_cache_mode = auto
 as $$
 declare
     epoch double precision;
@@ -131,54 +131,71 @@ $$;
 
 -- What a value of a use must be, whoever sends it.
 create function _check_uses(p_uses use[]) returns void
-    language plpgsql immutable set search_path = pg_catalog, pg_temp
+    language plpgsql immutable set search_path = pg_catalog, pg_temp set plan_cache_mode = auto
 as $$
+declare
+    problem text := (select min(case
+            when u.at > '-infinity' and u.at < '0001-01-01 00:00:00+00'
+                then 'a use has a time before the year 1'  -- no client reads it
+            when u.withdraws is null and u.at > '-infinity'
+                and not (u.at >= '2000-01-01 00:00:00+00' and u.at < '2100-01-01 00:00:00+00')
+                then 'a use has a time that is not in the years 2000 to 2099'
+            when u.count not between 0 and 100 then 'the count of a use is not between 0 and 100'
+            when u.weight not between 0 and 1 then 'the weight of a use is not between 0 and 1'
+            when u.kind is null or u.kind not in ('applied', 'injected')
+                then 'the kind of a use is not applied or injected'
+        end) from unnest(p_uses) u);
 begin
-    if exists (select from unnest(p_uses) u where u.at > '-infinity' and u.at < '0001-01-01 00:00:00+00') then
-        raise exception using errcode = 'RD004', message = 'a use has a time before the year 1';  -- no client reads it
-    end if;
-    if exists (select from unnest(p_uses) u where u.withdraws is null and u.at > '-infinity'
-               and not (u.at >= '2000-01-01 00:00:00+00' and u.at < '2100-01-01 00:00:00+00')) then
-        raise exception using errcode = 'RD004', message = 'a use has a time that is not in the years 2000 to 2099';
-    end if;
-    if exists (select from unnest(p_uses) u where u.count not between 0 and 100) then
-        raise exception using errcode = 'RD004', message = 'the count of a use is not between 0 and 100';
-    end if;
-    if exists (select from unnest(p_uses) u where u.weight not between 0 and 1) then
-        raise exception using errcode = 'RD004', message = 'the weight of a use is not between 0 and 1';
-    end if;
-    if exists (select from unnest(p_uses) u where u.kind is null or u.kind not in ('applied', 'injected')) then
-        raise exception using errcode = 'RD004', message = 'the kind of a use is not applied or injected';
+    if problem is not null then
+        raise exception using errcode = 'RD004', message = problem;
     end if;
 end $$;
 
 -- Returns the IDs of new uses for which the limits of the day leave no room, and counts the others as sent today.
 create function _spend_uses(p_me access, p_fresh use[]) returns uuid[]
-    language plpgsql set search_path = pg_catalog, pg_temp
+    language plpgsql set search_path = pg_catalog, pg_temp set plan_cache_mode = auto
 as $$
 declare
     today date := (now() at time zone 'UTC')::date;
     most bigint := ralphdeck._limit(p_me.level, 'uses');
     most_of_one bigint := ralphdeck._limit(p_me.level, 'uses of a pattern');
-    sent bigint := coalesce((select s.amount from ralphdeck.spent s where s.space_id = p_me.space_id
-        and s.member_id = p_me.member_id and s.day = today and s.what = 'uses' and s.pattern_id = ''), 0);
-    late uuid[];
+    sent bigint := 0;
+    largest bigint;
+    late uuid[] := '{}';
 begin
-    with wanted as (
-        select f.id, f.pattern_id, row_number() over (order by f.at, f.id) as number,
-               sum(f.count) over (partition by f.pattern_id order by f.at, f.id) as total
-            from unnest(p_fresh) f where f.withdraws is null)
-    select coalesce(array_agg(w.id), '{}') into late
-        from wanted w left join ralphdeck.spent s on s.space_id = p_me.space_id and s.member_id = p_me.member_id
-            and s.day = today and s.what = 'uses of a pattern' and s.pattern_id = w.pattern_id
-        where sent + w.number > most or coalesce(s.amount, 0) + w.total > most_of_one;
-    insert into ralphdeck.spent as s (space_id, member_id, day, what, pattern_id, amount)
-        select p_me.space_id, p_me.member_id, today, 'uses of a pattern', f.pattern_id, sum(f.count)
-            from unnest(p_fresh) f where f.withdraws is null and f.id <> all (late)
-            group by f.pattern_id order by f.pattern_id
-        on conflict (space_id, member_id, day, what, pattern_id) do update set amount = s.amount + excluded.amount;
-    perform ralphdeck._spend(p_me, 'uses',
-        (select count(*) from unnest(p_fresh) f where f.withdraws is null and f.id <> all (late)));
+    if most is not null then
+        sent := coalesce((select s.amount from ralphdeck.spent s where s.space_id = p_me.space_id
+            and s.member_id = p_me.member_id and s.day = today and s.what = 'uses' and s.pattern_id = ''), 0);
+    end if;
+    with counted as (
+        insert into ralphdeck.spent as s (space_id, member_id, day, what, pattern_id, amount)
+            select p_me.space_id, p_me.member_id, today, 'uses of a pattern', f.pattern_id, sum(f.count)
+                from unnest(p_fresh) f where f.withdraws is null group by f.pattern_id order by f.pattern_id
+            on conflict (space_id, member_id, day, what, pattern_id) do update set amount = s.amount + excluded.amount
+            returning s.amount)
+    select max(c.amount) into largest from counted c;
+    if largest > most_of_one or sent + cardinality(p_fresh) > most then
+        with wanted as (
+            select f.id, f.pattern_id, f.count, row_number() over (order by f.at, f.id) as number,
+                   sum(f.count) over (partition by f.pattern_id order by f.at, f.id) as total,
+                   sum(f.count) over (partition by f.pattern_id) as added
+                from unnest(p_fresh) f where f.withdraws is null
+        ), refused as (
+            select w.id, w.pattern_id, w.count from wanted w
+                join ralphdeck.spent s on s.space_id = p_me.space_id and s.member_id = p_me.member_id
+                    and s.day = today and s.what = 'uses of a pattern' and s.pattern_id = w.pattern_id
+                where sent + w.number > most or s.amount - w.added + w.total > most_of_one
+        ), corrected as (
+            update ralphdeck.spent s set amount = s.amount - r.count
+                from (select f.pattern_id, sum(f.count) as count from refused f group by f.pattern_id) r
+                where s.space_id = p_me.space_id and s.member_id = p_me.member_id and s.day = today
+                    and s.what = 'uses of a pattern' and s.pattern_id = r.pattern_id)
+        select coalesce(array_agg(f.id), '{}') into late from refused f;
+    end if;
+    if most is not null then
+        perform ralphdeck._spend(p_me, 'uses',
+            (select count(*) from unnest(p_fresh) f where f.withdraws is null and f.id <> all (late)));
+    end if;
     return late;
 end $$;
 
@@ -186,7 +203,7 @@ end $$;
 -- would be more than 2 and more than a quarter of the confirmed ones, decayed to now; and failures on more than 5
 -- patterns within an hour. The other results count, but as unconfirmed ones.
 create function _find_suspicious(p_me access, p_fresh use[]) returns uuid[]
-    language plpgsql set search_path = pg_catalog, pg_temp
+    language plpgsql set search_path = pg_catalog, pg_temp set plan_cache_mode = auto
 as $$
 declare
     decay double precision := (select power(2.0::double precision, greatest(-900.0, least(900.0,
@@ -264,16 +281,19 @@ begin
         order by s.pattern_id for no key update;
 
     -- A contributor withdraws only own uses.
+    if me.level < 'reviewer' and exists (select from unnest(sent) u where u.withdraws is not null) then
+        select array_agg(u) into sent from unnest(sent) u
+            where u.withdraws is null or exists (
+                select from ralphdeck.events e
+                where e.space_id = me.space_id and e.at = u.at and e.at between first and last and e.id = u.withdraws
+                    and e.member_id = me.member_id);
+    end if;
     with added as (
         insert into ralphdeck.events
             (space_id, at, id, pattern_id, project_id, member_id, count, weight, success, kind, withdraws)
             select me.space_id, u.at, u.id, u.pattern_id, project, me.member_id, u.count, u.weight, u.success, u.kind,
                    u.withdraws
             from unnest(sent) u
-            where u.withdraws is null or me.level >= 'reviewer' or exists (
-                select from ralphdeck.events e
-                where e.space_id = me.space_id and e.at = u.at and e.at between first and last and e.id = u.withdraws
-                    and e.member_id = me.member_id)
             on conflict do nothing
             returning id, pattern_id, kind, at, success, weight, count, withdraws)
     select array_agg(row(a.*)::ralphdeck.use) into fresh from added a;
@@ -285,8 +305,10 @@ begin
     end if;
     if me.level < 'reviewer' then
         held := ralphdeck._find_suspicious(me, fresh);
-        update ralphdeck.events e set status = 'held'
-            where e.space_id = me.space_id and e.at between first and last and e.id = any (held);
+        if cardinality(held) > 0 then
+            update ralphdeck.events e set status = 'held'
+                where e.space_id = me.space_id and e.at between first and last and e.id = any (held);
+        end if;
     end if;
     fresh_ids := array(select f.id from unnest(fresh) f);
     select coalesce(json_object_agg(e.id, e.received_at), '{}') into arrived

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from core.base.errors import Unwritable
 from core.config.paths import ProjectPaths
 from core.records.findings import Severity
-from core.records.team import TeamEvidence, TeamSums
+from core.records.team import HeldUses, TeamEvidence, TeamSums
 from core.sources.team_evidence import TeamEvidenceLog, TeamEvidenceWriter, encode_evidence
 
 FILE = ".aiwg/ralph/shared/team/evidence.jsonl"
@@ -180,6 +180,38 @@ def test_sums_without_a_use_are_removed(paths: ProjectPaths) -> None:
     write(writer, make_sums(1), make_sums(2))
     assert write(writer, TeamSums(pattern_id="pat-1")) == 1
     assert [*writer.read().sums] == ["pat-2"]
+
+
+def make_held(member: str, successes: int = 8) -> HeldUses:
+    return HeldUses(member=member, patterns=("pat-1",), successes=successes, failures=0, first=EPOCH, last=USED)
+
+
+def test_held_results_are_in_no_sum_and_removed_when_they_are_decided(paths: ProjectPaths) -> None:
+    writer = TeamEvidenceWriter(paths)
+    writer.update(*SPACE, [make_sums(1)], [make_held("Carl"), make_held("Nora")])
+    size = paths.team_evidence.stat().st_size
+    writer.update(*SPACE, [], [make_held("Carl"), make_held("Nora", 9)])
+    assert paths.team_evidence.stat().st_size < size + 200
+    assert writer.read() == TeamEvidence(
+        *SPACE, {"pat-1": make_sums(1)}, held=(make_held("Carl"), make_held("Nora", 9))
+    )
+    writer.update(*SPACE, [], [make_held("Carl")])
+    assert TeamEvidenceWriter(paths).read().held == (make_held("Carl"),)
+    writer.update(*SPACE, [], [])
+    assert TeamEvidenceWriter(paths).read() == TeamEvidence(*SPACE, {"pat-1": make_sums(1)})
+
+
+@pytest.mark.parametrize(
+    "changes", [{"successes": -1}, {"patterns": 5}, {"first": "yesterday"}, {"last": "2026-02-15T00:00:00"}], ids=str
+)
+def test_an_invalid_line_about_held_results_is_a_finding(changes: dict[str, Any]) -> None:
+    line = {"kind": "held", "member": "Carl", "patterns": ["p"], "successes": 8, "failures": 0}
+    times = {"first": "2026-02-15T00:00:00Z", "last": "2026-02-15T00:00:00Z"}
+    data = text(HEADER, {**line, **times, **changes}).replace(b'{"kind": "held"', b'{"kind":"held"')
+    log = read(data + text(LINE))
+    assert [finding.pointer for finding in log.findings] == ["line 2"]
+    assert log.evidence.held == ()
+    assert log.evidence.sums.keys() == {"p"}
 
 
 def test_a_file_with_many_outdated_lines_is_rewritten(paths: ProjectPaths) -> None:

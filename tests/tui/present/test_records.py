@@ -93,6 +93,15 @@ def test_the_reporting_source_is_named_once(sample_view: ProjectState) -> None:
     assert lines[0] == source
 
 
+def test_the_results_of_a_member_are_shown_with_their_counts_and_nothing_that_acts(sample_view: ProjectState) -> None:
+    (burst,) = sample_view.board.bursts
+    held = replace(burst, source="member Carl\x1b]0;x\x07", successes=1_234, failures=5)
+    lines = document_lines(review_evidence.report_source(sample_view, held), sample_view.now, DRAWN)
+    check(lines)
+    text = "\n".join(line.plain for line in lines)
+    assert "member Carl" in text and "1,234" in text
+
+
 def lines_of(view: ProjectState, glyphs: Glyphs) -> Iterator[list[Content]]:
     for pattern in view.snapshot.patterns.values():
         for tab in patterns.TABS:
