@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Final
 
 from core.base.negation import NOT
+from core.records.suspicions import Severity
 from core.redaction.regex_table import RegexTable
 
 _REACH: Final = 120  # characters before a match that are searched for a negation
 _REGEX: Final = RegexTable(Path(__file__).with_name("polarity.yaml"), negator=NOT)
 _SENTENCE_REACH: Final = 400  # characters before a match that are searched for an order
+_SENTENCE_WORDS: Final = 3  # words around a quotation that make a sentence about it
 _NEAR_WORDS: Final = 4  # highest number of words between a negation and a match that it certainly covers
 
 
@@ -57,19 +59,25 @@ def classify_polarity(text: str, start: int, end: int, *, avoided: bool, happene
     return Polarity.WARNS if near and _REGEX["about"].match(behind) else Polarity.MAYBE_WARNS
 
 
-def is_cited(text: str, start: int, end: int) -> bool:
-    """Return whether a text forbids what the part says, or quotes it to write about it."""
+def find_cited_severity(text: str, start: int, end: int) -> Severity | None:
+    """Return the highest severity of a part that a text forbids or quotes; None if it does neither.
+
+    A part is flagged if the text forbids it, or quotes it in a sentence about texts or attacks. It is held if the text
+    quotes it in another sentence. A quotation that the text orders to comply with is none.
+    """
     before = text[max(start - _REACH, 0) : start]
     negation = _REGEX["negated_order"].search(before)
     if negation and not _REGEX["doubled"].search(before[: negation.start()]):
-        return True
+        return Severity.FLAGGED
     first = max(text.rfind("\n", 0, start) + 1, start - _SENTENCE_REACH)
     for quoted in _REGEX["quotation"].finditer(text, first, end + _SENTENCE_REACH):
         if quoted.start() < start and end <= quoted.end():
             behind = text[quoted.end() : end + _SENTENCE_REACH]
             prose = f"{text[max(start - _SENTENCE_REACH, 0) : quoted.start()]} {behind}"
-            return bool(_REGEX["about_quotation"].search(prose)) and not _REGEX["complies"].search(prose)
-    return False
+            if _REGEX["complies"].search(prose) or len(prose.split()) < _SENTENCE_WORDS:
+                return None
+            return Severity.FLAGGED if _REGEX["about_quotation"].search(prose) else Severity.HELD
+    return None
 
 
 def _is_bad(text: str, start: int, end: int) -> bool:

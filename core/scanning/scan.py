@@ -12,7 +12,7 @@ from core.records.suspicions import Severity, Suspicion
 from core.redaction.masking import mask_secrets
 from core.scanning.engine import get_engine
 from core.scanning.normalization import find_odd_characters, list_decoded, list_readings
-from core.scanning.polarity import Polarity, classify_polarity, is_cited
+from core.scanning.polarity import Polarity, classify_polarity, find_cited_severity
 from core.scanning.rules import BIDI, HIDING, INVISIBLE, LONG, LOOKALIKE, SECRET, TAGS, Rule
 
 MAX_SCANNED: Final = 65_536  # characters of one text that are scanned; a context contains far fewer
@@ -102,12 +102,13 @@ def _judge(
                     classify_polarity(text, at, end, avoided=avoided, happened=happened)
                     for at in made.starts(pattern, text, start, end)
                 )
-            if rule.cited and count < _MAX_WARNINGS and is_cited(text, start, end):
-                sense = Polarity.MAYBE_WARNS
             if sense is Polarity.WARNS or (sense is Polarity.MAYBE_WARNS and not rule.severity.stops):
                 continue
-            yield rule, rule.severity if sense is Polarity.INSTRUCTS else Severity.FLAGGED, text[start:end]
-            if sense is Polarity.INSTRUCTS:
+            severity = rule.severity if sense is Polarity.INSTRUCTS else Severity.FLAGGED
+            if rule.cited and count < _MAX_WARNINGS and (cited := find_cited_severity(text, start, end)) is not None:
+                severity = max(severity, cited, key=lambda one: one.rank)
+            yield rule, severity, text[start:end]
+            if severity is rule.severity:
                 break
 
 
