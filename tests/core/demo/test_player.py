@@ -134,11 +134,11 @@ def test_agent_completes_attempts_and_a_debug_session_is_escalated() -> None:
 
 def test_agent_plays_each_task_script_once() -> None:
     with demo.scratch_project(NOW) as project:
-        before = {path.name for path in project.tasks.iterdir()}
+        before = {path.name for path in project.tasks.glob("task-*")}
         agent = DemoAgent(project, lambda: NOW)
         while agent.advance():
             pass
-        assert len({path.name for path in project.tasks.iterdir()} - before) == sum(
+        assert len({path.name for path in project.tasks.glob("task-*")} - before) == sum(
             not script.id for script in load_task_scripts()
         )
 
