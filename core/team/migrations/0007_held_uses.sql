@@ -405,7 +405,9 @@ begin
     insert into ralphdeck.judged_uses (space_id, decision_id, at, id, before, after)
         select p_space_id, p_payload ->> 'id', v.* from unnest(verdicts) v;
     perform ralphdeck._set_statuses(p_space_id, verdicts);
-    if new = 'counted' then
+    if is_all then  -- what counts no more takes no room from the results of others
+        update ralphdeck.contributed c set results = 0 where c.space_id = p_space_id and c.member_id = judged;
+    elsif new = 'counted' then
         update ralphdeck.contributed c set results = 0
             where c.space_id = p_space_id and c.member_id = judged and c.pattern_id in (
                 select e.pattern_id from unnest(verdicts) v join ralphdeck.events e

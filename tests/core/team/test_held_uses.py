@@ -237,3 +237,15 @@ def test_two_reviewers_do_not_decide_differently(team: Team, carl: Space, rita: 
     rita.sync()
     assert "Rita had decided" in ada.sync().refused[0]
     assert counts(carl) == (1, 1)
+
+
+def test_what_was_withdrawn_takes_no_room_from_other_contributors(team: Team, carl: Space) -> None:
+    ada = team.space("ada")
+    ada.set_member("nora", "Nora", Level.CONTRIBUTOR)
+    nora = team.space("nora")
+    carl.add_events(join(carl), [make_use(1, pattern_id=A, at=RECENT, count=2)])
+    withdrawal = make_decision(by="Ada", verb="revoke", subject=MEMBER, after={"last": str(ada.now()), "sent": "all"})
+    ada.decide(join(ada), withdrawal, [MEMBER], seen=0)
+    nora.add_events(join(nora), [make_use(2, pattern_id=A, at=RECENT, count=2)])
+    assert counts(ada) == (2, 0)
+    assert ada.held_uses() == ()

@@ -11,6 +11,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from core.curation.commands import Note
+from core.records.decisions import Decision, Verb
 from core.records.space import Level
 from core.team.joined import SpaceConnection
 from core.team.server import Space
@@ -289,3 +291,17 @@ def test_a_decision_shows_the_member_who_sent_it(team: Team, tmp_path: Path) -> 
     carl.decide(join(carl), json.dumps(candidate), ["loop-1"], seen=0)
     rita.sync()
     assert [one.by for one in rita.open().ledger.decisions()] == ["Carl"]
+
+
+def test_a_decision_that_is_too_large_for_a_team_stays_in_the_project(team: Team, tmp_path: Path) -> None:
+    rita = WorkingCopy(tmp_path / "rita", team)
+    rita.write(make_record(A))
+    rita.sync()
+    rita.open().decide(Note(A, text="short"))
+    large = Decision(id="large", at=AT, by="Rita", verb=Verb.NOTE, subject=A, after={"text": ["x" * 2_000] * 600})
+    rita.open().ledger.append(large)
+    cycle = rita.sync()
+    assert cycle.sent_decisions == 1
+    assert "more than the 1 MiB that a team takes" in cycle.notes[0]
+    assert rita.sync().notes == ()
+    assert [decision.id for decision in team.space("ada").decisions(0)] != ["large"]
