@@ -17,6 +17,7 @@ from core.records.decisions import (
     lesson_question_id,
     weakened_test_question_id,
 )
+from core.records.suspicions import Suspicion  # noqa: TC001 (the kept view decodes this type)
 
 if TYPE_CHECKING:
     from core.debug_memory.escalations import EscalatedSession
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from core.records.extractions import Extraction
     from core.records.lessons import JoinedLesson
     from core.records.proposed_decisions import ProposedDecision
-    from core.records.suspicions import Suspicion
 
 INVERSION: Final = "inversion"
 CONTRADICTED: Final = "contradicted"
