@@ -317,8 +317,8 @@ class Scoreboard(Scores):
         rate, last_used = float(self.rate[row]), float(self.last_used[row])
         decided_by = INVERSION if columns.inversion_pending[row] else RULE
         if self._is_pinned(row):
-            pin = self._curation.pins[pattern_id]
-            decided_by = HUMAN if pin.decided_by is Author.PERSON else SCRIPT
+            pin = self._curation.pins.get(pattern_id)  # a damaged kept view lacks it
+            decided_by = SCRIPT if pin is not None and pin.decided_by is not Author.PERSON else HUMAN
         elif columns.quarantined[row]:
             decided_by = HELD if columns.held[row] else QUARANTINE
         return Assessment(
