@@ -16,7 +16,7 @@ from core.trust.projects import forget_answer, is_trusted, save_answer
 
 if TYPE_CHECKING:
     from core.project.reader import ProjectReader
-    from core.state.project_state import ProjectState
+    from core.records.patterns import Pattern
 
 
 class Arrivals(Struct, frozen=True, kw_only=True):
@@ -60,6 +60,12 @@ class Arrivals(Struct, frozen=True, kw_only=True):
         return ", ".join(filter(None, counts)) or "nothing yet"
 
 
+def has_recorded_uses(pattern: Pattern) -> bool:
+    """Return whether the record of a pattern reports uses."""
+    counts = pattern.recorded_counts
+    return bool(counts.uses or counts.successes or counts.failures)
+
+
 def find_arrivals(project: ProjectReader) -> Arrivals:
     """Return what a loaded project brings from elsewhere."""
     state, trusted = project.view, is_trusted(project.project)
@@ -70,21 +76,13 @@ def find_arrivals(project: ProjectReader) -> Arrivals:
     return Arrivals(
         is_trusted=trusted,
         patterns=tuple(names),
-        claimed=tuple(name for name in names if has_claimed_uses(state, name)),
+        claimed=tuple(name for name in names if has_recorded_uses(snapshot.patterns[name])),
         blocked=tuple(name for name, severity in severities.items() if severity is Severity.BLOCKED),
         held=tuple(name for name, severity in severities.items() if severity is Severity.HELD),
         reflections=0 if trusted else len(snapshot.reflections),
         fixes=0 if trusted else len(snapshot.debug_sessions),
         decisions=tuple(one for one in snapshot.decisions if one.id in curation.pending_claims),
     )
-
-
-def has_claimed_uses(state: ProjectState, pattern_id: str) -> bool:
-    """Return whether a pattern has uses that only its own record reports."""
-    counts = state.snapshot.patterns[pattern_id].recorded_counts
-    if pattern_id in state.snapshot.foreign.patterns:
-        return bool(counts.uses or counts.successes or counts.failures)
-    return state.board.claimed_uses(pattern_id) > 0
 
 
 def trust(project: ProjectReader, how: str) -> None:

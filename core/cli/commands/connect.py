@@ -15,7 +15,7 @@ from core.base.errors import RalphdeckError, ReadOnly
 from core.base.text import plural
 from core.cli.render.output import STRICT_EXIT, line, remark, respond
 from core.cli.support.options import Command, invocation
-from core.cli.support.project import chosen_project, is_readonly
+from core.cli.support.project import chosen_project, is_readonly, now
 from core.cli.support.trust import trust_here
 from core.cli.support.user_files import restore_points_file
 from core.config.paths import ProjectPaths
@@ -141,7 +141,7 @@ def _change(
                 notes.append(f"The private files of .aiwg are not ignored by Git: {error}")
     if not is_removal and not target.is_global and (may_write or not count):
         paths = ProjectPaths(target.project)
-        if paths.aiwg.is_dir() and (brought := trust_here(paths, "connect")):
+        if paths.aiwg.is_dir() and (brought := trust_here(paths, "connect", now())):
             notes.append(f"Trusted, with what the project contains: {brought}; to look at it: ralphdeck trust --show")
     answers = {}
     if not is_removal and (may_write or not count):

@@ -10,7 +10,7 @@ from core.agents.private_files import git_root, ignore_private_files
 from core.base.errors import ReadOnly, Unwritable
 from core.cli.render.output import line, remark, respond
 from core.cli.support.options import Command
-from core.cli.support.project import is_readonly, named_project
+from core.cli.support.project import is_readonly, named_project, now
 from core.cli.support.trust import trust_here
 from core.config.paths import ProjectPaths, project_at
 
@@ -35,7 +35,7 @@ def init(folder: Path | None) -> None:
     is_new = _make_folder(project)
     root = git_root(project.project)
     is_ignored = ignore_private_files(project.project)
-    brought = trust_here(project, "init")
+    brought = trust_here(project, "init", now())
 
     def show() -> None:
         line(f"Project in {project.aiwg}" if is_new else f"The project in {project.aiwg} exists already")

@@ -161,7 +161,7 @@ def join(
             if not yes and not _confirm(opened.info, team.preview()):
                 return
             save_joined(folder, joined)
-            trust_here(project.project, "team join")
+            trust_here(project.project, "team join", now())
             cycle = team.sync(opened)
 
     def show() -> None:

@@ -148,7 +148,7 @@ def begin_project(folder: Path) -> str:
     from core.agents.private_files import ignore_in_new_project
     from core.cli.support.trust import trust_here
 
-    trust_here(ProjectPaths(folder), "a first decision")
+    trust_here(ProjectPaths(folder), "a first decision", now())
     return ignore_in_new_project(folder)
 
 

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 from core.agents.agent_process import find_acting_agent
 from core.base.errors import RalphdeckError
 from core.cli.render.output import warn
-from core.cli.support.project import now
 from core.config.ownership import TRUSTED_PATHS, is_in_trusted_path
 from core.trust.origins import Origins
 from core.trust.projects import find_answer, save_answer
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from core.config.paths import ProjectPaths
 
 
-def trust_here(paths: ProjectPaths, how: str) -> str:
+def trust_here(paths: ProjectPaths, how: str, now: datetime) -> str:
     """Trust a project that was not trusted; returns what it brings from elsewhere, "" if nothing or without effect.
 
     If the user's state cannot be written, only warn: agents then get nothing.
@@ -33,9 +34,9 @@ def trust_here(paths: ProjectPaths, how: str) -> str:
     try:
         if not has_records(paths):
             Origins(paths.project).add_patterns(())
-            save_answer(paths, how, now())
+            save_answer(paths, how, now)
             return ""
-        return _trust_records(paths, how)
+        return _trust_records(paths, how, now)
     except RalphdeckError as error:
         warn(f"the project is not trusted, so agents get nothing from it: {error}")
         return ""
@@ -59,13 +60,13 @@ def has_records(paths: ProjectPaths) -> bool:
     return paths.external.exists() or any(folder.is_dir() and any(folder.iterdir()) for folder in kept)
 
 
-def _trust_records(paths: ProjectPaths, how: str) -> str:
+def _trust_records(paths: ProjectPaths, how: str, now: datetime) -> str:
     from core.project.reader import ProjectReader
     from core.project.trust import find_arrivals, trust
     from core.sources.configuration import Configuration
 
     settings = Configuration.read(paths).settings
-    project = ProjectReader(paths, settings, by="", clock=now, asks=False)
+    project = ProjectReader(paths, settings, by="", clock=lambda: now, asks=False)
     project.load()
     arrivals = find_arrivals(project)
     trust(project, how)
