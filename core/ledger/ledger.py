@@ -99,14 +99,12 @@ class Ledger:
     def decisions(self) -> tuple[Decision, ...]:
         return self._log().decisions
 
-    def own_decisions(self) -> tuple[Decision, ...]:
-        """Return the decisions that were made or confirmed here."""
-        claims = self.claims()
-        return (
-            tuple(decision for decision in self.decisions() if decision.id not in claims)
-            if claims
-            else self.decisions()
-        )
+    def counting_decisions(self) -> tuple[Decision, ...]:
+        """Return the decisions that were made or confirmed here; all of them in a trusted path."""
+        decisions, claims = self.decisions(), self.claims()
+        if not claims or self.origins.do_claims_count:
+            return decisions
+        return tuple(decision for decision in decisions if decision.id not in claims)
 
     def by_id(self) -> Mapping[str, Decision]:
         """Return all decisions by ID, as a view that grows with the log."""

@@ -139,7 +139,7 @@ class Decisions:
     def unsent(self) -> list[Decision]:
         """Return the decisions that are to be sent, oldest first."""
         seqs = self._state.decision_seqs()
-        found = decisions_to_send(self._project.ledger.own_decisions(), seqs)
+        found = decisions_to_send(self._project.ledger.counting_decisions(), seqs)
         return [one for one in found if is_shared(one) and (one.verb not in TURNS or seqs.get(one.subject) is not None)]
 
     def count_unsent(self) -> int:
@@ -200,7 +200,7 @@ class Decisions:
             project.settings,
             project.ledger,
             {decision.id: why},
-            sent=self._state.known_decisions(),
+            sent=self._state.kncounting_decisions(),
             now=project.now(),
         )
         project.apply((project.project.ledger, project.project.patterns))
@@ -298,7 +298,7 @@ class Decisions:
             )
         # The server was restored from a backup. Each project sends again what it had decided itself.
         by_id, own = self._project.ledger.by_id(), self._project.by
-        received = [key for key in self._state.known_decisions() if key in by_id and by_id[key].by != own]
+        received = [key for key in self._state.kncounting_decisions() if key in by_id and by_id[key].by != own]
         with self._state.transaction():
             self._state.forget_decisions()
             self._state.add_decisions((key, None) for key in received)
@@ -312,7 +312,7 @@ class Decisions:
             state, _ = project.apply((project.project.ledger, project.project.patterns, project.project.events))
             return state.snapshot, state.board
 
-        sent = self._state.known_decisions()
+        sent = self._state.kncounting_decisions()
         return Receiver(
             project.project, project.settings, project.ledger, read, sent=sent, to_local=self._state.to_local
         )

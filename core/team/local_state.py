@@ -353,7 +353,7 @@ class LocalState:
 
     # Decisions
 
-    def known_decisions(self) -> set[str]:
+    def kncounting_decisions(self) -> set[str]:
         """Return the IDs of decisions that are in the space."""
         return {row[0] for row in self._db.execute("SELECT id FROM decisions")}
 

@@ -88,7 +88,7 @@ class Receiver:
         self._sent.update(decision.id for decision in decisions)
         self._confirm(decisions)
         new = {decision.id: decision for decision in decisions if decision.id not in known}
-        unsent = decisions_to_send(self._ledger.own_decisions(), self._sent)
+        unsent = decisions_to_send(self._ledger.counting_decisions(), self._sent)
         accepted = {decision.id for decision in decisions if decision.id in known}
         received = [*redo_accepted(self._paths, self._settings, self._ledger, accepted, now)]
         if late := find_late(new.values(), unsent, known):

@@ -596,7 +596,7 @@ async def test_no_key_decides_in_a_read_only_project(sample: Path, home: Path, m
         release(sample / ".aiwg")
 
 
-async def test_own_decisions_are_reported_once(sample: Path, home: Path) -> None:
+async def test_counting_decisions_are_reported_once(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         user.app.decide(Promote(ESTABLISHED))
         await user.settled()

@@ -55,7 +55,7 @@ def test_later_failures_confirm_a_deprecation() -> None:
     assert (found.deprecations.followed, found.deprecations.held, found.promotions.made) == (3, 2, 0)
 
 
-def test_only_own_decisions_in_effect_count_until_the_next() -> None:
+def test_only_counting_decisions_in_effect_count_until_the_next() -> None:
     events = (*results("p", 3, 0, days=7), *results("p", 0, 3, days=3))
     decisions = (
         decision(1, Verb.PROMOTE, "p", days_ago(8)),

@@ -91,7 +91,7 @@ class Member:
         return {key: why for key, why in refused.items() if why}
 
     def unsent(self) -> list[Decision]:
-        return [one for one in decisions_to_send(self.ledger.own_decisions(), self.sent) if is_shared(one)]
+        return [one for one in decisions_to_send(self.ledger.counting_decisions(), self.sent) if is_shared(one)]
 
     def _sent(self, decision: Decision) -> str:
         shared = Sharing("0" * 16).decision(decision)

@@ -54,7 +54,7 @@ def test_decisions_can_be_confirmed_one_by_one(author: Person, colleague: Person
     assert colleague.log()[f"note {OWN}"] is True
 
 
-def test_own_decisions_stay_own_through_rebase_merge_and_branches(author: Person, colleague: Person) -> None:
+def test_counting_decisions_stay_own_through_rebase_merge_and_branches(author: Person, colleague: Person) -> None:
     colleague.run("pattern", "deprecate", THEIRS, "--reason", "harmful")
     colleague.commit("ours")
     author.run("pattern", "note", OWN, "see the wiki")
