@@ -78,6 +78,7 @@ class Ledger:
 
     def propose(self, proposal: ProposedDecision) -> None:
         """Append a decision that an agent proposes; `Unwritable` if that fails."""
+        self.origins.add_decisions([proposal])
         self._append([{"kind": "proposal", **msgspec.to_builtins(proposal)}])
 
     def mark_applied(self, files: Mapping[str, Iterable[str]]) -> None:
@@ -125,7 +126,7 @@ class Ledger:
         known = self._folded
         if known[0] is not decisions or known[1] is not proposed or known[2].claims != claims:
             state = fold(decisions, claims, do_claims_count=self.origins.do_claims_count)
-            self._folded = decisions, proposed, with_proposals(state, decisions, proposed)
+            self._folded = decisions, proposed, with_proposals(state, decisions, self.origins.own_proposals(proposed))
         return self._folded[2]
 
     def pending(self) -> tuple[tuple[Decision, str], ...]:

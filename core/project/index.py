@@ -439,7 +439,7 @@ class Library:
         if is_same and claims == before.curation.claims:
             return before.curation
         state = fold(self._decisions, claims, do_claims_count=self.origins.do_claims_count)
-        return with_proposals(state, self._decisions, self._proposed)
+        return with_proposals(state, self._decisions, self.origins.own_proposals(self._proposed))
 
     def _join_some(self) -> bool:
         """Join some records in advance; returns False if there are none."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from core.records.decisions import CurationState, Decision
     from core.records.events import Event
     from core.records.patterns import Pattern
+    from core.records.proposed_decisions import ProposedDecision
     from core.storage.hash_chain import Place
 
 
@@ -41,8 +42,8 @@ class Origins:
             self._version += 1
         return self._version
 
-    def add_decisions(self, decisions: Iterable[Decision]) -> None:
-        """Make decisions own ones: they are made now, or the user confirms them. Raises Unwritable."""
+    def add_decisions(self, decisions: Iterable[Decision | ProposedDecision]) -> None:
+        """Make decisions own ones: they are made or proposed now, or the user confirms them. Raises Unwritable."""
         self._decisions.add(map(record_digest, decisions))
 
     def add_head(self, places: Sequence[Place], decisions: int) -> None:
@@ -67,6 +68,12 @@ class Origins:
         if is_own:
             self._own[decision.id] = decision
         return is_own
+
+    def own_proposals(self, proposals: Sequence[ProposedDecision]) -> Sequence[ProposedDecision]:
+        """Return the proposals of agents that worked here; those that a repository brings are not asked about."""
+        if self.do_claims_count:
+            return proposals
+        return [one for one in proposals if record_digest(one) in self._decisions]
 
     def add_events(self, events: Iterable[Event]) -> None:
         """Record that events happened here; without effect if the state folder cannot be written."""

@@ -142,3 +142,20 @@ def test_with_the_user_setting_no_number_in_a_file_counts(colleague: Person) -> 
     file.write_text('[trust]\nclaims = "candidate"\n')
     assert state_of(colleague, THEIRS) == "candidate"
     assert state_of(colleague, OWN) == "proven"  # a person promoted it
+
+
+def test_proposals_of_agents_elsewhere_are_no_questions_here(
+    author: Person, colleague: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDECODE", "1")
+    author.run("pattern", "deprecate", THEIRS, "--reason", "harmful")
+    monkeypatch.delenv("CLAUDECODE")
+    assert _proposals(author) == [THEIRS]
+    author.commit()
+    colleague.git("pull", "-q")
+    assert _proposals(colleague) == []
+
+
+def _proposals(person: Person) -> list[str]:
+    questions = json.loads(person.run("review", "list", "--json").out)["questions"]
+    return [one["subject"] for one in questions if one["kind"] == "proposal"]
