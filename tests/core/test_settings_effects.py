@@ -22,6 +22,7 @@ from core.cli.program import run
 from core.cli.support.signature import find_user_name
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
+from core.config.user_settings import user_settings_file
 from core.debug_memory.retention import retention_period
 from core.demo.sample import copy_sample
 from core.extraction.engine import extract
@@ -461,11 +462,11 @@ EFFECTS: dict[str, tuple[Any, Observe]] = {
     "injection.min_reflection_relevance": (0.95, context),
     "injection.include_decomposition": (False, strategies),
     "injection.decomposition_share": (0.01, strategies),
-    "scan.error_patterns": ("flag", stopped),
+    "scan.error_patterns": ("block", stopped),
     "scan.success_patterns": ("block", stopped),
-    "scan.anti_patterns": ("flag", stopped),
+    "scan.anti_patterns": ("block", stopped),
     "scan.code_templates": ("block", stopped),
-    "scan.extracted": ("flag", stopped),
+    "scan.extracted": ("block", stopped),
     "scan.imported": ("block", stopped),
     "scan.other_texts": ("flag", context),
     "pruning.min_success_rate": (0.1, pruned),
@@ -501,6 +502,11 @@ def configured(folder: Path, name: str, value: Any) -> Configuration:
     """The configuration of a project that sets one setting."""
     group, _, key = name.rpartition(".")
     (folder / ".aiwg").mkdir(exist_ok=True)
+    if name == "scan.other_texts":  # no project can loosen it
+        file = user_settings_file()
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f'[scan]\nother_texts = "{value}"\n')
+        return Configuration.read(ProjectPaths(folder))
     content = {group: {key: value}} if group else {key: value}
     (folder / "aiwg.yml").write_text(yaml.safe_dump({"ralph": {"cross_loop_learning": content}}))
     return Configuration.read(ProjectPaths(folder))
@@ -515,6 +521,7 @@ def test_every_setting_has_an_effect_that_is_tested() -> None:
 @pytest.mark.parametrize("name", EFFECTS)
 def test_every_setting_has_its_effect(name: str, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RALPHDECK_USER", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     value, observe = EFFECTS[name]
     configuration = configured(tmp_path, name, value)
     assert configuration.findings == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
@@ -38,6 +39,8 @@ def test_kills_lose_no_acknowledged_document(tmp_path: Path) -> None:
             found = numbers(path, writer)
             assert found == list(range(len(found))) and len(found) > last
     assert not damaged_files(path)
+    for draft in tmp_path.glob(".state.json.tmp-*"):
+        os.utime(draft, (0, 0))  # younger drafts may be those of a container
     with start(path, "last", 1):
         pass
     assert sorted(one.name for one in tmp_path.iterdir()) == ["state.json", "state.json.lock"], "no draft is left"

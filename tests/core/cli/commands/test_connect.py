@@ -206,7 +206,7 @@ def test_the_user_files_need_no_project(
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / "config/claude"))
     result = call("connect", "claude", "--global", "--yes")
     assert result.code == 0 and "claude mcp add --scope user ralphdeck -- " in result.out
-    assert "approve" not in result.out.lower(), "no MCP server was added"
+    assert "approve the mcp server" not in result.out.lower(), "no MCP server was added"
     assert files(home / "config/claude") == ["settings.json", "skills/ralphdeck/SKILL.md"]
     assert call("connect", "claude", "--global", "--remove", "--yes").code == 0
     assert not (home / "config/claude").exists()
