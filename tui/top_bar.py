@@ -97,7 +97,11 @@ class TopBarApp(GlobalActionApp, inherit_bindings=False):
             together = top_text(self.team, self.project.now(), fit.team) if self.team is not None else Content("")
             if together and pulse and fit.detail < frame.Detail.BRIEF:
                 together = together.append("  ")
-            doubt = trust_mark(view, is_trusted=self.is_trusted) if self.is_open and view is not None else Content("")
+            doubt = (
+                trust_mark(view, self.shown_key("trust"), is_trusted=self.is_trusted)
+                if self.is_open and view is not None
+                else Content("")
+            )
             right = [Item(doubt, "trust")] * bool(doubt)
             right += [Item(together, "help")] * bool(together) + [Item(pulse, "findings")] * bool(pulse)
             if TopBar.cells(left + right) <= self.size.width:

@@ -70,12 +70,14 @@ def named_act(name: str, state: CurationState, decisions: Sequence[Decision]) ->
         raise UnknownRecord(f"the decision log has no decision {shorten_id(name)}; see: ralphdeck log --json")
     if any(one.verb in TURNS for one in named):
         raise Refused(f"{shorten_id(name)} is itself an undo or a redo; name the decision that it is about")
+    if any(one.id in state.claims for one in named):
+        raise Refused(f"{shorten_id(name)} was made elsewhere, so it cannot be undone here")
     in_effect = {one.id: one for one in named if one.id not in state.undone}
     if not in_effect:
         raise AlreadyDone(f"{shorten_id(name)} is already undone")
     about: set[str] = set()
     for decision in decisions:
-        if decision.verb in TURNS or decision.verb in ALONE:
+        if decision.verb in TURNS or decision.verb in ALONE or decision.id in state.claims:
             continue
         if decision.id in in_effect:
             about |= affected_ids(decision)

@@ -209,8 +209,9 @@ def evidence(state: ProjectState, pattern: Pattern, limit: int | None = None) ->
     if (team := state.board.team_sums(pattern.id)) is not None:
         yield line((describe_team_sums(team, state.now), "quiet"))
     if pattern.id in state.snapshot.foreign.patterns:
-        text = "It came from elsewhere after this project was trusted: the numbers in its file do not count until you"
-        yield line((f"{text} accept it (ralphdeck trust)", "warning"))
+        is_new = pattern.id in state.snapshot.foreign.arrived
+        why = "ralphdeck did not write it, and you have not accepted it (ralphdeck trust)" if is_new else "trust.claims"
+        yield line((f"The numbers in its file do not count: {why}", "warning"))
     elif claimed := state.board.claimed_uses(pattern.id):
         yield line(
             (f"{plural(claimed, 'use is', 'uses are')} claimed: only the file of the pattern reports them", "quiet")

@@ -20,7 +20,7 @@ from core.hooks.events import HookEvent, digest, encode_answer, failed_call
 from core.hooks.sessions import MAX_ANSWERED, MAX_PROMPTS, MAX_TRIES, Owed, Session, Sessions, remember
 from core.hooks.spool import spool_call
 from core.hooks.work import SessionWork
-from core.trust.projects import NOT_TRUSTED, find_answer, is_trusted
+from core.trust.projects import FOR_AGENTS, find_answer, is_trusted
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
@@ -202,7 +202,7 @@ class HookAnswer:
             is_due = answer is None and not session.has_warned and self._can_deliver()
             session.has_warned = session.has_warned or is_due
         if is_due:
-            self._send(send, f"ralphdeck: {NOT_TRUSTED}")
+            self._send(send, f"ralphdeck: {FOR_AGENTS}")
 
     def _is_new_error(self, session: Session) -> bool:
         """Return whether the tool failed with an error that was not looked up in this session."""

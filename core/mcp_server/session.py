@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from core.base.errors import ReadOnly, Refused
 from core.records.authors import CLIENT
 from core.state.findings import ledger_error
-from core.trust.projects import NOT_TRUSTED, is_trusted
+from core.trust.projects import FOR_AGENTS, is_trusted
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -71,7 +71,7 @@ class Session:
         with self._lock:
             self._count_call()
             if not is_trusted(self.project.project):
-                raise Refused(NOT_TRUSTED)
+                raise Refused(FOR_AGENTS)
             if self._is_loaded:
                 self.project.apply(None)
             else:

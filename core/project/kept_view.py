@@ -82,6 +82,7 @@ class _Header(Struct, frozen=True, array_like=True):
     team: TeamEvidence  # without its sums
     claims: frozenset[str]  # IDs of the decisions that were made elsewhere
     foreign: frozenset[str]  # IDs of the patterns whose numbers do not count
+    arrived: frozenset[str]  # those of them that came from elsewhere
     counts: dict[str, int]  # blocks by part, in order
 
 
@@ -139,7 +140,8 @@ class KeptView:
         parts |= {name: getattr(state.snapshot, name) for name in _LISTS} | {"team": tuple(team.sums.values())}
         counts = {name: -(-len(records) // _CHUNK) for name, records in parts.items()} | {_SCORES: 1, _QUEUE: 1}
         header = msgspec.structs.replace(team, sums={})
-        elsewhere = state.snapshot.curation.claims, state.snapshot.foreign.patterns
+        foreign = state.snapshot.foreign
+        elsewhere = state.snapshot.curation.claims, foreign.patterns, foreign.arrived
         yield encode(_Header(*self._owner(), now, state.pending_count, is_searched, header, *elsewhere, counts))
         for records in parts.values():
             remaining = iter(records)
@@ -161,7 +163,8 @@ class KeptView:
         if any(len(kept.parts[name]) != count for name, count in header.counts.items()) or any(True for _ in blocks):
             return None
         kept.as_of, kept.questions, kept.is_searched = header.as_of, header.questions, header.is_searched
-        kept.team, kept.claims, kept.foreign = header.team, header.claims, header.foreign
+        kept.team, kept.claims = header.team, header.claims
+        kept.foreign = ForeignRecords(header.foreign, header.arrived)
         return kept
 
 
@@ -192,7 +195,7 @@ class KeptState:
     is_searched: bool  # whether the searches for questions had ended
     team: TeamEvidence  # without its sums
     claims: frozenset[str]  # IDs of the decisions that were made elsewhere
-    foreign: frozenset[str]  # IDs of the patterns whose numbers do not count
+    foreign: ForeignRecords
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
@@ -240,7 +243,7 @@ class KeptSnapshot(Snapshot):
         made = cls.__new__(cls)
         unreadable = MappingProxyType[str, datetime]({})
         values = {"number": 0, "unreadable": unreadable, "complete": False, "as_of": kept.as_of, "_kept": kept}
-        values["foreign"] = ForeignRecords(kept.foreign)
+        values["foreign"] = kept.foreign
         for name, value in values.items():
             object.__setattr__(made, name, value)
         return made

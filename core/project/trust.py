@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from core.base.text import plural
 from core.curation.exchange.origins import known_origin
-from core.records.decisions import TURNS, Decision
+from core.records.decisions import TURNS, Decision, Verb
 from core.records.suspicions import Severity
 from core.scanning.verdict import highest_severity
 from core.trust.projects import forget_answer, is_trusted, save_answer
@@ -17,6 +17,10 @@ from core.trust.projects import forget_answer, is_trusted, save_answer
 if TYPE_CHECKING:
     from core.project.reader import ProjectReader
     from core.records.patterns import Pattern
+    from core.state.project_state import ProjectState
+
+
+_RELEASING: Final = frozenset({Verb.RELEASE, Verb.PROMOTE})
 
 
 class Arrivals(Struct, frozen=True, kw_only=True):
@@ -36,6 +40,8 @@ class Arrivals(Struct, frozen=True, kw_only=True):
     reflections: int = 0
     fixes: int = 0
     decisions: tuple[Decision, ...] = ()
+    releases: tuple[str, ...] = ()
+    """IDs of those decisions that release or promote a text that the scan stops."""
 
     def __bool__(self) -> bool:
         """Whether there is anything to decide on."""
@@ -55,9 +61,24 @@ class Arrivals(Struct, frozen=True, kw_only=True):
             lessons if self.patterns else "",
             plural(self.reflections, "reflection") if self.reflections else "",
             plural(self.fixes, "record") + " of debugging" if self.fixes else "",
-            plural(len(self.decisions), "decision") + " made elsewhere" if self.decisions else "",
+            self._decisions_text(),
         ]
         return ", ".join(filter(None, counts)) or "nothing yet"
+
+    def _decisions_text(self) -> str:
+        if not self.decisions:
+            return ""
+        text = f"{plural(len(self.decisions), 'decision')} made elsewhere"
+        stopped = plural(len(self.releases), "releases a text", "release texts")
+        return f"{text} ({stopped} that the scan stops)" if self.releases else text
+
+
+def _stops(pattern: Pattern | None, state: ProjectState) -> Severity | None:
+    """Return the severity with which the scan stops a text whatever was decided, or None."""
+    if pattern is None:
+        return None
+    severity = highest_severity(pattern, state.snapshot.curation, state.settings.scan)
+    return severity if severity in (Severity.BLOCKED, Severity.HELD) else None
 
 
 def has_recorded_uses(pattern: Pattern) -> bool:
@@ -71,8 +92,9 @@ def find_arrivals(project: ProjectReader) -> Arrivals:
     state, trusted = project.view, is_trusted(project.project)
     snapshot, curation = state.snapshot, state.snapshot.curation
     own = curation.extracted | curation.imported.keys() | curation.pins.keys()
-    names = sorted(snapshot.foreign.patterns if trusted else snapshot.patterns.keys() - own)
+    names = sorted(snapshot.foreign.arrived if trusted else snapshot.patterns.keys() - own)
     severities = {name: highest_severity(snapshot.patterns[name], curation, state.settings.scan) for name in names}
+    decisions = tuple(one for one in snapshot.decisions if one.id in curation.pending_claims)
     return Arrivals(
         is_trusted=trusted,
         patterns=tuple(names),
@@ -81,7 +103,12 @@ def find_arrivals(project: ProjectReader) -> Arrivals:
         held=tuple(name for name, severity in severities.items() if severity is Severity.HELD),
         reflections=0 if trusted else len(snapshot.reflections),
         fixes=0 if trusted else len(snapshot.debug_sessions),
-        decisions=tuple(one for one in snapshot.decisions if one.id in curation.pending_claims),
+        decisions=decisions,
+        releases=tuple(
+            one.id
+            for one in decisions
+            if one.verb in _RELEASING and _stops(snapshot.patterns.get(one.subject), state) is not None
+        ),
     )
 
 
@@ -114,12 +141,10 @@ def confirm(
     out. Raises Unwritable.
     """
     state = project.view
-    curation, patterns, scan = state.snapshot.curation, state.snapshot.patterns, state.settings.scan
+    curation, patterns = state.snapshot.curation, state.snapshot.patterns
 
     def is_allowed(decision: Decision) -> bool:
-        pattern = patterns.get(decision.subject)
-        severity = highest_severity(pattern, curation, scan) if pattern is not None else None
-        return approves or severity not in (Severity.BLOCKED, Severity.HELD)
+        return approves or _stops(patterns.get(decision.subject), state) is None
 
     claims = [one for one in state.snapshot.decisions if one.id in curation.claims]
     chosen = [one for one in claims if decision_ids is None or one.id in decision_ids]

@@ -16,9 +16,14 @@ def _all_events(_event: Event) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ForeignRecords:
-    """The IDs of `patterns` whose numbers in files do not count, and which events happened here."""
+    """The IDs of `patterns` whose numbers in files do not count, and which events happened here.
+
+    `arrived` are those of them that came from elsewhere after the project was trusted, and that the user has not
+    accepted; the others do not count because of the user's own settings.
+    """
 
     patterns: frozenset[str] = frozenset()
+    arrived: frozenset[str] = frozenset()
     is_own_event: Callable[[Event], bool] = _all_events
 
 

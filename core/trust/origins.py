@@ -89,17 +89,17 @@ class Origins:
 
         With the user's setting `trust.claims` = "candidate", the numbers in no file count.
         """
-        if self.do_claims_count or not (self._counts_claims or self.has_patterns):
+        if self.do_claims_count or (self._counts_claims and not self.has_patterns):
             return NOTHING_FOREIGN
         self._events.refresh()
         own = curation.extracted | curation.imported.keys() | curation.pins.keys()
-        found = frozenset(
+        arrived = frozenset(
             id
-            for id, pattern in patterns.items()
-            if not (self._counts_claims and (id in own or self._has_pattern(pattern)))
-            and not curation.approves(id, pattern.content_hash)
+            for id, pattern in (patterns.items() if self.has_patterns else ())
+            if id not in own and not self._has_pattern(pattern) and not curation.approves(id, pattern.content_hash)
         )
-        return ForeignRecords(found, self.is_own_event) if found else NOTHING_FOREIGN
+        found = arrived if self._counts_claims else frozenset(patterns)
+        return ForeignRecords(found, arrived, self.is_own_event) if found else NOTHING_FOREIGN
 
     @property
     def has_patterns(self) -> bool:

@@ -35,6 +35,10 @@ MIGRATION: Final = "earlier version"  # its row about trust; see `core.project.t
 NOT_TRUSTED: Final = (
     "This project is not trusted yet, so agents get nothing from it. To see what it brings, and decide: ralphdeck trust"
 )
+FOR_AGENTS: Final = (
+    "Tell the user: there are lessons in this project that agents do not get until the user trusts it. To look and "
+    "decide, the user runs in a terminal: ralphdeck trust"
+)
 _KEY_BYTES: Final = 64  # maximum size of the file with the key
 Answer = Literal["trusted", "declined"]
 
@@ -77,6 +81,12 @@ def find_answer(paths: ProjectPaths) -> TrustedProject | None:
         if record.path == real:
             return record if _is_same_folder(root, record) else None
     return None
+
+
+def was_trusted(paths: ProjectPaths) -> bool:
+    """Return whether there is an answer about a folder at this path, whatever it contains now."""
+    real = os.path.realpath(trust_root(paths.project))
+    return any(record.path == real and record.answer == "trusted" for record in list_answers())
 
 
 def _is_same_folder(paths: ProjectPaths, record: TrustedProject) -> bool:

@@ -15,22 +15,20 @@ if TYPE_CHECKING:
 
 def count_arrivals(snapshot: Snapshot) -> int:
     """Return the number of lessons and decisions from elsewhere that the user has not accepted."""
-    return len(snapshot.curation.pending_claims) + len(snapshot.foreign.patterns)
+    return len(snapshot.curation.pending_claims) + len(snapshot.foreign.arrived)
 
 
-def trust_mark(view: ProjectState, *, is_trusted: bool) -> Content:
+def trust_mark(view: ProjectState, key: str, *, is_trusted: bool) -> Content:
     """Return the mark in the top bar; empty if the project is trusted and nothing came from elsewhere."""
     if not is_trusted:
-        return Content.styled("not trusted  ", "$warning")
+        return Content.styled(f"not trusted: {key}  ", "$warning")
     count = count_arrivals(view.snapshot)
-    return Content.styled(f"{count:,} from elsewhere  ", "$warning") if count else Content("")
+    return Content.styled(f"{count:,} from elsewhere: {key}  ", "$warning") if count else Content("")
 
 
 def arrival_text(before: ProjectState, view: ProjectState, key: str) -> str:
     """Return a toast if more came from elsewhere than before, else ""."""
-    new = count_arrivals(view.snapshot) - count_arrivals(before.snapshot)
-    return (
-        f"{plural(new, 'record')} came from elsewhere and {'does' if new == 1 else 'do'} not count yet: {key}"
-        if new > 0
-        else ""
-    )
+    count = count_arrivals(view.snapshot)
+    if count <= count_arrivals(before.snapshot):
+        return ""
+    return f"{plural(count, 'lesson or decision', 'lessons and decisions')} from elsewhere without effect; press {key}"

@@ -82,8 +82,10 @@ class LogScreen(ListScreen):
         if decision is None:
             return "There is no decision under the cursor"
         if action == "confirm_decision":
-            is_claim = decision.id in self.view.snapshot.curation.claims
-            return None if is_claim else "This decision was made or confirmed here"
+            curation = self.view.snapshot.curation
+            if decision.id in curation.pending_claims:
+                return None
+            return "It was undone elsewhere" if decision.id in curation.claims else "It was made or confirmed here"
         try:
             named_act(decision.act, self.view.snapshot.curation, self.view.snapshot.decisions)
         except Refused as error:

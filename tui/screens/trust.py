@@ -10,6 +10,7 @@ from textual.content import Content
 
 from core.base.text import plural, visible_line
 from core.curation.decision_text import about_text, verb_text
+from core.documents.decisions import reason_text
 from core.project import trust
 from core.records.times import day_of
 from tui.screens.dialogs import LongTextDialog
@@ -27,24 +28,23 @@ Choice = Literal["trust", "confirm", "decline"]
 
 def arrival_lines(arrivals: Arrivals, view: ProjectState) -> Iterator[Content]:
     """Yield the lines of the dialog: decisions, then lessons with marks, those that the scan stops first."""
-    since = "Arrived since you trusted this project" if arrivals.is_trusted else "This repository brings"
-    yield Content(f"{since}: {arrivals.summary}.")
+    yield Content(f"{'Not accepted yet' if arrivals.is_trusted else 'This repository brings'}: {arrivals.summary}.")
     if not arrivals.is_trusted:
         yield Content.styled("Until you trust it, agents get nothing from it. You can look at everything.", "$quiet")
     if arrivals.decisions:
         yield Content("")
-        yield Content.styled("Decisions made elsewhere, without effect here", "bold")
+        yield Content.styled("Decisions made elsewhere: without effect here, except that quarantine holds", "bold")
         known = {one.id: one for one in view.snapshot.decisions}
         for decision in arrivals.decisions[-MAX_LISTED:]:
             subject = visible_line(about_text(decision, known), 120)
-            is_stopped = decision.subject in {*arrivals.blocked, *arrivals.held}
-            stopped = "  of a text that the scan stops" if is_stopped else ""
             yield Content.assemble(
                 (f"{day_of(decision.at)}  ", "$quiet"),
                 f"{visible_line(decision.by, 40)}: {verb_text(decision)} {subject}",
-                (stopped, "$error"),
-                (f"  {visible_line(decision.reason, 120)}", "$quiet"),
+                (f"  {visible_line(reason_text(decision), 120)}", "$quiet"),
             )
+            if decision.id in arrivals.releases:
+                text = visible_line(view.snapshot.patterns[decision.subject].description, 200)
+                yield Content.styled(f"    releases a text that the scan stops: {text}", "$error")
         yield from _rest(len(arrivals.decisions), "decision")
     if arrivals.patterns:
         yield Content("")
@@ -74,28 +74,30 @@ class TrustDialog(LongTextDialog[Choice | None]):
         "own state folder. In a shell: ralphdeck trust."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("t", "choose('trust')", "trust", tooltip="Agents may get lessons of this project"),
-        Binding("c", "choose('confirm')", "trust and confirm decisions", tooltip="Also let these decisions count here"),
-        Binding("d", "choose('decline')", "don't trust", tooltip="Agents get nothing, and this is not asked again"),
-        Binding("escape,q,l", "cancel", "look first", tooltip="Decide later; agents get nothing until then"),
+        Binding("t", "choose('trust')", "trust", tooltip="Agents may get these lessons; decisions stay unconfirmed"),
+        Binding("c", "choose('confirm')", "with decisions", tooltip="Accept all, and let these decisions count here"),
+        Binding("d", "choose('decline')", "never", tooltip="Agents get nothing, and this is not asked again"),
+        Binding("escape,q,l", "cancel", "later", tooltip="Look first; agents get nothing new until you decide"),
     ]
 
     def __init__(self, arrivals: Arrivals, view: ProjectState) -> None:
-        super().__init__(Content("Trust this project?"), list(arrival_lines(arrivals, view)))
+        title = "Accept what came from elsewhere?" if arrivals.is_trusted else "Trust this project?"
+        super().__init__(Content(title), list(arrival_lines(arrivals, view)))
         self._arrivals = arrivals
 
+    def _is_offered(self, choice: str) -> bool:
+        """Return whether a choice makes a difference."""
+        if choice == "confirm":
+            return bool(self._arrivals.decisions)
+        return not self._arrivals.is_trusted or (choice == "trust" and bool(self._arrivals.patterns))
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer only what makes a difference."""
-        is_offered = {
-            "confirm": bool(self._arrivals.decisions),
-            "decline": not self._arrivals.is_trusted,
-        }
-        return action != "choose" or is_offered.get(str(parameters[0]), True)
+        return action != "choose" or self._is_offered(str(parameters[0]))
 
     def _shown_keys(self) -> dict[str, tuple[str, str]]:
         keys = super()._shown_keys()
-        hidden = {"choose('confirm')": not self._arrivals.decisions, "choose('decline')": self._arrivals.is_trusted}
-        return {action: key for action, key in keys.items() if not hidden.get(action)}
+        hidden = {f"choose('{choice}')" for choice in ("trust", "confirm", "decline") if not self._is_offered(choice)}
+        return {action: key for action, key in keys.items() if action not in hidden}
 
     def on_mount(self) -> None:
         """Ignore keys that were typed before the user can have seen this dialog."""

@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING
 import click
 
 from core.agents.agent_process import find_acting_agent
-from core.base.errors import ReadOnly, Refused
+from core.base.errors import BadInput, ReadOnly, Refused
 from core.base.text import plural, visible_line
 from core.cli.json import objects
 from core.cli.render.output import Column, id_column, line, minute, print_table, remark, respond
 from core.cli.support.options import Command
-from core.cli.support.project import is_readonly, named_project, open_project
+from core.cli.support.project import is_readonly, named_project, open_project, require_records
 from core.cli.support.signature import is_at_terminal
 from core.cli.support.trust import describe_trust
-from core.config.ownership import is_in_trusted_path
+from core.config.ownership import TRUSTED_PATHS, is_in_trusted_path
+from core.config.user_settings import read_user_settings
 from core.curation.decision_text import about_text, verb_text
+from core.documents.decisions import reason_text
 from core.trust.projects import find_answer
 
 if TYPE_CHECKING:
@@ -64,6 +66,9 @@ def trust(path: Path | None, is_shown: bool, revoke: bool, confirm: str | None, 
 
     if not is_shown and (agent := find_acting_agent(os.environ)):
         raise Refused(f"{agent} cannot decide whom you trust; run this command in a terminal of your own")
+    if not is_shown and not is_at_terminal() and read_user_settings().decisions.scripts == "none":
+        raise Refused("decisions.scripts is none in your settings, so a script cannot decide whom you trust")
+    require_records()
     project = open_project(asks=False)
     arrivals = answers.find_arrivals(project)
     answer = find_answer(project.project)
@@ -73,15 +78,19 @@ def trust(path: Path | None, is_shown: bool, revoke: bool, confirm: str | None, 
     if is_readonly():
         raise ReadOnly("read-only: nothing is written; start without --readonly and RALPHDECK_READONLY")
     if revoke:
-        done = "revoked" if answers.revoke(project) else ""
-        _respond(project, arrivals, find_answer(project.project), done or "not trusted before", is_done=True)
+        done = "trust revoked" if answers.revoke(project) else "was not trusted"
+        if is_in_trusted_path(project.project.project):
+            done = f"{done}, but ${TRUSTED_PATHS} names a folder above it, so it is trusted"
+        _respond(project, arrivals, find_answer(project.project), done, is_done=True)
         return
+    if confirm is not None and not yes and not arrivals.is_trusted:
+        raise Refused("this project is not trusted; to trust it and confirm decisions: --yes --confirm")
     chosen = _chosen_ids(arrivals, confirm)
     if not yes and confirm is None:
         if not arrivals:
             _respond(project, arrivals, answer, "nothing to decide", is_done=True)
             return
-        choice = _ask(project, arrivals, answer)
+        choice = _ask(project, arrivals)
         if choice == _LATER:
             return
         if choice == _DECLINE:
@@ -118,21 +127,28 @@ def _chosen_ids(arrivals: Arrivals, confirm: str | None) -> list[str] | None:
     named = [name.strip() for name in confirm.split(",") if name.strip()]
     found = [id for name in named for id in known if id.startswith(name)]
     for name in named:
-        if sum(id.startswith(name) for id in known) != 1:
-            raise Refused(f"no single decision made elsewhere has an ID that begins with {visible_line(name, 80)!r}")
+        if (count := sum(id.startswith(name) for id in known)) != 1:
+            several = f"{count:,} unconfirmed decisions have" if count else "no unconfirmed decision has"
+            raise Refused(f"{several} an ID that begins with {visible_line(name, 80)!r}")
+    if not named:
+        raise BadInput("--confirm needs IDs of decisions, or all")
     return found
 
 
-def _ask(project: Project, arrivals: Arrivals, answer: TrustedProject | None) -> str:
+def _ask(project: Project, arrivals: Arrivals) -> str:
     """Show what the project brings, and return the choice of the user."""
     if sys.stdin is None or not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Refused("there is no terminal to ask on; look with --show, then trust with --yes")
     _print_arrivals(project, arrivals)
-    choices = [("t", "trust"), ("d", "don't"), ("l", "later")]
+    choices = [(_LATER, "later")]
+    if not arrivals.is_trusted:
+        choices.insert(0, (_DECLINE, "never"))
     if arrivals.decisions:
-        choices.insert(1, ("c", "trust and confirm the decisions"))
+        choices.insert(0, (_CONFIRM, "yes, and confirm the decisions"))
+    if arrivals.patterns or not arrivals.is_trusted:
+        choices.insert(0, (_TRUST, "accept the lessons" if arrivals.is_trusted else "trust"))
     words = ", ".join(f"{key} = {what}" for key, what in choices)
-    question = "Accept what arrived since then" if arrivals.is_trusted and answer else "Trust this project"
+    question = "Accept what came from elsewhere" if arrivals.is_trusted else "Trust this project"
     return str(click.prompt(f"{question}? ({words})", type=click.Choice([key for key, _ in choices]), default="l"))
 
 
@@ -168,8 +184,7 @@ _MAX_SHOWN = 20
 
 def _print_arrivals(project: Project, arrivals: Arrivals) -> None:
     state = project.view
-    since = "Arrived since you trusted it" if arrivals.is_trusted else "This repository brings"
-    line((f"{since}: {arrivals.summary}", "bold"))
+    line((f"{'Not accepted yet' if arrivals.is_trusted else 'This repository brings'}: {arrivals.summary}", "bold"))
     if arrivals.patterns:
         marks = {name: mark for mark in ("claimed", "held", "blocked") for name in getattr(arrivals, mark)}
         order = sorted(arrivals.patterns, key=lambda name: (name not in arrivals.blocked, name not in arrivals.held))
@@ -185,12 +200,16 @@ def _print_arrivals(project: Project, arrivals: Arrivals) -> None:
         decided = (
             Column("AT (UTC)", lambda one: minute(one.at)),
             Column("BY", lambda one: one.by),
+            Column("MARK", lambda one: "stopped" if one.id in arrivals.releases else "", colours={"stopped": "red"}),
             Column("DECISION", verb_text),
             id_column("SUBJECT", lambda one: about_text(one, known)),
-            Column("REASON", lambda one: one.reason, free=True),
+            Column("REASON", reason_text, free=True),
         )
         print_table(decided, arrivals.decisions[-_MAX_SHOWN:], "")
         _print_rest(len(arrivals.decisions), "decisions", "ralphdeck log")
+        for subject in dict.fromkeys(one.subject for one in arrivals.decisions if one.id in arrivals.releases):
+            text = visible_line(state.snapshot.patterns[subject].description, 200)
+            line((f"Confirming releases a text that the scan stops, {visible_line(subject, 80)}: {text}", "red"))
 
 
 def _print_rest(count: int, what: str, command: str) -> None:

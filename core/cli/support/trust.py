@@ -10,7 +10,7 @@ from core.base.errors import RalphdeckError
 from core.cli.render.output import warn
 from core.config.ownership import TRUSTED_PATHS, is_in_trusted_path
 from core.trust.origins import Origins
-from core.trust.projects import find_answer, save_answer
+from core.trust.projects import find_answer, save_answer, was_trusted
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -47,11 +47,14 @@ def describe_trust(paths: ProjectPaths) -> str:
     if is_in_trusted_path(paths.project):
         return f"Trusted, because ${TRUSTED_PATHS} names a folder above it"
     answer = find_answer(paths)
+    if answer is None and was_trusted(paths):
+        return "Trusted before, but its key is gone: it is a new clone, or was cleaned or moved. Again: ralphdeck trust"
     if answer is None:
         return "Not trusted: agents get nothing from it. To decide: ralphdeck trust"
     if answer.answer == "declined":
         return f"Declined on {answer.since[:10]}: agents get nothing from it. To change that: ralphdeck trust"
-    return f"Trusted since {answer.since[:10]} ({answer.how})"
+    how = "by your answer" if answer.how == "question" else answer.how
+    return f"Trusted since {answer.since[:10]} ({how})"
 
 
 def has_records(paths: ProjectPaths) -> bool:

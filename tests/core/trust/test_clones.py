@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from core.trust.projects import NOT_TRUSTED
+from core.config.user_settings import user_settings_file
+from core.trust.projects import FOR_AGENTS, is_trusted
 from tests.core.hooks.agents import START, SimulatedAgent
 from tests.core.trust.people import ATTACK, HARMLESS, PROMPT, Person, write_patterns
 
@@ -30,7 +31,7 @@ def test_a_clone_gives_nothing_and_explains_why_once_in_a_session(evil: Person, 
     victim = clone()
     victim.act()
     agent = SimulatedAgent(victim.paths)
-    assert agent.prompt(PROMPT) == f"ralphdeck: {NOT_TRUSTED}"
+    assert agent.prompt(PROMPT) == f"ralphdeck: {FOR_AGENTS}"
     assert agent.prompt("Fix the login test again") == ""
     assert victim.run("loop", "inject", "--task", PROMPT).code == 1
     failure = victim.run("debug", "failure", "--error-type", "TypeError", "--message", "x is not a function")
@@ -93,7 +94,7 @@ def test_trust_can_be_revoked(evil: Person, clone: Clone) -> None:
     victim.run("trust", "--yes")
     assert HARMLESS[:-1] in victim.ask()
     assert victim.run("trust", "--revoke").code == 0
-    assert NOT_TRUSTED in victim.ask()
+    assert FOR_AGENTS in victim.ask()
 
 
 def test_a_new_clone_in_the_place_of_a_trusted_project_is_not_trusted(evil: Person, clone: Clone) -> None:
@@ -103,7 +104,7 @@ def test_a_new_clone_in_the_place_of_a_trusted_project_is_not_trusted(evil: Pers
     victim.folder.rename(aside)
     clone_again = Person(victim.name, victim.home, victim.folder, victim.environment, victim.call)
     evil.git("clone", "-q", str(evil.folder), str(victim.folder))
-    assert NOT_TRUSTED in clone_again.ask()
+    assert FOR_AGENTS in clone_again.ask()
 
 
 def test_sums_of_a_team_count_only_in_a_project_that_the_user_joined(author: Person, clone: Clone) -> None:
@@ -138,7 +139,7 @@ def test_a_folder_that_names_the_worktrees_of_another_repository_is_not_trusted(
     forged = victim.folder.with_name("forged")
     victim.folder.with_name("tree").rename(forged)
     forger = Person(victim.name, victim.home, forged, victim.environment, victim.call)
-    assert NOT_TRUSTED in forger.ask()
+    assert FOR_AGENTS in forger.ask()
 
 
 def test_the_environment_can_name_folders_in_which_all_projects_are_trusted(
@@ -157,7 +158,7 @@ def test_a_submodule_is_a_project_of_its_own(evil: Person, author: Person, clone
     vendored = victim.folder / "vendor/evil"
     evil.git("clone", "-q", str(evil.folder), str(vendored))
     inside = Person(victim.name, victim.home, vendored, victim.environment, victim.call)
-    assert NOT_TRUSTED in inside.ask()
+    assert FOR_AGENTS in inside.ask()
 
 
 def test_an_agent_cannot_trust_a_project(evil: Person, clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +167,7 @@ def test_an_agent_cannot_trust_a_project(evil: Person, clone: Clone, monkeypatch
     for command in (("trust", "--yes"), ("trust", "--confirm", "all"), ("init",)):
         victim.run(*command)
     monkeypatch.delenv("CLAUDECODE")
-    assert NOT_TRUSTED in victim.ask()
+    assert FOR_AGENTS in victim.ask()
 
 
 def test_a_script_confirms_no_decision_about_a_text_that_the_scan_stops(
@@ -183,3 +184,21 @@ def test_a_script_confirms_no_decision_about_a_text_that_the_scan_stops(
         "note pat-success-harmless-001": False,
     }
     assert "evil.example" not in victim.ask()
+
+
+def test_decisions_are_confirmed_only_in_a_trusted_project(evil: Person, clone: Clone) -> None:
+    victim = clone()
+    assert victim.run("trust", "--confirm", "all").code == 1
+    victim.act()
+    assert not is_trusted(victim.paths)
+
+
+def test_with_scripts_none_a_script_trusts_nothing(evil: Person, clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
+    victim = clone()
+    victim.act()
+    file = user_settings_file()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text('[decisions]\nscripts = "none"\n')
+    monkeypatch.setattr("core.cli.commands.trust.is_at_terminal", lambda: False)
+    assert victim.run("trust", "--yes").code == 1
+    assert not is_trusted(victim.paths)

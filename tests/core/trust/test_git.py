@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from core.config.user_settings import user_settings_file
 from tests.core.trust.people import HARMLESS, Person, write_patterns
 
 Clone = Callable[[], Person]
@@ -135,8 +136,6 @@ def test_lessons_that_arrived_later_count_once_the_user_accepts_them(author: Per
 
 def test_with_the_user_setting_no_number_in_a_file_counts(colleague: Person) -> None:
     colleague.act()
-    from core.config.user_settings import user_settings_file
-
     file = user_settings_file()
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text('[trust]\nclaims = "candidate"\n')
@@ -159,3 +158,22 @@ def test_proposals_of_agents_elsewhere_are_no_questions_here(
 def _proposals(person: Person) -> list[str]:
     questions = json.loads(person.run("review", "list", "--json").out)["questions"]
     return [one["subject"] for one in questions if one["kind"] == "proposal"]
+
+
+def test_a_decision_made_elsewhere_cannot_be_undone_here(author: Person, colleague: Person) -> None:
+    author.run("pattern", "deprecate", THEIRS, "--reason", "harmful")
+    author.commit()
+    colleague.git("pull", "-q")
+    [found] = json.loads(colleague.run("trust", "--show", "--json").out)["decisions"]
+    before = colleague.paths.ledger.read_bytes()
+    assert colleague.run("undo", found["id"]).code == 1
+    assert colleague.paths.ledger.read_bytes() == before
+
+
+def test_own_settings_about_numbers_do_not_make_lessons_ones_from_elsewhere(colleague: Person) -> None:
+    colleague.act()
+    file = user_settings_file()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text('[trust]\nclaims = "candidate"\n')
+    shown = json.loads(colleague.run("trust", "--show", "--json").out)
+    assert (shown["patterns"], shown["decisions"]) == ([], [])
