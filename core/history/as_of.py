@@ -84,7 +84,7 @@ def _snapshot_at(view: ProjectState, when: datetime) -> Snapshot:
     now = view.snapshot
     decisions = tuple(decision for decision in now.decisions if decision.at <= when)
     later = tuple(decision for decision in now.decisions if decision.at > when)
-    curation = fold(decisions, view.snapshot.curation.claims)
+    curation = fold(decisions, now.curation.claims, do_claims_count=now.curation.do_claims_count)
     absent = curation.undone | {decision.id for decision in later}
     events = now.events
     if now.withdrawn:

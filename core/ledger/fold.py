@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -24,9 +24,11 @@ from core.records.decisions import (
 )
 from core.records.patterns import Maturity
 from core.records.times import parse_time
+from core.trust.last_words import Effect
 
 if TYPE_CHECKING:
     from core.records.proposed_decisions import ProposedDecision
+    from core.trust.last_words import LastWord
 
 _ARRIVALS: Final = {Verb.IMPORT: "import", Verb.EXTRACT: "extraction", Verb.QUARANTINE: "quarantine"}
 MOST_PROPOSED: Final = 100  # number of proposals that wait at once; further ones are refused
@@ -52,6 +54,7 @@ def fold(
     redoable: dict[str, None] = {}
     undone_claims: set[str] = set()
     acts: dict[str, str] = {}
+    early: dict[str, Decision] = {}  # undo of decisions whose lines follow, because a merge moved them
     for decision in decisions:
         is_claim = decision.id in claims
         if decision.verb in (Verb.UNDO, Verb.REDO):
@@ -59,6 +62,8 @@ def fold(
             if is_claim:
                 if subject in claims and subject in made:
                     (undone_claims.add if is_undo else undone_claims.discard)(subject)
+            elif subject not in made and is_undo:
+                early[subject] = decision
             elif subject in made and (subject in undoable) is is_undo and subject not in claims:
                 acts[subject] = decision.act
                 source, target = (undoable, redoable) if is_undo else (redoable, undoable)
@@ -69,8 +74,11 @@ def fold(
             made[decision.id] = decision
             acts[decision.id] = decision.act
             if not is_claim:
-                undoable[decision.id] = None
                 redoable.clear()
+                if decision.id in early:
+                    acts[decision.id] = early[decision.id].act
+                else:
+                    undoable[decision.id] = None
     undone = (made.keys() - undoable.keys() - set(claims)) | undone_claims
     state = _State()
     for decision in made.values():
@@ -89,7 +97,36 @@ def fold(
         redoable=tuple(redoable),
         acts=acts,
         claims=frozenset(claims),
+        do_claims_count=do_claims_count,
         pending_claims=frozenset() if do_claims_count else frozenset((made.keys() & set(claims)) - undone),
+    )
+
+
+def with_lost_words(state: CurationState, lost: Mapping[str, LastWord]) -> CurationState:
+    """Withhold the texts that this user withheld by decisions that the log has lost; `lost` is by pattern."""
+    words = {subject: word for subject, word in lost.items() if word.effect is not Effect.APPROVES}
+    if not words:
+        return state
+    arrivals = dict(state.arrivals)
+    for subject, word in words.items():
+        known = arrivals.get(subject)
+        if word.effect is Effect.WITHHOLDS:
+            arrivals[subject] = UnreviewedText(
+                kind="quarantine",
+                at=word.at,
+                by=word.by,
+                decision_id=word.id,
+                blocks=True,
+                reason="this decision is missing from the log",
+            )
+        elif known is not None:
+            arrivals[subject] = replace(known, reviewed=frozenset())
+    return replace(
+        state,
+        arrivals=arrivals,
+        pins={id: pin for id, pin in state.pins.items() if id not in words or pin.state is Maturity.DEPRECATED},
+        approved={id: texts for id, texts in state.approved.items() if id not in words},
+        cleared={id: texts for id, texts in state.cleared.items() if id not in words},
     )
 
 

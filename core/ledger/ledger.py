@@ -13,8 +13,7 @@ import msgspec
 from core.base.errors import BadInput, UnknownRecord, Unwritable
 from core.base.text import visible_line
 from core.ledger.decision_log import FILE, AppliedLine, DecisionLog, Record, line_of
-from core.ledger.fold import fold, with_proposals
-from core.records.decisions import CurationState, Decision
+from core.ledger.fold import fold, with_lost_words, with_proposals
 from core.storage.append_log import AppendLog
 from core.storage.file_reader import MAX_PATTERN_BYTES
 from core.storage.hash_chain import UNANCHORED, end_of, link_lines, read_anchor, write_anchor
@@ -22,6 +21,7 @@ from core.trust.origins import Origins
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
+    from core.records.decisions import CurationState, Decision
     from core.records.proposed_decisions import ProposedDecision
 
 _R = TypeVar("_R", bound=Record)
@@ -41,8 +41,7 @@ class Ledger:
         self.origins = Origins(paths.project)
         self._identity: tuple[int, int] | None = None
         self._mutex = threading.Lock()
-        self._folded: tuple[tuple[Decision, ...], tuple[ProposedDecision, ...], CurationState]
-        self._folded = ((), (), CurationState())
+        self._folded: tuple[tuple[Decision, ...], tuple[ProposedDecision, ...], CurationState] | None = None
         self._claims: tuple[int, tuple[Decision, ...], frozenset[str]] = (0, (), frozenset())
 
     @contextmanager
@@ -60,6 +59,7 @@ class Ledger:
         with self.exclusive():
             # First, so that a crash does not make them decisions from elsewhere.
             self.origins.add_decisions(decisions)
+            self.origins.add_words(decisions, self.by_id())
             self._append({"kind": "decision", **msgspec.to_builtins(one)} for one in decisions)
             if not self.claims():
                 self.origins.add_head(self.log.places, len(self.log.by_id))
@@ -74,7 +74,9 @@ class Ledger:
     def confirm(self, decision_ids: Iterable[str]) -> None:
         """Make decisions from elsewhere own ones; `Unwritable` if that fails."""
         known = self.by_id()
-        self.origins.add_decisions(known[id] for id in decision_ids if id in known)
+        confirmed = [known[id] for id in known if id in set(decision_ids)]
+        self.origins.add_decisions(confirmed)
+        self.origins.add_words(confirmed, known)
 
     def propose(self, proposal: ProposedDecision) -> None:
         """Append a decision that an agent proposes; `Unwritable` if that fails."""
@@ -124,10 +126,12 @@ class Ledger:
     def state(self) -> CurationState:
         claims, decisions, proposed = self.claims(), self.log.decisions, self.log.proposed
         known = self._folded
-        if known[0] is not decisions or known[1] is not proposed or known[2].claims != claims:
+        if known is None or known[0] is not decisions or known[1] is not proposed or known[2].claims != claims:
             state = fold(decisions, claims, do_claims_count=self.origins.do_claims_count)
-            self._folded = decisions, proposed, with_proposals(state, decisions, self.origins.own_proposals(proposed))
-        return self._folded[2]
+            state = with_lost_words(state, self.origins.lost_words(decisions))
+            state = with_proposals(state, decisions, self.origins.own_proposals(proposed))
+            self._folded = known = decisions, proposed, state
+        return known[2]
 
     def pending(self) -> tuple[tuple[Decision, str], ...]:
         """Return own decisions and the files that may lack their effects, oldest first."""

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final
 
 from core.base.collector import collector_off
 from core.base.errors import UnknownRecord
-from core.base.text import visible_line
+from core.base.text import plural, visible_line
 from core.ledger.decision_log import DecisionLog
-from core.ledger.fold import fold, with_proposals
+from core.ledger.fold import fold, with_lost_words, with_proposals
 from core.ledger.verify import end_findings
 from core.records.event_log import EventView
 from core.records.findings import Finding, Severity
@@ -39,6 +39,7 @@ from core.sources.sweep import Listing, can_contain_records, newest_states, scan
 from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_PATTERN_BYTES, RawFile, Stamp, read_file
 from core.storage.user_cache import parse_cache_file
+from core.trust.last_words import Effect
 from core.trust.origins import Origins
 from core.trust.projects import is_joined
 
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from core.sources.record_kinds import RecordKind
     from core.sources.worker_process import EarlySweep, WorkerProcess
     from core.storage.hash_chain import Place
+    from core.trust.last_words import LastWord
 
 UNREADABLE_AFTER: Final = timedelta(seconds=1)  # when a torn file is reported; most are complete in 1 ms
 _FIRST_PUBLISH: Final = 100  # states of loops before the first partial snapshot: more than a screen has lines
@@ -61,6 +63,7 @@ _PUBLISH_SECONDS: Final = 2.0  # time until the next partial snapshot; none is w
 _PUBLISH_SHARE: Final = 8  # at most one in this number of parts of the time goes into partial snapshots
 _LEAST_SHARE: Final = 0.01  # of the work; with less, the time left is not known
 _SWEEP_FROM: Final = 1000  # with more changed paths than this a sweep is faster
+_MAX_NAMED: Final = 3  # patterns that a finding names
 _LISTED_EVERY: Final = 10  # sweeps, of which one lists all folders: some network drives keep no times of folders
 _NOTHING: Final = ParsedFile()
 _Count = Callable[[int], None] | None
@@ -114,6 +117,7 @@ class Library:
         self._events = EventView.of(())
         self._decisions: tuple[Decision, ...] = ()
         self._places: tuple[Place, ...] = ()
+        self._lost_words: Mapping[str, LastWord] = {}
         self._proposed: tuple[ProposedDecision, ...] = ()
         self._folded_proposed: tuple[ProposedDecision, ...] = ()  # those in the published snapshot
         self._team = NO_TEAM
@@ -436,10 +440,11 @@ class Library:
         if is_same and not has_new_origins:
             return before.curation
         claims = self.origins.claims(self._decisions, self._places)
-        if is_same and claims == before.curation.claims:
-            return before.curation
         state = fold(self._decisions, claims, do_claims_count=self.origins.do_claims_count)
-        return with_proposals(state, self._decisions, self.origins.own_proposals(self._proposed))
+        self._lost_words = self.origins.lost_words(self._decisions)
+        state = with_lost_words(state, self._lost_words)
+        state = with_proposals(state, self._decisions, self.origins.own_proposals(self._proposed))
+        return before.curation if state == before.curation else state
 
     def _join_some(self) -> bool:
         """Join some records in advance; returns False if there are none."""
@@ -448,6 +453,11 @@ class Library:
     def _ledger_findings(self) -> Iterator[Finding]:
         """Return findings on the decision log: lost lines, or not a regular file."""
         name = self._paths.relative(self._paths.ledger)
+        if lost := [word for word in self._lost_words.values() if word.effect is not Effect.APPROVES]:
+            named = ", ".join(visible_line(word.subject, 80) for word in lost[:_MAX_NAMED])
+            what = plural(len(lost), "decision that withholds a text is", "decisions that withhold texts are")
+            message = f"{what} missing from the log, though made here; the texts stay withheld: {named}"
+            yield Finding(name, "", Severity.WARNING, "lost-decision", message)
         if (known := self._known.get(name)) is not None:
             parsed = known.parsed
             yield from end_findings(self._paths, known.stamp, parsed.places, is_chained=parsed.is_chained)

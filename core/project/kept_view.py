@@ -81,6 +81,7 @@ class _Header(Struct, frozen=True, array_like=True):
     is_searched: bool  # whether the searches for questions had ended
     team: TeamEvidence  # without its sums
     claims: frozenset[str]  # IDs of the decisions that were made elsewhere
+    do_claims_count: bool
     foreign: frozenset[str]  # IDs of the patterns whose numbers do not count
     arrived: frozenset[str]  # those of them that came from elsewhere
     counts: dict[str, int]  # blocks by part, in order
@@ -140,9 +141,10 @@ class KeptView:
         parts |= {name: getattr(state.snapshot, name) for name in _LISTS} | {"team": tuple(team.sums.values())}
         counts = {name: -(-len(records) // _CHUNK) for name, records in parts.items()} | {_SCORES: 1, _QUEUE: 1}
         header = msgspec.structs.replace(team, sums={})
-        foreign = state.snapshot.foreign
-        elsewhere = state.snapshot.curation.claims, foreign.patterns, foreign.arrived
-        yield encode(_Header(*self._owner(), now, state.pending_count, is_searched, header, *elsewhere, counts))
+        foreign, curation = state.snapshot.foreign, state.snapshot.curation
+        claims = curation.claims, curation.do_claims_count
+        numbers = foreign.patterns, foreign.arrived
+        yield encode(_Header(*self._owner(), now, state.pending_count, is_searched, header, *claims, *numbers, counts))
         for records in parts.values():
             remaining = iter(records)
             while chunk := tuple(islice(remaining, _CHUNK)):
@@ -163,7 +165,7 @@ class KeptView:
         if any(len(kept.parts[name]) != count for name, count in header.counts.items()) or any(True for _ in blocks):
             return None
         kept.as_of, kept.questions, kept.is_searched = header.as_of, header.questions, header.is_searched
-        kept.team, kept.claims = header.team, header.claims
+        kept.team, kept.claims, kept.do_claims_count = header.team, header.claims, header.do_claims_count
         kept.foreign = ForeignRecords(header.foreign, header.arrived)
         return kept
 
@@ -195,6 +197,7 @@ class KeptState:
     is_searched: bool  # whether the searches for questions had ended
     team: TeamEvidence  # without its sums
     claims: frozenset[str]  # IDs of the decisions that were made elsewhere
+    do_claims_count: bool
     foreign: ForeignRecords
 
     def __init__(self, descriptor: int) -> None:
@@ -252,7 +255,10 @@ class KeptSnapshot(Snapshot):
         """Decode a field that has no value yet."""
         if name not in _RECORDS and name != "curation":
             raise AttributeError(name)
-        value = fold(self.decisions, self._kept.claims) if name == "curation" else self._kept.records(name)
+        if name == "curation":
+            value: Any = fold(self.decisions, self._kept.claims, do_claims_count=self._kept.do_claims_count)
+        else:
+            value = self._kept.records(name)
         object.__setattr__(self, name, value)
         return value
 

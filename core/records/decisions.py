@@ -252,6 +252,7 @@ class CurationState(Struct, frozen=True, kw_only=True):
     claims: frozenset[str] = frozenset()  # IDs of decisions made elsewhere and not confirmed here; see docs/safety.md.
     pending_claims: frozenset[str] = frozenset()
     """Those of `claims` that have no effect until they are confirmed; without undone ones, undo and redo."""
+    do_claims_count: bool = False  # Whether `claims` decide all the same, in a trusted path.
     proposed: tuple[ProposedDecision, ...] = ()  # Decisions that agents proposed and no person has answered.
 
     def clears(self, pattern_id: str, content_hash: str, since: int = 1) -> bool:

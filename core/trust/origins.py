@@ -11,6 +11,7 @@ from core.base.errors import Unwritable
 from core.config.ownership import is_in_trusted_path
 from core.config.user_settings import read_user_settings
 from core.records.origins import NOTHING_FOREIGN, ForeignRecords
+from core.trust.last_words import LastWord, LastWords
 from core.trust.own_records import KnownHead, OwnRecords, record_digest, text_digest
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Origins:
         self.do_claims_count = is_in_trusted_path(project)
         """Whether the user's environment trusts the folder, so that decisions from elsewhere count; see `fold`."""
         self._counts_claims = read_user_settings().trust.claims == "count"
+        self._words = LastWords(project)
         self._own: dict[str, Decision] = {}
         self._version = 0
 
@@ -45,6 +47,14 @@ class Origins:
     def add_decisions(self, decisions: Iterable[Decision | ProposedDecision]) -> None:
         """Make decisions own ones: they are made or proposed now, or the user confirms them. Raises Unwritable."""
         self._decisions.add(map(record_digest, decisions))
+
+    def add_words(self, decisions: Iterable[Decision], known: Mapping[str, Decision]) -> None:
+        """Record own decisions about texts; `known` has those that others undo or redo. Raises Unwritable."""
+        self._words.add(decisions, known)
+
+    def lost_words(self, decisions: Sequence[Decision]) -> dict[str, LastWord]:
+        """Return by pattern the newest own decisions about texts that are lost from the log."""
+        return self._words.find_lost({decision.id: decision for decision in decisions})
 
     def add_head(self, places: Sequence[Place], decisions: int) -> None:
         """Record the end of a log whose decisions are all own ones; `places` are the ends after each of its lines."""

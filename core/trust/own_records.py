@@ -27,6 +27,11 @@ _DIGEST_BYTES: Final = 12
 _HEAD: Final = re.compile(rb"^@([0-9]{1,12}) ([0-9a-f]{64}) ([0-9]{1,12})$", re.MULTILINE)
 
 
+def own_records_path(project: Path, kind: str) -> Path:
+    """Return the file of the user about one kind of record of a project, in the user's state folder."""
+    return platformdirs.user_state_path("ralphdeck") / "origins" / f"{project_key(trust_root(project))}.{kind}"
+
+
 class KnownHead(NamedTuple):
     """An end of the decision log at which all its decisions were own ones.
 
@@ -51,7 +56,7 @@ class OwnRecords:
     """The own records of one `kind` in one project; several processes may add at once."""
 
     def __init__(self, project: Path, kind: str) -> None:
-        self.path = platformdirs.user_state_path("ralphdeck") / "origins" / f"{project_key(trust_root(project))}.{kind}"
+        self.path = own_records_path(project, kind)
         self.head: KnownHead | None = None
         self._digests: set[bytes] = set()
         self._end = 0

@@ -128,10 +128,14 @@ def save_answer(
         owner = root.aiwg.lstat().st_uid
     except OSError as error:
         raise Unwritable(f"cannot read {root.aiwg}: {error.strerror}") from None
+    known = {record.key for record in list_answers() if record.path == os.path.realpath(root.project)}
+    present = _read_key(root).decode()
+    # A repository can bring a key, so only one that this user made for this folder is kept.
+    key = present if present in known else _make_key(root)
     record = TrustedProject(
         path=os.path.realpath(root.project),
         owner=owner,
-        key=_read_key(root).decode() or _make_key(root),
+        key=key,
         project_id=project_id,
         since=iso(now) or "",
         how=how,

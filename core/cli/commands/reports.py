@@ -18,7 +18,7 @@ from core.cli.render.output import line, print_bytes, remark, respond, warn
 from core.cli.support import work_options as work_items
 from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import COUNT, DURATION, FRACTION, DecidingCommand
-from core.cli.support.project import now, open_project, reporter
+from core.cli.support.project import chosen_project, now, open_project, reporter
 from core.learning.bursts import format_burst, source_of
 from core.learning.criteria import criterion_weight, should_deprecate_criterion
 from core.learning.decay import parse_moment
@@ -27,6 +27,7 @@ from core.learning.outcomes import Verdict
 from core.project.scoring import classify_work, find_pattern_uses
 from core.records.events import ErrorType, Event, Signals, event_id
 from core.records.snapshot import Delta
+from core.trust.projects import require_trust
 
 if TYPE_CHECKING:
     from core.curation.use_counts import CountResult
@@ -327,6 +328,8 @@ def errors(
         raise click.UsageError("give either --add or --resolve")
     if message is not None and not message.strip():
         raise click.UsageError("--add is empty")
+    if message is None and error_id is None:
+        require_trust(chosen_project())
     project = open_project(records=message is not None)
     warnings: list[str] = []
     work_id = work_items.find_work(project.view, work, warnings)

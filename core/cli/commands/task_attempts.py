@@ -17,6 +17,7 @@ from core.cli.support.task_memory import join_milestones, milestone_options, ope
 from core.episodes.validation import MAX_PERCENT
 from core.records.loops import Outcome
 from core.records.reflections import REFLECTION_TYPES, TRIGGERS
+from core.trust.projects import require_trust
 
 if TYPE_CHECKING:
     from core.sources.configuration import Configuration
@@ -101,6 +102,7 @@ def start(task_id: str, with_similar: bool, **options: Any) -> None:
       ralphdeck task start task-001 --resume
       ralphdeck task start task-001 --abandon --json | jq -r .attempt
     """
+    require_trust(chosen_project())
     configuration = read_configuration()
     started = open_task_memory().start_attempt(
         task_id,

@@ -28,6 +28,7 @@ from core.episodes.attempt_state import AttemptCondition, AttemptState, assess_a
 from core.episodes.similar_tasks import MAX_TASKS
 from core.records.episodes import TASK_STATUSES, Attempt, Task, group_by_task
 from core.records.loops import Outcome
+from core.trust.projects import require_trust
 
 if TYPE_CHECKING:
     from core.config.settings import WatchSettings
@@ -135,6 +136,7 @@ def similar(task: str, limit: int) -> None:
     from core.retrieval.embedding import is_available
     from core.retrieval.embeddings import TASKS, Embeddings
 
+    require_trust(chosen_project())
     snapshot = read_snapshot()
     tasks = collect_past_tasks(snapshot)
     embeddings = Embeddings(chosen_project(), TASKS)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from core.config.user_settings import user_settings_file
-from tests.core.trust.people import HARMLESS, Person, write_patterns
+from tests.core.trust.people import ATTACK, HARMLESS, Person, write_patterns
 
 Clone = Callable[[], Person]
 OWN, THEIRS = "pat-success-own-001", "pat-success-theirs-001"
@@ -55,7 +55,7 @@ def test_decisions_can_be_confirmed_one_by_one(author: Person, colleague: Person
     assert colleague.log()[f"note {OWN}"] is True
 
 
-def test_counting_decisions_stay_own_through_rebase_merge_and_branches(author: Person, colleague: Person) -> None:
+def test_own_decisions_stay_own_through_rebase_merge_and_branches(author: Person, colleague: Person) -> None:
     colleague.run("pattern", "deprecate", THEIRS, "--reason", "harmful")
     colleague.commit("ours")
     author.run("pattern", "note", OWN, "see the wiki")
@@ -67,7 +67,7 @@ def test_counting_decisions_stay_own_through_rebase_merge_and_branches(author: P
     assert state_of(colleague, THEIRS) == "deprecated"
     colleague.git("checkout", "-q", "-b", "old", "HEAD~1")
     assert colleague.log() == {f"promote {OWN}": False, f"note {OWN}": True}
-    assert state_of(colleague, THEIRS) == "proven"
+    assert state_of(colleague, THEIRS) == "candidate"  # withheld, although this branch lacks the decision
     colleague.git("checkout", "-q", "main")
     assert state_of(colleague, THEIRS) == "deprecated"
 
@@ -177,3 +177,58 @@ def test_own_settings_about_numbers_do_not_make_lessons_ones_from_elsewhere(coll
     file.write_text('[trust]\nclaims = "candidate"\n')
     shown = json.loads(colleague.run("trust", "--show", "--json").out)
     assert (shown["patterns"], shown["decisions"]) == ([], [])
+
+
+ATTACKED = "pat-success-attack-001"
+
+
+@pytest.fixture
+def careful(author: Person) -> Person:
+    """A person with a text that the scan blocks, which nobody has approved, and a harmless one."""
+    write_patterns(author.folder, attack=ATTACK, harmless=HARMLESS)
+    author.run("trust", "--yes")
+    return author
+
+
+def _lines(person: Person) -> list[str]:
+    return person.paths.ledger.read_text().splitlines(keepends=True)
+
+
+def _without(person: Person, verb: str) -> None:
+    lines = [line for line in _lines(person) if f'"verb":"{verb}"' not in line]
+    person.paths.ledger.write_text("".join(lines))
+
+
+def _copied_in_front(person: Person, verb: str) -> None:
+    [own] = [line for line in _lines(person) if f'"verb":"{verb}"' in line]
+    foreign = json.dumps({"kind": "decision", **json.loads(own), "verb": "note", "after": {"text": "x"}})
+    person.paths.ledger.write_text("".join([foreign + "\n", *_lines(person)]))
+
+
+def _moved_to_the_front(person: Person, verb: str) -> None:
+    lines = sorted(_lines(person), key=lambda line: f'"verb":"{verb}"' not in line)
+    person.paths.ledger.write_text("".join(lines))
+
+
+@pytest.mark.parametrize("damage", [_without, _copied_in_front, _moved_to_the_front])
+def test_a_release_that_was_undone_stays_undone_without_its_line(
+    careful: Person, damage: Callable[[Person, str], None]
+) -> None:
+    careful.run("pattern", "release", ATTACKED, "--reason", "fine")
+    assert "evil.example" in careful.ask()
+    assert careful.run("undo").code == 0
+    assert "evil.example" not in careful.ask()
+    damage(careful, "undo")
+    assert "evil.example" not in careful.ask()
+
+
+@pytest.mark.parametrize("damage", [_without, _copied_in_front])
+def test_a_text_that_was_quarantined_here_stays_there_without_its_line(
+    careful: Person, damage: Callable[[Person, str], None]
+) -> None:
+    careful.run("pattern", "quarantine", "pat-success-harmless-001", "--reason", "looks wrong")
+    assert HARMLESS[:-1] not in careful.ask()
+    damage(careful, "quarantine")
+    assert HARMLESS[:-1] not in careful.ask()
+    assert careful.run("pattern", "release", "pat-success-harmless-001").code == 0
+    assert HARMLESS[:-1] in careful.ask()
