@@ -36,7 +36,7 @@ NOT_TRUSTED: Final = (
     "This project is not trusted yet, so agents get nothing from it. To see what it brings, and decide: ralphdeck trust"
 )
 FOR_AGENTS: Final = (
-    "Tell the user: there are lessons in this project that agents do not get until the user trusts it. To look and "
+    "Ask the user about this project: it has lessons that agents do not get before the user trusts it. To look and "
     "decide, the user runs in a terminal: ralphdeck trust"
 )
 _KEY_BYTES: Final = 64  # maximum size of the file with the key

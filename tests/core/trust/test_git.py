@@ -143,7 +143,7 @@ def test_with_the_user_setting_no_number_in_a_file_counts(colleague: Person) -> 
     assert state_of(colleague, OWN) == "proven"  # a person promoted it
 
 
-def test_proposals_of_agents_elsewhere_are_no_questions_here(
+def test_proposals_of_agents_elsewhere_make_no_question_here(
     author: Person, colleague: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLAUDECODE", "1")
@@ -184,7 +184,7 @@ ATTACKED = "pat-success-attack-001"
 
 @pytest.fixture
 def careful(author: Person) -> Person:
-    """A person with a text that the scan blocks, which nobody has approved, and a harmless one."""
+    """A person with a text that the scan blocks, not approved yet, and a harmless one."""
     write_patterns(author.folder, attack=ATTACK, harmless=HARMLESS)
     author.run("trust", "--yes")
     return author
