@@ -21,6 +21,7 @@ from core.curation import commands
 from core.curation.case import Case, Draft, change, since
 from core.curation.merge import as_read
 from core.learning.assessment import QUARANTINE
+from core.records.authors import Author, author_of
 from core.records.decisions import APPROVE, RE_ENABLE, RE_ENABLED, VERBS, WAS_HELD, WAS_QUARANTINED, Effect, Pin, Verb
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.suspicions import Severity
@@ -42,11 +43,13 @@ _MAX_SLUG: Final = 60
 def promote(case: Case, _command: PatternCommand) -> Draft:
     """Pin a pattern as proven; see docs/curation.md#promote.
 
-    A promotion that later evidence contradicts can be repeated; the new pin then covers that evidence.
+    A promotion that later evidence contradicts can be repeated; the new pin then covers that evidence. A person can
+    repeat the promotion of a script, which approves the text.
     """
     if case.effective is Maturity.DEPRECATED and not (case.was_reset and case.pin is None):
         raise Refused(f"{case.name} is deprecated{since(case.pin)}; reset it first")
-    if case.effective is Maturity.PROVEN and case.pin is not None and not case.assessment.contradicted:
+    is_pinned = case.effective is Maturity.PROVEN and case.pin is not None
+    if is_pinned and not case.assessment.contradicted and not _approves_text_of_script(case):
         raise case.already_done(f"{case.name} is already promoted{since(case.pin)}")
     _require_reason_if_blocked(case, "promoting")
     warnings: tuple[str, ...] = ()
@@ -55,6 +58,11 @@ def promote(case: Case, _command: PatternCommand) -> Draft:
         helpful = plural(case.assessment.successes, "helpful observation")
         warnings = (f"{case.name} is a candidate with only {helpful}",)
     return _pin_draft(case, Verb.PROMOTE, Maturity.PROVEN, warnings=warnings)
+
+
+def _approves_text_of_script(case: Case) -> bool:
+    """Whether a person decides about a pin that no person set."""
+    return case.pin is not None and case.pin.decided_by is not Author.PERSON and author_of(case.by) is Author.PERSON
 
 
 def promote_among_many(case: Case, command: PatternCommand) -> Draft:
@@ -250,17 +258,29 @@ PATTERN_RULES: Final[Mapping[type[PatternCommand], Callable[[Case, Any], Draft]]
 
 
 def why_refused(command: PatternCommand, state: ProjectState) -> str:
-    """Return why a command is refused, "" if allowed; ignores a missing reason.
+    """Return why a person may not carry out a command, "" if allowed; see `check_allowed`."""
+    try:
+        check_allowed(command, state)
+    except (Refused, BadInput) as error:
+        return str(error)
+    return ""
 
-    Raises `UnknownRecord` if the pattern does not exist.
+
+def check_allowed(command: PatternCommand, state: ProjectState) -> None:
+    """Raise unless a person may carry out a command; ignores a missing reason.
+
+    Raises `AlreadyDone` if it would change nothing, `Refused` or `BadInput` if it is refused, and `UnknownRecord` if
+    the pattern does not exist.
     """
     pattern = state.pattern(command.pattern_id)
     if isinstance(command, commands.Archive):
-        return "" if pattern.is_registered else "its file cannot be changed"
+        if not pattern.is_registered:
+            raise Refused("its file cannot be changed")
+        return
     re_enables = isinstance(command, commands.Promote) and command.re_enable
     rule = promote_after_reset if re_enables else PATTERN_RULES.get(type(command))
     if rule is None:
-        return ""
+        return
     case = Case(
         pattern=pattern,
         assessment=state.assessment(pattern.id),
@@ -268,14 +288,11 @@ def why_refused(command: PatternCommand, state: ProjectState) -> str:
         settings=state.settings,
         writable=pattern.is_registered,
         at=state.now.astimezone(UTC),
-        reason=command.reason or "given with the decision",
+        # A blank is a reason to the rules, and `already_done` does not report it as lost.
+        reason=command.reason or " ",
         label="it",
     )
-    try:
-        rule(case, command)
-    except (Refused, BadInput) as error:
-        return str(error)
-    return ""
+    rule(case, command)
 
 
 def override_of(pin: Pin) -> dict[str, Any]:

@@ -306,6 +306,6 @@ def _find_changed_keys(before: Mapping[str, object], after: Mapping[str, object]
 def find_changed_patterns(before: CurationState, after: CurationState) -> set[str]:
     """Return the patterns about which two states of the decisions differ."""
     found = (before.extracted ^ after.extracted) | (before.imported.keys() ^ after.imported.keys())
-    for name in ("pins", "inversions", "arrivals", "cleared", "approved"):
+    for name in ("pins", "inversions", "arrivals", "cleared", "approved", "guidance"):
         found |= _find_changed_keys(getattr(before, name), getattr(after, name))
     return set(found)

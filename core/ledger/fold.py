@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
+from core.records.authors import Author
 from core.records.decisions import (
     RE_ENABLED,
     SCAN_RULES,
@@ -170,6 +171,7 @@ class _State:
         self.arrivals: dict[str, UnreviewedText] = {}
         self.cleared: dict[str, dict[str, int]] = {}
         self.approved: dict[str, frozenset[str]] = {}
+        self.guidance: dict[str, frozenset[str]] = {}
         self.approved_texts: set[str] = set()
         self.scripts: set[str] = set()
         self.extracted: set[str] = set()
@@ -198,6 +200,7 @@ class _State:
                 self.add_arrivals(decision)
                 self.cleared.pop(subject, None)
                 self.approved.pop(subject, None)
+                self.guidance.pop(subject, None)
             case Verb.RESET:
                 self.pins.pop(subject, None)
                 self.reset.add(subject)
@@ -267,7 +270,7 @@ class _State:
             self.bursts[decision.subject] = (*self.bursts.get(decision.subject, ()), verdict)
 
     def _review(self, decision: Decision) -> None:
-        """Record that the pattern's text was read, and approved unless it was deprecated."""
+        """Record that the pattern's text was reviewed, and approved unless it was deprecated."""
         subject, text = decision.subject, _text(decision.after.get("content_hash"))
         if not text:
             return
@@ -275,6 +278,8 @@ class _State:
             self.arrivals[subject] = replace(known, reviewed=known.reviewed | {text})
         if decision.verb is not Verb.DEPRECATE:
             self.approved[subject] = self.approved.get(subject, frozenset()) | {text}
+            if decision.decided_by is Author.PERSON:
+                self.guidance[subject] = self.guidance.get(subject, frozenset()) | {text}
             self._use_scripts(decision)
             if decision.reason:
                 known_rules = self.cleared.get(subject, {})

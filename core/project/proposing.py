@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from core.base.errors import BadInput, Proposed, Refused
+from core.base.errors import AlreadyDone, BadInput, Proposed, Refused
 from core.base.formatting import shorten_id
 from core.base.text import plural
 from core.curation import commands, undo
 from core.curation.command_codec import encode_command
 from core.curation.decision_writer import clean
-from core.curation.rules import why_refused
+from core.curation.rules import check_allowed
 from core.ledger.fold import MOST_PROPOSED
 from core.records.decisions import VERBS, Verb
 from core.records.proposed_decisions import ProposedDecision
@@ -37,8 +37,8 @@ class _Subject(NamedTuple):
 def propose(ledger: Ledger, state: ProjectState, command: Command, *, by: str, now: datetime) -> Proposed:
     """Append the proposal of a command to the decision log; return the answer to the agent.
 
-    Raises Refused if a person could not decide that either, if an agent cannot propose it, or if too many proposals
-    wait; UnknownRecord and Unwritable.
+    Raises AlreadyDone if the decision is in effect, Refused if a person could not decide that either, if an agent
+    cannot propose it, or if too many proposals wait; UnknownRecord and Unwritable.
     """
     reason = command.reason
     if isinstance(command, commands.Bulk):
@@ -101,17 +101,23 @@ def _find_subject(command: Command, values: dict[str, Any], state: ProjectState)
 
 
 def _allowed(many: Sequence[PatternCommand], state: ProjectState) -> dict[str, str]:
-    """Return the hashes of the patterns about which a person could decide this, by ID; raise if there are none."""
+    """Return the hashes of the patterns about which a person could decide this, by ID.
+
+    If there are none, raises AlreadyDone if each decision is in effect already, else Refused.
+    """
     found: dict[str, str] = {}
-    refusal = "nothing to decide"
+    refusal, is_done = "nothing to decide", True
     for command in many:
         pattern = state.pattern(command.pattern_id)
-        if why := why_refused(command, state):
-            refusal = f"{shorten_id(pattern.id)}: {why}"
+        try:
+            check_allowed(command, state)
+        except (Refused, BadInput) as error:
+            refusal = f"{shorten_id(pattern.id)}: {error}"
+            is_done = is_done and isinstance(error, AlreadyDone)
         else:
             found[pattern.id] = pattern.content_hash
     if not found:
-        raise Refused(refusal)
+        raise (AlreadyDone if is_done and many else Refused)(refusal)
     return found
 
 

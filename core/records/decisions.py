@@ -237,7 +237,9 @@ class CurationState(Struct, frozen=True, kw_only=True):
     With the version of its rules (`SCAN_RULES`) that the person saw.
     """
     approved: dict[str, frozenset[str]] = {}
-    """Hashes of texts that a person released or promoted, with or without a reason."""
+    """Hashes of texts that a person or a script released or promoted, with or without a reason."""
+    guidance: dict[str, frozenset[str]] = {}
+    """Those of `approved` that a person released or promoted, so that agents get them as guidance."""
     approved_texts: frozenset[str] = frozenset()  # Hashes (`text_hash`) of approved texts that are not patterns.
     scripts: frozenset[str] = frozenset()  # Scripts other than Latin of texts that a person approved.
     extracted: frozenset[str] = frozenset()  # IDs of patterns created by an extraction.
@@ -260,14 +262,17 @@ class CurationState(Struct, frozen=True, kw_only=True):
         return self.cleared.get(pattern_id, {}).get(content_hash, 0) >= since
 
     def approves(self, pattern_id: str, content_hash: str) -> bool:
-        """Whether a person released or promoted this exact text."""
+        """Whether a person or a script released or promoted this exact text."""
         return content_hash in self.approved.get(pattern_id, frozenset())
 
     def approves_as_guidance(self, pattern_id: str, content_hash: str) -> bool:
         """Whether a person released, promoted or pinned this exact text, so that agents get it as guidance."""
+        if content_hash in self.guidance.get(pattern_id, frozenset()):
+            return True
         pin = self.pins.get(pattern_id)
-        is_pinned = pin is not None and pin.state is not Maturity.DEPRECATED and pin.content_hash == content_hash
-        return is_pinned or self.approves(pattern_id, content_hash)
+        if pin is None or pin.decided_by is not Author.PERSON:
+            return False
+        return pin.state is not Maturity.DEPRECATED and pin.content_hash == content_hash
 
     def approves_text(self, text: str) -> bool:
         """Whether a person approved this exact text, which is not a pattern."""

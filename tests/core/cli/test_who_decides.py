@@ -136,6 +136,26 @@ def test_the_user_can_forbid_decisions_of_scripts(project: Path, call: Call, scr
     assert call("loop", "record", "job-1", CLEAN, "--success", "--project", project).code == 0, "evidence still counts"
 
 
+def test_agents_get_what_a_script_promoted_as_unreviewed_until_a_person_promotes_it(
+    project: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def promote() -> tuple[int, bool]:
+        document = call("pattern", "promote", CLEAN, "--json", "--project", project).document
+        return len(log(call, project)), document["written"]
+
+    def voices() -> list[str]:
+        task = "Start the database for the login tests"
+        document = call("loop", "inject", "--task", task, "--json", "--project", project).document
+        return [one["voice"] for one in document["patterns"] if one["id"] == CLEAN]
+
+    with monkeypatch.context() as patch:
+        be_script(patch)
+        assert (promote(), promote()) == ((1, True), (1, False))
+    assert voices() == ["unreviewed"]
+    assert (promote(), promote()) == ((2, True), (2, False))
+    assert voices() == ["approved"]
+
+
 def test_a_repository_cannot_allow_scripts_more(project: Path, call: Call, script: Callable[[], None]) -> None:
     (project / "aiwg.yml").write_text("ralph:\n  cross_loop_learning:\n    decisions:\n      scripts: all\n")
     script()
@@ -259,3 +279,12 @@ def test_a_script_writes_no_anti_pattern_with_a_blocked_text(
     blocked = call("pattern", "invert", due, "--text", TEXTS[2], "--reason", "x", "--project", sample)
     assert (blocked.code, "a script releases no text" in blocked.err) == (1, True)
     assert call("pattern", "invert", due, "--accept", "--project", sample).code == 0
+
+
+def test_what_is_decided_already_is_not_proposed(project: Path, call: Call, agent: Callable[[bool], None]) -> None:
+    call("pattern", "promote", CLEAN, "--reason", "holds", "--project", project)
+    agent(True)
+    result = call("pattern", "promote", CLEAN, "--json", "--project", project)
+    assert (result.code, result.document["written"]) == (0, False)
+    assert not questions(call, project)
+    assert call("pattern", "promote", "no-such-pattern", "--project", project).code == 1

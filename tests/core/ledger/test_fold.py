@@ -56,6 +56,14 @@ def test_a_new_decision_ends_the_chance_to_redo() -> None:
     assert state.pins == {}
 
 
+def test_only_a_text_that_a_person_released_becomes_guidance() -> None:
+    release = made(1, Verb.RELEASE, content_hash="v1")
+    by_script = fold([replace(release, by="alice (script)")])
+    assert by_script.approves("p", "v1") and not by_script.approves_as_guidance("p", "v1")
+    assert fold([release]).approves_as_guidance("p", "v1")
+    assert not fold([release, made(2, Verb.QUARANTINE)]).approves_as_guidance("p", "v1")
+
+
 def test_reset_removes_only_the_pin() -> None:
     state = fold([made(1, Verb.ACCEPT_INVERSION, anti_id="pat-anti-a-001"), made(2, Verb.RESET)])
     assert set(state.pins) == {"pat-anti-a-001"}

@@ -78,7 +78,8 @@ def reasons(injection: Injection) -> dict[str, str]:
 
 
 def approving(*patterns: Pattern) -> CurationState:
-    return CurationState(approved={pattern.id: frozenset({pattern.content_hash}) for pattern in patterns})
+    texts = {pattern.id: frozenset({pattern.content_hash}) for pattern in patterns}
+    return CurationState(approved=texts, guidance=texts)
 
 
 def test_the_example_task_gets_the_example_context() -> None:
@@ -287,9 +288,10 @@ def test_approved_patterns_are_guidance_and_all_others_data() -> None:
         (make_pin(Maturity.ESTABLISHED, NOW), "approved"),
         (make_pin(Maturity.PROVEN, NOW, content_hash="another text"), "unreviewed"),
         (make_pin(Maturity.PROVEN, NOW, content_hash=""), "unreviewed"),
+        (make_pin(Maturity.PROVEN, NOW, by="ada (script)"), "unreviewed"),
     ],
 )
-def test_a_pin_approves_only_the_text_that_was_pinned(pin: Pin, voice: str) -> None:
+def test_a_pin_of_a_person_approves_only_the_text_that_was_pinned(pin: Pin, voice: str) -> None:
     pattern = null(1)
     (chosen,) = inject(TASK, pattern, curation=CurationState(pins={pattern.id: pin})).chosen
     assert chosen.voice == voice
@@ -297,7 +299,7 @@ def test_a_pin_approves_only_the_text_that_was_pinned(pin: Pin, voice: str) -> N
 
 def test_an_approval_of_another_text_does_not_count() -> None:
     pattern = null(1)
-    curation = CurationState(approved={pattern.id: frozenset({"another text"})})
+    curation = CurationState(guidance={pattern.id: frozenset({"another text"})})
     assert [one.voice for one in inject(TASK, pattern, curation=curation).chosen] == ["unreviewed"]
 
 
