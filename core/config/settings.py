@@ -210,7 +210,8 @@ class ScanSettings(SettingsGroup, frozen=True, kw_only=True):
     """Handling of texts that give orders, by type and source; see docs/safety.md.
 
     `hold` leaves the text out of every context until a person approves it, `block` until a person releases it with a
-    reason; `flag` only marks it. No setting allows a text that the scan blocks.
+    reason. `flag`, which only marks it, is for your own settings: in a file of a project it is ignored, with the
+    finding `bad-value`. No setting allows a text that the scan blocks.
     """
 
     error_patterns: OrderPolicy = _option("hold", "Error patterns")

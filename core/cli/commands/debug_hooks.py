@@ -58,7 +58,8 @@ def failure(
 
     Give one error with --message or --error-type (a message such as "TypeError: x is null" needs no type), or all
     errors of the newest failing run with --session, or the output of the tests with --input. If nothing is known,
-    nothing is printed and the exit code is 0, so that a hook does not fail.
+    nothing is printed and the exit code is 0, so that a hook does not fail. In a project that you do not trust
+    nothing is offered, and the exit code is 1.
 
     \b
     Examples:
