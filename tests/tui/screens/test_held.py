@@ -43,7 +43,7 @@ async def test_the_held_instruction_is_underlined_and_one_key_approves_the_text(
     async with open_dashboard(sample, home, place="review") as user:
         assert await at_question(user, HELD) == NULL
         assert underlined(user) == [ORDER]
-        assert "orders to skip tests, review or approval" in user.text()
+        assert "orders the agent to skip tests, review or approval" in user.text()
         assert "approve" in row(user, "a") and "⊙ →" in row(user, "a") and "archive" in row(user, "x")
         assert "⊙ held" in flat(user, "proposal") and "after approval" in flat(user, "proposal")
         await user.decides("a")
