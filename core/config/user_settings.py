@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import tomllib
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args, get_type_hints
 
 import msgspec
 import platformdirs
@@ -98,13 +98,39 @@ def read_user_settings() -> UserSettings:
         if name not in _GROUPS:
             near = difflib.get_close_matches(name[:80], _GROUPS, n=1)
             hint = f"did you mean {near[0]}?" if near else f"valid groups: {', '.join(_GROUPS)}"
-            findings.append(_finding(file, name, f"unknown group; {hint}"))
+            findings.append(_finding(file, name, f"{name} is an unknown group; {hint}"))
             continue
         try:
             values[name] = msgspec.convert(group, _GROUPS[name])
-        except msgspec.ValidationError as error:
-            findings.append(_finding(file, name, f"{error}; the defaults of this group are used"))
+        except msgspec.ValidationError:
+            problem = _describe_problem(name, group)
+            findings.append(_finding(file, name, f"{problem}; the defaults of this group are used"))
     return UserSettings(**values, findings=tuple(findings))
+
+
+def _describe_problem(name: str, group: object) -> str:
+    """Describe the first invalid value of a group: `trust.claims is 'maybe'; it must be count or candidate`."""
+    if not isinstance(group, dict):
+        return f"{name} is {_quoted(group)}; it must be a group"
+    types = get_type_hints(_GROUPS[name])
+    for field, value in group.items():
+        if field not in types:
+            return f"{name}.{field[:80]} is unknown; valid settings: {', '.join(types)}"
+        try:
+            msgspec.convert(value, types[field])
+        except msgspec.ValidationError:
+            return f"{name}.{field} is {_quoted(value)}; it must be {_describe_type(types[field])}"
+    raise AssertionError(name)  # the caller found the group invalid
+
+
+def _describe_type(wanted: Any) -> str:
+    """Describe the values of a setting: its words, or a list of texts."""
+    words = [word for one in (wanted, *get_args(wanted)) for word in get_args(one) if isinstance(word, str)]
+    return f"{', '.join(words[:-1])} or {words[-1]}" if words else "a list of texts"
+
+
+def _quoted(value: object) -> str:
+    return visible_line(repr(value), 80)
 
 
 def _finding(file: Path, group: str, message: str) -> Finding:

@@ -38,7 +38,8 @@ _OWN: Final = """\
 ## Your own settings
 
 `settings.toml` in your configuration folder, `~/.config/ralphdeck` on Linux, has the settings in which no file of a
-project has a say: there they are ignored, with the finding `own-setting`. In an invalid group, the defaults apply.
+project has a say: there they are ignored, with the finding `own-setting`. In an invalid group, the defaults apply;
+commands that decide, `ralphdeck trust` and `ralphdeck doctor` report what is wrong.
 
 ```toml
 [trust]

@@ -189,7 +189,7 @@ def _user_settings() -> Iterator[Found]:
 
     yield _file("own settings", user_settings_file())
     for finding in read_user_settings().findings:
-        yield "own settings", ERROR, f"{finding.pointer.removeprefix('/')}: {finding.message}".removeprefix(": ")
+        yield "own settings", ERROR, finding.message
 
 
 def _runners(reports: Sequence[AdapterReport], settings: Settings) -> Iterator[Found]:

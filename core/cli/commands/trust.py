@@ -15,7 +15,13 @@ from core.base.text import plural, visible_line
 from core.cli.json import objects
 from core.cli.render.output import Column, id_column, line, minute, print_table, remark, respond
 from core.cli.support.options import Command
-from core.cli.support.project import is_readonly, named_project, open_project, require_records
+from core.cli.support.project import (
+    is_readonly,
+    named_project,
+    open_project,
+    require_records,
+    warn_of_user_settings,
+)
 from core.cli.support.signature import is_at_terminal
 from core.cli.support.trust import describe_trust
 from core.config.ownership import TRUSTED_PATHS, is_in_trusted_path
@@ -66,6 +72,7 @@ def trust(path: Path | None, is_shown: bool, revoke: bool, confirm: str | None, 
 
     if not is_shown and (agent := find_acting_agent(os.environ)):
         raise Refused(f"{agent} cannot decide whom you trust; run this command in a terminal of your own")
+    warn_of_user_settings()
     if not is_shown and not is_at_terminal() and read_user_settings().decisions.scripts == "none":
         raise Refused("decisions.scripts is none in your settings, so a script cannot decide whom you trust")
     require_records()

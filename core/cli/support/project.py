@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from core.base.errors import ProjectNotFound, UnknownRecord
-from core.cli.support.options import ReadingCommand, invocation
+from core.cli.support.options import DecidingCommand, ReadingCommand, ReviewingCommand, invocation
 from core.cli.support.user_files import take_over_trust
 from core.config.paths import ProjectPaths, find_project, is_folder, project_at
 from core.storage.locks import protect
@@ -118,6 +118,8 @@ def create_project(configuration: Configuration, *, records: bool = False, asks:
     from core.project.project import Project
 
     project = chosen_project()
+    if isinstance(click.get_current_context().command, DecidingCommand | ReviewingCommand):
+        warn_of_user_settings()
     if records:
         require_records()
     settings = configuration.settings
@@ -134,6 +136,14 @@ def create_project(configuration: Configuration, *, records: bool = False, asks:
     opened.began = begin_project
     opened.agent = os.environ.get("RALPHDECK_AGENT", "").strip()
     return opened
+
+
+def warn_of_user_settings() -> None:
+    """Warn of invalid settings of the user: the defaults decide then what scripts may do, and what counts."""
+    from core.cli.render.output import warn
+    from core.config.user_settings import read_user_settings
+
+    warn(*(f"{finding.file}: {finding.message}" for finding in read_user_settings().findings))
 
 
 def require_records() -> None:

@@ -48,3 +48,21 @@ def test_an_invalid_group_is_a_finding_and_the_others_apply(text: bytes, write: 
     write(b'[decisions]\nscripts = "all"\n' + text)
     if text not in (b"not toml", b"\xff\xfe", b"trust = 3\n"):
         assert read_user_settings().decisions.scripts == "all"
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        (b'[trust]\nclaims = "maybe"\n', ("trust.claims", "'maybe'", "count", "candidate")),
+        (b"[trust]\nclaim = 1\n", ("trust.claim ", "claims")),
+        (b'[scan]\nextracted = "never"\n', ("scan.extracted", "'never'", "hold", "flag", "block", "by-type")),
+        (b'[scan]\njudge = "judge"\n', ("scan.judge", "'judge'", "list")),
+        (b"decisions = 3\n", ("decisions", "3", "group")),
+    ],
+)
+def test_a_finding_names_the_setting_its_value_and_the_valid_ones(
+    text: bytes, parts: tuple[str, ...], write: Callable[[bytes], int]
+) -> None:
+    write(text)
+    (finding,) = read_user_settings().findings
+    assert [part for part in parts if part not in finding.message] == []

@@ -67,6 +67,24 @@ def test_wrong_usage(sample: Path, call: Call) -> None:
         assert call(*words, "--project", sample).code == code
 
 
+def test_invalid_settings_of_the_user_are_a_warning_of_commands_that_depend_on_them(
+    sample: Path, call: Call, home: Path
+) -> None:
+    settings = home / "config" / "ralphdeck" / "settings.toml"
+    before = settings.read_text()
+    settings.write_text(before + '[scan]\njudge = "judge"\n')
+    try:
+        for words in (
+            ["review", "list", "--judge"],
+            ["pattern", "note", "pat-error-null-check-015", "x"],
+            ["trust", "--show"],
+        ):
+            result = call(*words, "--project", sample)
+            assert "scan.judge" in result.err and str(settings) in result.err, words
+    finally:
+        settings.write_text(before)
+
+
 def test_the_judge_advises_on_held_texts_on_request_only(sample: Path, call: Call, home: Path, tmp_path: Path) -> None:
     """The file of the project cannot name a judge."""
     patterns = sample / ".aiwg/ralph/shared/patterns/error-patterns.json"
