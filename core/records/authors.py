@@ -38,6 +38,11 @@ def author_of(by: str) -> Author:
     return Author.SCRIPT if by.endswith((_SCRIPT, _UNATTENDED)) else Author.PERSON
 
 
+def name_of(by: str) -> str:
+    """Return the name in a signature: `ada` for `ada (script)`, `claude` for `agent:claude`."""
+    return by.removeprefix(AGENT).removeprefix(CLIENT).removesuffix(_UNATTENDED).removesuffix(_SCRIPT)
+
+
 def sign_as_member(by: str, member: str) -> str:
     """Return the signature of a decision for the team: the member's name in place of the local one."""
     return member if author_of(by) is Author.PERSON else sign(Author.SCRIPT, member)

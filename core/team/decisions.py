@@ -14,7 +14,7 @@ from core.curation.conflicts import conflict_keys
 from core.curation.decision_text import about_text, verb_text
 from core.curation.merge import as_read
 from core.curation.pattern_registry import Registry
-from core.records.authors import sign_as_member
+from core.records.authors import name_of, sign_as_member
 from core.records.decisions import SYNC, TURNS, Decision, Effect, Verb
 from core.records.patterns import PatternType
 from core.records.space import MAX_DECISION_BYTES, ChainHead, Level, PatternText, SpaceConflict
@@ -25,7 +25,7 @@ from core.storage.json_reader import is_nested_deeper
 from core.team.chain import first_head, verify
 from core.team.conflict_texts import describe_late
 from core.team.errors import ChainBroken, InvalidCall, LevelTooLow, LimitReached, TooLarge
-from core.team.local_state import LAST_SYNC, TextBase
+from core.team.local_state import JOINED, LAST_SYNC, TextBase
 from core.team.receive import Receiver
 from core.team.refusals import Seen, decisions_to_send, seen_before, undo_refused
 from core.team.sharing import is_shared
@@ -146,8 +146,12 @@ class Decisions:
         return len(self.unsent())
 
     def payloads(self) -> tuple[str, ...]:
-        """Return the decisions that `send` would send, as JSON."""
-        return tuple(self.call(decision, self._project.by).payload for decision in self.unsent())
+        """Return the decisions that `send` would send, as JSON.
+
+        Before the project joined, the name of the member is not known; that of the author stands for it.
+        """
+        member = self._state.fact(JOINED)
+        return tuple(self.call(decision, member or name_of(decision.by)).payload for decision in self.unsent())
 
     def call(self, decision: Decision, member: str) -> DecisionCall:
         """Return how a decision is sent; the author of one that a person made is the member who sends it."""

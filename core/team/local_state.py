@@ -28,6 +28,7 @@ SUMS: Final = (
     *("fixed_helpful", "fixed_harmful", "fixed_injections"),
 )
 """Additive parts of the sums of a pattern, in the order of `Sums`; see `core.records.team.TeamSums`."""
+JOINED: Final = "joined"  # fact: the member who has joined the project to the space
 LAST_SYNC: Final = "last_sync"  # fact: time of the last complete cycle
 _ROUNDING: Final = 1e-9
 _UNSENT: Final = "status % 2 = 0"  # to send or to withdraw; see `Status`

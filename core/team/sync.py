@@ -24,7 +24,7 @@ from core.records.space import AddedUses, Level, PatternText, SpaceInfo, TeamUse
 from core.records.team import TeamSums
 from core.sources.team_evidence import TeamEvidenceWriter
 from core.team.errors import AccessDenied
-from core.team.local_state import LAST_SYNC, SUMS, LocalState, Status, Sums
+from core.team.local_state import JOINED, LAST_SYNC, SUMS, LocalState, Status, Sums
 from core.team.outbox import Changes, Outbox, decode_use, recovered_use, team_use
 from core.team.sharing import Sharing
 from core.team.texts import OpenTexts, Progress, Texts
@@ -42,7 +42,6 @@ _ALL: Final = 2**31
 _SERVER: Final = "server"
 _PATTERNS: Final = "patterns_cursor"
 _SUMS: Final = "sums_cursor"
-_JOINED: Final = "joined"  # fact: the member who has joined the project to the space
 _POSTPONED: Final = "postponed"  # fact: the day (UTC) for which the server took no more uses
 
 
@@ -240,13 +239,13 @@ class Synchronizer:
             if {name: state.fact(name) for name in described} != described:
                 state.forget_sums()
                 state.set_facts(**described, **{_SUMS: "0"})
-        if info.level.allows(Level.CONTRIBUTOR) and (joined := state.fact(_JOINED)) != info.member:
+        if info.level.allows(Level.CONTRIBUTOR) and (joined := state.fact(JOINED)) != info.member:
             # none, unless the state of a joined project was lost
             found = () if joined else space.uses_of(self._project_id)
             space.join_project(self._project_id, self._name)
             with state.transaction():
                 state.add_uses(recovered_use(use, is_withdrawn=is_withdrawn) for use, is_withdrawn in found)
-                state.set_facts(**{_JOINED: info.member})
+                state.set_facts(**{JOINED: info.member})
 
     def count_unsent(self) -> int:
         """Return the number of texts, decisions and uses that the space does not have; needs no server."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -167,9 +168,14 @@ def _find_question(project: Project, subject: str, kind: str | None) -> ReviewIt
     if not found:
         raise UnknownRecord(f"no open question about {shorten_id(subject)}; see: ralphdeck review list")
     if len(found) > 1:
-        kinds = ", ".join(item.kind for item in found)
-        raise UnknownRecord(f"{len(found)} questions about {shorten_id(subject)}; choose one with --kind: {kinds}")
+        raise UnknownRecord(f"{len(found)} questions about {shorten_id(subject)}; choose one: {_ways_to_choose(found)}")
     return found[0]
+
+
+def _ways_to_choose(items: Sequence[ReviewItem]) -> str:
+    """Return what to type for each question: its kind, or its own ID as SUBJECT if several are of this kind."""
+    kinds = Counter(item.kind for item in items)
+    return ", ".join(f"--kind {item.kind}" if kinds[item.kind] == 1 else f"'{item.question_key}'" for item in items)
 
 
 @click.command(cls=ReviewingCommand)

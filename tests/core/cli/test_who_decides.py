@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -237,6 +238,30 @@ def test_the_same_proposal_waits_once(project: Path, call: Call, agent: Callable
     for reason in ("one", "other"):
         out = call("pattern", "promote", CLEAN, "--reason", reason, "--project", project).out
     assert "was proposed before" in out and len(questions(call, project)) == 1
+
+
+def test_of_several_questions_about_a_pattern_each_can_be_chosen(
+    project: Path, call: Call, agent: Callable[[bool], None]
+) -> None:
+    agent(True)
+    for command in (["promote", CLEAN], ["note", CLEAN, "seen twice"]):
+        call("pattern", *command, "--project", project)
+    agent(False)
+    unclear = call("review", "snooze", CLEAN, "--uses", "3", "--project", project)
+    keys = [f"proposal {one['proposed']['id']}" for one in questions(call, project)]
+    assert unclear.code == 1 and len(keys) == 2 and all(key in unclear.err for key in keys)
+    assert call("review", "snooze", keys[0], "--uses", "3", "--project", project).code == 0
+    assert [f"proposal {one['proposed']['id']}" for one in questions(call, project)] == keys[1:]
+
+
+def test_a_script_previews_the_decisions_of_a_person_as_the_person(
+    project: Path, call: Call, script: Callable[[], None]
+) -> None:
+    call("pattern", "promote", CLEAN, "--reason", "holds", "--project", project)
+    by = log(call, project)[0]["by"]
+    script()
+    preview = call("team", "sync", "--dry-run", "--json", "--project", project)
+    assert [json.loads(one)["by"] for one in preview.document["decisions"]] == [by]
 
 
 def test_a_proposal_ends_when_a_person_decides_or_the_text_changes(
