@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from core.base.errors import RalphdeckError
 from core.base.text import plural, visible_line
 from core.cli.json import objects
-from core.cli.render.output import STRICT_EXIT, Column, id_column, line, minute, print_table, remark, respond, warn
+from core.cli.render.output import STRICT_EXIT, Column, line, minute, print_table, remark, respond, warn
 from core.cli.support.input_file import read_input
 from core.cli.support.options import ReadingCommand, invocation, limit_option, output_option, words_option
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
     from core.ledger.verify import Head
     from core.team.verification import SpaceVerification
+
+_MIN_SUBJECT: Final = 16  # Narrowest width of a subject: it is shortened before the author is left out.
 
 
 @click.command(cls=ReadingCommand)
@@ -91,14 +93,14 @@ def log(
 
     columns = (
         Column("AT (UTC)", lambda one: minute(one.at)),
-        Column("BY", lambda one: one.by, expendable=2),
+        Column("BY", lambda one: one.by, expendable=3),
         Column(
             "DECISION",
             lambda one: verb_text(one) + _mark(one),
             colours={"promote": "green", "deprecate": "red"},
         ),
-        id_column("SUBJECT", lambda one: about_text(one, by_id)),
-        Column("CHANGE", describe_change, expendable=3),
+        Column("SUBJECT", lambda one: about_text(one, by_id), least=_MIN_SUBJECT),
+        Column("CHANGE", describe_change, expendable=2),
         Column("REASON", _reason, free=True, expendable=1),
     )
     respond(

@@ -18,6 +18,7 @@ from rich.cells import cell_len
 from core.cli.render import output
 from core.cli.render.output import Column, line, percent, print_json, print_table
 from tests.core.cli.conftest import ROOT, Call
+from tests.factories import make_error_record, make_pattern_file
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=30)
 
@@ -191,3 +192,14 @@ def test_no_table_wraps_at_80_columns(sample: Path, call: Call, monkeypatch: pyt
         printed_tables.clear()
         assert call(*words.split(), "--project", sample).code == 0
         assert printed_tables and max(map(cell_len, printed_tables)) <= 80, words
+
+
+def test_the_log_on_a_narrow_terminal_still_shows_who_decided(tmp_path: Path) -> None:
+    long_id = "pat-error-" + "long-" * 12 + "001"
+    file = tmp_path / ".aiwg/ralph/shared/patterns/error-patterns.json"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(make_pattern_file(make_error_record(1, pattern_id=long_id)))
+    decide = [sys.executable, "-m", "core.cli", "pattern", "deprecate", long_id, "--reason", "r" * 60]
+    subprocess.run([*decide, "--project", str(tmp_path)], cwd=ROOT, check=True, capture_output=True)
+    heading, row = on_a_terminal(["log", "--project", str(tmp_path)], 80, NO_COLOR="1")
+    assert "BY" in heading.split() and "SUBJECT" in heading.split() and len(row) <= 80
