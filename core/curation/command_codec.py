@@ -33,6 +33,7 @@ _COMMANDS: Final[dict[str, type[Command]]] = {
 }
 """Commands that an agent may propose. About inversions, lessons and held reflections Review asks anyway; an import and
 a repair have contents of whole files, and what a redo repeats depends on its time."""
+_ASKED_ANYWAY: Final = (commands.AcceptInversion, commands.Extract, commands.ApproveReflection, commands.ApproveText)
 _NAMES: Final = {kind: name for name, kind in _COMMANDS.items()}
 _LEFT_OUT: Final = {"question"}  # Fields that depend on what a person saw.
 
@@ -41,7 +42,8 @@ def encode_command(command: Command) -> dict[str, Any]:
     """Return a command as values of JSON; raise `BadInput` if an agent cannot propose it."""
     name = _NAMES.get(type(command))
     if name is None:
-        raise BadInput("an agent cannot decide that; a person has to, in Review or with this command")
+        where = "in Review" if isinstance(command, _ASKED_ANYWAY) else "with this command"
+        raise BadInput(f"an agent can neither decide nor propose that; a person has to decide it, {where}")
     if isinstance(command, commands.Bulk):
         return {"command": name, "reason": command.reason, "commands": [*map(encode_command, command.commands)]}
     values = {field.name: getattr(command, field.name) for field in fields(command) if field.name not in _LEFT_OUT}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from core.base.formatting import shorten_id
 from core.base.text import plural
 from core.curation.case import change
 from core.learning.assessment import HELD, QUARANTINE
-from core.records.decisions import TURNS, WAS_HELD, WAS_QUARANTINED, Decision, Verb, verb_info
+from core.records.decisions import TURNS, WAS_HELD, WAS_QUARANTINED, Decision, verb_info
 
 ABOUT: Final = "about"  # Key in `after` of a decision: a short name for a question whose ID is too long to read.
 
@@ -42,8 +42,18 @@ def describe_change(decision: Decision) -> str:
         if isinstance(joined, list) and joined:
             parts.append(plural(len(joined), "further use"))
         return ", ".join(parts)
-    before, after = decision.before.get("state"), decision.after.get("state")
-    before = QUARANTINE if decision.before.get(WAS_QUARANTINED) is True else before
-    before = HELD if decision.before.get(WAS_HELD) is True else before
-    after = QUARANTINE if decision.verb is Verb.QUARANTINE else after
-    return change(before, after) if isinstance(before, str) and isinstance(after, str) else ""
+    before, after = recorded_state(decision.before), recorded_state(decision.after)
+    return change(before, after) if before and after else ""
+
+
+def recorded_state(values: Mapping[str, Any]) -> str:
+    """Return the state of a pattern by `Decision.before` or `.after`, "" if none is recorded.
+
+    A decision that stops a text, or lets it through, records the state that the pattern has without that.
+    """
+    state = values.get("state")
+    if not isinstance(state, str):
+        return ""
+    if values.get(WAS_QUARANTINED) is True or "hashes" in values:
+        return QUARANTINE
+    return HELD if values.get(WAS_HELD) is True else state

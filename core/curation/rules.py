@@ -55,8 +55,9 @@ def promote(case: Case, _command: PatternCommand) -> Draft:
     warnings: tuple[str, ...] = ()
     minimum = case.settings.learning.min_feedback_for_adjustment
     if case.effective is Maturity.CANDIDATE and case.assessment.successes < minimum:
-        helpful = plural(case.assessment.successes, "helpful observation")
-        warnings = (f"{case.name} is a candidate with only {helpful}",)
+        claim = f" ({case.assessment.claim_text})" if case.assessment.claim_text else ""
+        uses = plural(case.assessment.successes, "use")
+        warnings = (f"{case.name} is a candidate with only {uses} recorded as helpful{claim}",)
     return _pin_draft(case, Verb.PROMOTE, Maturity.PROVEN, warnings=warnings)
 
 
@@ -94,10 +95,13 @@ def reset(case: Case, _command: PatternCommand) -> Draft:
     """Remove the pin; a pattern deprecated by rule can be reset once, then promoted."""
     if case.pin is None and (case.effective is not Maturity.DEPRECATED or case.was_reset):
         raise case.already_done(f"{case.name} is not pinned; it is {case.effective} by rule")
+    state = case.assessment.computed
+    is_same = case.pin is not None and case.effective is state
+    effect = f"pin removed; the evidence keeps it {state}" if is_same else change(case.effective, state)
     return case.draft(
         Verb.RESET,
-        f"reset {case.name}: {change(case.effective, case.assessment.computed)}",
-        case.recorded(case.assessment.computed),
+        f"reset {case.name}: {effect}",
+        case.recorded(state),
         **(_override_changes(case, None) if case.pin is not None else {}),
     )
 

@@ -9,7 +9,8 @@ from core.base.errors import AlreadyDone, Refused, UnknownRecord
 from core.base.formatting import format_day, shorten_id
 from core.base.text import plural
 from core.curation.case import Draft
-from core.curation.decision_text import subject_text, verb_text
+from core.curation.decision_text import recorded_state, subject_text, verb_text
+from core.records.authors import Author, author_of
 from core.records.decisions import REPAIR, TURNS, CurationState, Decision, Verb, verb_info
 
 ALONE: Final = frozenset({Verb.NOTE, Verb.SNOOZE})
@@ -52,10 +53,11 @@ def newest_undoable(state: CurationState, decisions: Sequence[Decision]) -> Deci
 def check_own(newest: Decision, by: str) -> None:
     """Raise `Refused`, with advice, if another person made the newest decision."""
     if newest.by != by:
+        is_agent = author_of(by) is Author.AGENT
+        advice = "to propose to undo it, give its id" if is_agent else "to undo it, give --any-author or its id"
         raise Refused(
             f"the newest decision was made by {shorten_id(newest.by)}: {verb_text(newest)} "
-            f"{subject_text(newest)} on {format_day(newest.at)}; "
-            f"to undo it, give --any-author or its id: {newest.act}"
+            f"{subject_text(newest)} on {format_day(newest.at)}; {advice}: {newest.act}"
         )
 
 
@@ -102,7 +104,7 @@ def reversal(verb: Verb, decision: Decision, by: str) -> Draft:
     """Make the draft with which `by` undoes (or redoes) one decision."""
     is_undo = verb is Verb.UNDO
     before, after = (decision.after, decision.before) if is_undo else (decision.before, decision.after)
-    state = f"→ {after.get('state')}" if before.get("state") != after.get("state") else ""
+    state = f"→ {recorded_state(after)}" if recorded_state(before) != recorded_state(after) else ""
     return Draft(
         verb=verb,
         subject=decision.id,
@@ -116,13 +118,18 @@ def reversal(verb: Verb, decision: Decision, by: str) -> Draft:
 
 def summary(verb: Verb, decisions: list[Decision], by: str) -> str:
     """Describe in one line what the undo (or redo) of one act did."""
+    return _summary(verb, describe_act(decisions), decisions[0].by, by, "")
+
+
+def describe_act(decisions: Sequence[Decision]) -> str:
+    """Describe decisions that were made together, at least one: `promote X`, `decide 3 patterns`."""
     verbs = {decision.verb for decision in decisions}
     what = "re-enable" if verbs == _RE_ENABLED else "decide" if len(verbs) > 1 else verb_text(decisions[0])
     if REPAIR in map(verb_info, decisions):
         what = REPAIR.word
     subjects = {decision.subject for decision in decisions}
-    subject = shorten_id(subjects.pop()) if len(subjects) == 1 else plural(len(subjects), "pattern")
-    return _summary(verb, f"{what} {subject}", decisions[0].by, by, "")
+    subject = subject_text(decisions[0]) if len(subjects) == 1 else plural(len(subjects), "pattern")
+    return f"{what} {subject}"
 
 
 def _summary(verb: Verb, what: str, author: str, by: str, state: str) -> str:

@@ -65,6 +65,7 @@ def build_past_state(view: ProjectState, when: datetime) -> ProjectState:
         when,
         view.settings,
         escalated=[call for call in calls if call is not None],
+        decisions=snapshot.decisions,
     )
     return ProjectState(
         snapshot,

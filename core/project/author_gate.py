@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from core.base.errors import Refused
-from core.config.user_settings import read_user_settings
+from core.config.user_settings import read_user_settings, user_settings_file
 from core.curation.decision_text import verb_text
 from core.curation.merge import as_read
 from core.curation.undo import affected_ids
@@ -19,13 +19,9 @@ from core.scanning.verdict import find_stopping_severity
 
 if TYPE_CHECKING:
     from core.curation.decision_gate import DecisionGate
-    from core.project.decisions import DecidingProject
     from core.records.decisions import CurationState
+    from core.team.sync import OpenProject
 
-_RELEASES_NOTHING: Final = (
-    "a script releases no text that is held, blocked or in quarantine: read it and decide at a terminal, or set "
-    "decisions.scripts in your settings"
-)
 _INJECTED: Final = (Maturity.PROVEN, Maturity.ESTABLISHED)
 
 
@@ -35,7 +31,7 @@ class AuthorGate:
     An agent may add candidates. A script may do what `decisions.scripts` of the user's own settings allows.
     """
 
-    def __init__(self, project: DecidingProject, team: DecisionGate) -> None:
+    def __init__(self, project: OpenProject, team: DecisionGate) -> None:
         self._project = project
         self._team = team
 
@@ -82,7 +78,11 @@ class AuthorGate:
             ]
             released = any(self._is_stopped(one, before) and not self._is_stopped(one, after) for one in patterns)
             if released or (decision.verb is not Verb.UNDO and after.approved_texts - before.approved_texts):
-                yield decision.id, _RELEASES_NOTHING
+                yield (
+                    decision.id,
+                    "a script releases no text that is held, blocked or in quarantine: read it and decide at a "
+                    f'terminal, or set scripts = "all" in the group decisions of {user_settings_file()}',
+                )
 
     def _is_stopped(self, pattern: Pattern, curation: CurationState) -> bool:
         """Whether a text is not injected until a person has read it; a pattern may be deprecated besides."""

@@ -462,6 +462,7 @@ class ProjectReader:
             self._search.found,
             [found for one in snapshot.debug_sessions.values() if (found := find_escalation(one, snapshot))],
             self._questions,
+            snapshot.decisions,
         )
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from core.debug_memory.escalations import EscalatedSession
     from core.extraction.clustering import Cluster
     from core.learning.scoreboard import Scoreboard
-    from core.records.decisions import CurationState
+    from core.records.decisions import CurationState, Decision
     from core.records.extractions import Extraction
     from core.records.findings import Finding
     from core.records.lessons import JoinedLesson
@@ -63,9 +63,10 @@ def review_queue(
     found: Found = NOTHING_FOUND,
     escalated: Iterable[EscalatedSession] = (),
     known: Questions | None = None,
+    decisions: Sequence[Decision] = (),
 ) -> tuple[ReviewItem, ...]:
     """Return all questions that are pending at `now`, highest priority first; see `review_queue_in_steps`."""
-    return run_all(review_queue_in_steps(patterns, board, curation, now, settings, found, escalated, known))
+    return run_all(review_queue_in_steps(patterns, board, curation, now, settings, found, escalated, known, decisions))
 
 
 def review_queue_in_steps(
@@ -77,11 +78,13 @@ def review_queue_in_steps(
     found: Found = NOTHING_FOUND,
     escalated: Iterable[EscalatedSession] = (),
     known: Questions | None = None,
+    decisions: Sequence[Decision] = (),
 ) -> Steps[tuple[ReviewItem, ...]]:
     """Do `review_queue` step by step.
 
     `known` has the questions of an earlier queue with the same settings; those of unchanged patterns are not made
-    again. It receives those of this queue at once, and in the end has no others.
+    again. It receives those of this queue at once, and in the end has no others. `decisions` are those of the log; a
+    proposed undo names the one that it is about.
 
     Blocked agents always come first. The others are sorted by `core.review.impact.net`, then by kind and subject; the
     held texts among them take their places in the order of their risk. Of several questions with the same key, only the
@@ -89,7 +92,7 @@ def review_queue_in_steps(
     """
     scales = ImpactEstimator(patterns, board, settings, {} if known is None else known)
     items = []
-    for item in _questions(scales, curation, now, found, escalated):
+    for item in _questions(scales, curation, now, found, escalated, decisions):
         items.append(item)
         yield
     others = [item for item in items if not item.is_urgent]
@@ -115,6 +118,7 @@ def _questions(
     now: datetime,
     found: Found,
     escalated: Iterable[EscalatedSession],
+    decisions: Sequence[Decision],
 ) -> Iterator[ReviewItem]:
     asked = set()
     of_decisions = inversions(scales, curation), pins(scales, curation)
@@ -124,7 +128,7 @@ def _questions(
     for item in borderline(scales, asked):
         if net(item.impact, item.seconds, scales.settings) > 0:
             yield item
-    yield from proposed_decisions(scales, curation)
+    yield from proposed_decisions(scales, curation, decisions)
     yield from bursts(scales)
     yield from duplicates(scales, found.alike)
     yield from offered(scales, found.offers)

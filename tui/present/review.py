@@ -171,7 +171,7 @@ def sides(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
     if item.held_text is not None:
         return INJECTED, "origin", held_text_lines(item.held_text), draw(held_text_origin(item.held_text))
     if item.proposed is not None:
-        return "proposed decision", "", draw(proposed_decision(item.proposed), left), []
+        return "proposed decision", "", draw(proposed_decision(item.proposed, view.snapshot.decisions), left), []
     if item.weakened is not None:
         source_lines = draw(weakened_test_source(item.weakened), right)
         return "change of the test", "session", weakened_test_lines(item.weakened), source_lines

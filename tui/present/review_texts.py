@@ -16,11 +16,13 @@ from core.documents.signs import TYPE_WORDS, state_sign
 from core.records.decisions import Verb
 from core.records.suspicions import Severity
 from core.retrieval.rendering import INTRODUCTION, TITLE, render_context
+from core.review.questions.proposals import describe_proposal
 from core.scanning.scan import find_stopped_sentences, scan_text
 from tui.present.numbers import percent
 from tui.present.review_evidence import conflicts, pattern_name
 
 if TYPE_CHECKING:
+    from core.records.decisions import Decision
     from core.records.patterns import Pattern
     from core.records.proposed_decisions import ProposedDecision
     from core.state.project_state import ProjectState
@@ -114,16 +116,11 @@ def held_text_origin(held: HeldText) -> Iterable[Block]:
     yield line((f"This text {held.does}. It is left out of every context until you approve it.", "warning"))
 
 
-def proposed_decision(proposed: ProposedDecision) -> Iterable[Block]:
+def proposed_decision(proposed: ProposedDecision, decisions: Sequence[Decision]) -> Iterable[Block]:
     """Describe a decision that an agent proposes about something else than one pattern."""
     yield line((proposed.verb.replace("_", " "), "name"), f"   proposed by {proposed.by}")
     yield line("")
-    values = ((name, value) for name, value in proposed.command.items() if value not in ("", None))
-    yield from fields(
-        ("About", ", ".join(proposed.subjects)),
-        ("Reason", proposed.reason or "none was given"),
-        *((name.replace("_", " "), str(value)) for name, value in values if name not in ("command", "reason")),
-    )
+    yield from fields(*describe_proposal(proposed, decisions))
 
 
 def weakened_test_lines(weakened: WeakenedTest) -> list[Content]:

@@ -114,7 +114,7 @@ def test_promoting_a_candidate_with_little_evidence_warns(curator: Curator) -> N
     decided = decide(
         curator, Promote, make_error_pattern(), make_assessment(1, 0, Maturity.CANDIDATE), now=CURATION_NOW
     )
-    assert decided.warnings == (f"{A} is a candidate with only 1 helpful observation",)
+    assert decided.warnings == (f"{A} is a candidate with only 1 use recorded as helpful",)
     assert decided.written
 
 

@@ -30,6 +30,7 @@ from core.curation.commands import (
     Undo,
 )
 from core.curation.curator import Curator, Target
+from core.curation.decision_text import describe_change
 from core.curation.decision_writer import Decided
 from core.curation.undo import newest_undoable
 from core.ledger.verify import verify_ledger
@@ -62,6 +63,17 @@ def paths(tmp_path: Path) -> ProjectPaths:
 def many(curator: Curator, verb: Verb, ids: Sequence[str] = IDS) -> Decided:
     asked = [Target(make_error_pattern(key), make_assessment()) for key in ids]
     return decide_many(curator, verb, asked, now=CURATION_NOW, known=curator.settled_count(), reason="because")
+
+
+@pytest.mark.parametrize("is_released", [False, True])
+def test_the_log_shows_that_an_undo_stops_or_frees_a_text(curator: Curator, is_released: bool) -> None:
+    decide(curator, Quarantine, A, make_assessment(), now=CURATION_NOW, reason="doubtful")
+    if is_released:
+        decide(curator, Release, A, make_assessment(), now=CURATION_NOW + timedelta(seconds=1))
+    undone = curator.undo(now=CURATION_NOW + timedelta(seconds=2))
+    before, after = describe_change(undone.decision).split(" → ")
+    assert ("quarantine" in (before, after), after == "quarantine") == (True, is_released)
+    assert f"→ {after}" in undone.summary
 
 
 def test_undo_reverses_a_named_older_decision_alone(curator: Curator, paths: ProjectPaths) -> None:

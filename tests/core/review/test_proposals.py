@@ -13,7 +13,7 @@ import pytest
 
 from core.base.errors import Proposed, RalphdeckError, Refused
 from core.config.paths import ProjectPaths
-from core.config.settings import Settings
+from core.config.settings import PruningSettings, Settings
 from core.curation import commands
 from core.curation.commands import Command, bulk
 from core.ledger.fold import MOST_PROPOSED
@@ -21,6 +21,7 @@ from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.proposed_decisions import ProposedDecision
 from core.review.answers import answer
+from core.review.questions.proposals import describe_proposal
 from core.state.review_items import PROPOSAL, ReviewItem
 from tests.factories import CURATION_NOW, make_error_record, make_pattern_file
 
@@ -130,6 +131,43 @@ def test_an_undo_is_proposed_for_the_decision_that_it_would_undo(open_by: Open) 
     assert accept is not None
     assert person.decide(accept.command).decision.subject == first.id
     assert not asked(person)
+
+
+def test_a_question_about_an_undo_names_the_decision_and_its_author(open_by: Open) -> None:
+    promotion = open_by("ada").decide(commands.Promote(A, reason="holds")).decision
+    propose(open_by, commands.Undo(decision_id=promotion.id))
+    person = open_by("grace")
+    (item,) = asked(person)
+    for question in (item.question, item.asks):
+        assert f"promote {A}" in question and "ada" in question and promotion.id not in question
+    proposed = item.proposed
+    assert proposed is not None
+    fields = dict(describe_proposal(proposed, person.view.snapshot.decisions))
+    assert A in fields["About"] and promotion.id not in "".join(fields.values())
+
+
+@pytest.mark.parametrize(
+    ("command", "part"),
+    [
+        (bulk(Verb.PROMOTE, [A, B]), B),
+        (commands.Merge(A, B), B),
+        (commands.PrunePatterns(policy=PruningSettings(max_age_days=31)), "31 days"),
+        (commands.Dismiss(key="state of x", summary="kept x"), "kept x"),
+        (commands.SnoozeQuestion(key="state of x", more=commands.More(1, 2)), "2 further uses"),
+    ],
+)
+def test_a_proposal_shows_what_it_would_do(open_by: Open, command: Command, part: str) -> None:
+    propose(open_by, command)
+    proposed = asked(open_by("ada"))[0].proposed
+    assert proposed is not None
+    assert part in " ".join(text for _, text in describe_proposal(proposed, ()))
+
+
+def test_an_agent_learns_how_to_propose_the_undo_of_a_persons_decision(open_by: Open) -> None:
+    decision = open_by("ada").decide(commands.Promote(A, reason="holds")).decision
+    with pytest.raises(Refused) as refused:
+        open_by("agent:claude").decide(commands.Undo())
+    assert decision.id in str(refused.value) and "--any-author" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
