@@ -59,8 +59,9 @@ class Ledger:
         with self.exclusive():
             # First, so that a crash does not make them decisions from elsewhere.
             self.origins.add_decisions(decisions)
-            self.origins.add_words(decisions, self.by_id())
             self._append({"kind": "decision", **msgspec.to_builtins(one)} for one in decisions)
+            # Last: to a reader in between, a word without its line is one whose line was removed.
+            self.origins.add_words(decisions, self.by_id())
             if not self.claims():
                 self.origins.add_head(self.log.places, len(self.log.by_id))
 

@@ -72,7 +72,7 @@ class ReviewScreen(ReviewPanes):
         self._advice: dict[str, str] = {}
         """What to show of the judge, by the ID of the text."""
         self._judged: JudgedText | None = None  # the held text of the question
-        self._decisions = 0  # number of decisions in the previous state
+        self._decisions = 0  # number of decisions when the question was shown
 
     def on_mount(self) -> None:
         if not self.is_composed:
@@ -82,8 +82,8 @@ class ReviewScreen(ReviewPanes):
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """Update the queue. The current question stays until it is answered or resolved."""
+        # The queue may follow the decisions in a later state, so all since the question was shown count.
         made = view.snapshot.decisions[self._decisions :]
-        self._decisions = len(view.snapshot.decisions)
         if view.snapshot.complete and self.services.engine.has_searched_once:
             self.questions.fix()
         resolved = self.questions.follow(view.queue)
@@ -115,6 +115,7 @@ class ReviewScreen(ReviewPanes):
         self._offered = self.answers_to(item, view)
         if another:
             self._cursor, self._is_armed = 0, False
+            self._decisions = len(view.snapshot.decisions)
             self.session.start(self.services.now())
         self._hold()
         desk = self.query_one(".desk")
