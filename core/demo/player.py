@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import random
 import tempfile
 import threading
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from core.base.errors import BadInput, RalphdeckError
+from core.config.ownership import TRUSTED_PATHS
 from core.config.paths import ProjectPaths
 from core.demo.loops import PlayedLoop
 from core.demo.sample import copy_sample
@@ -24,6 +26,7 @@ from core.episodes.protocol import Episodes
 from core.records.debug_sessions import ESCALATED, IN_PROGRESS
 from core.records.loops import Outcome
 from core.records.times import iso
+from core.trust.origins import forget_origins
 
 _LOG: Final = logging.getLogger(__name__)
 _MARKER: Final = ".ralphdeck-demo"
@@ -39,12 +42,21 @@ _PARAMS: Final = {"bash": "command", "grep": "pattern", "glob": "pattern", "task
 
 @contextmanager
 def scratch_project(now: datetime) -> Iterator[ProjectPaths]:
-    """Create a temporary copy of the sample project, with times that end at `now`."""
+    """Create a temporary copy of the sample project, with times that end at `now`; this process trusts it."""
     with tempfile.TemporaryDirectory(prefix="ralphdeck-", ignore_cleanup_errors=True) as folder:
         project = ProjectPaths(Path(folder).resolve() / "acme-api")
-        copy_sample(project.project, now)
-        (project.project / _MARKER).touch()
-        yield project
+        trusted = os.environ.get(TRUSTED_PATHS)
+        os.environ[TRUSTED_PATHS] = os.pathsep.join(filter(None, (trusted, str(project.project))))
+        try:
+            copy_sample(project.project, now)
+            (project.project / _MARKER).touch()
+            yield project
+        finally:
+            forget_origins(project.project)
+            if trusted is None:
+                del os.environ[TRUSTED_PATHS]
+            else:
+                os.environ[TRUSTED_PATHS] = trusted
 
 
 class DemoPlayer:

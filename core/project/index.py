@@ -384,6 +384,10 @@ class Library:
         changed = self._records.join(
             now, self._settings.watch, self._processes, force_liveness=anew, with_reflections=complete
         )
+        known_origins, self._origins_version = self._origins_version, self.origins.refresh()
+        has_new_origins = known_origins != self._origins_version
+        curation = self._curation(before, has_new_origins=has_new_origins)
+        decided = curation is not before.curation
         unreadable = {file: since for file, (since, _) in self._torn.items() if now - since > UNREADABLE_AFTER}
         found = self._all_findings(unreadable)
         if complete or before.complete:
@@ -393,10 +397,6 @@ class Library:
         else:
             findings = tuple(sorted(found, key=attrgetter("file", "pointer", "code")))
             self._unsorted_findings = found
-        known_origins, self._origins_version = self._origins_version, self.origins.refresh()
-        has_new_origins = known_origins != self._origins_version
-        curation = self._curation(before, has_new_origins=has_new_origins)
-        decided = curation is not before.curation
         mappings = self._records.mappings(before, changed)
         foreign = before.foreign
         if decided or has_new_origins or changed["patterns"] or not before.complete:
@@ -441,7 +441,10 @@ class Library:
             return before.curation
         claims = self.origins.claims(self._decisions, self._places)
         state = fold(self._decisions, claims, do_claims_count=self.origins.do_claims_count)
-        self._lost_words = self.origins.lost_words(self._decisions)
+        # While the files are read, the log may be still to come.
+        is_missing = not self._closed and not os.path.lexists(self._paths.ledger)
+        is_read = is_missing or self._paths.relative(self._paths.ledger) in self._known
+        self._lost_words = self.origins.lost_words(self._decisions) if is_read else {}
         state = with_lost_words(state, self._lost_words)
         state = with_proposals(state, self._decisions, self.origins.own_proposals(self._proposed))
         return before.curation if state == before.curation else state

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 
 from core.base.errors import Unwritable
 from core.config.ownership import is_in_trusted_path
+from core.config.paths import ProjectPaths
 from core.config.user_settings import read_user_settings
 from core.records.origins import NOTHING_FOREIGN, ForeignRecords
+from core.records.times import parse_time
 from core.trust.last_words import LastWord, LastWords
-from core.trust.own_records import KnownHead, OwnRecords, record_digest, text_digest
+from core.trust.own_records import KnownHead, OwnRecords, own_records_path, record_digest, text_digest
+from core.trust.projects import find_answer
 
 if TYPE_CHECKING:
     from core.records.decisions import CurationState, Decision
@@ -26,6 +29,7 @@ class Origins:
     """The own records of one project; `project` is its folder."""
 
     def __init__(self, project: Path) -> None:
+        self._project = project
         self._decisions = OwnRecords(project, "decisions")
         self._events = OwnRecords(project, "events")
         self._patterns = OwnRecords(project, "patterns")
@@ -53,8 +57,16 @@ class Origins:
         self._words.add(decisions, known)
 
     def lost_words(self, decisions: Sequence[Decision]) -> dict[str, LastWord]:
-        """Return by pattern the newest own decisions about texts that are lost from the log."""
-        return self._words.find_lost({decision.id: decision for decision in decisions})
+        """Return by pattern the newest own decisions about texts that are lost from the log.
+
+        Those from before the user trusted this folder are of another project at the same path.
+        """
+        answer = find_answer(ProjectPaths(self._project))
+        since = parse_time(answer.since) if answer is not None else None
+        if since is None:
+            return {}
+        lost = self._words.find_lost({decision.id: decision for decision in decisions})
+        return {subject: word for subject, word in lost.items() if word.at >= since}
 
     def add_head(self, places: Sequence[Place], decisions: int) -> None:
         """Record the end of a log whose decisions are all own ones; `places` are the ends after each of its lines."""
@@ -122,6 +134,13 @@ class Origins:
 
     def _has_pattern(self, pattern: Pattern) -> bool:
         return _pattern_digest(pattern) in self._patterns
+
+
+def forget_origins(project: Path) -> None:
+    """Remove what is known about the records of a project that will not exist any more."""
+    with suppress(OSError):
+        for file in own_records_path(project, "").parent.glob(f"{own_records_path(project, '').name}*"):
+            file.unlink(missing_ok=True)
 
 
 def _pattern_digest(pattern: Pattern) -> bytes:

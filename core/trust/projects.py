@@ -128,16 +128,15 @@ def save_answer(
         owner = root.aiwg.lstat().st_uid
     except OSError as error:
         raise Unwritable(f"cannot read {root.aiwg}: {error.strerror}") from None
-    known = {record.key for record in list_answers() if record.path == os.path.realpath(root.project)}
-    present = _read_key(root).decode()
     # A repository can bring a key, so only one that this user made for this folder is kept.
-    key = present if present in known else _make_key(root)
+    known = find_answer(paths)
+    key = known.key if known is not None else _make_key(root)
     record = TrustedProject(
         path=os.path.realpath(root.project),
         owner=owner,
         key=key,
         project_id=project_id,
-        since=iso(now) or "",
+        since=known.since if known is not None else iso(now) or "",
         how=how,
         answer=answer,
     )

@@ -169,8 +169,8 @@ def drafts(paths: ProjectPaths) -> list[Path]:
 def test_drafts_of_killed_writers_are_removed(paths: ProjectPaths) -> None:
     wanted = {paths.patterns, paths.ralph / "debug-memory", paths.sessions}
     with workers(paths, "write") as children:
-        for calls in range(1, 400):
-            children.run(kill_before_call=calls % 100 + 1)
+        for calls in range(1, 480):
+            children.run(kill_before_call=calls % 160 + 1)
             if not (wanted := wanted - {path.parent for path in drafts(paths)}):
                 break
         assert not wanted, "no draft was left there"
