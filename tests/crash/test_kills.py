@@ -167,13 +167,12 @@ def drafts(paths: ProjectPaths) -> list[Path]:
 
 
 def test_drafts_of_killed_writers_are_removed(paths: ProjectPaths) -> None:
-    wanted = {paths.patterns, paths.ralph / "debug-memory", paths.sessions}
     with workers(paths, "write") as children:
-        for calls in range(1, 480):
-            children.run(kill_before_call=calls % 160 + 1)
-            if not (wanted := wanted - {path.parent for path in drafts(paths)}):
+        for calls in range(1, 200):
+            children.run(kill_before_call=calls % 100 + 1)
+            if len({path.parent for path in drafts(paths)}) > 1:
                 break
-        assert not wanted, "no draft was left there"
+        assert drafts(paths), "no draft was left"
         for path in drafts(paths):
             os.utime(path, (0, 0))
         children.run(acknowledged=2)
