@@ -281,7 +281,10 @@ class RalphdeckApp(TopBarApp, inherit_bindings=False):
 
     def _ask_for_trust(self) -> None:
         """Ask about a project that the user has not answered about, once its files are read."""
-        if not self.is_trusted and find_answer(self.project.project) is None and len(self.screen_stack) == 1:
+        from core.project.trust import find_arrivals
+
+        is_open_question = not self.is_trusted and find_answer(self.project.project) is None
+        if is_open_question and len(self.screen_stack) == 1 and find_arrivals(self.project).has_records:
             self.action_trust()
 
     @on(Engine.Written)

@@ -48,6 +48,11 @@ class Arrivals(Struct, frozen=True, kw_only=True):
         return bool(not self.is_trusted or self.patterns or self.decisions)
 
     @property
+    def has_records(self) -> bool:
+        """Whether there is anything to look at."""
+        return bool(self.patterns or self.decisions or self.reflections or self.fixes)
+
+    @property
     def summary(self) -> str:
         """One line: `12 lessons (9 with uses that only their files report, 1 blocked), 3 decisions made elsewhere`."""
         marks = [

@@ -60,8 +60,8 @@ class TrustedProject(Struct, frozen=True, kw_only=True):
 
 
 def is_trusted(paths: ProjectPaths) -> bool:
-    """Return whether agents may get texts of a project."""
-    if is_in_trusted_path(paths.project):
+    """Return whether agents may get texts of a project; without a folder `.aiwg` there are none."""
+    if is_in_trusted_path(paths.project) or not os.path.lexists(paths.aiwg):
         return True
     found = find_answer(paths)
     return found is not None and found.answer == "trusted"

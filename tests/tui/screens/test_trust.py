@@ -92,3 +92,16 @@ async def test_what_arrives_in_a_trusted_project_is_marked_and_asked_about_on_de
         await user.press("C")
         await _choose(user, "c")
         assert "from elsewhere" not in user.text()
+
+
+async def test_a_folder_without_records_is_not_asked_about(tmp_path: Path, home: Path) -> None:
+    folder = tmp_path / "new"
+    folder.mkdir()
+    async with open_dashboard(folder, home) as user:
+        await user.settled()
+        assert not isinstance(user.app.screen, TrustDialog)
+        assert "not trusted" not in user.text()
+    (folder / ".aiwg/ralph").mkdir(parents=True)
+    async with open_dashboard(folder, home) as user:
+        await user.settled()
+        assert not isinstance(user.app.screen, TrustDialog)
