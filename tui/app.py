@@ -284,8 +284,8 @@ class RalphdeckApp(TopBarApp, inherit_bindings=False):
         from core.project.trust import find_arrivals
 
         is_open_question = not self.is_trusted and find_answer(self.project.project) is None
-        if is_open_question and len(self.screen_stack) == 1 and find_arrivals(self.project).has_records:
-            self.action_trust()
+        if is_open_question and len(self.screen_stack) == 1 and (arrivals := find_arrivals(self.project)).has_records:
+            self.ask_about(arrivals)
 
     @on(Engine.Written)
     def _written(self, message: Engine.Written) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from textual.dom import DOMNode
     from textual.screen import Screen
 
+    from core.project.trust import Arrivals
     from tui.screens.trust import Choice
     from tui.state.user_state import UserState
 
@@ -127,12 +128,16 @@ class GlobalActionApp(TeamApp, inherit_bindings=False):
     def action_trust(self) -> None:
         """Show what the project brings from elsewhere, and carry out the choice of the user."""
         from core.project.trust import find_arrivals
+
+        if arrivals := find_arrivals(self.project):
+            self.ask_about(arrivals)
+        else:
+            self.say("This project is trusted, and nothing has come from elsewhere since")
+
+    def ask_about(self, arrivals: Arrivals) -> None:
+        """Ask whether agents may get what came from elsewhere."""
         from tui.screens.trust import TrustDialog, answer
 
-        arrivals = find_arrivals(self.project)
-        if not arrivals:
-            self.say("This project is trusted, and nothing has come from elsewhere since")
-            return
         if self.project.is_readonly:
             self.say("Read-only: nothing can be decided", severity="warning")
 

@@ -30,6 +30,7 @@ from core.trust.last_words import Effect
 if TYPE_CHECKING:
     from core.records.proposed_decisions import ProposedDecision
     from core.trust.last_words import LastWord
+    from core.trust.origins import Origins
 
 _ARRIVALS: Final = {Verb.IMPORT: "import", Verb.EXTRACT: "extraction", Verb.QUARANTINE: "quarantine"}
 MOST_PROPOSED: Final = 100  # number of proposals that wait at once; further ones are refused
@@ -101,6 +102,12 @@ def fold(
         do_claims_count=do_claims_count,
         pending_claims=frozenset() if do_claims_count else frozenset((made.keys() & set(claims)) - undone),
     )
+
+
+def fold_log(decisions: Sequence[Decision], claims: Collection[str], origins: Origins) -> CurationState:
+    """Compute the state after the decisions of a log, with what is known about its records; see `fold`."""
+    state = fold(decisions, claims, do_claims_count=origins.do_claims_count)
+    return with_lost_words(state, origins.lost_words(decisions))
 
 
 def with_lost_words(state: CurationState, lost: Mapping[str, LastWord]) -> CurationState:

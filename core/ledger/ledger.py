@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,7 +13,7 @@ import msgspec
 from core.base.errors import BadInput, UnknownRecord, Unwritable
 from core.base.text import visible_line
 from core.ledger.decision_log import FILE, AppliedLine, DecisionLog, Record, line_of
-from core.ledger.fold import fold, with_lost_words, with_proposals
+from core.ledger.fold import fold_log, with_proposals
 from core.storage.append_log import AppendLog
 from core.storage.file_reader import MAX_PATTERN_BYTES
 from core.storage.hash_chain import UNANCHORED, end_of, link_lines, read_anchor, write_anchor
@@ -75,7 +75,8 @@ class Ledger:
     def confirm(self, decision_ids: Iterable[str]) -> None:
         """Make decisions from elsewhere own ones; `Unwritable` if that fails."""
         known = self.by_id()
-        confirmed = [known[id] for id in known if id in set(decision_ids)]
+        chosen = set(decision_ids)
+        confirmed = [decision for id, decision in known.items() if id in chosen]
         self.origins.add_decisions(confirmed)
         self.origins.add_words(confirmed, known)
 
@@ -128,11 +129,15 @@ class Ledger:
         claims, decisions, proposed = self.claims(), self.log.decisions, self.log.proposed
         known = self._folded
         if known is None or known[0] is not decisions or known[1] is not proposed or known[2].claims != claims:
-            state = fold(decisions, claims, do_claims_count=self.origins.do_claims_count)
-            state = with_lost_words(state, self.origins.lost_words(decisions))
+            state = fold_log(decisions, claims, self.origins)
             state = with_proposals(state, decisions, self.origins.own_proposals(proposed))
             self._folded = known = decisions, proposed, state
         return known[2]
+
+    def state_with(self, more: Sequence[Decision]) -> CurationState:
+        """Return the state if these own decisions followed those of the log, without proposals."""
+        claims = self.claims()
+        return fold_log((*self.log.decisions, *more), claims, self.origins)
 
     def pending(self) -> tuple[tuple[Decision, str], ...]:
         """Return own decisions and the files that may lack their effects, oldest first."""

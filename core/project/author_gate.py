@@ -10,7 +10,6 @@ from core.config.user_settings import read_user_settings, user_settings_file
 from core.curation.decision_text import verb_text
 from core.curation.merge import as_read
 from core.curation.undo import affected_ids
-from core.ledger.fold import fold
 from core.records.authors import Author, author_of
 from core.records.decisions import TURNS, Decision, Verb
 from core.records.lessons import LESSON_ID
@@ -62,9 +61,7 @@ class AuthorGate:
         """Yield the decisions that let a stopped text through, with a refusal."""
         known = self._project.ledger.by_id()
         ledger = self._project.ledger
-        before = ledger.state()
-        claims, do_claims_count = ledger.claims(), ledger.origins.do_claims_count
-        after = fold((*ledger.decisions(), *decisions), claims, do_claims_count=do_claims_count)
+        before, after = ledger.state(), ledger.state_with(decisions)
         texts = self._project.view.snapshot.patterns
         for decision in decisions:
             about = affected_ids(decision)

@@ -96,8 +96,7 @@ def find_arrivals(project: ProjectReader) -> Arrivals:
     """Return what a loaded project brings from elsewhere."""
     state, trusted = project.view, is_trusted(project.project)
     snapshot, curation = state.snapshot, state.snapshot.curation
-    own = curation.extracted | curation.imported.keys() | curation.pins.keys()
-    names = sorted(snapshot.foreign.arrived if trusted else snapshot.patterns.keys() - own)
+    names = sorted(snapshot.foreign.arrived if trusted else snapshot.patterns.keys() - curation.own_patterns)
     severities = {name: highest_severity(snapshot.patterns[name], curation, state.settings.scan) for name in names}
     decisions = tuple(one for one in snapshot.decisions if one.id in curation.pending_claims)
     return Arrivals(

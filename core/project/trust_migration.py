@@ -15,9 +15,9 @@ from core.config.ownership import is_in_trusted_path, why_not_used
 from core.config.paths import ProjectPaths, find_project
 from core.project.kept_view import read_kept_decisions
 from core.records.times import iso
-from core.storage.user_cache import team_file
 from core.storage.user_store import UserStore
 from core.storage.user_tables import state_file
+from core.team.consent import read_consent
 from core.trust.origins import Origins
 from core.trust.projects import MIGRATION, MIGRATIONS, find_answer, save_answer
 
@@ -42,12 +42,12 @@ def migrate_trust(dashboard: Path, connected_files: Iterable[str], now: datetime
 
 
 def _used_folders(dashboard: Path, connected_files: Iterable[str]) -> Iterator[Path]:
-    for file in (dashboard, team_file()):
-        with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            found = msgspec.json.decode(file.read_bytes(), type=dict[str, msgspec.Raw]).get(
-                "projects", msgspec.Raw(b"{}")
-            )
-            yield from map(Path, msgspec.json.decode(found, type=dict[str, msgspec.Raw]))
+    with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        values = msgspec.json.decode(dashboard.read_bytes(), type=dict[str, msgspec.Raw])
+        projects = values.get("projects", msgspec.Raw(b"{}"))
+        yield from map(Path, msgspec.json.decode(projects, type=dict[str, msgspec.Raw]))
+    with suppress(RalphdeckError):
+        yield from map(Path, read_consent())
     for name in connected_files:
         with suppress(RalphdeckError):
             yield find_project(Path(name).parent).project

@@ -257,6 +257,11 @@ class CurationState(Struct, frozen=True, kw_only=True):
     do_claims_count: bool = False  # Whether `claims` decide all the same, in a trusted path.
     proposed: tuple[ProposedDecision, ...] = ()  # Decisions that agents proposed and no person has answered.
 
+    @property
+    def own_patterns(self) -> frozenset[str]:
+        """IDs of the patterns that decisions in effect added or pinned."""
+        return self.extracted | self.imported.keys() | self.pins.keys()
+
     def clears(self, pattern_id: str, content_hash: str, since: int = 1) -> bool:
         """Whether a person released this exact text with a reason, and knew the scan rules of version `since`."""
         return self.cleared.get(pattern_id, {}).get(content_hash, 0) >= since

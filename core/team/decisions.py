@@ -148,7 +148,7 @@ class Decisions:
     def payloads(self) -> tuple[str, ...]:
         """Return the decisions that `send` would send, as JSON.
 
-        Before the project joined, the name of the member is not known; that of the author stands for it.
+        Before the project joined, the name of the member is not known, and the name of the author is used.
         """
         member = self._state.fact(JOINED)
         return tuple(self.call(decision, member or name_of(decision.by)).payload for decision in self.unsent())

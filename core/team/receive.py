@@ -253,11 +253,7 @@ class _Plan:
     def _state(self, subject: str) -> CurationState:
         """Return the state before the next decision; decisions of this run count only if they are about `subject`."""
         if subject in self._touched:
-            return fold(
-                (*self._ledger.decisions(), *self._made.values()),
-                self._ledger.claims(),
-                do_claims_count=self._ledger.origins.do_claims_count,
-            )
+            return self._ledger.state_with(tuple(self._made.values()))
         return self._ledger.state()
 
     def _pinned(self, decision: Decision) -> list[dict[str, Any]]:

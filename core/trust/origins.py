@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,10 +36,13 @@ class Origins:
         self._patterns = OwnRecords(project, "patterns")
         self.do_claims_count = is_in_trusted_path(project)
         """Whether the user's environment trusts the folder, so that decisions from elsewhere count; see `fold`."""
-        self._counts_claims = read_user_settings().trust.claims == "count"
         self._words = LastWords(project)
         self._own: dict[str, Decision] = {}
         self._version = 0
+
+    @cached_property
+    def _counts_claims(self) -> bool:
+        return read_user_settings().trust.claims == "count"
 
     def refresh(self) -> int:
         """Read what was added; returns a number that is higher if decisions or patterns may have become own ones."""
@@ -61,12 +65,11 @@ class Origins:
 
         Those from before the user trusted this folder are of another project at the same path.
         """
+        if not (lost := self._words.find_lost(decisions)):
+            return {}
         answer = find_answer(ProjectPaths(self._project))
         since = parse_time(answer.since) if answer is not None else None
-        if since is None:
-            return {}
-        lost = self._words.find_lost({decision.id: decision for decision in decisions})
-        return {subject: word for subject, word in lost.items() if word.at >= since}
+        return {word.subject: word for word in lost if since is not None and word.at >= since}
 
     def add_head(self, places: Sequence[Place], decisions: int) -> None:
         """Record the end of a log whose decisions are all own ones; `places` are the ends after each of its lines."""
@@ -114,7 +117,7 @@ class Origins:
         if self.do_claims_count or (self._counts_claims and not self.has_patterns):
             return NOTHING_FOREIGN
         self._events.refresh()
-        own = curation.extracted | curation.imported.keys() | curation.pins.keys()
+        own = curation.own_patterns
         arrived = frozenset(
             id
             for id, pattern in (patterns.items() if self.has_patterns else ())

@@ -24,7 +24,7 @@ from core.storage.user_cache import project_key
 from core.trust.worktrees import trust_root
 
 _DIGEST_BYTES: Final = 12
-_HEAD: Final = re.compile(rb"^@([0-9]{1,12}) ([0-9a-f]{64}) ([0-9]{1,12})$", re.MULTILINE)
+_HEAD: Final = re.compile(rb"@([0-9]{1,12}) ([0-9a-f]{64}) ([0-9]{1,12})")
 
 
 def own_records_path(project: Path, kind: str) -> Path:
@@ -52,61 +52,23 @@ def text_digest(data: bytes) -> bytes:
     return blake2b(data, digest_size=_DIGEST_BYTES).hexdigest().encode()
 
 
-class OwnRecords:
-    """The own records of one `kind` in one project; several processes may add at once."""
+class OwnLines:
+    """A file of lines about one project in the user's state folder, to which several processes append."""
 
     def __init__(self, project: Path, kind: str) -> None:
         self.path = own_records_path(project, kind)
-        self.head: KnownHead | None = None
-        self._digests: set[bytes] = set()
         self._end = 0
         self._inode = 0
 
-    def __contains__(self, digest: object) -> bool:
-        return digest in self._digests
-
-    @property
-    def exists(self) -> bool:
-        return self.path.exists()
-
-    def refresh(self) -> bool:
-        """Read what this and other processes added; returns whether there is anything new."""
-        try:
-            handle = open_regular(self.path, os.O_RDONLY)
-        except OSError:  # nothing was added yet, or the file was removed
-            is_changed = bool(self._digests)
-            self._forget()
-            return is_changed
-        try:
-            status = os.fstat(handle)
-            is_replaced = status.st_ino != self._inode or status.st_size < self._end
-            if is_replaced:
-                self._forget()
-            data = os.pread(handle, status.st_size - self._end, self._end)
-        finally:
-            os.close(handle)
-        whole = data[: data.rfind(b"\n") + 1]
-        self._inode, self._end = status.st_ino, self._end + len(whole)
-        for found in _HEAD.finditer(whole):
-            self.head = KnownHead(int(found[1]), found[2].decode(), int(found[3]))
-        self._digests.update(line for line in whole.split(b"\n") if len(line) == 2 * _DIGEST_BYTES)
-        return is_replaced or bool(whole)
-
-    def add(self, digests: Iterable[bytes], *, is_durable: bool = True) -> None:
-        """Add digests; with `is_durable` they are on disk on return. Raises Unwritable."""
-        self._append(b"".join(digest + b"\n" for digest in digests), is_durable=is_durable)
-
-    def add_head(self, head: KnownHead) -> None:
-        """Record the end of the decision log; it saves time only, so it need not reach the disk."""
-        self._append(b"@%d %b %d\n" % (head.lines, head.chain.encode(), head.decisions), is_durable=False)
-
-    def _append(self, lines: bytes, *, is_durable: bool) -> None:
+    def append(self, lines: Iterable[bytes], *, is_durable: bool = True) -> None:
+        """Append whole lines; with `is_durable` they are on disk on return. Raises Unwritable."""
+        # The first line feed ends a line that a killed process left incomplete.
+        data = b"\n" + b"".join(line + b"\n" for line in lines)
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle = open_regular(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             try:
-                # The first line feed ends a line that a killed process left incomplete.
-                os.write(handle, b"\n" + lines)
+                os.write(handle, data)
                 if is_durable:
                     os.fsync(handle)
             finally:
@@ -114,5 +76,60 @@ class OwnRecords:
         except OSError as error:
             raise Unwritable(f"cannot write {self.path}: {error.strerror}") from None
 
-    def _forget(self) -> None:
-        self._digests, self._end, self._inode, self.head = set(), 0, 0, None
+    def read_new(self) -> tuple[list[bytes], bool]:
+        """Return the whole lines that were added since the last call, and whether those before were discarded."""
+        try:
+            handle = open_regular(self.path, os.O_RDONLY)
+        except OSError:  # nothing was added yet, or the file was removed
+            was_read, self._end, self._inode = self._end > 0, 0, 0
+            return [], was_read
+        try:
+            status = os.fstat(handle)
+            is_replaced = status.st_ino != self._inode or status.st_size < self._end
+            start = 0 if is_replaced else self._end
+            data = os.pread(handle, status.st_size - start, start)
+        finally:
+            os.close(handle)
+        whole = data[: data.rfind(b"\n") + 1]
+        self._inode, self._end = status.st_ino, start + len(whole)
+        return list(filter(None, whole.split(b"\n"))), is_replaced
+
+
+class OwnRecords:
+    """The own records of one `kind` in one project; several processes may add at once."""
+
+    def __init__(self, project: Path, kind: str) -> None:
+        self._lines = OwnLines(project, kind)
+        self.head: KnownHead | None = None
+        self._digests: set[bytes] = set()
+
+    def __contains__(self, digest: object) -> bool:
+        return digest in self._digests
+
+    @property
+    def path(self) -> Path:
+        return self._lines.path
+
+    @property
+    def exists(self) -> bool:
+        return self.path.exists()
+
+    def refresh(self) -> bool:
+        """Read what this and other processes added; returns whether there is anything new."""
+        lines, is_discarded = self._lines.read_new()
+        if is_discarded:
+            self._digests, self.head = set(), None
+        for line in lines:
+            if len(line) == 2 * _DIGEST_BYTES:
+                self._digests.add(line)
+            elif (found := _HEAD.fullmatch(line)) is not None:
+                self.head = KnownHead(int(found[1]), found[2].decode(), int(found[3]))
+        return is_discarded or bool(lines)
+
+    def add(self, digests: Iterable[bytes], *, is_durable: bool = True) -> None:
+        """Add digests; with `is_durable` they are on disk on return. Raises Unwritable."""
+        self._lines.append(digests, is_durable=is_durable)
+
+    def add_head(self, head: KnownHead) -> None:
+        """Record the end of the decision log; it saves time only, so it need not reach the disk."""
+        self._lines.append([b"@%d %b %d" % (head.lines, head.chain.encode(), head.decisions)], is_durable=False)

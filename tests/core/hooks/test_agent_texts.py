@@ -143,6 +143,6 @@ def test_a_missing_file_a_folder_and_another_kind_of_file_have_no_texts(tmp_path
 
 def test_a_context_that_the_agent_repeats_is_not_its_text(tmp_path: Path) -> None:
     file = tmp_path / "session.jsonl"
-    entry = claude({"type": "text", "text": "I was told:\n" + render_blocks("- guard\n", "- retry\n") + "So I guard."})
+    entry = claude({"type": "text", "text": "Context:\n" + render_blocks("- guard\n", "- retry\n") + "So I guard."})
     file.write_text(json.dumps(entry) + "\n")
-    assert find_last_text(str(file)) == "I was told:\nSo I guard."
+    assert find_last_text(str(file)) == "Context:\nSo I guard."

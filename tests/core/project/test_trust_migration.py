@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -14,7 +15,7 @@ from core.config.settings import DEFAULTS
 from core.curation.commands import Note
 from core.project.project import Project
 from core.project.trust_migration import migrate_trust
-from core.storage.user_cache import team_file
+from core.team.consent import Joined, save_joined
 from core.trust.own_records import OwnRecords
 from core.trust.projects import is_due, is_trusted
 from tests.core.cli.conftest import home
@@ -40,8 +41,7 @@ def test_only_projects_that_the_user_worked_on_are_trusted(tmp_path: Path) -> No
     projects = {name: make_project(tmp_path / name) for name in names}
     dashboard = tmp_path / "dashboard.json"
     dashboard.write_text(json.dumps({"theme": "x", "projects": {str(tmp_path / "opened"): {}, "/missing": {}}}))
-    team_file().parent.mkdir(parents=True, exist_ok=True)
-    team_file().write_text(json.dumps({"projects": {str(tmp_path / "joined"): {"space": "s"}}}))
+    save_joined(tmp_path / "joined", Joined(space="s", source="env", id=UUID(int=1), name="joined"))
     assert is_due()
     (tmp_path / "connected/.claude").mkdir()
     migrate_trust(dashboard, [str(tmp_path / "connected/.claude/settings.json")], NOW)

@@ -107,7 +107,7 @@ def test_the_judge_advises_on_held_texts_on_request_only(sample: Path, call: Cal
     settings.write_text(f"[scan]\njudge = {json.dumps([sys.executable, str(script)])}\n")
     held = "pat-error-null-check-015"
     advice = {one["subject"]: one["advice"] for one in asked(call, sample)["questions"]}
-    assert advice[held] is None, "the list alone asks nobody"
+    assert advice[held] is None, "the list alone runs no judge"
     advice = {one["subject"]: one["advice"] for one in asked(call, sample, "--judge")["questions"]}
     assert advice[held] == {"advice": "unsure", "reason": "held"}
     script.unlink()
