@@ -107,7 +107,7 @@ def fold(
 def fold_log(decisions: Sequence[Decision], claims: Collection[str], origins: Origins) -> CurationState:
     """Compute the state after the decisions of a log, with what is known about its records; see `fold`."""
     state = fold(decisions, claims, do_claims_count=origins.do_claims_count)
-    return with_lost_words(state, origins.lost_words(decisions))
+    return with_lost_words(state, origins.lost_words(decisions, claims))
 
 
 def with_lost_words(state: CurationState, lost: Mapping[str, LastWord]) -> CurationState:

@@ -431,8 +431,9 @@ class Library:
 
     def _joined_team(self, parsed: ParsedFile) -> TeamEvidence:
         """Return the sums of a team that the user has joined: those in a file of another project are claims."""
-        is_used = parsed.team is not None and (self.origins.do_claims_count or is_joined(self._paths.project))
-        return parsed.team if is_used and parsed.team is not None else NO_TEAM
+        if parsed.team is not None and (self.origins.do_claims_count or is_joined(self._paths.project)):
+            return parsed.team
+        return NO_TEAM
 
     def _curation(self, before: Snapshot, *, has_new_origins: bool) -> CurationState:
         """Return the result of all decisions: that of the last snapshot if neither they nor their origins changed."""
@@ -444,7 +445,7 @@ class Library:
         # While the files are read, the log may be still to come.
         is_missing = not self._closed and not os.path.lexists(self._paths.ledger)
         is_read = is_missing or self._paths.relative(self._paths.ledger) in self._known
-        self._lost_words = self.origins.lost_words(self._decisions) if is_read else {}
+        self._lost_words = self.origins.lost_words(self._decisions, claims) if is_read else {}
         state = with_lost_words(state, self._lost_words)
         state = with_proposals(state, self._decisions, self.origins.own_proposals(self._proposed))
         return before.curation if state == before.curation else state

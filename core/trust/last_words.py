@@ -69,16 +69,21 @@ class LastWords:
             self._lines.append(map(msgspec.json.encode, words))
 
     def find_lost(self, decisions: Iterable[Decision]) -> list[LastWord]:
-        """Return the words whose decision is not in the log as it was made."""
+        """Return the words whose decision is not among own `decisions` as it was made, without a later one there."""
         self._refresh()
         if not self._words:
             return []
         by_id = {decision.id: decision for decision in decisions}
-        return [
-            word
+        lost = {
+            word.subject: word
             for word in self._words.values()
             if (decision := by_id.get(word.id)) is None or record_digest(decision).decode() != word.digest
-        ]
+        }
+        for decision in by_id.values() if lost else ():
+            effect, subject = _effect_of(decision, by_id)
+            if effect is not None and subject in lost and decision.at > lost[subject].at:
+                del lost[subject]
+        return list(lost.values())
 
     def _refresh(self) -> None:
         lines, is_discarded = self._lines.read_new()
@@ -91,12 +96,16 @@ class LastWords:
 
 
 def _word_of(decision: Decision, known: Mapping[str, Decision]) -> LastWord | None:
-    effect, subject = _EFFECTS.get(decision.verb), decision.subject
-    if decision.verb in TURNS and (turned := known.get(subject)) is not None:
-        effect, subject = _EFFECTS.get(turned.verb), turned.subject
-        if effect is not None and decision.verb is Verb.UNDO:
-            effect = _UNDONE[effect]
+    effect, subject = _effect_of(decision, known)
     if effect is None:
         return None
     digest = record_digest(decision).decode()
     return LastWord(subject, effect, decision.id, digest, decision.at, decision.by)
+
+
+def _effect_of(decision: Decision, known: Mapping[str, Decision]) -> tuple[Effect | None, str]:
+    """Return what a decision means for a text, None if nothing, and the ID of the pattern."""
+    if decision.verb not in TURNS or (turned := known.get(decision.subject)) is None:
+        return _EFFECTS.get(decision.verb), decision.subject
+    effect = _EFFECTS.get(turned.verb)
+    return _UNDONE[effect] if effect is not None and decision.verb is Verb.UNDO else effect, turned.subject

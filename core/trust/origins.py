@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -60,12 +60,12 @@ class Origins:
         """Record own decisions about texts; `known` has those that others undo or redo. Raises Unwritable."""
         self._words.add(decisions, known)
 
-    def lost_words(self, decisions: Sequence[Decision]) -> dict[str, LastWord]:
-        """Return by pattern the newest own decisions about texts that are lost from the log.
+    def lost_words(self, decisions: Sequence[Decision], claims: Collection[str]) -> dict[str, LastWord]:
+        """Return by pattern the newest own decisions about texts that are lost from the log; `claims` are left out.
 
         Those from before the user trusted this folder are of another project at the same path.
         """
-        if not (lost := self._words.find_lost(decisions)):
+        if not (lost := self._words.find_lost(one for one in decisions if one.id not in claims)):
             return {}
         answer = find_answer(ProjectPaths(self._project))
         since = parse_time(answer.since) if answer is not None else None

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from core.config.user_settings import user_settings_file
+from tests.authors import be_script
 from tests.core.trust.people import ATTACK, HARMLESS, Person, write_patterns
 
 Clone = Callable[[], Person]
@@ -232,3 +233,13 @@ def test_a_text_that_was_quarantined_here_stays_there_without_its_line(
     assert HARMLESS[:-1] not in careful.ask()
     assert careful.run("pattern", "release", "pat-success-harmless-001").code == 0
     assert HARMLESS[:-1] in careful.ask()
+
+
+def test_a_script_releases_no_text_whose_quarantine_has_lost_its_line(
+    careful: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    careful.run("pattern", "quarantine", "pat-success-harmless-001", "--reason", "looks wrong")
+    _without(careful, "quarantine")
+    be_script(monkeypatch)
+    assert careful.run("pattern", "release", "pat-success-harmless-001").code == 1
+    assert HARMLESS[:-1] not in careful.ask()
