@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import merge
 from itertools import groupby, islice
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -73,6 +73,72 @@ def fix_key(text: str) -> str:
     return one_line(text).rstrip(".").casefold()
 
 
+class FixTotals(Protocol):
+    """Sums of the results of fixes over all sessions."""
+
+    def find(self, kind: str, category: str, text: str = "") -> FixCounts:
+        """Return the sum of one kind (`CAUSE_FIXES` ...) for a root cause category and a text."""
+
+    def names(self, category: str) -> Mapping[str, int]:
+        """Return how often sessions recorded each pattern of a category."""
+
+
+CAUSE_FIXES: Final = "cause"  # of runs with a root cause category
+PATTERN_FIXES: Final = "pattern"  # of sessions that recorded a pattern
+OTHER_FIXES: Final = "other"  # of sessions that recorded no pattern of the category
+TEXT_FIXES: Final = "text"  # of fixes with the same text; the category is ""
+NAMES: Final = "names"  # `passed` is how often a session recorded a pattern
+FixKey = tuple[str, str, str]  # kind, category, text
+
+
+def count_fixes(session: DebugSession) -> dict[FixKey, FixCounts]:
+    """Return what one session adds to the sums of the results of fixes."""
+    counts: defaultdict[FixKey, FixCounts] = defaultdict(FixCounts)
+    by_category: defaultdict[str, FixCounts] = defaultdict(FixCounts)  # "" for runs without an analysis
+    for run, worked in zip(session.executions, session.verdicts, strict=True):
+        if worked is not None:
+            result = FixCounts(passed=1) if worked else FixCounts(failed=1)
+            by_category[run.analysis.category if run.analysis is not None else ""] += result
+            if run.fix is not None and (key := fix_key(run.fix.description)):
+                counts[TEXT_FIXES, "", key] += result
+    patterns: defaultdict[str, set[str]] = defaultdict(set)
+    for lesson in session.lessons:
+        patterns[lesson.category].add(lesson.pattern)
+        counts[NAMES, lesson.category, lesson.pattern] += FixCounts(passed=1)
+    analysed = {run.analysis.category for run in session.executions if run.analysis is not None}
+    for category in analysed | patterns.keys():
+        result = by_category[category]
+        if category:  # runs without a category are most likely about the same problem of the session
+            result += by_category[""]
+        if category in analysed:
+            counts[CAUSE_FIXES, category, ""] += result
+        for pattern in patterns.get(category, ()):
+            counts[PATTERN_FIXES, category, pattern] += result
+        if category not in patterns:
+            counts[OTHER_FIXES, category, ""] += result
+    return counts
+
+
+class _Totals:
+    """The sums in memory."""
+
+    def __init__(self, sessions: Iterable[DebugSession]) -> None:
+        self._counts: defaultdict[FixKey, FixCounts] = defaultdict(FixCounts)
+        self._names: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        for session in sessions:
+            for key, counts in count_fixes(session).items():
+                self._counts[key] += counts
+        for (kind, category, pattern), counts in self._counts.items():
+            if kind == NAMES:
+                self._names[category][pattern] = counts.passed
+
+    def find(self, kind: str, category: str, text: str = "") -> FixCounts:
+        return self._counts.get((kind, category, text), FixCounts())
+
+    def names(self, category: str) -> Mapping[str, int]:
+        return self._names.get(category, {})
+
+
 class FixResults:
     """Number of fixes that worked, by root cause category, by pattern, and by the text of the fix.
 
@@ -80,52 +146,25 @@ class FixResults:
     a category counts for the usual pattern of that category. Takes about 10 us per session.
     """
 
-    def __init__(self, sessions: Iterable[DebugSession]) -> None:
-        self._by_cause: defaultdict[str, FixCounts] = defaultdict(FixCounts)
-        self._by_pattern: defaultdict[tuple[str, str], FixCounts] = defaultdict(FixCounts)
-        self._without_pattern: defaultdict[str, FixCounts] = defaultdict(FixCounts)
-        self._by_fix: defaultdict[str, FixCounts] = defaultdict(FixCounts)
-        names: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        for session in sessions:
-            by_category: defaultdict[str, FixCounts] = defaultdict(FixCounts)  # "" for runs without an analysis
-            for run, worked in zip(session.executions, session.verdicts, strict=True):
-                if worked is not None:
-                    category = run.analysis.category if run.analysis is not None else ""
-                    counts = FixCounts(passed=1) if worked else FixCounts(failed=1)
-                    by_category[category] += counts
-                    if run.fix is not None and (key := fix_key(run.fix.description)):
-                        self._by_fix[key] += counts
-            patterns: defaultdict[str, set[str]] = defaultdict(set)
-            for lesson in session.lessons:
-                patterns[lesson.category].add(lesson.pattern)
-                names[lesson.category][lesson.pattern] += 1
-            analysed = {run.analysis.category for run in session.executions if run.analysis is not None}
-            for category in analysed | patterns.keys():
-                counts = by_category[category]
-                if category:  # runs without a category are most likely about the same problem of the session
-                    counts += by_category[""]
-                if category in analysed:
-                    self._by_cause[category] += counts
-                for pattern in patterns.get(category, ()):
-                    self._by_pattern[category, pattern] += counts
-                if category not in patterns:
-                    self._without_pattern[category] += counts
-        self._usual = {
-            category: min(counts, key=lambda name: (-counts[name], name)) for category, counts in names.items()
-        }
+    def __init__(self, totals: FixTotals) -> None:
+        self._totals = totals
+
+    @classmethod
+    def of(cls, sessions: Iterable[DebugSession]) -> FixResults:
+        return cls(_Totals(sessions))
 
     def of_cause(self, category: str) -> FixCounts:
-        return self._by_cause.get(category, FixCounts())
+        return self._totals.find(CAUSE_FIXES, category)
 
     def of_pattern(self, category: str, pattern: str) -> FixCounts:
         """Return the results of a pattern; the usual one includes sessions without any."""
         usual = self.usual_pattern(category)
-        counts = self._by_pattern.get((category, pattern), FixCounts())
-        return counts + self._without_pattern.get(category, FixCounts()) if usual in ("", pattern) else counts
+        counts = self._totals.find(PATTERN_FIXES, category, pattern)
+        return counts + self._totals.find(OTHER_FIXES, category) if usual in ("", pattern) else counts
 
     def of_fix(self, text: str) -> FixCounts:
         """Return the results of the fix with this description, in all sessions."""
-        return self._by_fix.get(fix_key(text), FixCounts())
+        return self._totals.find(TEXT_FIXES, "", fix_key(text))
 
     def of_lesson(self, lesson: Lesson) -> FixCounts:
         """Return the results of a lesson: those of its fix, or of its pattern if no session has this fix.
@@ -142,7 +181,8 @@ class FixResults:
 
     def usual_pattern(self, category: str) -> str:
         """Return the pattern that most sessions recorded for a category, or ""."""
-        return self._usual.get(category, "")
+        counts = self._totals.names(category)
+        return min(counts, key=lambda name: (-counts[name], name), default="")
 
 
 @dataclass(frozen=True)
@@ -159,10 +199,10 @@ class DebugIndex:
         found: dict[str, dict[str, list[str]]] = {key: {} for key in KEYS}
         sources: dict[str, dict[str, list[str]]] = {}
         for session in sorted(sessions.values(), key=newest_first):
-            for key, values in zip(KEYS, _values(session), strict=True):
-                for value in values:
+            for key, values in zip(KEYS, key_values(session), strict=True):
+                for value in sorted(values):
                     found[key].setdefault(value, []).append(session.id)
-            for error_type, file in _sources(session):
+            for error_type, file in sorted(error_sources(session)):
                 sources.setdefault(error_type, {}).setdefault(file, []).append(session.id)
         return cls(sessions, _frozen(found), _frozen(sources))
 
@@ -183,13 +223,13 @@ class DebugIndex:
             if ids:
                 postings[value] = tuple(ids)
 
-        old, new = [_values(session) for session in before], [_values(session) for session in after]
+        old, new = [key_values(session) for session in before], [key_values(session) for session in after]
         for n, key in enumerate(KEYS):
             for value in {value for values in (*old, *new) for value in values[n]}:
                 matching = (one for one, values in zip(after, new, strict=True) if value in values[n])
                 update_value(keys[key], value, matching)
-        pairs = [_sources(session) for session in after]
-        for error_type, file in set().union(*map(_sources, before), *pairs):
+        pairs = [error_sources(session) for session in after]
+        for error_type, file in set().union(*map(error_sources, before), *pairs):
             files = dict(sources.pop(error_type, {}))
             matching = (one for one, found in zip(after, pairs, strict=True) if (error_type, file) in found)
             update_value(files, file, matching)
@@ -200,7 +240,7 @@ class DebugIndex:
     @cached_property
     def fix_results(self) -> FixResults:
         """Results of all fixes, counted on first use."""
-        return FixResults(self.sessions.values())
+        return FixResults.of(self.sessions.values())
 
     def find(self, key: str, value: str) -> tuple[DebugSession, ...]:
         """Return the sessions with this value of a key, newest first."""
@@ -278,11 +318,12 @@ def _frozen(found: Mapping[str, Mapping[str, Iterable[str]]]) -> dict[str, Posti
     return {key: {value: tuple(ids) for value, ids in postings.items()} for key, postings in found.items()}
 
 
-def _sources(session: DebugSession) -> frozenset[tuple[str, str]]:
+def error_sources(session: DebugSession) -> frozenset[tuple[str, str]]:
+    """Return the error type and the file of each failure of a session."""
     return frozenset((failure.error_type, failure.file) for run in session.executions for failure in run.failures)
 
 
-def _values(session: DebugSession) -> tuple[frozenset[str], ...]:
+def key_values(session: DebugSession) -> tuple[frozenset[str], ...]:
     """Return the values of a session for each key, in the order of `KEYS`."""
     runs = session.executions
     failures = [failure for run in runs for failure in run.failures]

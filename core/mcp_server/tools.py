@@ -219,9 +219,9 @@ def _find_patterns(state: ProjectState, query: str) -> Iterator[Pattern]:
     named = [one for one in patterns.values() if text in one.id.casefold() or text in one.title.casefold()]
     yield from named
     found, known = task_relevance(state, query, learnings=()), {one.id for one in named}
-    order = sorted(range(len(found.rows)), key=lambda place: (-found.values[place], state.index.ids[found.rows[place]]))
-    for place in order:
-        pattern_id = state.index.ids[found.rows[place]]
+    ids = [state.index.ids[row] for row in found.rows.tolist()]
+    for place in sorted(range(len(ids)), key=lambda place: (-found.values[place], ids[place])):
+        pattern_id = ids[place]
         if found.values[place] > 0 and pattern_id not in known and pattern_id in patterns:
             yield patterns[pattern_id]
 

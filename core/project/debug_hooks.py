@@ -38,6 +38,7 @@ from core.records.events import Event, event_id
 from core.records.extractions import Extraction
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.error_places import list_places, matches_failure
+from core.retrieval.index import SOURCE
 from core.retrieval.relevance import measure_relevance
 from core.retrieval.rendering import join_parts, render_patterns
 from core.retrieval.task import analyse_task
@@ -145,11 +146,10 @@ def _has_pattern(state: ProjectState, fix: KnownFix) -> bool:
     task = tasks.get(session.task_id)
     names = {session.attempt_id, session.task_id, session.id, task.loop_id if task is not None else ""} - {""}
     message = f"{fix.failure.error_type}: {fix.failure.message}"
-    return any(
-        safe_matcher(pattern.error_pattern).matches(message)
-        for pattern in state.snapshot.patterns.values()
-        if pattern.error_pattern and any(source.loop_id in names for source in pattern.source_loops)
-    )
+    index, patterns = state.index, state.snapshot.patterns
+    lists = (index.facets.get((SOURCE, name)) for name in names)
+    ids = (index.ids[row] for rows in lists if rows is not None for row in rows.tolist())
+    return any(safe_matcher(patterns[id].error_pattern).matches(message) for id in ids)
 
 
 def _match(state: ProjectState, error: Failure) -> list[tuple[Pattern, Assessment]]:

@@ -183,8 +183,7 @@ class DecidingProject(ProjectReader):
         from core.retrieval.reflections import HELD_PREFIX, find_stop_reason
 
         name = visible_line(command.reflection_id, 80)
-        known = (one for one in self._view.learnings.learnings if one is not None and one.id == command.reflection_id)
-        learning = next(known, None)
+        learning = self._view.learnings.find(command.reflection_id)
         if learning is None:
             raise UnknownRecord(f"no pattern and no reflection {name!r}; see: ralphdeck reflection list")
         limit, used = self.settings.injection.max_field_chars, self._view.board.used_scripts

@@ -40,7 +40,9 @@ class Strategies(Struct, frozen=True, kw_only=True):
 
 def find_strategy_rows(index: PatternIndex) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
     """Return the rows of decomposition strategies and of warnings about strategies."""
-    rows = index.tags.get(DECOMPOSITION_TAG, np.empty(0, np.int32))
+    rows = index.tags.get(DECOMPOSITION_TAG)
+    if rows is None:
+        return np.empty(0, np.int32)
     kinds = [code for code, kind in enumerate(PatternType) if kind in (PatternType.SUCCESS, PatternType.ANTI)]
     found: np.ndarray[tuple[int], np.dtype[np.int32]] = rows[np.isin(index.types[rows], kinds)]
     return found

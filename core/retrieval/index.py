@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +14,7 @@ import numpy as np
 from core.base.lazy_index import LazyIndex
 from core.base.steps import Steps, run_all
 from core.records.patterns import Pattern, PatternType
-from core.retrieval.postings import Rows, convert_in_steps, move_row
+from core.retrieval.postings import ChangedRows, ChangedTags, Postings, RowsByTag, TagPostings, convert_in_steps
 from core.retrieval.task import LANGUAGES, content_words
 
 if TYPE_CHECKING:
@@ -22,23 +22,24 @@ if TYPE_CHECKING:
 
 TYPES: Final = tuple(PatternType)  # pattern types by their code in arrays
 
+SOURCE: Final = "source"  # kind of the facets that name the work in which an error pattern with a regex was found
+
 _MAX_LIST: Final = 32  # indexed items of a list (tags, steps) of one pattern
 _REBUILD_SHARE: Final = 4  # if more than one in this number of patterns changed, a new index is faster than an update
 
-
-_Terms = tuple[set[str], set[str], set[tuple[str, str]]]  # words, tags and facets of a pattern
+Terms = tuple[set[str], set[str], set[tuple[str, str]]]  # words, tags and facets of a pattern
 
 
 @dataclass(frozen=True)
 class PatternIndex:
-    """Immutable inverted index of patterns."""
+    """Immutable inverted index of patterns, in memory or in the tables of `core.index.terms`."""
 
-    ids: tuple[str, ...]  # pattern ID by row; "" where a pattern was removed
-    types: NDArray[np.int8]  # index into `TYPES` by row
+    ids: Sequence[str]  # pattern ID by row; "" where a pattern was removed
+    types: NDArray[np.int8]  # index into `TYPES` by row; -1 where a pattern was removed
     tag_counts: NDArray[np.int8]  # number of tags by row
-    words: Mapping[str, Rows]  # rows by content word
-    tags: Mapping[str, Rows]  # rows by tag
-    facets: Mapping[tuple[str, str], Rows]  # rows by (`category` | `error` | `language`, value)
+    words: Postings[str]  # rows by content word
+    tags: TagPostings  # rows by tag
+    facets: Postings[tuple[str, str]]  # rows by (`category` | `error` | `language` | `source`, value)
     _patterns: Mapping[str, Pattern]
 
     @classmethod
@@ -52,7 +53,7 @@ class PatternIndex:
         postings: list[dict[Any, array[int]]] = [{}, {}, {}]
         types, counts = array("b"), array("b")
         for row, pattern in enumerate(patterns.values()):
-            terms: tuple[set[Any], ...] = _index_terms(pattern)
+            terms: tuple[set[Any], ...] = pattern_terms(pattern)
             for lists, keys in zip(postings, terms, strict=True):
                 for key in keys:
                     lists.setdefault(key, array("i")).append(row)
@@ -60,36 +61,38 @@ class PatternIndex:
             counts.append(len(terms[1]))
             yield
         words = yield from convert_in_steps(postings[0])
-        tags = yield from convert_in_steps(postings[1])
+        tags = RowsByTag((yield from convert_in_steps(postings[1])))
         facets = yield from convert_in_steps(postings[2])
         return cls(tuple(patterns), np.array(types, np.int8), np.array(counts, np.int8), words, tags, facets, patterns)
 
     def updated(self, patterns: Mapping[str, Pattern], changed_ids: Iterable[str]) -> PatternIndex:
         """Return an index of `patterns`; only `changed_ids` differ from the old ones."""
         changed = set(changed_ids)
+        if not changed and patterns is self._patterns:
+            return self
         if len(changed) * _REBUILD_SHARE > len(self.ids):
             return PatternIndex.build(patterns)
-        ids, rows, types, tag_counts = list(self.ids), dict(self.rows), self.types.tolist(), self.tag_counts.tolist()
-        words, tags, facets = dict(self.words), dict(self.tags), dict(self.facets)
-        for id in changed:
+        ids, types, tag_counts = list(self.ids), self.types.tolist(), self.tag_counts.tolist()
+        words, tags, facets = ChangedRows(self.words), ChangedTags(self.tags), ChangedRows(self.facets)
+        for id in sorted(changed):
             old, new = self._patterns.get(id), patterns.get(id)
-            if id not in rows:
+            row = self.rows.get(id)
+            if row is None:
                 if new is None:
                     continue
-                rows[id] = len(ids)
+                row = len(ids)
                 ids.append(id)
                 types.append(0)
                 tag_counts.append(0)
-            row = rows[id]
-            before, after = (_index_terms(one) if one else (set(), set(), set()) for one in (old, new))
+            before, after = (pattern_terms(one) if one else (set(), set(), set()) for one in (old, new))
             if new:
                 types[row] = TYPES.index(new.type)
             else:
-                ids[row] = ""
+                ids[row], types[row] = "", -1
             tag_counts[row] = len(after[1])
-            move_row(words, before[0], after[0], row)
-            move_row(tags, before[1], after[1], row)
-            move_row(facets, before[2], after[2], row)
+            words.move(row, before[0], after[0])
+            tags.move(row, before[1], after[1])
+            facets.move(row, before[2], after[2])
         counts = np.array(tag_counts, np.int8)
         return PatternIndex(tuple(ids), np.array(types, np.int8), counts, words, tags, facets, patterns)
 
@@ -100,25 +103,16 @@ class PatternIndex:
     @cached_property
     def size(self) -> int:
         """Number of indexed patterns."""
-        return len(self.ids) - self.ids.count("")
+        return int(np.count_nonzero(self.types >= 0))
 
     def release(self) -> None:
         self.__dict__.pop("rows", None)
 
-    def rarity(self, word: str) -> float:
-        """Return the weight of a word, the larger the fewer patterns contain it."""
-        size, rows = max(self.size, 1), self.words.get(word)
-        return math.log1p(size if rows is None else size / len(rows))
-
-    @cached_property
-    def tags_by_word(self) -> Mapping[str, tuple[tuple[str, frozenset[str]], ...]]:
-        """Return the tags that contain a content word, each with all its words."""
-        found: dict[str, list[tuple[str, frozenset[str]]]] = {}
-        for tag in self.tags:
-            words = frozenset(content_words(tag))
-            for word in words:
-                found.setdefault(word, []).append((tag, words))
-        return {word: tuple(tags) for word, tags in found.items()}
+    def rarities(self, words: Iterable[str]) -> dict[str, float]:
+        """Return the weight of each word, the larger the fewer patterns contain it."""
+        asked, size = list(words), max(self.size, 1)
+        counts = self.words.count(asked)
+        return {word: math.log1p(size / counts.get(word, 1)) for word in asked}
 
 
 class LazyPatternIndex(LazyIndex[Pattern, PatternIndex]):
@@ -135,7 +129,8 @@ class LazyPatternIndex(LazyIndex[Pattern, PatternIndex]):
         return PatternIndex.build_in_steps(self._records)
 
 
-def _index_terms(pattern: Pattern) -> _Terms:
+def pattern_terms(pattern: Pattern) -> Terms:
+    """Return the content words, the tags and the facets of a pattern."""
     texts = (
         *(pattern.id.partition("-")[2], pattern.title, pattern.description, pattern.use_case, pattern.category),
         *(pattern.error_type, pattern.error_message, pattern.error_pattern, pattern.task_pattern),
@@ -147,4 +142,6 @@ def _index_terms(pattern: Pattern) -> _Terms:
     if pattern.type is PatternType.TEMPLATE:
         named.append(("language", pattern.category))
     facets |= {(kind, value.lower()) for kind, value in named if value}
+    if pattern.error_pattern:
+        facets |= {(SOURCE, source.loop_id) for source in pattern.source_loops if source.loop_id}
     return content_words(" ".join(texts)), tags, facets

@@ -119,7 +119,7 @@ def _compare_in_steps(past: PastTasks, worked: Mapping[str, Pattern]) -> Steps[_
     rows: list[list[int]] = []
     all_parts, all_past = [], []
     for number, task in enumerate(past.tasks):
-        profile = analyse_task(task.loop.task)
+        profile = analyse_task(task.task)
         similar = count_similarity(past.similarity(profile, index, without=number))
         found = measure_relevance(profile, index, worked)
         parts = np.zeros((len(index.ids), len(_PARTS)))

@@ -20,7 +20,7 @@ from core.records.loops import Loop, LoopStatus, Outcome
 from core.records.snapshot import Snapshot
 from core.retrieval.embedding import task_text
 from core.retrieval.embeddings import Closeness, ComparableWork, Floats, scale_closeness
-from core.retrieval.postings import Rows, index_rows_in_steps
+from core.retrieval.postings import Postings, Rows, RowsByKey, index_rows_in_steps
 from core.retrieval.task import TaskProfile, content_words
 
 if TYPE_CHECKING:
@@ -158,12 +158,12 @@ class _Words:
     """Word index of numbered rows; append-only."""
 
     size: int = 0  # number of rows
-    rows: Mapping[str, Rows] = field(default_factory=dict)
+    rows: Postings[str] = field(default_factory=RowsByKey)
 
     def extend_in_steps(self, more: Sequence[tuple[str, ...]]) -> Steps[_Words]:
         if not more:
             return self
-        known = dict(self.rows)
+        known = RowsByKey({word: rows for word in self.rows if (rows := self.rows.get(word)) is not None})
         for word, rows in (yield from index_rows_in_steps(more, self.size)).items():
             known[word] = np.concatenate((known[word], rows)) if word in known else rows
         return _Words(self.size + len(more), known)
@@ -180,8 +180,8 @@ class LearningIndex:
 
     snapshot: Snapshot = field(default_factory=Snapshot)
     works: Mapping[str, ComparableWork] = field(default_factory=dict)  # by key: `task/<id>` or `loop/<id>`
-    work_keys: tuple[str, ...] = ()  # key of each row of tasks and loops, "" for an outdated row
-    learnings: tuple[Learning | None, ...] = ()  # learnings by row, None for an outdated row
+    work_keys: Sequence[str] = ()  # key of each row of tasks and loops, "" for an outdated row
+    learnings: Sequence[Learning | None] = ()  # learnings by row, None for an outdated row
     _work_words: _Words = field(default_factory=_Words)
     _words: _Words = field(default_factory=_Words)
     _work_of: Rows = field(default_factory=lambda: np.empty(0, np.int32))
@@ -189,7 +189,7 @@ class LearningIndex:
     """Rows of the learnings of each source: a reflection, or all key learnings of a memory task."""
     _work_rows: Mapping[str, int] = field(default_factory=dict)
     _sources_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by key of the task or loop
-    _words_of_works: tuple[tuple[str, ...], ...] = ()  # words of each row of tasks and loops
+    _words_of_works: Sequence[tuple[str, ...]] = ()  # words of each row of tasks and loops
 
     @classmethod
     def build(cls, snapshot: Snapshot) -> LearningIndex:
@@ -270,6 +270,10 @@ class LearningIndex:
         yield
         _ = made._is_known
         return made
+
+    def find(self, learning_id: str) -> Learning | None:
+        """Return the learning with an ID, or None."""
+        return next((one for one in self.learnings if one is not None and one.id == learning_id), None)
 
     def find_matches(self, profile: TaskProfile, closeness: Closeness | None = None) -> tuple[LearningMatch, ...]:
         """Return the learnings that fit a task, best first; at most `MAX_MATCHES`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -32,20 +32,16 @@ MAX_PER_PATTERN: Final = 8  # newest different tasks of one pattern
 class SuccessfulTask(NamedTuple):
     """Task of a loop, and the patterns that worked in it."""
 
-    loop: Loop
+    loop_id: str
+    task: str  # the task itself; untrusted
+    text: str  # the task with its criteria and tags, see `task_text`
     pattern_ids: tuple[str, ...]
-    words: frozenset[str]  # content words of the task
+    words: frozenset[str]  # content words of the text
 
     @classmethod
     def of(cls, loop: Loop, pattern_ids: tuple[str, ...]) -> SuccessfulTask:
-        return cls(loop, pattern_ids, frozenset(content_words(task_text(loop)) if pattern_ids else ()))
-
-    def has_text_of(self, other: SuccessfulTask) -> bool:
-        """Return whether both have the same text of the same patterns, from the same loop."""
-        if self is other:
-            return True
-        ids = self.pattern_ids, self.loop.id
-        return ids == (other.pattern_ids, other.loop.id) and task_text(self.loop) == task_text(other.loop)
+        text = task_text(loop) if pattern_ids else ""
+        return cls(loop.id, loop.task, text, pattern_ids, frozenset(content_words(text)))
 
 
 class _ForIndex(NamedTuple):
@@ -60,7 +56,7 @@ class _ForIndex(NamedTuple):
 class PastTasks:
     """Immutable tasks of loops in which patterns worked, newest first."""
 
-    tasks: tuple[SuccessfulTask, ...] = ()
+    tasks: Sequence[SuccessfulTask] = ()
     _for_index: list[_ForIndex] = field(default_factory=list, repr=False, compare=False)
 
     @classmethod
@@ -88,12 +84,8 @@ class PastTasks:
         return cls(tuple(found))
 
     @cached_property
-    def loops(self) -> Mapping[str, Loop]:
-        return {task.loop.id: task.loop for task in self.tasks}
-
-    @cached_property
     def loop_ids(self) -> tuple[str, ...]:
-        return tuple(self.loops)
+        return tuple(task.loop_id for task in self.tasks)
 
     @cached_property
     def _rows_of(self) -> Mapping[str, Rows]:
@@ -124,8 +116,9 @@ class PastTasks:
         Words count by their rarity in patterns, so that no past task changes what another one adds.
         """
         shared, asked = np.zeros(len(self.tasks)), 0.0
+        rarity = index.rarities(profile.words)
         for word in sorted(profile.words):  # sorted, so that every process gets the same sums
-            weight = index.rarity(word) ** 2
+            weight = rarity[word] ** 2
             asked += weight
             if (rows := self._rows_of.get(word)) is not None:
                 shared[rows] += weight
@@ -134,7 +127,8 @@ class PastTasks:
 
     def _prepare(self, index: PatternIndex) -> _ForIndex:
         words = sorted(self._rows_of)
-        weights = np.repeat([index.rarity(word) ** 2 for word in words], [len(self._rows_of[word]) for word in words])
+        rarity = index.rarities(words)
+        weights = np.repeat([rarity[word] ** 2 for word in words], [len(self._rows_of[word]) for word in words])
         places = np.concatenate([np.empty(0, np.int32), *(self._rows_of[word] for word in words)])
         squares = np.bincount(places, weights, minlength=len(self.tasks)).astype(np.float64)
         pairs = [
@@ -203,10 +197,7 @@ class LazyPastTasks:
 
     def _collect_in_steps(self) -> Steps[PastTasks]:
         made, before = (yield from PastTasks.of_in_steps(self._find_tasks())), self._before
-        is_same = len(made.tasks) == len(before.tasks) and all(
-            map(SuccessfulTask.has_text_of, made.tasks, before.tasks)
-        )
-        return before if is_same else made
+        return before if made.tasks == before.tasks else made
 
     def _find_tasks(self) -> Iterator[SuccessfulTask]:
         board, known = self._board, self._known

@@ -14,6 +14,7 @@ from core.records.patterns import Pattern, PatternType
 from core.retrieval.embeddings import Closeness, Floats, scale_closeness
 from core.retrieval.error_places import occurs_in
 from core.retrieval.index import TYPES, PatternIndex
+from core.retrieval.task import content_words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -187,10 +188,11 @@ def _add_tags(part: Floats, profile: TaskProfile, index: PatternIndex) -> None:
     words = profile.words | set(profile.languages)
     done: set[str] = set()
     for word in words:
-        for tag, tag_words in index.tags_by_word.get(word, ()):
-            if tag not in done and tag_words <= words:
+        for tag in index.tags.containing(word):
+            if tag not in done and content_words(tag) <= words:
                 done.add(tag)
-                part[index.tags[tag]] += 1.0
+                if (rows := index.tags.get(tag)) is not None:
+                    part[rows] += 1.0
     np.minimum(part / np.clip(index.tag_counts, 1, _ENOUGH_TAGS), 1.0, out=part)
 
 

@@ -21,7 +21,7 @@ from core.base.lazy_index import LazyIndex
 from core.base.steps import Steps, run_all
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.min_hashes import Bands
-from core.retrieval.postings import Rows, index_rows_in_steps, move_row
+from core.retrieval.postings import ChangedRows, Postings, Rows, index_rows_in_steps
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,7 +41,6 @@ _MAX_LIST: Final = 32  # steps of a pattern that are compared
 _MAX_POSTINGS: Final = 4_096  # entries of word lists that are read to find candidates in a text pool
 _MAX_COMPARED: Final = 64  # candidates compared with one text, by the number of shared words
 _REBUILD_SHARE: Final = 4  # if more than one in this number of patterns changed, a new index is faster than an update
-_NONE: Final = np.empty(0, np.int32)
 # A backslash before a letter is a class of a regex (`\d`), not a word.
 _WORD: Final = re.compile(r"\\[A-Za-z]|(\w+)")
 
@@ -178,7 +177,7 @@ class TextBlock:
 
     ids: list[str]  # by row, as the texts; "" where a pattern was removed
     texts: _Texts
-    postings: dict[str, Rows]  # rows by word, see `number_words`
+    postings: Postings[str]  # rows by word, see `number_words`
     sizes: NDArray[np.int32]  # number of words by row
 
     @classmethod
@@ -216,19 +215,16 @@ class TextBlock:
             return TextBlock.build({**those, **patterns})
         ids, texts = [*self.ids, *patterns], _Texts([*kept, *patterns.values()], self.texts)
         sizes = np.append(self.sizes, np.zeros(len(patterns), np.int32))
-        block = TextBlock(ids, texts, dict(self.postings), sizes)
+        postings = ChangedRows(self.postings)
         for row in outdated:
-            block._move(row, self.texts[row], "")
-            ids[row] = ""
+            postings.move(row, set(number_words(self.texts[row])), set())
+            ids[row], sizes[row] = "", 0
             texts.remove(row)
         for row in range(len(kept), len(ids)):
-            block._move(row, "", texts[row])
-        return block
-
-    def _move(self, row: int, before: str, after: str) -> None:
-        words = number_words(after)
-        move_row(self.postings, set(number_words(before)), set(words), row)
-        self.sizes[row] = len(words)
+            words = number_words(texts[row])
+            postings.move(row, set(), set(words))
+            sizes[row] = len(words)
+        return TextBlock(ids, texts, postings, sizes)
 
     def nearest(self, text: str, threshold: float) -> list[tuple[str, float]]:
         """Return (ID, similarity) above `threshold`; compares the texts that share most, at most `_MAX_CANDIDATES`."""
@@ -257,7 +253,8 @@ class TextBlock:
 
     def pairs(self, threshold: float) -> Iterator[tuple[str, str, float]]:
         """Yield all pairs above `threshold`, each once, the lower ID first."""
-        left = {word: len(rows) for word, rows in self.postings.items()}  # rows behind the present one
+        postings = {word: holding for word in self.postings if (holding := self.postings.get(word)) is not None}
+        left = {word: len(holding) for word, holding in postings.items()}  # rows behind the present one
         every, texts = list(self.rows.values()), list(self.texts)
         for rows in (every[start : start + _AT_ONCE] for start in range(0, len(every), _AT_ONCE)):
             frequent = []
@@ -269,7 +266,7 @@ class TextBlock:
                 if sum(map(left.__getitem__, words)) > _MAX_READ:
                     frequent.append(row)
                     continue
-                lists = [self.postings[word][-count:] for word in words if (count := left[word])]
+                lists = [postings[word][-count:] for word in words if (count := left[word])]
                 chosen = self._find_sharing(len(words), lists, threshold, row + 1).choose()
                 for other, ratio in self._compare(text, chosen, threshold, texts):
                     yield min(self.ids[row], other), max(self.ids[row], other), ratio
@@ -290,7 +287,7 @@ class TextBlock:
     def _find_candidates(self, text: str, threshold: float, row: int = -1) -> _Candidates:
         """Find rows that share enough with a text, which may be that of a row."""
         words = number_words(text)
-        lists = [rows for word in words if len(rows := self.postings.get(word, _NONE))]
+        lists = [rows for word in words if (rows := self.postings.get(word)) is not None]
         if sum(map(len, lists)) <= _MAX_READ:
             return self._find_sharing(len(words), lists, threshold)
         if row < 0:

@@ -141,7 +141,7 @@ def _past_similarity(state: ProjectState, profile: TaskProfile) -> Floats | None
     past, embeddings = state.past_tasks, state.task_embeddings
     if not past.tasks:
         return None
-    close = embeddings.closeness(profile.text, past.loop_ids, past.loops) if embeddings else None
+    close = embeddings.closeness(profile.text, past.loop_ids, state.snapshot.loops) if embeddings else None
     return past.similarity(profile, state.index, close)
 
 

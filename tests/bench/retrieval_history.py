@@ -94,7 +94,7 @@ def ranks(*, with_vectors: bool, with_past: bool, names: str = "tasks") -> list[
         profile, closeness, past_closeness = analyse_task(task), None, None
         if asked is not None:
             closeness = _vectors(tuple(map(pattern_embedding_text, patterns.values()))) @ asked[number]
-            past_closeness = _vectors(tuple(loop.task for loop in past.loops.values())) @ asked[number]
+            past_closeness = _vectors(tuple(task.task for task in past.tasks)) @ asked[number]
         similar = past.similarity(profile, index, past_closeness) if with_past else None
         weights = learned_weights()[pattern_id].by_type if with_past else WEIGHTS
         relevance = measure_relevance(profile, index, patterns, closeness, similar, weights)
@@ -114,7 +114,7 @@ def highest_without_need(*, with_vectors: bool, with_past: bool) -> float:
         if with_vectors:
             asked = _vectors((task,))[0]
             closeness = _vectors(tuple(map(pattern_embedding_text, patterns.values()))) @ asked
-            past_closeness = _vectors(tuple(loop.task for loop in past.loops.values())) @ asked
+            past_closeness = _vectors(tuple(task.task for task in past.tasks)) @ asked
         similar = past.similarity(profile, index, past_closeness) if with_past else None
         best.append(measure_relevance(profile, index, patterns, closeness, similar).values.max(initial=0.0))
     return float(np.mean(best))

@@ -126,7 +126,7 @@ def release(pattern_ids: tuple[str, ...], reason: str, dry_run: bool) -> None:
     """
     project = open_project()
     only = pattern_ids[0] if len(pattern_ids) == 1 else ""
-    if only and any(one is not None and one.id == only for one in project.view.learnings.learnings):
+    if only and project.view.learnings.find(only) is not None:
         decide(project, ApproveReflection(only, reason=reason), dry_run=dry_run)
     else:
         decide_patterns(Verb.RELEASE, pattern_ids, reason, dry_run)

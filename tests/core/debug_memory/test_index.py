@@ -247,7 +247,7 @@ def test_last_fix_is_judged_by_the_session_status(status: str, expected: bool | 
 def test_failed_sessions_without_a_pattern_count_for_the_usual_one() -> None:
     held = make_session("held", make_run(category=NULL, fixed=True), lessons=(make_lesson("guard"),))
     failed = [make_session(f"failed-{number}", make_run(category=NULL, fixed=False)) for number in range(3)]
-    results = FixResults([held, *failed])
+    results = FixResults.of([held, *failed])
     assert results.of_pattern(NULL, "guard") == results.of_cause(NULL) == FixCounts(passed=1, failed=3)
     assert results.effectiveness(make_lesson("guard")) == 0.25
     assert results.of_pattern(NULL, "guard").text == "worked in 1 of 4 (25 %)"
@@ -260,13 +260,13 @@ def test_session_with_another_pattern_does_not_count() -> None:
     ]
     other = make_session("other", make_run(category=NULL, fixed=False), lessons=(make_lesson("optional"),))
     unnamed = make_session("unnamed", make_run(category=NULL, fixed=False))
-    results = FixResults([*usual, other, unnamed])
+    results = FixResults.of([*usual, other, unnamed])
     assert results.of_pattern(NULL, "guard") == FixCounts(passed=2, failed=1)
     assert results.of_pattern(NULL, "optional") == FixCounts(failed=1)
     assert results.of_cause(NULL) == FixCounts(passed=2, failed=2)
 
 
 def test_recorded_effectiveness_is_used_without_known_results() -> None:
-    results = FixResults([make_session("s", make_run(category=NULL), lessons=(make_lesson(effectiveness=0.8),))])
+    results = FixResults.of([make_session("s", make_run(category=NULL), lessons=(make_lesson(effectiveness=0.8),))])
     assert results.effectiveness(make_lesson(effectiveness=0.8)) == 0.8
     assert (results.of_pattern(NULL, "p").text, FixCounts().rate) == ("", None)

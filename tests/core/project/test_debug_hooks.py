@@ -30,6 +30,7 @@ from core.queries.record_filters import MemoryCatalog
 from core.records.debug_sessions import DebugSession, Failure, Fix
 from core.records.patterns import Pattern, PatternType, SourceLoop
 from core.records.snapshot import Delta, Snapshot
+from core.retrieval.index import LazyPatternIndex
 from core.state.project_state import ProjectState
 from tests.factories import DEBUG_NOW, make_lesson, make_run, make_session, sessions_by_id
 from tests.fence_token import FENCE_TOKEN
@@ -348,8 +349,9 @@ def test_the_fix_of_an_attempt_is_not_offered_beside_a_pattern_from_it(view: Pro
     )
     found = knowing(view, session)
     assert offered(found) == ["s"]
-    with_pattern = replace(found, snapshot=replace(found.snapshot, patterns={pattern.id: pattern}))
-    assert offered(with_pattern) == []
+    patterns = {pattern.id: pattern}
+    snapshot, index = replace(found.snapshot, patterns=patterns), LazyPatternIndex(patterns)
+    assert offered(replace(found, snapshot=snapshot, lazy_index=index)) == []
 
 
 def test_same_file_is_recognized_in_other_checkouts(
