@@ -30,9 +30,9 @@ from core.records.decisions import Decision
 from core.records.extractions import ALL_TYPES, Extraction
 from core.records.snapshot import Delta, Snapshot
 from core.sources.key_style import RecordText
+from core.sources.pattern_join import join_copies
 from core.sources.pattern_text import find, slice_file
 from core.sources.patterns import read_patterns
-from core.sources.record_collections import join_copies
 from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_PATTERN_BYTES, read_file
 from core.storage.json_editor import BadJson

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import count
 from typing import Final
 
@@ -24,6 +24,19 @@ def condense(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     It is the first finding of the group, with a count and examples.
     """
     return _condense_groups((_kind(finding), finding) for finding in findings)
+
+
+def condense_files(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Condense the findings of many files: those of files with one name."""
+    numbers = count()
+    return _condense_groups((_group_of(finding, numbers), finding) for finding in findings)
+
+
+def _group_of(finding: Finding, numbers: Iterator[int]) -> Hashable:
+    """Return the key of a group; findings on whole files are not grouped."""
+    if not finding.pointer.startswith("/"):
+        return next(numbers)
+    return _kind(finding), finding.file.rpartition("/")[2]
 
 
 class FileFindings:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import sys
-from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -15,26 +12,17 @@ from msgspec.structs import replace
 from core.base.grouping import group_pairs
 from core.records.findings import Finding
 from core.records.loops import Liveness, Loop
-from core.sources.loop_facts import ANALYTICS, BEST_OUTPUT, DETAILS, EXTERNAL_STATE, HEARTBEAT, LAUNCHER, LoopFact
+from core.sources.loop_groups import EXTERNAL, LOOP, REGISTRY, group_by_loop, group_keys
 from core.sources.loop_merge import Context, merge_facts
 from core.sources.loop_union import newest_first
 
 if TYPE_CHECKING:
     from core.config.settings import WatchSettings
     from core.sources.liveness import Processes
+    from core.sources.loop_facts import LoopFact
 
-SAME_START: Final = timedelta(seconds=5)  # Maximum difference between the start times that two files have for one loop.
-_TASK_CHARS: Final = 80  # Number of compared characters of a task; registries truncate the text.
-_ORDER: Final = {EXTERNAL_STATE: 0, LAUNCHER: 1, ANALYTICS: 2, BEST_OUTPUT: 3, HEARTBEAT: 4}
-"""Order in which facts with another ID are matched; a heartbeat has no task and needs earlier matches."""
-_DETAILS_BY_UUID: Final = frozenset({ANALYTICS, BEST_OUTPUT, HEARTBEAT})
-_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_EXTERNAL_TREE: Final = ".aiwg/ralph-external/"
 _REGISTRY_FILE: Final = ".aiwg/ralph/registry.json"
 _EXTERNAL_REGISTRY_FILE: Final = ".aiwg/ralph-external/registry.json"
-_EXTERNAL: Final = "external"
-_REGISTRY: Final = "registry"
-_LOOP: Final = "loop:"
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 _Joined: TypeAlias = tuple[tuple[Loop, ...], tuple[Finding, ...]]
 _EMPTY: Final[_Joined] = ((), ())
@@ -72,12 +60,12 @@ class LoopCollection:
     def replace(self, file: str, facts: Sequence[LoopFact]) -> None:
         """Replace all facts of `file`; the path of a loop folder ends in `/`."""
         if len(facts) == 1 and file not in self._keys:  # nearly all while loading
-            self._keys[file] = keys = _keys(facts[0])
+            self._keys[file] = keys = group_keys(facts[0])
             for key in keys:
                 self._groups.setdefault(key, {})[file] = tuple(facts)
             self._dirty.update(keys)
             return
-        groups = group_pairs((key, fact) for fact in facts for key in _keys(fact))
+        groups = group_pairs((key, fact) for fact in facts for key in group_keys(fact))
         for key in set(self._keys.get(file, ())) - groups.keys():
             del self._groups[key][file]
             self._dirty.add(key)
@@ -98,7 +86,7 @@ class LoopCollection:
 
         The liveness of running loops is checked at intervals, or at once with `force_liveness`.
         """
-        if _EXTERNAL in self._dirty:
+        if EXTERNAL in self._dirty:
             self._group_external()
         self._note_registries()
         internal = self._context(now, settings, processes, _REGISTRY_FILE)
@@ -107,8 +95,8 @@ class LoopCollection:
         if force_liveness or abs(now - self._checked_at) >= _LIVENESS_INTERVAL:
             touched = self._dirty | self._running
             self._checked_at = now
-        groups = {key: self._joined.get(key, _EMPTY) for key in touched - {_REGISTRY, _EXTERNAL}}
-        rejoined = [key for key in groups if self._join_group(key, external if key.startswith(_EXTERNAL) else internal)]
+        groups = {key: self._joined.get(key, _EMPTY) for key in touched - {REGISTRY, EXTERNAL}}
+        rejoined = [key for key in groups if self._join_group(key, external if key.startswith(EXTERNAL) else internal)]
         before = groups | self._before
         changed = dict.fromkeys((*self._before, *rejoined))
         self._dirty.clear()
@@ -126,7 +114,7 @@ class LoopCollection:
         """Join some changed groups in advance for the next `join`; returns False if there are none."""
         self._note_registries()
         context = self._context(now, settings, processes, _REGISTRY_FILE)
-        keys = list(islice((key for key in self._dirty if key.startswith(_LOOP)), _SOME))
+        keys = list(islice((key for key in self._dirty if key.startswith(LOOP)), _SOME))
         self._dirty.difference_update(keys)
         for key in keys:
             known = self._joined.get(key, _EMPTY)
@@ -136,7 +124,7 @@ class LoopCollection:
 
     def _note_registries(self) -> None:
         """Let all loops be joined again if there are other registries."""
-        registries = frozenset(self._groups.get(_REGISTRY, ()))
+        registries = frozenset(self._groups.get(REGISTRY, ()))
         if registries != self._registries:
             self._registries = registries
             self._dirty.update(self._groups, self._external)
@@ -146,15 +134,15 @@ class LoopCollection:
 
     def _group_external(self) -> None:
         """Group the external facts by loop; changed groups will be joined again."""
-        pool = self._groups.get(_EXTERNAL, {})
+        pool = self._groups.get(EXTERNAL, {})
         groups = group_by_loop(fact for facts in pool.values() for fact in facts)
-        before, self._external = self._external, {f"{_EXTERNAL}:{loop_id}": facts for loop_id, facts in groups.items()}
+        before, self._external = self._external, {f"{EXTERNAL}:{loop_id}": facts for loop_id, facts in groups.items()}
         keys = before.keys() | self._external.keys()
         self._dirty.update(key for key in keys if before.get(key) != self._external.get(key))
 
     def _join_group(self, key: str, context: Context) -> bool:
         """Join the facts of one key; returns whether anything changed."""
-        if key.startswith(_EXTERNAL):
+        if key.startswith(EXTERNAL):
             facts = self._external.get(key, [])
         else:
             facts = [fact for found in self._groups.get(key, {}).values() for fact in found]
@@ -189,7 +177,7 @@ class LoopCollection:
         """Rebuild all mappings; returns the IDs of the loops that differ."""
         found: dict[str, Loop] = {}
         self._ids = {}
-        for key in sorted(self._joined, key=lambda key: key.startswith(_EXTERNAL)):
+        for key in sorted(self._joined, key=lambda key: key.startswith(EXTERNAL)):
             ids = self._ids[key] = []
             for loop in self._joined[key][0]:
                 free_id = loop.id
@@ -216,86 +204,3 @@ def _order_of(joined: _Joined) -> list[tuple[str, datetime | None, tuple[str, ..
 
 def _with_id(loop: Loop, id: str) -> Loop:
     return loop if id == loop.id else replace(loop, id=id)
-
-
-def _keys(fact: LoopFact) -> tuple[str, ...]:
-    """Group keys of a fact; a UUID may belong to an internal or external loop."""
-    if not fact.loop_id:
-        return (_REGISTRY,)
-    if fact.file.startswith(_EXTERNAL_TREE):
-        return (_EXTERNAL,)
-    key = sys.intern(_LOOP + fact.loop_id)  # several files of each loop have it
-    return (key, _EXTERNAL) if fact.source in _DETAILS_BY_UUID and _UUID.fullmatch(fact.loop_id) else (key,)
-
-
-def group_by_loop(facts: Iterable[LoopFact]) -> dict[str, list[LoopFact]]:
-    """Group external facts by the ID of the loop's directory or registry entry.
-
-    The session and the launcher of an external loop have other IDs. Their facts are matched with a loop by its ID, by
-    the pid that launcher and registry share, or by the same task and nearly the same start. Facts that only add details
-    are dropped if they match no loop.
-    """
-    groups = _LoopGroups()
-    others = []
-    for fact in facts:
-        if fact.directory or fact.source not in _ORDER:
-            groups.add(fact.loop_id, fact)
-        else:
-            others.append(fact)
-    for fact in sorted(others, key=lambda fact: (_ORDER[fact.source], fact.file)):
-        groups.match(fact)
-    return groups.by_id
-
-
-class _LoopGroups:
-    """Groups of facts, with indexes for matching further facts."""
-
-    def __init__(self) -> None:
-        self.by_id: dict[str, list[LoopFact]] = {}
-        self._same_loop: dict[str, str] = {}
-        self._starts: dict[str, list[tuple[datetime, str]]] = {}
-        self._pids: dict[int, list[LoopFact]] = {}
-
-    def match(self, fact: LoopFact) -> None:
-        """Find the loop of a fact that may have another ID, and add the fact to it."""
-        loop_id = self._same_loop.get(fact.loop_id, fact.loop_id)
-        known = self.by_id.get(loop_id, ())
-        if all(other.source in DETAILS for other in known):  # this is not the ID of a loop
-            found = self._by_pid(fact) if fact.source == LAUNCHER else ""
-            found = found or self._by_start(fact)
-            if found:
-                self.by_id[found].extend(self.by_id.pop(loop_id, ()))
-                self._same_loop[fact.loop_id] = loop_id = found
-            elif fact.source in DETAILS:
-                return
-        self.add(loop_id, fact)
-
-    def add(self, loop_id: str, fact: LoopFact) -> None:
-        self.by_id.setdefault(loop_id, []).append(fact)
-        if fact.source in DETAILS:
-            return
-        if fact.started_at and fact.task:
-            insort(self._starts.setdefault(_task_key(fact.task), []), (fact.started_at, loop_id))
-        for pid in (fact.pid, fact.launcher_pid):
-            if pid is not None:
-                self._pids.setdefault(pid, []).append(fact)
-
-    def _by_pid(self, fact: LoopFact) -> str:
-        for other in self._pids.get(fact.launcher_pid or 0, ()):
-            if not fact.task or not other.task or _task_key(fact.task) == _task_key(other.task):
-                return self._same_loop.get(other.loop_id, other.loop_id)
-        return ""
-
-    def _by_start(self, fact: LoopFact) -> str:
-        """ID of the loop with the same task and the nearest start in `SAME_START`, or ""."""
-        if fact.started_at is None or not fact.task:
-            return ""
-        starts = self._starts.get(_task_key(fact.task), [])
-        after = bisect_left(starts, (fact.started_at, ""))
-        near = [(abs(started - fact.started_at), loop_id) for started, loop_id in starts[max(after - 1, 0) : after + 1]]
-        distance, loop_id = min(near, default=(SAME_START, ""))
-        return self._same_loop.get(loop_id, loop_id) if distance < SAME_START else ""
-
-
-def _task_key(task: str) -> str:
-    return " ".join(task.split())[:_TASK_CHARS].casefold()

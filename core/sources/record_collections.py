@@ -17,12 +17,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
-from msgspec.structs import replace
-
 from core.base.grouping import group_pairs
-from core.base.text import visible_line
-from core.records.findings import Finding, Severity
-from core.records.patterns import Pattern, PatternCopy
 from core.sources.agent_sessions import join_agent_sessions
 from core.sources.cross_task_memory import join_memory
 from core.sources.debug_sessions import join_escalations, join_sessions
@@ -30,6 +25,7 @@ from core.sources.episodes import join_attempts, join_tasks
 from core.sources.liveness import process_space
 from core.sources.loop_join import LoopCollection
 from core.sources.loop_union import LoopUnion
+from core.sources.pattern_join import dangling_findings, duplicate_findings, join_copies, precedence, references
 from core.sources.reflections import join_group, reflection_key
 from core.sources.session_rows import SessionRows
 from core.sources.session_states import Moment
@@ -38,8 +34,10 @@ from core.sources.stale_waits import StaleWaits
 if TYPE_CHECKING:
     from core.config.settings import WatchSettings
     from core.records.agent_sessions import AgentSession
+    from core.records.findings import Finding
     from core.records.lessons import Lesson
     from core.records.loops import Loop
+    from core.records.patterns import Pattern
     from core.records.reflections import Reflection
     from core.records.snapshot import Snapshot
     from core.sources.liveness import Processes
@@ -120,7 +118,7 @@ class PatternCollection:
         left = set(map(id, removed))
         for pattern_id in {**old, **new}:
             others = (copy for copy in self.copies(pattern_id) if id(copy) not in left)
-            self._touched[pattern_id] = tuple(sorted((*others, *new.get(pattern_id, ())), key=_precedence))
+            self._touched[pattern_id] = tuple(sorted((*others, *new.get(pattern_id, ())), key=precedence))
 
     def join(self) -> frozenset[str]:
         """Update `records`; returns the IDs that were added, changed or removed."""
@@ -133,7 +131,7 @@ class PatternCollection:
             copies = self.copies(pattern_id)
             if len(copies) > 1:
                 self._several[pattern_id] = copies
-                _set_findings(self._duplicates, pattern_id, _duplicate_findings(copies))
+                _set_findings(self._duplicates, pattern_id, duplicate_findings(copies))
             elif pattern_id in self._several:
                 del self._several[pattern_id]
                 self._duplicates.pop(pattern_id, None)
@@ -149,17 +147,17 @@ class PatternCollection:
                 patterns[pattern_id] = after
             else:
                 del patterns[pattern_id]
-            for target in _references(before):
+            for target in references(before):
                 self._referrers[target].discard(pattern_id)
-            for target in _references(after):
+            for target in references(after):
                 self._referrers[target].add(pattern_id)
         self._touched.clear()
         self.records = patterns
         if changed:
             for pattern_id in changed.union(*(self._referrers.get(target, ()) for target in added_or_removed)):
-                targets = _references(pattern := patterns.get(pattern_id))
+                targets = references(pattern := patterns.get(pattern_id))
                 if targets or pattern_id in self._dangling:
-                    found = _dangling_findings(pattern, targets - patterns.keys()) if pattern is not None else ()
+                    found = dangling_findings(pattern, targets - patterns.keys()) if pattern is not None else ()
                     _set_findings(self._dangling, pattern_id, found)
         return frozenset(changed)
 
@@ -190,51 +188,6 @@ def _set_findings(findings: dict[str, tuple[Finding, ...]], pattern_id: str, fou
         findings[pattern_id] = found
     else:
         findings.pop(pattern_id, None)
-
-
-def _duplicate_findings(copies: Sequence[Pattern]) -> tuple[Finding, ...]:
-    """Return a finding for each registry record whose ID an earlier record has."""
-    registered = [copy for copy in copies if not copy.copy_folder]
-    if len(registered) < 2:
-        return ()
-    first, *others = registered
-    message = (
-        f"the ID '{visible_line(first.id, 80)}' is also at {first.pointer} of {first.file}, which takes precedence"
-    )
-    return tuple(Finding(copy.file, copy.pointer, Severity.WARNING, "duplicate-id", message) for copy in others)
-
-
-def _references(pattern: Pattern | None) -> set[str]:
-    if pattern is None or not (pattern.related or pattern.better_pattern_id):
-        return set()  # as most
-    return {*pattern.related, pattern.better_pattern_id} - {""}
-
-
-def _dangling_findings(pattern: Pattern, unknown: Iterable[str]) -> tuple[Finding, ...]:
-    messages = (
-        f"refers to '{visible_line(target, 80)}', which is not a pattern of this project" for target in sorted(unknown)
-    )
-    return tuple(
-        Finding(pattern.file, pattern.pointer, Severity.INFO, "orphan-reference", message) for message in messages
-    )
-
-
-def _precedence(pattern: Pattern) -> tuple[bool, str, list[tuple[int, str]]]:
-    """Sort key: the registry before copies, then by file and position."""
-    place = [(int(part), "") if part.isdecimal() else (-1, part) for part in pattern.pointer.split("/")]
-    return (bool(pattern.copy_folder), pattern.file, place)
-
-
-def join_copies(copies: Sequence[Pattern]) -> Pattern | None:
-    """Join records with one ID: the first in precedence, with the others as `copies`."""
-    if len(copies) < 2:
-        return copies[0] if copies else None
-    first, *others = sorted(copies, key=_precedence)
-    copies_of_first = []
-    for copy in others:
-        moved = replace(copy, file=first.file, pointer=first.pointer, copy_folder=first.copy_folder)
-        copies_of_first.append(PatternCopy(file=copy.file, pointer=copy.pointer, differs=moved != first))
-    return replace(first, copies=tuple(copies_of_first))
 
 
 class ReflectionCollection:

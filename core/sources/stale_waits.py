@@ -31,14 +31,17 @@ class StaleWaits:
         if not is_same:
             self._loops = loops
             self._waiting = tuple(one for one in loops.values() if one.status is LoopStatus.WAITING)
-        changes = {one.id: marked for one in self._waiting if (marked := _mark(one, now, stale_after)) is not one}
+        changes = {
+            one.id: marked for one in self._waiting if (marked := mark_stale_wait(one, now, stale_after)) is not one
+        }
         if not is_same or changes != self._changes:
             self._changes = changes
             self._marked = {**loops, **changes} if changes else loops
         return self._marked
 
 
-def _mark(loop: Loop, now: datetime, stale_after: timedelta) -> Loop:
+def mark_stale_wait(loop: Loop, now: datetime, stale_after: timedelta) -> Loop:
+    """Return a waiting loop as stale, or not any more."""
     last = loop.last_activity or loop.modified_at
     is_stale = loop.liveness is not Liveness.ALIVE and last is not None and now - last > stale_after
     if is_stale == (loop.liveness is Liveness.STALE):

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
 
 _FILE_ENDINGS: Final = (".json", ".jsonl", ".yaml", ".yml", ".log", ".md", ".tmp", ".lock", ".bak")
-_ROOTS: Final = ("ralph", "ralph-external")
+ROOTS: Final = ("ralph", "ralph-external")
 _SETTLED_NS: Final = 2_000_000_000  # age from which the times of a folder change with its content: the coarsest clock
-_MAX_PARTS: Final = 7  # Maximum number of parts in a path; `.aiwg/ralph/loops/<id>/reflections/<n>.json` has 6.
+MAX_PARTS: Final = 7  # Maximum number of parts in a path; `.aiwg/ralph/loops/<id>/reflections/<n>.json` has 6.
 
 
 class Listing(Struct, frozen=True, gc=False):
@@ -40,8 +40,8 @@ def can_contain_records(folder: str) -> bool:
     root, *folders = folder.split("/")
     return (
         root == ".aiwg"
-        and len(folders) < _MAX_PARTS - 1
-        and (not folders or folders[0] in _ROOTS)
+        and len(folders) < MAX_PARTS - 1
+        and (not folders or folders[0] in ROOTS)
         and not is_ignored((root, *folders))
         and (not folder.endswith(_FILE_ENDINGS) or folder.rpartition("/")[0] in NAMED_BY_ID)
     )
@@ -64,7 +64,7 @@ def scan(
     listings = {} if listings is None else listings
     before = listings.copy()
     listings.clear()
-    for root in _ROOTS:
+    for root in ROOTS:
         _scan_folder(
             paths, f".aiwg/{root}", found, {} if unreadable is None else unreadable, before, listings, progress
         )
@@ -96,7 +96,7 @@ def scan_path(paths: ProjectPaths, relative: str, unreadable: dict[str, Problem]
         return found
     if len(parts) == 1:
         return scan(paths, unreadable)
-    if parts[1] not in _ROOTS:
+    if parts[1] not in ROOTS:
         return found
     # As in `scan`, links to folders are not followed; a parent may lead out of the project.
     for depth in range(2, len(parts)):
@@ -109,7 +109,7 @@ def scan_path(paths: ProjectPaths, relative: str, unreadable: dict[str, Problem]
     relative = "/".join(parts)
     status = _folder_status(paths.project / relative)
     if status is None:
-        if kind_of(relative) is not None and (stamp := _file_stamp(paths, relative)) is not None:
+        if kind_of(relative) is not None and (stamp := file_stamp(paths, relative)) is not None:
             found[relative] = stamp
     elif not is_ignored(parts):
         if kind_of(f"{relative}/") is FOLDER:
@@ -126,7 +126,7 @@ def _folder_status(path: Path) -> os.stat_result | None:
     return status if stat.S_ISDIR(status.st_mode) else None
 
 
-def _file_stamp(paths: ProjectPaths, relative: str) -> Stamp | None:
+def file_stamp(paths: ProjectPaths, relative: str) -> Stamp | None:
     """Return the stamp of a regular file, or of the target of a link inside `.aiwg`."""
     path = paths.project / relative
     try:
@@ -171,7 +171,7 @@ def _scan_folder(
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
-            unreadable[folder] = _unreadable_folder(error)
+            unreadable[folder] = unreadable_folder(error)
             continue
         if folder != top and folder.rpartition("/")[0] in HOME_FOLDERS and kind_of(f"{folder}/"):
             found[f"{folder}/"] = stamp
@@ -183,18 +183,18 @@ def _scan_folder(
             except FileNotFoundError:
                 continue
             except OSError as error:
-                unreadable[folder] = _unreadable_folder(error)
+                unreadable[folder] = unreadable_folder(error)
                 continue
             if stat.S_ISREG(status.st_mode):
                 found[file] = Stamp.of(status)
-            elif stat.S_ISLNK(status.st_mode) and (target := _file_stamp(paths, file)) is not None:
+            elif stat.S_ISLNK(status.st_mode) and (target := file_stamp(paths, file)) is not None:
                 found[file] = target
 
 
 def _list_folder(project: str, folder: str, stamp: Stamp) -> Listing:
     folders: list[str] = []
     files: list[str] = []
-    is_deepest, is_named_by_id = folder.count("/") + 2 > _MAX_PARTS, folder in NAMED_BY_ID
+    is_deepest, is_named_by_id = folder.count("/") + 2 > MAX_PARTS, folder in NAMED_BY_ID
     with os.scandir(project + folder) as entries:
         for entry in entries:
             name = sys.intern(entry.name)  # the same in the folder of each loop
@@ -206,6 +206,6 @@ def _list_folder(project: str, folder: str, stamp: Stamp) -> Listing:
     return Listing(stamp, tuple(folders), tuple(files))
 
 
-def _unreadable_folder(error: OSError) -> Problem:
+def unreadable_folder(error: OSError) -> Problem:
     reason = error.strerror or type(error).__name__
     return Problem("unreadable", f"is a folder that cannot be read ({reason}); its files are missing here")

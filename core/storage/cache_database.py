@@ -34,13 +34,13 @@ def use(file: Path, act: Callable[[], _Result]) -> _Result | None:
         try:
             return act()
         except (OSError, sqlite3.Error, DamagedError, msgspec.MsgspecError, TypeError, ValueError) as error:
-            if not _is_damage(error):
+            if not is_damage(error):
                 return None
             remove(file)
     return None
 
 
-def _is_damage(error: Exception) -> bool:
+def is_damage(error: Exception) -> bool:
     """Return whether an error means that the file must be written again."""
     code = getattr(error, "sqlite_errorcode", None)
     return not isinstance(error, OSError) and (code is None or code & 0xFF not in _PASSING)

@@ -8,6 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from core.base.errors import Unwritable
 from core.config.ownership import is_in_trusted_path
 from core.config.paths import ProjectPaths
@@ -16,7 +18,7 @@ from core.records.origins import NOTHING_FOREIGN, ForeignRecords
 from core.records.times import parse_time
 from core.trust.last_words import LastWord, LastWords
 from core.trust.own_records import KnownHead, OwnRecords, own_records_path, record_digest, text_digest
-from core.trust.projects import find_answer
+from core.trust.projects import find_answer, is_joined
 
 if TYPE_CHECKING:
     from core.records.decisions import CurationState, Decision
@@ -51,6 +53,18 @@ class Origins:
             self._own.clear()
             self._version += 1
         return self._version
+
+    def state_key(self, *, with_events: bool) -> bytes:
+        """Return a value that is another one after each change of what the user's state says about origins.
+
+        With `with_events` also after each own event.
+        """
+        kinds = ("decisions", "patterns", "words", *(("events",) if with_events else ()))
+        stamps = [_stamp_of(own_records_path(self._project, kind)) for kind in kinds]
+        answer = find_answer(ProjectPaths(self._project))
+        since = answer.since if answer is not None else None
+        flags = self.do_claims_count, self._counts_claims, is_joined(self._project), since
+        return msgspec.msgpack.encode((stamps, flags))
 
     def add_decisions(self, decisions: Iterable[Decision | ProposedDecision]) -> None:
         """Make decisions own ones: they are made or proposed now, or the user confirms them. Raises Unwritable."""
@@ -148,3 +162,11 @@ def forget_origins(project: Path) -> None:
 
 def _pattern_digest(pattern: Pattern) -> bytes:
     return text_digest(f"{pattern.id}\0{pattern.content_hash}".encode(errors="replace"))
+
+
+def _stamp_of(path: Path) -> tuple[int, ...] | None:
+    try:
+        status = path.lstat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

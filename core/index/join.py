@@ -1,0 +1,551 @@
+"""Join the parts of files to the records of a project, only where parts changed.
+
+The rules are those of `core.sources`, which get all parts with one key. The same functions join everything at first.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from core.index.records import COLLECTIONS, DECODERS, Decoder, Kind, Reader, encode
+from core.records.agent_sessions import SESSION_TAG
+from core.records.loops import Liveness, Loop, LoopStatus
+from core.records.reflections import Reflection
+from core.sources.agent_sessions import join_agent_sessions
+from core.sources.cross_task_memory import join_memory
+from core.sources.debug_sessions import join_escalations, join_sessions
+from core.sources.episodes import join_attempts, join_tasks
+from core.sources.liveness import process_space
+from core.sources.loop_facts import LoopFact
+from core.sources.loop_groups import EXTERNAL, LOOP, REGISTRY, group_by_loop
+from core.sources.loop_merge import Context, merge_facts
+from core.sources.pattern_join import dangling_findings, duplicate_findings, join_copies, precedence, references
+from core.sources.reflections import join_group
+from core.sources.session_states import Moment, SessionWork, build_session_loop, join_session
+from core.sources.stale_waits import mark_stale_wait
+
+if TYPE_CHECKING:
+    from core.index.parse import FileParts, Part
+    from core.records.episodes import Attempt
+    from core.records.findings import Finding
+    from core.records.lessons import Lesson
+    from core.sources.liveness import Processes
+    from core.storage.file_reader import Stamp
+
+_MANY: Final = 500  # keys from which one query for all parts of a kind is faster than one for each key
+_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
+_ADAPTED: Final = "adapted"
+"""Key of the loops that come from other runners or hooks."""
+_REGISTRY_FILE: Final = ".aiwg/ralph/registry.json"
+_EXTERNAL_REGISTRY_FILE: Final = ".aiwg/ralph-external/registry.json"
+_OPEN: Final = frozenset({Liveness.ALIVE, Liveness.FRESH, Liveness.STALE, Liveness.IDLE})
+"""Sessions that can end with time alone."""
+_COLLISION: Final = "@external"
+"""Ending of the ID of a loop whose own ID another loop has."""
+_NAMES: Final = {kind: name for name, kind in COLLECTIONS.items()}
+_JOINS: Final[Mapping[Kind, Callable[[Iterable[Any]], Mapping[str, Any]]]] = {
+    Kind.MEMORY_TASK: join_memory,
+    Kind.TASK: join_tasks,
+    Kind.ATTEMPT: join_attempts,
+    Kind.DEBUG_SESSION: join_sessions,
+    Kind.ESCALATION: join_escalations,
+    Kind.AGENT_SESSION: join_agent_sessions,
+}
+"""Kinds whose parts are joined by ID alone."""
+_FACT: Final[Decoder[LoopFact]] = Decoder(LoopFact)
+
+
+class Surroundings(NamedTuple):
+    """What the states of loops depend on besides files."""
+
+    now: datetime
+    stale_after: timedelta
+    processes: Processes
+
+
+class Joiner:
+    """Writes the parts of changed files, and the records that they change, within one transaction."""
+
+    def __init__(self, connection: sqlite3.Connection, decoded: dict[int, Any], around: Surroundings) -> None:
+        self._connection = connection
+        self._reader = Reader(connection, decoded)
+        self._around = around
+        self._touched: dict[Kind, set[str]] = defaultdict(set)
+        self._was_empty = {kind: not self._exists("SELECT 1 FROM record WHERE kind = ?", kind) for kind in Kind}
+        self._is_first = not self._exists("SELECT 1 FROM file")
+        self.changed: dict[str, set[str]] = {name: set() for name in COLLECTIONS}
+        """IDs of the records that were added, changed or removed, by collection."""
+        self.has_new_findings = False
+        self._renamed: set[str] = set()  # IDs of loops that now mean another loop
+
+    # Parts of files
+
+    def store(self, file: FileParts, stamp: Stamp) -> None:
+        """Replace what a file said before; `stamp` is compared in the next sweep."""
+        row = (stamp.inode, stamp.size, stamp.mtime_ns, stamp.ctime_ns)
+        known = None if self._is_first else self._first("SELECT number FROM file WHERE path = ?", file.path)
+        if known is None:
+            sql = "INSERT INTO file (path, inode, size, mtime, ctime) VALUES (?, ?, ?, ?, ?)"
+            number = self._connection.execute(sql, (file.path, *row)).lastrowid
+        else:
+            number = known[0]
+            sql = "UPDATE file SET inode = ?, size = ?, mtime = ?, ctime = ? WHERE number = ?"
+            self._connection.execute(sql, (*row, number))
+        self._replace_parts(int(number or 0), file.parts, is_new=known is None)
+        findings = file.findings if file.problem is None else (file.problem.finding(file.path),)
+        if findings or known is not None:
+            self.report(file.path, findings)
+
+    def forget(self, path: str) -> None:
+        """Remove what a file said."""
+        if (known := self._first("SELECT number FROM file WHERE path = ?", path)) is not None:
+            self._replace_parts(known[0], (), is_new=False)
+            self._connection.execute("DELETE FROM file WHERE number = ?", known)
+        self.report(path, ())
+
+    def report(self, about: str, findings: Sequence[Finding]) -> None:
+        """Replace the findings about something."""
+        before = self._reader.rows("SELECT data FROM finding WHERE about = ? ORDER BY number", about)
+        after = [(encode(finding),) for finding in findings]
+        if before != after:
+            self.has_new_findings = True
+            self._connection.execute("DELETE FROM finding WHERE about = ?", (about,))
+            rows = ((about, number, data) for number, (data,) in enumerate(after))
+            self._connection.executemany("INSERT INTO finding VALUES (?, ?, ?)", rows)
+
+    def _replace_parts(self, file: int, parts: Sequence[Part], *, is_new: bool) -> None:
+        if is_new:
+            changed = parts
+        else:
+            before = _by_key(
+                self._reader.rows("SELECT kind, key, loop, data FROM part WHERE file = ? ORDER BY number", file)
+            )
+            after = _by_key(parts)
+            differing = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
+            sql = "DELETE FROM part WHERE file = ? AND kind = ? AND key = ?"
+            self._connection.executemany(sql, ((file, *key) for key in differing & before.keys()))
+            changed = [part for part in parts if (part[0], part[1]) in differing]
+            for kind, key in differing:
+                self._touched[Kind(kind)].add(key)
+        sql = "INSERT INTO part (file, kind, key, loop, data) VALUES (?, ?, ?, ?, ?)"
+        self._connection.executemany(sql, ((file, *part) for part in changed))
+        for part in changed:
+            self._touched[part[0]].add(part[1])
+
+    def _parts(
+        self, kind: Kind, keys: Iterable[str], decode: Callable[[object], Any]
+    ) -> Iterator[tuple[str, list[Any]]]:
+        """Yield the decoded parts with each key, in the order of their files."""
+        wanted = set(keys)
+        if len(wanted) < _MANY:
+            sql = (
+                "SELECT data FROM part JOIN file ON file.number = part.file WHERE kind = ? AND key = ?"
+                " ORDER BY file.path, part.number"
+            )
+            for key in sorted(wanted):
+                yield key, [decode(data) for (data,) in self._reader.rows(sql, kind, key)]
+            return
+        groups: dict[str, list[Any]] = defaultdict(list)
+        sql = (
+            "SELECT key, data FROM part JOIN file ON file.number = part.file WHERE kind = ?"
+            " ORDER BY file.path, part.number"
+        )
+        for key, data in self._connection.execute(sql, (kind,)):
+            if key in wanted:
+                groups[key].append(decode(data))
+        yield from groups.items()
+        yield from ((key, []) for key in wanted - groups.keys())
+
+    # Records
+
+    def join(self, *, checks_open: bool, with_reflections: bool = True) -> None:
+        """Join the records whose parts were stored; with `checks_open` also those that time alone may change."""
+        self._join_loops(checks_open=checks_open)
+        changed = {kind: self._join_by_id(kind) for kind in _JOINS}
+        self._join_sessions(changed, checks_open=checks_open)
+        self._join_patterns()
+        if with_reflections:
+            self._join_reflections()
+
+    def replace_adapted(self, loops: Iterable[Loop], lessons: Iterable[Lesson], findings: Sequence[Finding]) -> None:
+        """Replace the loops, lessons and findings of adapters."""
+        self.report(_ADAPTED, findings)
+        self.replace_all(Kind.LESSON, {lesson.id: lesson for lesson in lessons})
+        by_id = {loop.id: loop for loop in loops}
+        for id in self.replace_all(Kind.ADAPTED_LOOP, by_id):
+            self._set_aliases(Kind.ADAPTED_LOOP, id, by_id[id].aliases if id in by_id else ())
+            self._touched[Kind.ADAPTED_LOOP].add(id)
+
+    def replace_all(self, kind: Kind, records: Mapping[str, Any]) -> list[str]:
+        """Replace all records of a kind; returns the IDs of those that differ."""
+        sql = "SELECT id, number, data, is_open FROM record WHERE kind = ?"
+        before = {id: row for id, *row in self._reader.rows(sql, kind)}
+        ids = [*(id for id in before if id not in records), *records]
+        return [id for id in ids if self._write_row(kind, id, id, records.get(id), before.get(id))]
+
+    def _join_by_id(self, kind: Kind) -> set[str]:
+        changed = set()
+        for id, parts in self._parts(kind, self._touched.pop(kind, ()), DECODERS[kind]):
+            if self._write(kind, id, _JOINS[kind](parts)):
+                changed.add(id)
+        return changed
+
+    # Loops
+
+    def _join_loops(self, *, checks_open: bool) -> None:
+        keys = self._touched.pop(Kind.LOOP, set())
+        if REGISTRY in keys:  # all loops say whether a registry lists them
+            sql = "SELECT DISTINCT key FROM part WHERE kind = ? AND key != ?"
+            keys |= {key for (key,) in self._reader.rows(sql, Kind.LOOP, REGISTRY)}
+        open_keys: set[str] = set()
+        if checks_open:
+            sql = "SELECT DISTINCT key FROM record WHERE kind = ? AND is_open AND key != ?"
+            open_keys = {key for (key,) in self._reader.rows(sql, Kind.LOOP, _ADAPTED)}
+        has_external = EXTERNAL in keys or any(key.startswith(f"{EXTERNAL}:") for key in open_keys)
+        keys = {key for key in keys | open_keys if key.startswith(LOOP)}
+        if not keys and not has_external:
+            return
+        try:
+            if self._has_collisions():
+                self._write_all_loops()
+                return
+            self._write_loops(self._merge(keys))
+            if has_external:
+                self._write_loops(self._merge_external())
+        except sqlite3.IntegrityError:  # two loops have the same ID
+            self._was_empty[Kind.LOOP] = False
+            self._write_all_loops()
+
+    def _merge(self, keys: Iterable[str]) -> Iterator[tuple[str, list[Loop]]]:
+        context = self._context(_REGISTRY_FILE)
+        for key, facts in self._parts(Kind.LOOP, keys, _FACT):
+            yield key, self._merge_group(key, facts, context)
+
+    def _merge_external(self) -> Iterator[tuple[str, list[Loop]]]:
+        [(_, facts)] = self._parts(Kind.LOOP, [EXTERNAL], _FACT)
+        groups = {f"{EXTERNAL}:{id}": found for id, found in group_by_loop(facts).items()}
+        sql = "SELECT DISTINCT key FROM record WHERE kind = ? AND key >= ? AND key < ?"
+        known = {key for (key,) in self._reader.rows(sql, Kind.LOOP, f"{EXTERNAL}:", f"{EXTERNAL};")}
+        context = self._context(_EXTERNAL_REGISTRY_FILE)
+        for key in sorted(known | groups.keys()):
+            yield key, self._merge_group(key, groups.get(key, []), context)
+
+    def _context(self, registry: str) -> Context:
+        sql = "SELECT 1 FROM part JOIN file ON file.number = part.file WHERE kind = ? AND key = ? AND path = ?"
+        has_registry = self._exists(sql, Kind.LOOP, REGISTRY, registry)
+        return Context(self._around.now, self._around.stale_after, self._around.processes, has_registry)
+
+    def _merge_group(self, key: str, facts: Sequence[LoopFact], context: Context) -> list[Loop]:
+        findings: list[Finding] = []
+        loops = list(merge_facts(key.partition(":")[2], facts, context, findings)) if facts else []
+        if findings or not self._was_empty[Kind.LOOP]:
+            self.report(key, findings)
+        return loops
+
+    def _write_loops(self, groups: Iterable[tuple[str, list[Loop]]]) -> None:
+        """Write loops under their own IDs; raises IntegrityError if two of them have the same ID."""
+        for key, loops in groups:
+            names = {loop.id: loop.aliases for loop in loops}
+            for id in self._write(Kind.LOOP, key, {loop.id: loop for loop in loops}):
+                self._set_aliases(Kind.LOOP, id, names.get(id, ()))
+
+    def _has_collisions(self) -> bool:
+        sql = "SELECT 1 FROM record WHERE kind = ? AND id LIKE ? AND key != ?"
+        return self._exists(sql, Kind.LOOP, f"%{_COLLISION}", _ADAPTED)
+
+    def _write_all_loops(self) -> None:
+        """Give loops that have the same ID different ones, which needs all of them."""
+        sql = "SELECT DISTINCT key FROM part WHERE kind = ? AND key >= ? AND key < ?"
+        keys = [key for (key,) in self._reader.rows(sql, Kind.LOOP, LOOP, "loop;")]
+        groups = [*sorted(self._merge(keys)), *self._merge_external()]
+        named: dict[str, tuple[str, Loop]] = {}
+        for key, loops in groups:
+            for loop in loops:
+                id = loop.id
+                while id in named:
+                    id += _COLLISION
+                named[id] = key, loop if id == loop.id else msgspec.structs.replace(loop, id=id)
+        sql = "SELECT id, key FROM record WHERE kind = ? AND key != ?"
+        for id, key in self._reader.rows(sql, Kind.LOOP, _ADAPTED):
+            if id not in named or named[id][0] != key:
+                self._connection.execute("DELETE FROM record WHERE kind = ? AND id = ?", (Kind.LOOP, id))
+                self._connection.execute("INSERT INTO gone (kind, id) VALUES (?, ?)", (Kind.LOOP, id))
+                self._note(Kind.LOOP, id)
+                self._set_aliases(Kind.LOOP, id, ())
+        by_key: dict[str, list[Loop]] = defaultdict(list)
+        for key, loop in named.values():
+            by_key[key].append(loop)
+        self._write_loops(by_key.items())
+
+    # Sessions of agents, and loops of other runners
+
+    def _join_sessions(self, changed: Mapping[Kind, set[str]], *, checks_open: bool) -> None:
+        """Join what hooks recorded of sessions, and write the loops of adapters with them."""
+        tasks = changed[Kind.TASK] | {id.rpartition(".")[0] for id in changed[Kind.ATTEMPT]}
+        sessions = set(changed[Kind.AGENT_SESSION])
+        for task_id in tasks:
+            sessions |= self._replace_session_work(task_id)
+        adapted = self._touched.pop(Kind.ADAPTED_LOOP, set())
+        for id in adapted:  # sessions may now belong to another loop
+            names = {id, *self._names_of(Kind.ADAPTED_LOOP, id)}
+            sessions |= {one for name in names for one in self._session_ids(name)}
+            sessions |= {row.id for row in self._reader.with_key(Kind.SESSION_ROW, id)}
+        if checks_open:
+            sql = "SELECT id FROM record WHERE kind = ? AND is_open"
+            sessions |= {id for (id,) in self._reader.rows(sql, Kind.SESSION_ROW)}
+            sql = "SELECT id FROM record WHERE kind = ? AND is_open AND key = ?"
+            adapted |= {id for (id,) in self._reader.rows(sql, Kind.LOOP, _ADAPTED)}
+        now, stale_after, processes = self._around
+        moment = Moment(now, stale_after, processes, process_space())
+        targets = set(adapted)
+        for id in sessions:
+            targets |= self._write_session(id, moment)
+        for id in targets:
+            self._write_adapted(id)
+
+    def _replace_session_work(self, task_id: str) -> set[str]:
+        """Note in which sessions a task was worked on; returns those before and after."""
+        sql = "SELECT loop FROM session_work WHERE task = ?"
+        before = {loop for (loop,) in self._reader.rows(sql, task_id)}
+        task, after = self._reader.find(Kind.TASK, task_id), set[str]()
+        if task is not None and SESSION_TAG in task.tags and all(task.loop_id.partition(":")):
+            after = {task.loop_id, *(one.loop_id or task.loop_id for one in self._attempts_at(task_id))}
+        self._connection.executemany(
+            "DELETE FROM session_work WHERE loop = ? AND task = ?", ((loop, task_id) for loop in before - after)
+        )
+        self._connection.executemany(
+            "INSERT INTO session_work VALUES (?, ?)", ((loop, task_id) for loop in after - before)
+        )
+        return before | after
+
+    def _attempts_at(self, task_id: str) -> list[Attempt]:
+        """Return the attempts at a task by number; their IDs begin with that of the task and a dot."""
+        sql = "SELECT number, data FROM record WHERE kind = ? AND id > ? AND id < ?"
+        rows = self._reader.rows(sql, Kind.ATTEMPT, f"{task_id}.", f"{task_id}/")
+        attempts = [self._reader.decode(Kind.ATTEMPT, *row) for row in rows]
+        return sorted((one for one in attempts if one.id.rpartition(".")[0] == task_id), key=lambda one: one.number)
+
+    def _session_ids(self, name: str) -> list[str]:
+        """Return the ID of a session if hooks recorded one with this ID."""
+        sql = "SELECT 1 FROM session_work WHERE loop = ?"
+        is_known = self._exists(sql, name) or self._reader.find(Kind.AGENT_SESSION, name) is not None
+        return [name] if is_known else []
+
+    def _write_session(self, id: str, moment: Moment) -> set[str]:
+        """Join what hooks recorded of a session; returns the IDs of the loops that show it, before and after."""
+        record = self._reader.find(Kind.AGENT_SESSION, id)
+        works = []
+        for (task_id,) in self._reader.rows("SELECT task FROM session_work WHERE loop = ? ORDER BY task", id):
+            task = self._reader.find(Kind.TASK, task_id)
+            own = tuple(one for one in self._attempts_at(task_id) if (one.loop_id or task.loop_id) == id)
+            works.append((task, own))
+        has_work = any(attempts for _, attempts in works)
+        exists = has_work or (record is not None and record.prompt)
+        row = build_session_loop(SessionWork(id, record, works), moment) if exists else None
+        target = self._target_of(id)
+        sql = "SELECT key FROM record WHERE kind = ? AND id = ?"
+        before = self._first(sql, Kind.SESSION_ROW, id)
+        if before is not None and before[0] != target:
+            self._write(Kind.SESSION_ROW, before[0], self._rows_without(before[0], id))
+        rows: dict[str, Loop] = self._rows_without(target, id) | ({id: row} if row is not None else {})
+        is_changed = bool(self._write(Kind.SESSION_ROW, target, rows))
+        if before is None or before[0] == target:
+            return {target} if is_changed else set()
+        return {before[0], target}
+
+    def _rows_without(self, target: str, id: str) -> dict[str, Loop]:
+        return {row.id: row for row in self._reader.with_key(Kind.SESSION_ROW, target) if row.id != id}
+
+    def _target_of(self, id: str) -> str:
+        """Return the ID of the adapter's loop that is this session, else its own ID."""
+        if self._exists("SELECT 1 FROM record WHERE kind = ? AND id = ?", Kind.ADAPTED_LOOP, id):
+            return id
+        found = self._first("SELECT max(id) FROM alias WHERE kind = ? AND name = ?", Kind.ADAPTED_LOOP, id)
+        return found[0] if found is not None and found[0] is not None else id
+
+    def _write_adapted(self, id: str) -> None:
+        """Write the loop of an adapter or of hooks; a loop of `.aiwg` with this ID has precedence."""
+        if self._exists("SELECT 1 FROM record WHERE kind = ? AND id = ? AND key != ?", Kind.LOOP, id, _ADAPTED):
+            return
+        loop = self._reader.find(Kind.ADAPTED_LOOP, id)
+        if rows := self._reader.with_key(Kind.SESSION_ROW, id):
+            newest = max(rows, key=lambda row: (row.last_activity or _LONG_AGO, row.id))
+            loop = join_session(loop, newest) if loop is not None else newest
+        if loop is not None and loop.status is LoopStatus.WAITING:
+            loop = mark_stale_wait(loop, self._around.now, self._around.stale_after)
+        others = self._first("SELECT number, data, is_open FROM record WHERE kind = ? AND id = ?", Kind.LOOP, id)
+        self._write_row(Kind.LOOP, _ADAPTED, id, loop, others)
+
+    # Patterns and reflections
+
+    def _join_patterns(self) -> None:
+        touched = self._touched.pop(Kind.PATTERN, set())
+        added_or_removed = set()
+        changed = set()
+        for id, copies in self._parts(Kind.PATTERN, touched, DECODERS[Kind.PATTERN]):
+            copies.sort(key=precedence)
+            pattern = join_copies(copies)
+            if not self._write(Kind.PATTERN, id, {id: pattern} if pattern is not None else {}):
+                if len(copies) > 1:
+                    self.report(f"duplicate:{id}", duplicate_findings(copies))
+                continue
+            changed.add(id)
+            if len(copies) > 1 or not self._was_empty[Kind.PATTERN]:
+                self.report(f"duplicate:{id}", duplicate_findings(copies))
+            if pattern is None:
+                self._connection.execute("DELETE FROM pattern WHERE id = ?", (id,))
+                added_or_removed.add(id)
+            elif self._connection.execute("INSERT OR IGNORE INTO pattern (id) VALUES (?)", (id,)).rowcount:
+                added_or_removed.add(id)
+            if not self._was_empty[Kind.PATTERN]:
+                self._connection.execute("DELETE FROM reference WHERE source = ?", (id,))
+            rows = ((id, target) for target in references(pattern))
+            self._connection.executemany("INSERT INTO reference VALUES (?, ?)", rows)
+        sql = "SELECT source FROM reference WHERE target = ?"
+        referring = {source for id in added_or_removed for (source,) in self._reader.rows(sql, id)}
+        if self._was_empty[Kind.PATTERN]:
+            changed = {source for (source,) in self._reader.rows("SELECT DISTINCT source FROM reference")}
+        for id in changed | referring:
+            pattern = self._reader.find(Kind.PATTERN, id)
+            unknown = {one for one in references(pattern) if self._reader.find(Kind.PATTERN, one) is None}
+            self.report(f"reference:{id}", dangling_findings(pattern, unknown) if pattern is not None else ())
+
+    def _join_reflections(self) -> None:
+        aliases = _Aliases(self._reader)
+        for name in self._renamed:
+            sql = "SELECT DISTINCT key FROM part WHERE kind = ? AND loop = ?"
+            self._touched[Kind.REFLECTION] |= {key for (key,) in self._reader.rows(sql, Kind.REFLECTION, name)}
+        self._renamed.clear()
+        touched = self._touched.pop(Kind.REFLECTION, set())
+        for key, group in self._parts(Kind.REFLECTION, touched, DECODERS[Kind.REFLECTION]):
+            self._write(Kind.REFLECTION, key, {one.id: one for one in join_group(key, group, aliases)})
+
+    # Rows
+
+    def _write(self, kind: Kind, key: str, records: Mapping[str, Any]) -> list[str]:
+        """Replace the records with one key; returns the IDs of those that differ."""
+        before = {}
+        if not self._was_empty[kind]:
+            sql = "SELECT id, number, data, is_open FROM record WHERE kind = ? AND key = ?"
+            before = {id: row for id, *row in self._reader.rows(sql, kind, key)}
+        ids = [*(id for id in before if id not in records), *records]
+        return [id for id in ids if self._write_row(kind, key, id, records.get(id), before.get(id))]
+
+    def _write_row(self, kind: Kind, key: str, id: str, record: Any, before: Sequence[Any] | None) -> bool:
+        """Replace a record whose row was `before`: number, data, is_open; returns whether it differs."""
+        data = encode(record) if record is not None else None
+        is_open = _is_open(kind, key, record)
+        if before is not None:
+            number, data_before, was_open = before
+            if data == data_before:
+                if is_open != bool(was_open):
+                    self._connection.execute("UPDATE record SET is_open = ? WHERE number = ?", (is_open, number))
+                return False
+            self._connection.execute("DELETE FROM record WHERE number = ?", (number,))
+            if data is None:
+                self._connection.execute("INSERT INTO gone (kind, id) VALUES (?, ?)", (kind, id))
+        elif data is None:
+            return False
+        elif kind is Kind.LOOP and key != _ADAPTED and not self._was_empty[kind]:
+            # A file in `.aiwg` that has the ID of an adapter's loop has precedence.
+            sql = "DELETE FROM record WHERE kind = ? AND id = ? AND key = ?"
+            self._connection.execute(sql, (kind, id, _ADAPTED))
+        if data is not None:
+            sql = "INSERT INTO record (kind, id, key, place, is_open, data) VALUES (?, ?, ?, ?, ?, ?)"
+            self._connection.execute(sql, (kind, id, key, _place_of(record), is_open, data))
+        elif kind is Kind.LOOP and key != _ADAPTED:
+            self._touched[Kind.ADAPTED_LOOP].add(id)  # that of an adapter may be shown now
+        self._note(kind, id)
+        return True
+
+    def _note(self, kind: Kind, id: str) -> None:
+        if kind in _NAMES:
+            self.changed[_NAMES[kind]].add(id)
+
+    def _set_aliases(self, kind: Kind, id: str, names: Iterable[str]) -> None:
+        """Replace the other IDs of a loop; reflections may name it by any of its IDs."""
+        before, after = set(self._names_of(kind, id)), set(names)
+        self._connection.executemany(
+            "DELETE FROM alias WHERE kind = ? AND name = ? AND id = ?", ((kind, name, id) for name in before - after)
+        )
+        self._connection.executemany(
+            "INSERT INTO alias VALUES (?, ?, ?)", ((kind, name, id) for name in after - before)
+        )
+        if kind is Kind.LOOP and (before or after):
+            self._renamed |= {id, *before, *after}
+
+    def _names_of(self, kind: Kind, id: str) -> list[str]:
+        return [name for (name,) in self._reader.rows("SELECT name FROM alias WHERE kind = ? AND id = ?", kind, id)]
+
+    def _first(self, sql: str, *values: object) -> tuple[Any, ...] | None:
+        return self._reader.row(sql, *values)
+
+    def _exists(self, sql: str, *values: object) -> bool:
+        return self._reader.row(f"{sql} LIMIT 1", *values) is not None
+
+
+class _Aliases(Mapping[str, str]):
+    """The ID of the loop by another ID of it; of loops that share one, the one that started first."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._known: dict[str, str | None] = {}
+
+    def __getitem__(self, name: str) -> str:
+        if name not in self._known:
+            self._known[name] = self._find(name)
+        if (found := self._known[name]) is None:
+            raise KeyError(name)
+        return found
+
+    def _find(self, name: str) -> str | None:
+        sql = "SELECT 1 FROM record WHERE kind = ? AND id = ? AND key != ?"
+        if self._reader.row(sql, Kind.LOOP, name, _ADAPTED) is not None:
+            return None
+        sql = (
+            "SELECT record.id FROM alias JOIN record ON record.kind = alias.kind AND record.id = alias.id"
+            " WHERE alias.kind = ? AND name = ? ORDER BY place NULLS FIRST, record.id DESC"
+        )
+        row = self._reader.row(sql, Kind.LOOP, name)
+        return row[0] if row is not None else None
+
+    def __iter__(self) -> Iterator[str]:
+        rows = self._reader.rows("SELECT DISTINCT name FROM alias WHERE kind = ?", Kind.LOOP)
+        return (name for (name,) in rows if name in self)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._find(name) is not None
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def _is_open(kind: Kind, key: str, record: Any) -> bool:
+    """Return whether time alone may change a record."""
+    if kind is Kind.SESSION_ROW:
+        return record is not None and record.liveness in _OPEN
+    if kind is not Kind.LOOP or record is None:
+        return False
+    if key == _ADAPTED:
+        return bool(record.status is LoopStatus.WAITING)
+    return record.liveness in (Liveness.ALIVE, Liveness.FRESH)
+
+
+def _place_of(record: Any) -> float | None:
+    """Return what loops and reflections are sorted by."""
+    at = record.started_at if isinstance(record, Loop) else record.at if isinstance(record, Reflection) else None
+    return at.timestamp() if at is not None else None
+
+
+def _by_key(rows: Iterable[Sequence[Any]]) -> dict[tuple[int, str], list[tuple[Any, ...]]]:
+    """Group (kind, key, loop, data) by kind and key."""
+    groups: dict[tuple[int, str], list[tuple[Any, ...]]] = defaultdict(list)
+    for kind, key, *rest in rows:
+        groups[kind, key].append(tuple(rest))
+    return groups

@@ -1,0 +1,137 @@
+"""Parse files into parts, as they are stored; many files in a pool of processes (docs/performance.md#workers)."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from core.index.records import Kind, encode
+from core.sources.loop_groups import group_keys
+from core.sources.parsed_file import EarlierParse, ParsedFile, parse_file, parse_folder
+from core.sources.record_kinds import FOLDER, Format, kind_of
+from core.sources.reflections import reflection_key
+from core.storage.decoded import Problem
+from core.storage.file_reader import Stamp, read_file
+
+if TYPE_CHECKING:
+    from core.records.findings import Finding
+
+POOL_FROM: Final = 3 << 20  # bytes that take longer to parse than the start of another process
+_BATCH_BYTES: Final = 1 << 19
+_BATCH_FILES: Final = 400
+_MAX_WORKERS: Final = 3
+_ANSWER_SECONDS: Final = 30.0  # a worker that needs longer for a batch is not waited for
+LOGS: Final = frozenset({Format.EVENT_LOG, Format.DECISION_LOG, Format.TEAM_EVIDENCE})
+"""Formats of the files that are read by this process alone, and only where they grew."""
+
+
+class Part(NamedTuple):
+    """A part of a file that is joined with others of its kind and key; `data` is encoded.
+
+    `loop` is the ID of the loop in a reflection, which may be an alias.
+    """
+
+    kind: Kind
+    key: str
+    loop: str | None
+    data: bytes
+
+
+class FileParts(NamedTuple):
+    """What one file says; `problem` if it cannot be used now, without `stamp` if it does not exist."""
+
+    path: str
+    stamp: Stamp | None = None
+    parts: tuple[Part, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    problem: Problem | None = None
+
+
+def parse(project: str, path: str, stamp: Stamp, earlier: EarlierParse | None = None) -> FileParts:
+    """Parse a file or the folder of a loop; `earlier` is the last parse of a log that only grows."""
+    kind = kind_of(path)
+    if kind is None:
+        return FileParts(path)
+    if kind is FOLDER:
+        return FileParts(path, stamp, parts_of(parse_folder(path, stamp)))
+    raw = read_file(f"{project}/{path}", Path(project, ".aiwg"), kind.limit)
+    if raw is None:
+        return FileParts(path)
+    if isinstance(raw, Problem):
+        return FileParts(path, stamp, problem=raw)
+    parsed = parse_file(path, kind, raw, earlier)
+    if isinstance(parsed, Problem):
+        return FileParts(path, stamp if parsed.torn else raw.stamp, problem=parsed)
+    return FileParts(path, raw.stamp, parts_of(parsed), parsed.findings)
+
+
+def parts_of(parsed: ParsedFile) -> tuple[Part, ...]:
+    """Return the records of a file with the keys by which they are joined."""
+    parts = [Part(Kind.LOOP, key, None, encode(fact)) for fact in parsed.loops for key in group_keys(fact)]
+    parts += [Part(Kind.PATTERN, one.id, None, encode(one)) for one in parsed.patterns]
+    for one in parsed.reflections:
+        parts.append(Part(Kind.REFLECTION, reflection_key(one), one.loop_id or None, encode(one)))
+    by_id = (
+        (Kind.MEMORY_TASK, parsed.memory_tasks),
+        (Kind.TASK, parsed.tasks),
+        (Kind.ATTEMPT, parsed.attempts),
+        (Kind.DEBUG_SESSION, parsed.debug_sessions),
+        (Kind.AGENT_SESSION, parsed.agent_sessions),
+    )
+    for kind, records in by_id:
+        parts += [Part(kind, one.id, None, encode(one)) for one in records]
+    parts += [Part(Kind.ESCALATION, one.session_id, None, encode(one)) for one in parsed.escalations]
+    return tuple(parts)
+
+
+def parse_all(project: str, files: Sequence[tuple[str, Stamp]]) -> Iterator[FileParts]:
+    """Parse files in about their order; several processes share the work if there is much.
+
+    What a worker could not parse, for whatever reason, this process parses itself.
+    """
+    if sum(stamp.size for _, stamp in files) < POOL_FROM or _count_workers() < 1:
+        for path, stamp in files:
+            yield parse(project, path, stamp)
+        return
+    batches = list(_batches(files))
+    # Not forked: this process may have threads, and locks that a copy of it would never get.
+    with ProcessPoolExecutor(_count_workers(), multiprocessing.get_context("spawn")) as pool:
+        waiting: list[tuple[Future[list[FileParts]], list[tuple[str, Stamp]]]] = []
+        while batches or waiting:
+            while batches and len(waiting) < 2 * _count_workers():
+                batch = batches.pop(0)
+                waiting.append((pool.submit(_parse_batch, project, batch), batch))
+            if batches and not waiting[0][0].done():
+                yield from _parse_batch(project, batches.pop(0))
+                continue
+            future, batch = waiting.pop(0)
+            try:
+                yield from future.result(_ANSWER_SECONDS)
+            except (BrokenExecutor, TimeoutError, OSError, EOFError, ValueError):
+                yield from _parse_batch(project, batch)
+
+
+def _parse_batch(project: str, files: Iterable[tuple[str, Stamp]]) -> list[FileParts]:
+    return [parse(project, path, stamp) for path, stamp in files]
+
+
+def _batches(files: Iterable[tuple[str, Stamp]]) -> Iterator[list[tuple[str, Stamp]]]:
+    batch: list[tuple[str, Stamp]] = []
+    size = 0
+    for path, stamp in files:
+        batch.append((path, stamp))
+        size += stamp.size
+        if size > _BATCH_BYTES or len(batch) == _BATCH_FILES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _count_workers() -> int:
+    """Return one less than there are processors: this process parses, too."""
+    return min(len(os.sched_getaffinity(0)) - 1, _MAX_WORKERS)

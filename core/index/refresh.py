@@ -1,0 +1,418 @@
+"""The index of a project, and the function that brings it up to date; see docs/architecture.md#index."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from operator import attrgetter
+from time import monotonic, thread_time
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from core.base.errors import UnknownRecord
+from core.base.text import plural, visible_line
+from core.index.database import Database, get_meta
+from core.index.logs import Logs
+from core.index.parse import parse_all
+from core.index.records import COLLECTIONS, DECODERS, Decoder, Kind, Reader
+from core.index.snapshot import COMPLETE, CURATION, FINDINGS, FOREIGN, LOG, NUMBER, TEAM, IndexedSnapshot, read_curation
+from core.index.step import Sources, Step, is_log
+from core.index.sweep import Sweep, sweep
+from core.ledger.decision_log import DecisionLog
+from core.ledger.verify import end_findings
+from core.records.event_log import EventView
+from core.records.findings import Finding, Severity
+from core.records.snapshot import Delta, Snapshot
+from core.sources.finding_groups import condense_files
+from core.sources.liveness import Processes, system_processes
+from core.sources.loop_details import read_loop_details
+from core.sources.loop_facts import loop_directory
+from core.sources.parsed_file import ParsedFile
+from core.sources.record_kinds import EVENTS, LISTED, kind_of, load_order_of
+from core.sources.sweep import can_contain_records, newest_states, scan_path
+from core.storage.cache_database import DamagedError, is_damage
+from core.storage.decoded import Problem
+from core.storage.file_reader import Stamp
+from core.trust.last_words import Effect
+from core.trust.origins import Origins
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from core.adapters.adapter_records import AdapterRecords
+    from core.config.paths import ProjectPaths
+    from core.config.settings import Settings
+    from core.ledger.ledger import Ledger
+    from core.records.decisions import Decision
+    from core.records.events import Event
+    from core.records.loops import LoopDetails
+    from core.records.patterns import Pattern
+
+_FIRST_PUBLISH: Final = 100  # states of loops before the first partial snapshot: more than a screen has lines
+_STEP_SECONDS: Final = 2.0  # time between two steps of a first load, each of which is shown
+_SWEEP_FROM: Final = 1000  # with more changed paths than this a sweep is faster
+_MAX_NAMED: Final = 3  # patterns that a finding names
+_LISTED_EVERY: Final = 10  # sweeps, of which one lists all folders: some network drives keep no times of folders
+_LIVENESS_INTERVAL: Final = timedelta(seconds=5)  # between two checks of running loops; 1,000 take 30 ms
+_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
+_FINDING: Final[Decoder[Finding]] = Decoder(Finding)
+_PROBLEM: Final[Decoder[Problem]] = Decoder(Problem)
+
+_Count = Callable[[int, int], None] | None
+_Take = Callable[[Snapshot], object] | None
+
+
+class Index:
+    """The index of one project: `load` or `refresh` brings it up to date, `snapshot` is the newest view of it.
+
+    The folders of the project need not exist. Without `is_kept`, the index ends with the process. `ledger` is a shared
+    reader of the decision log. `processes` lists the running ones, by default of the system. `findings` are of the
+    settings. Thread-safe.
+    """
+
+    def __init__(
+        self,
+        paths: ProjectPaths,
+        settings: Settings,
+        *,
+        clock: Callable[[], datetime],
+        is_kept: bool = True,
+        ledger: Ledger | None = None,
+        processes: Processes | None = None,
+        findings: tuple[Finding, ...] = (),
+    ) -> None:
+        self._paths = paths
+        self._settings = settings
+        self._clock = clock
+        self._is_kept = is_kept
+        self._of_settings = findings
+        self._logs = Logs(paths, ledger.log if ledger is not None else DecisionLog())
+        self.origins = ledger.origins if ledger is not None else Origins(paths.project)
+        self._sources = Sources(paths, settings, self._logs, self.origins, processes or system_processes())
+        self._lock = threading.RLock()
+        self._opened: Database | None = None
+        self._snapshot: Snapshot = Snapshot()
+        self._sweeps = 0
+        self._checked_at = _LONG_AGO
+        self.sweep_seconds = 0.0
+        """Processor time of the last sweep, without that of reading changed files."""
+
+    # Views
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The records as they were when the index was last brought up to date."""
+        return self._snapshot
+
+    @property
+    def retry_paths(self) -> tuple[Path, ...]:
+        """Files that were incomplete when last read; `refresh` them again soon."""
+        with self._lock:
+            rows = self._database.writer.execute("SELECT path FROM torn").fetchall()
+        return tuple(self._paths.project / path for (path,) in rows)
+
+    def is_record(self, path: Path) -> bool:
+        """Return whether a path may be that of a file with records."""
+        return bool((name := self._name(path)) and kind_of(name))
+
+    def copies(self, pattern_id: str) -> tuple[Pattern, ...]:
+        """Return all records of an ID in pattern files and copies, that in effect first."""
+        from core.sources.pattern_join import precedence
+
+        with self._lock:
+            sql = "SELECT data FROM part WHERE kind = ? AND key = ?"
+            rows = self._database.writer.execute(sql, (Kind.PATTERN, pattern_id)).fetchall()
+        return tuple(sorted((DECODERS[Kind.PATTERN](data) for (data,) in rows), key=precedence))
+
+    def story(self, loop_id: str) -> LoopDetails:
+        """Read the details of one loop from disk; raises UnknownRecord if there is none."""
+        if (loop := self._snapshot.loops.get(loop_id)) is None:
+            raise UnknownRecord(f"no loop {visible_line(loop_id, 120)!r} in {self._paths.project}")
+        return read_loop_details(self._paths, loop)
+
+    # Bringing it up to date
+
+    def load(self, progress: _Count = None, publish: _Take = None) -> Snapshot:
+        """Bring the index up to date with all files.
+
+        `progress` is called with (files done, files in all), in the sweep with (files found, 0). If much has to be
+        read, `publish` gets partial snapshots (not `complete`) of what has been read so far, the newest loops first.
+        """
+        with self._lock:
+            self._healing(partial(self._load, progress, publish))
+            return self._snapshot
+
+    def refresh(self, changed: Iterable[Path] | None = None) -> tuple[Snapshot, Delta]:
+        """Read the files in `changed`; None finds the changed files by a sweep."""
+        with self._lock:
+            delta: Delta = self._healing(partial(self._refresh, changed))
+            return self._snapshot, delta
+
+    def check_time(self) -> tuple[Snapshot, Delta]:
+        """Update what changes with time: ended processes, stale loops, incomplete files."""
+        with self._lock:
+            delta: Delta = self._healing(partial(self._write, Sweep({}, set(), {}, paths=()), checks_open=True))
+            return self._snapshot, delta
+
+    def replace_adapted(self, found: AdapterRecords) -> tuple[Snapshot, Delta]:
+        """Replace the loops, lessons and findings of adapters."""
+        with self._lock:
+            delta: Delta = self._healing(partial(self._write, Sweep({}, set(), {}, paths=()), adapted=found))
+            return self._snapshot, delta
+
+    def close(self) -> None:
+        with self._lock:
+            if self._opened is not None:
+                self._opened.close()
+                self._opened = None
+
+    @property
+    def _database(self) -> Database:
+        if self._opened is None:
+            self._opened = Database.open(self._paths.project, is_kept=self._is_kept)
+        return self._opened
+
+    def _healing(self, act: Callable[[], Any]) -> Any:
+        """Call `act`; if the index is damaged or cannot be written, again with a new one."""
+        for attempt in range(3):
+            try:
+                return act()
+            except (DamagedError, msgspec.MsgspecError, sqlite3.DatabaseError) as error:
+                if attempt == 2:
+                    raise
+                self._discard(is_damaged=is_damage(error))
+        return None
+
+    def _discard(self, *, is_damaged: bool) -> None:
+        """Delete a damaged index; one that cannot be written is replaced by one in a temporary folder."""
+        if self._opened is not None and is_damaged:
+            self._opened.remove()
+        elif self._opened is not None:
+            self._opened.close()
+        self._is_kept = self._is_kept and is_damaged
+        self._opened = None
+        self._snapshot = Snapshot(number=self._snapshot.number)
+
+    def _load(self, progress: _Count, publish: _Take) -> None:
+        found = self._sweep((lambda count: progress(count, 0)) if progress is not None else None)
+        is_first = not self._snapshot.complete and get_meta(self._database.writer, COMPLETE) is None
+        if is_first and publish is not None and (newest := newest_states(self._paths, _FIRST_PUBLISH)):
+            self._write(Sweep(newest, set(), {}, paths=()), is_complete=False)
+            publish(self._snapshot)
+        self._write(found, progress=progress, publish=publish if is_first else None, checks_open=True)
+
+    def _refresh(self, changed: Iterable[Path] | None) -> Delta:
+        if changed is None:
+            return self._write(self._sweep(), checks_open=True)
+        names = sorted({name for path in changed if (name := self._name(path))})
+        if len(names) > _SWEEP_FROM:
+            return self._write(self._sweep(), checks_open=True)
+        return self._write(self._find_changes(names), checks_open=False)
+
+    def _sweep(self, progress: Callable[[int], None] | None = None) -> Sweep:
+        self._sweeps += 1
+        begun = thread_time()
+        found = sweep(
+            self._paths, self._database.writer, lists_all=self._sweeps % _LISTED_EVERY == 0, progress=progress
+        )
+        self.sweep_seconds = thread_time() - begun
+        return found
+
+    def _find_changes(self, names: Iterable[str]) -> Sweep:
+        """Compare single paths with the index."""
+        changed: dict[str, Stamp] = {}
+        removed: set[str] = set()
+        unreadable: dict[str, Problem] = {}
+        known: dict[str, Stamp] = {}
+        for name in names:
+            stamps = scan_path(self._paths, name, unreadable)
+            rows = self._known_below(name)
+            known |= rows
+            removed |= rows.keys() - stamps.keys()
+            for path in stamps.keys() - rows.keys():
+                known |= self._known_at(path)
+            changed |= stamps
+        differing = {path: stamp for path, stamp in changed.items() if known.get(path) != stamp}
+        return Sweep(differing, removed, unreadable, paths=tuple(names))
+
+    def _known_at(self, path: str) -> dict[str, Stamp]:
+        sql = "SELECT path, inode, size, mtime, ctime FROM file WHERE path = ?"
+        return {path: Stamp(*row) for path, *row in self._database.writer.execute(sql, (path,))}
+
+    def _known_below(self, name: str) -> dict[str, Stamp]:
+        """Return the indexed files that a change of a path affects."""
+        found = self._known_at(name) | self._known_at(f"{loop_directory(name)}/")
+        if can_contain_records(name):
+            sql = "SELECT path, inode, size, mtime, ctime FROM file WHERE path >= ? AND path < ?"
+            rows = self._database.writer.execute(sql, (f"{name}/", f"{name}0"))
+            found |= {path: Stamp(*row) for path, *row in rows}
+        return found
+
+    def _name(self, path: Path) -> str | None:
+        """Return the project-relative name of a path inside `.aiwg`."""
+        try:
+            name = self._paths.relative(path)
+        except ValueError:
+            return None
+        return name if name == ".aiwg" or name.startswith(".aiwg/") else None
+
+    def _write(
+        self,
+        found: Sweep,
+        *,
+        adapted: AdapterRecords | None = None,
+        checks_open: bool = False,
+        is_complete: bool = True,
+        progress: _Count = None,
+        publish: _Take = None,
+    ) -> Delta:
+        """Write what changed, in one transaction; with `publish` in several, each of which is shown."""
+        files = sorted(found.changed.items(), key=lambda item: _rank(item[0], found.changed))
+        logs = [(path, stamp) for path, stamp in files if is_log(path)]
+        parsed = parse_all(str(self._paths.project), [item for item in files if not is_log(item[0])])
+        before, done, is_first, is_last = self._snapshot, 0, True, False
+        while not is_last:
+            now = self._clock()
+            checks_open = checks_open or abs(now - self._checked_at) >= _LIVENESS_INTERVAL
+            with self._database.transaction() as connection:
+                step = Step(connection, self._database.decoded, self._sources, now)
+                if is_first:
+                    step.take_sweep(found)
+                if adapted is not None:
+                    step.joiner.replace_adapted(adapted.loops, adapted.lessons, adapted.findings)
+                until, is_first, is_last = monotonic() + _STEP_SECONDS, False, True
+                for file in parsed:
+                    step.take(file, found.changed[file.path])
+                    done += 1
+                    if progress is not None and (done % 100 == 0 or done == len(files) - len(logs)):
+                        progress(done, len(files) - len(logs))
+                    if publish is not None and monotonic() > until:
+                        is_last = False
+                        break
+                if is_last:
+                    for path, stamp in logs:
+                        step.take_log(path, stamp)
+                step.finish(checks_open=checks_open and is_last, is_complete=is_complete and is_last)
+            if checks_open and is_last:
+                self._checked_at = now
+            self._show(has_changed=step.has_changed)
+            if publish is not None and not is_last:
+                publish(self._snapshot)
+        return find_delta(before, self._snapshot)
+
+    def _show(self, *, has_changed: bool) -> None:
+        """Open a view of the index if it differs from that of the newest snapshot."""
+        before = self._snapshot
+        number = int(get_meta(self._database.writer, NUMBER) or b"0")
+        if isinstance(before, IndexedSnapshot) and not has_changed and before.number == number:
+            return
+        reader = Reader(self._database.read(), self._database.decoded)
+        after = IndexedSnapshot.of(reader, self._makers(reader))
+        if isinstance(before, IndexedSnapshot):
+            after.take_unchanged(before, find_delta(before, after))
+        self._snapshot = after
+
+    def _makers(self, reader: Reader) -> Mapping[str, Callable[[], Any]]:
+        """Return what makes the fields of a snapshot that are not in the index."""
+        return {
+            "events": partial(self._read_events, reader),
+            "withdrawn": partial(self._read_withdrawn, reader),
+            "decisions": self._read_decisions,
+            "findings": partial(self._read_findings, reader),
+            "is_own_event": lambda: self.origins.is_own_event,
+        }
+
+    def _read_decisions(self) -> tuple[Decision, ...]:
+        with self._lock:
+            found = self._logs.read(self._paths.relative(self._paths.ledger))
+        return found[1].decisions if isinstance(found, tuple) else ()
+
+    def _read_log(self) -> EventView:
+        with self._lock:
+            found = self._logs.read(self._paths.relative(self._paths.events))
+        return EventView.of(found[1].events if isinstance(found, tuple) else ())
+
+    def _read_events(self, reader: Reader) -> EventView:
+        return self._read_log().without(read_curation(reader).undone)
+
+    def _read_withdrawn(self, reader: Reader) -> tuple[Event, ...]:
+        return self._read_events(reader).hidden
+
+    def _read_findings(self, reader: Reader) -> tuple[Finding, ...]:
+        """Return all findings, sorted by file; similar ones of many files are one."""
+        about_files: list[Finding] = []
+        found = [*self._of_settings]
+        for about, data in reader.rows("SELECT about, data FROM finding ORDER BY about, number"):
+            if about.startswith(".aiwg"):
+                about_files.append(_FINDING(data))
+            else:
+                found.append(_FINDING(data))
+        found += condense_files(about_files)
+        found += (
+            _PROBLEM(data).finding(path)
+            for path, data in reader.rows("SELECT path, problem FROM torn WHERE is_reported ORDER BY path")
+        )
+        if get_meta(reader.connection, COMPLETE) is not None:
+            found += self._find_log_problems(reader)
+        return tuple(sorted(found, key=attrgetter("file", "pointer", "code")))
+
+    def _find_log_problems(self, reader: Reader) -> Iterator[Finding]:
+        """Yield findings on the decision log: lost lines, or not a regular file."""
+        name = self._paths.relative(self._paths.ledger)
+        with self._lock:
+            found = self._logs.read(name)
+            log = found[1] if isinstance(found, tuple) else ParsedFile()
+            lost = self.origins.lost_words(log.decisions, read_curation(reader).claims)
+        if words := [word for word in lost.values() if word.effect is not Effect.APPROVES]:
+            named = ", ".join(visible_line(word.subject, 80) for word in words[:_MAX_NAMED])
+            what = plural(len(words), "decision that withholds a text is", "decisions that withhold texts are")
+            message = f"{what} missing from the log, though made here; the texts stay withheld: {named}"
+            yield Finding(name, "", Severity.WARNING, "lost-decision", message)
+        if isinstance(found, tuple):
+            yield from end_findings(self._paths, found[0], log.places, is_chained=log.is_chained)
+        elif found is None and os.path.lexists(self._paths.ledger):
+            message = "is not a regular file inside .aiwg: the decisions are unknown, so nothing is injected"
+            yield Finding(name, "", Severity.ERROR, "not-a-file", message)
+        elif found is None:
+            yield from end_findings(self._paths, None, (), is_chained=False)
+
+
+def find_delta(before: Snapshot, after: Snapshot) -> Delta:
+    """Return what differs between two views of one index; `before` is the older one."""
+    if not isinstance(before, IndexedSnapshot) or not isinstance(after, IndexedSnapshot) or before is after:
+        return Delta()
+    changed: dict[Kind, set[str]] = {kind: set() for kind in Kind}
+    last, gone = (
+        before.reader.row(f"SELECT coalesce(max(number), 0) FROM {one}") or (0,) for one in ("record", "gone")
+    )
+    for kind, id in after.reader.rows("SELECT kind, id FROM record WHERE number > ?", *last):
+        changed[Kind(kind)].add(id)
+    for kind, id in after.reader.rows("SELECT kind, id FROM gone WHERE number > ?", *gone):
+        changed[Kind(kind)].add(id)
+    has_other = {name: before.meta(name) != after.meta(name) for name in (CURATION, FOREIGN, TEAM, FINDINGS)}
+    if has_other[FOREIGN]:
+        changed[Kind.PATTERN] |= before.foreign.patterns ^ after.foreign.patterns
+    if has_other[TEAM]:
+        changed[Kind.TEAM_SUMS] |= before.team.changed_patterns(after.team)
+    has_undone = has_other[CURATION] and before.curation.undone != after.curation.undone
+    return Delta(
+        **{name: frozenset(changed[kind]) for name, kind in COLLECTIONS.items()},
+        team=frozenset(changed[Kind.TEAM_SUMS]),
+        events=has_undone or before.meta(f"{LOG}{EVENTS.name}") != after.meta(f"{LOG}{EVENTS.name}"),
+        decisions=has_other[CURATION],
+        findings=has_other[FINDINGS],
+    )
+
+
+def _rank(file: str, stamps: Mapping[str, Stamp]) -> tuple[int, int, str, str]:
+    """Sort key of a file; what lists show of a loop follows its state, so that the loop can be joined early."""
+    if (load_order := load_order_of(file)) == LISTED:
+        state = f"{file}state.json" if file[-1] == "/" else f"{loop_directory(file)}/state.json"
+        if (stamp := stamps.get(state)) is not None:
+            return load_order_of(state), -stamp.mtime_ns, f"{state}/{file}", file
+    return load_order, -stamps[file].mtime_ns, file, file

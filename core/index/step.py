@@ -1,0 +1,226 @@
+"""One transaction that brings the index closer to the files: what changed files say, joined, and what follows."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from core.index.database import get_meta, set_meta
+from core.index.join import Joiner, Surroundings
+from core.index.parse import LOGS, FileParts
+from core.index.records import Kind, Reader, RecordMap, encode
+from core.index.snapshot import COMPLETE, CURATION, CURATION_DECODER, FINDINGS, FOREIGN, LOG, NUMBER, TEAM
+from core.ledger.fold import fold, with_lost_words, with_proposals
+from core.records.decisions import CurationState
+from core.records.team import NO_TEAM, TeamEvidence
+from core.sources.parsed_file import ParsedFile
+from core.sources.record_kinds import Format, kind_of
+from core.storage.decoded import Problem
+from core.trust.projects import is_joined
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.config.settings import Settings
+    from core.index.logs import Logs
+    from core.index.sweep import Sweep
+    from core.records.patterns import Pattern
+    from core.sources.liveness import Processes
+    from core.storage.file_reader import Stamp
+    from core.trust.origins import Origins
+
+UNREADABLE_AFTER: Final = timedelta(seconds=1)  # when a torn file is reported; most are complete in 1 ms
+_CLOSED: Final = "folder:"  # prefix of what findings about folders that cannot be listed are about
+_NOTHING_FOREIGN: Final = msgspec.msgpack.encode(((), ()))
+_ORIGINS: Final = "origins"  # what the user's state said when the decisions were folded
+
+
+class Sources(NamedTuple):
+    """What the index of a project is made from."""
+
+    paths: ProjectPaths
+    settings: Settings
+    logs: Logs
+    origins: Origins
+    processes: Processes
+
+
+def is_log(path: str) -> bool:
+    """Return whether a file is read line by line, only where it grew."""
+    kind = kind_of(path)
+    return kind is not None and kind.format in LOGS
+
+
+class Step:
+    """Writes within one open transaction; call `finish` last."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, decoded: dict[int, Any], sources: Sources, now: datetime
+    ) -> None:
+        self._connection = connection
+        self._sources = sources
+        self._now = now
+        stale_after = timedelta(minutes=sources.settings.watch.stale_after_minutes)
+        self.joiner = Joiner(connection, decoded, Surroundings(now, stale_after, sources.processes))
+        self._reader = Reader(connection, decoded)
+        self._has_new_decisions = False
+        self._has_news = False
+
+    def take_sweep(self, found: Sweep) -> None:
+        """Write the folders that were listed, and forget what files that are gone said."""
+        sql = "INSERT OR REPLACE INTO folder VALUES (?, ?, ?, ?, ?, ?, ?)"
+        self._connection.executemany("DELETE FROM folder WHERE path = ?", ((path,) for path in found.left))
+        self._connection.executemany(sql, found.listed)
+        for path in found.removed:
+            self._forget(path)
+        rows = self._connection.execute(
+            "SELECT DISTINCT about FROM finding WHERE about >= 'folder:' AND about < 'folder;'"
+        )
+        for about in [about for (about,) in rows]:
+            folder = about.removeprefix(_CLOSED)
+            if folder not in found.unreadable and found.has_checked(folder):
+                self.joiner.report(about, ())
+        for folder, problem in found.unreadable.items():
+            self.joiner.report(f"{_CLOSED}{folder}", (problem.finding(folder),))
+
+    def take(self, file: FileParts, stamp: Stamp) -> None:
+        """Write what a file says; `stamp` is that of the sweep. An incomplete file keeps its last good content."""
+        if file.problem is not None and file.problem.torn:
+            self._keep_torn(file.path, stamp, file.problem)
+        elif file.stamp is None:
+            self._forget(file.path)
+        else:
+            self.joiner.store(file, file.stamp)
+            self._connection.execute("DELETE FROM torn WHERE path = ?", (file.path,))
+
+    def take_log(self, path: str, stamp: Stamp) -> None:
+        """Read a log where it grew."""
+        found = self._sources.logs.read(path, stamp)
+        if found is None:
+            self._forget(path)
+        elif isinstance(found, Problem):
+            self.take(FileParts(path, stamp, problem=found), stamp)
+        else:
+            read_stamp, parsed = found
+            self.take(FileParts(path, read_stamp, findings=parsed.findings), stamp)
+        if found is None or not isinstance(found, Problem) or not found.torn:
+            self._note_log(path, None if found is None or isinstance(found, Problem) else found[1], stamp)
+
+    def finish(self, *, checks_open: bool, is_complete: bool) -> None:
+        """Join what changed, fold the decisions, and number the result."""
+        self.joiner.join(checks_open=checks_open, with_reflections=is_complete or self._is_complete)
+        self._decide()
+        self._check_torn()
+        if is_complete and not self._is_complete:
+            set_meta(self._connection, COMPLETE, b"1")
+            self._has_news = True
+        if self.joiner.has_new_findings:
+            self._count(FINDINGS)
+        if self.has_changed:
+            self._count(NUMBER)
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether a view shows anything else than before."""
+        return self._has_news or self.joiner.has_new_findings or any(self.joiner.changed.values())
+
+    @property
+    def _is_complete(self) -> bool:
+        return get_meta(self._connection, COMPLETE) is not None
+
+    def _count(self, name: str) -> None:
+        set_meta(self._connection, name, b"%d" % (int(get_meta(self._connection, name) or b"0") + 1))
+
+    def _forget(self, path: str) -> None:
+        self._connection.execute("DELETE FROM torn WHERE path = ?", (path,))
+        self.joiner.forget(path)
+        if is_log(path):
+            self._sources.logs.forget(path)
+            self._note_log(path, None, None)
+
+    # Files that are being written
+
+    def _keep_torn(self, path: str, stamp: Stamp, problem: Problem) -> None:
+        written = min(max(stamp.mtime_ns / 1e9, 0.0), self._now.timestamp())
+        sql = "INSERT INTO torn VALUES (?, ?, 0, ?) ON CONFLICT DO UPDATE SET problem = excluded.problem"
+        self._connection.execute(sql, (path, written, encode(problem)))
+
+    def _check_torn(self) -> None:
+        """Report the files that stay incomplete, and forget those that are gone."""
+        rows = self._connection.execute("SELECT path, since, is_reported FROM torn").fetchall()
+        for path, since, is_reported in rows:
+            if not os.path.lexists(self._sources.paths.project / path):
+                self._forget(path)
+                self.joiner.has_new_findings |= bool(is_reported)
+            elif (late := self._now.timestamp() - since > UNREADABLE_AFTER.total_seconds()) != bool(is_reported):
+                self._connection.execute("UPDATE torn SET is_reported = ? WHERE path = ?", (late, path))
+                self.joiner.has_new_findings = True
+
+    # Logs
+
+    def _note_log(self, path: str, parsed: ParsedFile | None, stamp: Stamp | None) -> None:
+        """Note that a log changed, and write the sums of a team."""
+        kind = kind_of(path)
+        if kind is not None:
+            set_meta(self._connection, f"{LOG}{kind.name}", msgspec.msgpack.encode(stamp))
+            self._has_news = True
+            self._has_new_decisions |= kind.format is Format.DECISION_LOG
+            if kind.format is Format.TEAM_EVIDENCE:
+                self._write_team(parsed.team if parsed is not None else None)
+
+    def _write_team(self, sent: TeamEvidence | None) -> None:
+        """Write the sums of a team that the user has joined: those in a file of another project are claims."""
+        is_usable = self._sources.origins.do_claims_count or is_joined(self._sources.paths.project)
+        team = sent if sent is not None and is_usable else NO_TEAM
+        value = msgspec.msgpack.encode(msgspec.structs.replace(team, sums={}))
+        is_same = value == get_meta(self._connection, TEAM)
+        if self.joiner.replace_all(Kind.TEAM_SUMS, team.sums) or not is_same:
+            set_meta(self._connection, TEAM, value)
+            self._has_news = True
+
+    # Decisions
+
+    def _decide(self) -> None:
+        """Fold the decisions if they, or what the user says about their origin, changed."""
+        origins, changed_patterns = self._sources.origins, self.joiner.changed["patterns"]
+        foreign_before = get_meta(self._connection, FOREIGN)
+        key = origins.state_key(with_events=foreign_before not in (None, _NOTHING_FOREIGN))
+        has_new_origins = key != get_meta(self._connection, _ORIGINS)
+        if not self._has_new_decisions and not has_new_origins and not changed_patterns:
+            return
+        origins.refresh()
+        stored = self._reader.row("SELECT value FROM meta WHERE name = ?", CURATION)
+        curation = CURATION_DECODER(stored[0]) if stored is not None else CurationState()
+        if self._has_new_decisions or has_new_origins:
+            folded = self._fold(curation)
+            set_meta(self._connection, _ORIGINS, key)
+            if folded != curation or stored is None:
+                curation, self._has_news = folded, True
+                self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (CURATION, encode(curation)))
+        patterns: RecordMap[Pattern] = RecordMap(self._reader, Kind.PATTERN)
+        found = origins.foreign(patterns, curation)
+        foreign = msgspec.msgpack.encode((sorted(found.patterns), sorted(found.arrived)))
+        if foreign != foreign_before:
+            set_meta(self._connection, FOREIGN, foreign)
+            self._has_news = True
+        if has_new_origins:
+            paths = self._sources.paths
+            log = self._sources.logs.read(paths.relative(paths.team_evidence))
+            self._write_team(log[1].team if isinstance(log, tuple) else None)
+
+    def _fold(self, before: CurationState) -> CurationState:
+        """Return the result of all decisions; `before` if the log is incomplete now."""
+        origins, paths = self._sources.origins, self._sources.paths
+        found = self._sources.logs.read(paths.relative(paths.ledger))
+        if isinstance(found, Problem) and found.torn:
+            return before
+        log = found[1] if isinstance(found, tuple) else ParsedFile()
+        claims = origins.claims(log.decisions, log.places)
+        state = fold(log.decisions, claims, do_claims_count=origins.do_claims_count)
+        # A log that exists but cannot be read now has not lost its lines.
+        is_read = isinstance(found, tuple) or not os.path.lexists(paths.ledger)
+        lost = origins.lost_words(log.decisions, claims) if is_read else {}
+        return with_proposals(with_lost_words(state, lost), log.decisions, origins.own_proposals(log.proposed))
