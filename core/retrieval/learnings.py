@@ -6,7 +6,7 @@ import math
 import threading
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -67,7 +67,19 @@ def is_key_learning(learning_id: str) -> bool:
 
 
 def memory_source(task_id: str) -> str:
+    """Return the source of all key learnings of a task of the cross-task memory."""
     return f"{_MEMORY}{task_id}"
+
+
+def list_needs(source: str, snapshot: Snapshot) -> tuple[str, ...]:
+    """Return what the learnings of a source depend on besides it: `task/<id>`, `loop/<id>`, `attempt/<id>`."""
+    if source.startswith(_MEMORY):
+        return (f"task/{source.removeprefix(_MEMORY)}",)
+    reflection = snapshot.reflections.get(source)
+    if reflection is None:
+        return ()
+    task_id, loop_id = reflection.task_id, reflection.loop_id
+    return f"task/{task_id}", f"loop/{loop_id}", f"attempt/{task_id}.{reflection.attempt}"
 
 
 def iterate_learnings(source: str, snapshot: Snapshot) -> Iterator[tuple[Learning, str]]:
@@ -154,55 +166,127 @@ class LearningMatch(Struct, frozen=True, kw_only=True, gc=False):
 
 
 @dataclass(frozen=True)
-class _Words:
-    """Word index of numbered rows; append-only."""
-
-    size: int = 0  # number of rows
-    rows: Postings[str] = field(default_factory=RowsByKey)
-
-    def extend_in_steps(self, more: Sequence[tuple[str, ...]]) -> Steps[_Words]:
-        if not more:
-            return self
-        known = RowsByKey({word: rows for word in self.rows if (rows := self.rows.get(word)) is not None})
-        for word, rows in (yield from index_rows_in_steps(more, self.size)).items():
-            known[word] = np.concatenate((known[word], rows)) if word in known else rows
-        return _Words(self.size + len(more), known)
-
-    def count(self, word: str, live: NDArray[np.bool_]) -> int:
-        """Return the number of live rows that contain a word."""
-        found = self.rows.get(word)
-        return 0 if found is None else int(np.count_nonzero(live[found]))
-
-
-@dataclass(frozen=True)
 class LearningIndex:
-    """Immutable index of all learnings of a project."""
+    """Learnings with what they are compared by, in memory or in the tables of `core.index.learnings`."""
 
-    snapshot: Snapshot = field(default_factory=Snapshot)
-    works: Mapping[str, ComparableWork] = field(default_factory=dict)  # by key: `task/<id>` or `loop/<id>`
-    work_keys: Sequence[str] = ()  # key of each row of tasks and loops, "" for an outdated row
-    learnings: Sequence[Learning | None] = ()  # learnings by row, None for an outdated row
-    _work_words: _Words = field(default_factory=_Words)
-    _words: _Words = field(default_factory=_Words)
-    _work_of: Rows = field(default_factory=lambda: np.empty(0, np.int32))
-    _rows_of: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Rows of the learnings of each source: a reflection, or all key learnings of a memory task."""
-    _work_rows: Mapping[str, int] = field(default_factory=dict)
-    _sources_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by key of the task or loop
-    _words_of_works: Sequence[tuple[str, ...]] = ()  # words of each row of tasks and loops
+    works: Mapping[str, ComparableWork]  # by key: `task/<id>` or `loop/<id>`; those with a description
+    work_keys: Sequence[str]  # key of each row of tasks and loops, "" for an outdated row
+    is_known: NDArray[np.bool_]  # whether each task or loop has a description
+    words_of_works: Sequence[Iterable[str]]  # content words of each task or loop
+    work_words: Postings[str]  # rows of tasks and loops by content word
+    learnings: Sequence[Learning | None]  # learnings by row, None for an outdated row
+    is_live: NDArray[np.bool_]  # whether each learning is not outdated
+    work_of: Rows  # row of the task or loop of each learning
+    words: Postings[str]  # rows of learnings by content word
 
     @classmethod
     def build(cls, snapshot: Snapshot) -> LearningIndex:
         """Index all learnings; takes about 30 us each."""
-        return run_all(cls.build_in_steps(snapshot))
+        return run_all(MemoryLearnings.build_in_steps(snapshot))
+
+    def find(self, learning_id: str) -> Learning | None:
+        """Return the learning with an ID, or None."""
+        return next((one for one in self.learnings if one is not None and one.id == learning_id), None)
+
+    def find_matches(self, profile: TaskProfile, closeness: Closeness | None = None) -> tuple[LearningMatch, ...]:
+        """Return the learnings that fit a task, best first; at most `MAX_MATCHES`.
+
+        `closeness` is the cosine of the task with each of `work_keys`, NaN where unknown; None compares words only.
+        """
+        if not self.learnings:
+            return ()
+        is_semantic = np.zeros(len(self.work_keys), np.bool_)
+        similar = np.zeros(len(self.work_keys))
+        if closeness is not None:
+            is_semantic = ~np.isnan(closeness)
+            similar = scale_closeness(closeness)
+        for row, score in self._similar_by_words(profile.words):
+            if not is_semantic[row]:
+                similar[row] = score
+        covered = self._covered(profile.words)
+        task = similar[self.work_of]
+        titled = self.is_known[self.work_of]
+        relevance = np.where(
+            titled, WEIGHTS["task"] * task + WEIGHTS["learning"] * covered, UNTITLED_WEIGHTS["learning"] * covered
+        )
+        rows = np.flatnonzero((relevance >= _FLOOR) & self.is_live)
+        if len(rows) > MAX_MATCHES:
+            least = np.partition(relevance[rows], -MAX_MATCHES)[-MAX_MATCHES]
+            rows = rows[relevance[rows] >= least][:_MAX_TIED]
+        found = [
+            LearningMatch(
+                learning=learning,
+                relevance=float(relevance[row]),
+                task=float(task[row]) if titled[row] else 0.0,
+                words=float(covered[row]),
+                is_semantic=bool(is_semantic[self.work_of[row]]),
+            )
+            for row in rows.tolist()
+            if (learning := self.learnings[row]) is not None
+        ]
+        return tuple(sorted(found, key=lambda one: (-one.relevance, one.learning.id))[:MAX_MATCHES])
+
+    @cached_property
+    def _live_works(self) -> NDArray[np.bool_]:
+        """Mask of the tasks and loops with a learning, which count for a word's rarity."""
+        live = np.zeros(len(self.work_keys), np.bool_)
+        live[self.work_of[self.is_live]] = True
+        return live
+
+    def _similar_by_words(self, asked: frozenset[str]) -> Iterator[tuple[int, float]]:
+        """Yield (row, cosine) of tasks and loops that share words, weighted by rarity."""
+        live = self._live_works
+        size = int(np.count_nonzero(live))
+        squares: dict[str, float] = {}
+
+        def square(word: str) -> float:
+            if word not in squares:
+                squares[word] = math.log1p(size / max(_count(self.work_words.get(word), live), 1)) ** 2
+            return squares[word]
+
+        shared = np.zeros(len(self.work_keys))
+        for word in sorted(asked):  # sorted, so that every process gets the same sums
+            if (holding := self.work_words.get(word)) is not None:
+                shared[holding] += square(word)
+        rows = np.flatnonzero(shared * live)
+        if len(rows) > _MAX_COMPARED:
+            rows = rows[np.argsort(-shared[rows], kind="stable")[:_MAX_COMPARED]]
+        length = math.sqrt(math.fsum(map(square, asked)))
+        for row in rows.tolist():
+            other = math.sqrt(math.fsum(map(square, self.words_of_works[row])))
+            yield row, min(float(shared[row]) / (length * other), 1.0)
+
+    def _covered(self, asked: frozenset[str]) -> Floats:
+        """Return the share of the task's rare words that each learning contains."""
+        part = np.zeros(len(self.learnings))
+        size = int(np.count_nonzero(self.is_live))
+        weights = []
+        for word in sorted(asked):
+            rows = self.words.get(word)
+            weights.append(math.log1p(size / max(_count(rows, self.is_live), 1)))
+            if rows is not None:
+                part[rows] += weights[-1]
+        full = math.fsum(sorted(weights, reverse=True)[:_SALIENT_WORDS])
+        return np.minimum(part / full, 1.0) if full else part
+
+
+@dataclass(frozen=True)
+class MemoryLearnings(LearningIndex):
+    """Learnings in memory, which can be updated."""
+
+    snapshot: Snapshot
+    _rows_of: Mapping[str, tuple[int, ...]]
+    """Rows of the learnings of each source: a reflection, or all key learnings of a memory task."""
+    _work_rows: Mapping[str, int]  # row of the task or loop with each key
+    _sources_of: Mapping[str, tuple[str, ...]]  # by key of the task or loop
 
     @classmethod
-    def build_in_steps(cls, snapshot: Snapshot) -> Steps[LearningIndex]:
+    def build_in_steps(cls, snapshot: Snapshot) -> Steps[MemoryLearnings]:
         """Do `build` step by step."""
         sources = [*snapshot.reflections, *map(memory_source, snapshot.memory_tasks)]
-        return (yield from cls()._replace_in_steps(snapshot, sources))
+        return (yield from _NO_LEARNINGS._replace_in_steps(snapshot, sources))
 
-    def updated(self, snapshot: Snapshot) -> LearningIndex:
+    def updated(self, snapshot: Snapshot) -> MemoryLearnings:
         """Return an index of a newer snapshot; shares `learnings` if none changed."""
         before = self.snapshot
         sources = set(_changed(before.reflections, snapshot.reflections))
@@ -220,9 +304,10 @@ class LearningIndex:
             return replace(self, snapshot=snapshot)
         made = run_all(self._replace_in_steps(snapshot, sources))
         outdated = sum(one is None for one in made.learnings)
-        return LearningIndex.build(snapshot) if outdated * _OUTDATED_SHARE > len(made.learnings) else made
+        is_outdated = outdated * _OUTDATED_SHARE > len(made.learnings)
+        return run_all(MemoryLearnings.build_in_steps(snapshot)) if is_outdated else made
 
-    def _replace_in_steps(self, snapshot: Snapshot, sources: Iterable[str]) -> Steps[LearningIndex]:
+    def _replace_in_steps(self, snapshot: Snapshot, sources: Iterable[str]) -> Steps[MemoryLearnings]:
         """Return a copy in which the learnings of some sources are read again."""
         learnings, work_keys, rows_of = list(self.learnings), list(self.work_keys), dict(self._rows_of)
         works, work_rows = dict(self.works), dict(self._work_rows)
@@ -250,130 +335,65 @@ class LearningIndex:
                 new_work_rows.append(work_rows[key])
                 words.append(tuple(content_words(learning.text)))
             yield
-        all_work_words = yield from self._work_words.extend_in_steps(work_words)
-        all_words = yield from self._words.extend_in_steps(words)
-        made = LearningIndex(
-            snapshot,
-            works,
-            tuple(work_keys),
-            tuple(learnings),
-            all_work_words,
-            all_words,
-            np.concatenate((self._work_of, np.array(new_work_rows, np.int32))),
-            rows_of,
-            work_rows,
-            {**self._sources_of, **{key: tuple(found) for key, found in sources_of.items()}},
-            (*self._words_of_works, *work_words),
-        )
+        work_rows_by_word = yield from _extend_in_steps(self.work_words, work_words, len(self.work_keys))
+        rows_by_word = yield from _extend_in_steps(self.words, words, len(self.learnings))
         yield
-        _ = made._live_works
-        yield
-        _ = made._is_known
-        return made
-
-    def find(self, learning_id: str) -> Learning | None:
-        """Return the learning with an ID, or None."""
-        return next((one for one in self.learnings if one is not None and one.id == learning_id), None)
-
-    def find_matches(self, profile: TaskProfile, closeness: Closeness | None = None) -> tuple[LearningMatch, ...]:
-        """Return the learnings that fit a task, best first; at most `MAX_MATCHES`.
-
-        `closeness` is the cosine of the task with each of `work_keys`, NaN where unknown; None compares words only.
-        """
-        if not self.learnings:
-            return ()
-        is_semantic = np.zeros(len(self.work_keys), np.bool_)
-        similar = np.zeros(len(self.work_keys))
-        if closeness is not None:
-            is_semantic = ~np.isnan(closeness)
-            similar = scale_closeness(closeness)
-        for row, score in self._similar_by_words(profile.words):
-            if not is_semantic[row]:
-                similar[row] = score
-        covered = self._covered(profile.words)
-        task = similar[self._work_of]
-        titled = self._is_known[self._work_of]
-        relevance = np.where(
-            titled, WEIGHTS["task"] * task + WEIGHTS["learning"] * covered, UNTITLED_WEIGHTS["learning"] * covered
+        return MemoryLearnings(
+            works=works,
+            work_keys=tuple(work_keys),
+            is_known=np.fromiter((key in works for key in work_keys), np.bool_, len(work_keys)),
+            words_of_works=(*self.words_of_works, *work_words),
+            work_words=work_rows_by_word,
+            learnings=tuple(learnings),
+            is_live=np.fromiter((one is not None for one in learnings), np.bool_, len(learnings)),
+            work_of=np.concatenate((self.work_of, np.array(new_work_rows, np.int32))),
+            words=rows_by_word,
+            snapshot=snapshot,
+            _rows_of=rows_of,
+            _work_rows=work_rows,
+            _sources_of={**self._sources_of, **{key: tuple(found) for key, found in sources_of.items()}},
         )
-        rows = np.flatnonzero((relevance >= _FLOOR) & self._live)
-        if len(rows) > MAX_MATCHES:
-            least = np.partition(relevance[rows], -MAX_MATCHES)[-MAX_MATCHES]
-            rows = rows[relevance[rows] >= least][:_MAX_TIED]
-        found = [
-            LearningMatch(
-                learning=learning,
-                relevance=float(relevance[row]),
-                task=float(task[row]) if titled[row] else 0.0,
-                words=float(covered[row]),
-                is_semantic=bool(is_semantic[self._work_of[row]]),
-            )
-            for row in rows.tolist()
-            if (learning := self.learnings[row]) is not None
-        ]
-        return tuple(sorted(found, key=lambda one: (-one.relevance, one.learning.id))[:MAX_MATCHES])
 
-    @cached_property
-    def _live(self) -> NDArray[np.bool_]:
-        """Mask of the learnings that are not outdated."""
-        return np.fromiter((one is not None for one in self.learnings), np.bool_, len(self.learnings))
 
-    @cached_property
-    def _live_works(self) -> NDArray[np.bool_]:
-        """Mask of the tasks and loops with a learning, which count for a word's rarity."""
-        live = np.zeros(len(self.work_keys), np.bool_)
-        live[self._work_of[self._live]] = True
-        return live
+def _extend_in_steps(postings: Postings[str], more: Sequence[Iterable[str]], first: int) -> Steps[Postings[str]]:
+    """Return posting lists with more rows, numbered from `first`."""
+    if not more:
+        return postings
+    known = RowsByKey({word: rows for word in postings if (rows := postings.get(word)) is not None})
+    for word, rows in (yield from index_rows_in_steps(more, first)).items():
+        known[word] = np.concatenate((known[word], rows)) if word in known else rows
+    return known
 
-    @cached_property
-    def _is_known(self) -> NDArray[np.bool_]:
-        """Mask of the tasks and loops with a description."""
-        return np.fromiter((key in self.works for key in self.work_keys), np.bool_, len(self.work_keys))
 
-    def _similar_by_words(self, asked: frozenset[str]) -> Iterator[tuple[int, float]]:
-        """Yield (row, cosine) of tasks and loops that share words, weighted by rarity."""
-        live = self._live_works
-        size = int(np.count_nonzero(live))
-        squares: dict[str, float] = {}
+def _count(rows: Rows | None, live: NDArray[np.bool_]) -> int:
+    """Return the number of rows that are live."""
+    return 0 if rows is None else int(np.count_nonzero(live[rows]))
 
-        def square(word: str) -> float:
-            if word not in squares:
-                squares[word] = math.log1p(size / max(self._work_words.count(word, live), 1)) ** 2
-            return squares[word]
 
-        shared = np.zeros(len(self.work_keys))
-        for word in sorted(asked):  # sorted, so that every process gets the same sums
-            if (holding := self._work_words.rows.get(word)) is not None:
-                shared[holding] += square(word)
-        rows = np.flatnonzero(shared * live)
-        if len(rows) > _MAX_COMPARED:
-            rows = rows[np.argsort(-shared[rows], kind="stable")[:_MAX_COMPARED]]
-        length = math.sqrt(math.fsum(map(square, asked)))
-        for row in rows.tolist():
-            other = math.sqrt(math.fsum(map(square, self._words_of_works[row])))
-            yield row, min(float(shared[row]) / (length * other), 1.0)
-
-    def _covered(self, asked: frozenset[str]) -> Floats:
-        """Return the share of the task's rare words that each learning contains."""
-        part = np.zeros(len(self.learnings))
-        size = int(np.count_nonzero(self._live))
-        weights = []
-        for word in sorted(asked):
-            rows = self._words.rows.get(word)
-            weights.append(math.log1p(size / max(self._words.count(word, self._live), 1)))
-            if rows is not None:
-                part[rows] += weights[-1]
-        full = math.fsum(sorted(weights, reverse=True)[:_SALIENT_WORDS])
-        return np.minimum(part / full, 1.0) if full else part
+_NO_LEARNINGS: Final = MemoryLearnings(
+    works={},
+    work_keys=(),
+    is_known=np.empty(0, np.bool_),
+    words_of_works=(),
+    work_words=RowsByKey(),
+    learnings=(),
+    is_live=np.empty(0, np.bool_),
+    work_of=np.empty(0, np.int32),
+    words=RowsByKey(),
+    snapshot=Snapshot(),
+    _rows_of={},
+    _work_rows={},
+    _sources_of={},
+)
 
 
 class LazyLearnings:
     """Index of learnings built on first use; safe to use from any thread."""
 
-    def __init__(self, snapshot: Snapshot, base: LearningIndex | None = None) -> None:
+    def __init__(self, snapshot: Snapshot, base: MemoryLearnings | None = None) -> None:
         self._snapshot = snapshot
         self._made = base
-        self._work = Work(LearningIndex.build_in_steps(snapshot))  # builds `_made`, maybe of an older snapshot
+        self._work = Work(MemoryLearnings.build_in_steps(snapshot))  # builds `_made`, maybe of an older snapshot
         self._lock = threading.Lock()
 
     def get(self) -> LearningIndex:
