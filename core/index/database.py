@@ -1,0 +1,202 @@
+"""The file of the index: tables, versions, damage, transactions; see docs/architecture.md#index.
+
+The index is derived from files, code and settings, so it may be deleted at any moment. It is in the user's cache
+folder; if that cannot be used, in a temporary folder that goes with the process.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+from zlib import crc32
+
+from core.storage import cache_database
+from core.storage.cache_database import DamagedError
+from core.storage.user_cache import cache_path, code_version
+
+_PACKAGES: Final = (
+    *("records", "base", "config", "redaction", "scanning", "storage", "sources", "ledger", "learning", "retrieval"),
+    *("debug_memory", "episodes", "trust", "index"),
+)
+"""Packages that decide what is in the index; after a change in them, it is made again."""
+_SETTINGS: Final = ("page_size = 8192", "journal_mode = WAL", "cache_size = -16000", "mmap_size = 1073741824")
+_WRITE_SECONDS: Final = 30.0  # time to wait for another process that writes
+_TABLES: Final = (
+    # Values of the whole project by name.
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID",
+    # Files that were read, with their stamps at that time, and folders with what they contain.
+    "CREATE TABLE file (number INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, inode INT, size INT, mtime INT,"
+    " ctime INT)",
+    "CREATE TABLE folder (path TEXT PRIMARY KEY, inode INT, size INT, mtime INT, ctime INT, folders TEXT, files TEXT)"
+    " WITHOUT ROWID",
+    # Files whose content was incomplete when they were last read: since when, and whether that is a finding.
+    "CREATE TABLE torn (path TEXT PRIMARY KEY, since REAL, is_reported INT, problem BLOB) WITHOUT ROWID",
+    # What single files say. Parts with the same kind and key are joined to records.
+    "CREATE TABLE part (number INTEGER PRIMARY KEY, file INT NOT NULL, kind INT NOT NULL, key TEXT NOT NULL,"
+    " loop TEXT, data BLOB NOT NULL)",
+    "CREATE INDEX part_by_key ON part (kind, key)",
+    "CREATE INDEX part_by_file ON part (file)",
+    "CREATE INDEX part_by_loop ON part (kind, loop) WHERE loop IS NOT NULL",
+    # Records of the project. A changed record gets a new number; `is_open` if time alone may change it.
+    "CREATE TABLE record (number INTEGER PRIMARY KEY AUTOINCREMENT, kind INT NOT NULL, id TEXT NOT NULL,"
+    " key TEXT NOT NULL, place REAL, is_open INT NOT NULL, data BLOB NOT NULL)",
+    "CREATE UNIQUE INDEX record_by_id ON record (kind, id)",
+    "CREATE INDEX record_by_key ON record (kind, key)",
+    "CREATE INDEX record_by_place ON record (kind, place DESC, id)",
+    "CREATE INDEX record_open ON record (kind) WHERE is_open",
+    # IDs of removed records, for views that showed them.
+    "CREATE TABLE gone (number INTEGER PRIMARY KEY AUTOINCREMENT, kind INT NOT NULL, id TEXT NOT NULL)",
+    # Other IDs of loops, and the tasks in which a session of an agent worked.
+    "CREATE TABLE alias (kind INT, name TEXT, id TEXT, PRIMARY KEY (kind, name, id)) WITHOUT ROWID",
+    "CREATE INDEX alias_by_id ON alias (kind, id)",
+    "CREATE TABLE session_work (loop TEXT, task TEXT, PRIMARY KEY (loop, task)) WITHOUT ROWID",
+    "CREATE INDEX session_work_by_task ON session_work (task)",
+    # Patterns have a place, which is their row in columns and posting lists. A place is given once.
+    "CREATE TABLE pattern (place INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE)",
+    "CREATE TABLE reference (source TEXT, target TEXT, PRIMARY KEY (source, target)) WITHOUT ROWID",
+    "CREATE INDEX reference_by_target ON reference (target)",
+    # Findings by what they are about: a file, a folder, a group of loops, a pattern.
+    "CREATE TABLE finding (about TEXT, number INT, data BLOB NOT NULL, PRIMARY KEY (about, number)) WITHOUT ROWID",
+)
+_NETWORK_SYSTEMS: Final = ("nfs", "cifs", "smb", "9p", "fuse", "afs", "ceph", "lustre")
+
+
+def pack(data: bytes) -> bytes:
+    """Return a value as it is stored, with a checksum: SQLite does not notice damaged pages."""
+    return crc32(data).to_bytes(4) + data
+
+
+def unpack(stored: object) -> memoryview:
+    """Return a stored value; raises DamagedError if it is not what was stored."""
+    if not isinstance(stored, bytes) or len(stored) < 4:
+        raise DamagedError("a value of the index is missing")
+    data = memoryview(stored)[4:]
+    if crc32(data) != int.from_bytes(stored[:4]):
+        raise DamagedError("a value of the index is damaged")
+    return data
+
+
+class Database:
+    """The index of one project: one connection that writes, and a connection for each view.
+
+    A view is an open read transaction: it stays the same while this or another process writes. `generation` is larger
+    after each change.
+    """
+
+    def __init__(self, file: Path, writer: sqlite3.Connection, version: int) -> None:
+        self.file = file
+        self.writer = writer
+        self._version = version
+        self._mutex = threading.RLock()
+        self.decoded: dict[int, Any] = {}
+        """Decoded records by number, shared by all views."""
+
+    @classmethod
+    def open(cls, project: Path, *, is_kept: bool = True, wait_seconds: float = _WRITE_SECONDS) -> Database:
+        """Open the index of a project, or create an empty one; OSError or sqlite3.Error if no folder can be used.
+
+        Without `is_kept`, the index is in a temporary folder from the start.
+        """
+        version = code_version(_PACKAGES)
+        if is_kept:
+            file = cache_path(project, "index")
+            with suppress(OSError, sqlite3.Error):
+                return cls(file, _connect(file, version, wait_seconds), version)
+        folder = Path(tempfile.mkdtemp(prefix="ralphdeck-"))
+        file = folder / "index"
+        database = cls(file, _connect(file, version, wait_seconds), version)
+        weakref.finalize(database, shutil.rmtree, folder, ignore_errors=True)
+        return database
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Write all or nothing; one thread and process at a time. Raises sqlite3.Error."""
+        with self._mutex:
+            self.writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield self.writer
+                self.writer.execute("COMMIT")
+            except BaseException:
+                self.decoded.clear()  # the numbers of records that were not written are given again
+                with suppress(sqlite3.Error):
+                    self.writer.execute("ROLLBACK")
+                raise
+
+    def read(self) -> sqlite3.Connection:
+        """Return a connection that sees the index as it is now, for any thread that locks it."""
+        place = f"{self.file.as_uri()}?mode=ro"
+        connection = sqlite3.connect(
+            place, uri=True, timeout=_WRITE_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.execute("PRAGMA mmap_size = 1073741824")
+            if connection.execute("PRAGMA user_version").fetchone()[0] != self._version:
+                raise DamagedError("the index is of another version")
+            connection.execute("BEGIN")
+            connection.execute("SELECT 1 FROM meta LIMIT 1").fetchone()  # the view begins with the first read
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def remove(self) -> None:
+        """Delete a damaged index; views that are open still work."""
+        self.close()
+        cache_database.remove(self.file)
+
+    def close(self) -> None:
+        with suppress(sqlite3.Error):
+            self.writer.close()
+
+
+def _connect(file: Path, version: int, wait_seconds: float) -> sqlite3.Connection:
+    """Open or create the file; one that is damaged or of another version is made again."""
+    if not _has_locks(file.parent):
+        raise OSError(f"{file.parent} is on a network: the index needs shared memory")
+    for is_last in (False, True):
+        try:
+            connection = cache_database.connect(file, version, _SETTINGS, _all_tables())
+            break
+        except (DamagedError, sqlite3.DatabaseError) as error:
+            if is_last or not cache_database.is_damage(error):
+                raise
+            cache_database.remove(file)
+    if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        connection.close()
+        raise OSError(f"{file.parent} does not allow a write-ahead log")
+    connection.execute(f"PRAGMA busy_timeout = {int(wait_seconds * 1000)}")
+    return connection
+
+
+def _all_tables() -> Sequence[str]:
+    return _TABLES
+
+
+def _has_locks(folder: Path) -> bool:
+    """Return whether a folder is on a local file system, whose locks and shared memory work."""
+    with suppress(OSError, ValueError, IndexError):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        device = folder.stat().st_dev
+        wanted = f"{os.major(device)}:{os.minor(device)}"
+        for line in Path("/proc/self/mountinfo").read_text().splitlines():
+            if line.split()[2] == wanted:
+                return not line.partition(" - ")[2].startswith(_NETWORK_SYSTEMS)
+    return True
+
+
+def get_meta(connection: sqlite3.Connection, name: str) -> bytes | None:
+    """Return a value of the whole project; None if it was never set."""
+    row = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+    return bytes(unpack(row[0])) if row is not None else None
+
+
+def set_meta(connection: sqlite3.Connection, name: str, value: bytes) -> None:
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, pack(value)))

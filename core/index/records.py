@@ -1,0 +1,208 @@
+"""Records of the index as they are read: lazy mappings in the form of a `Snapshot`."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import ItemsView, Iterator, Mapping, ValuesView
+from enum import IntEnum
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+
+from core.index.database import pack, unpack
+from core.records.agent_sessions import AgentSession
+from core.records.debug_sessions import DebugSession, Escalation
+from core.records.episodes import Attempt, Task
+from core.records.lessons import Lesson
+from core.records.loops import Loop
+from core.records.patterns import Pattern
+from core.records.reflections import MemoryTask, Reflection
+from core.records.team import TeamSums
+
+_MOST_DECODED: Final = 60_000  # records that stay decoded, so that an unchanged one stays the same object
+_MESSAGE_PACK, _JSON = b"\0", b"\1"
+
+_encoder: Final = msgspec.msgpack.Encoder()
+
+_Record = TypeVar("_Record")
+
+
+class Kind(IntEnum):
+    """Kinds of records, as they are stored."""
+
+    LOOP = 0  # loops of all origins, as they are shown
+    PATTERN = 1
+    REFLECTION = 2
+    MEMORY_TASK = 3
+    TASK = 4
+    ATTEMPT = 5
+    DEBUG_SESSION = 6
+    ESCALATION = 7
+    AGENT_SESSION = 8
+    LESSON = 9
+    ADAPTED_LOOP = 10  # loops of other runners, without what hooks recorded
+    SESSION_ROW = 11  # sessions that hooks recorded, as loops
+    TEAM_SUMS = 12  # sums of the team's other projects by pattern
+
+
+TYPES: Final[Mapping[Kind, type[msgspec.Struct]]] = {
+    Kind.LOOP: Loop,
+    Kind.PATTERN: Pattern,
+    Kind.REFLECTION: Reflection,
+    Kind.MEMORY_TASK: MemoryTask,
+    Kind.TASK: Task,
+    Kind.ATTEMPT: Attempt,
+    Kind.DEBUG_SESSION: DebugSession,
+    Kind.ESCALATION: Escalation,
+    Kind.AGENT_SESSION: AgentSession,
+    Kind.LESSON: Lesson,
+    Kind.ADAPTED_LOOP: Loop,
+    Kind.SESSION_ROW: Loop,
+    Kind.TEAM_SUMS: TeamSums,
+}
+COLLECTIONS: Final[Mapping[str, Kind]] = {
+    "patterns": Kind.PATTERN,
+    "loops": Kind.LOOP,
+    "reflections": Kind.REFLECTION,
+    "memory_tasks": Kind.MEMORY_TASK,
+    "tasks": Kind.TASK,
+    "attempts": Kind.ATTEMPT,
+    "debug_sessions": Kind.DEBUG_SESSION,
+    "escalations": Kind.ESCALATION,
+    "lessons": Kind.LESSON,
+}
+"""Collections of a snapshot."""
+
+
+class Decoder(Generic[_Record]):
+    """Decodes stored records of one type."""
+
+    def __init__(self, kind: Any) -> None:
+        self._kind = kind
+        self._decode = msgspec.msgpack.Decoder(kind).decode
+
+    def __call__(self, stored: object) -> _Record:
+        """Return the record; raises DamagedError or ValueError if it is not one that was stored."""
+        data = unpack(stored)
+        if data[:1] == _MESSAGE_PACK:
+            found: _Record = self._decode(data[1:])
+            return found
+        converted: _Record = msgspec.convert(json.loads(bytes(data[1:])), self._kind)
+        return converted
+
+
+def encode(record: object) -> bytes:
+    """Return a record as it is stored."""
+    try:
+        return pack(_MESSAGE_PACK + _encoder.encode(record))
+    except (OverflowError, ValueError):  # MessagePack has no integers of more than 64 bits
+        return pack(_JSON + json.dumps(msgspec.to_builtins(record)).encode())
+
+
+DECODERS: Final[Mapping[Kind, Decoder[Any]]] = {kind: Decoder(struct) for kind, struct in TYPES.items()}
+
+
+class Reader:
+    """One view of the index: an open read transaction, shared by threads."""
+
+    def __init__(self, connection: sqlite3.Connection, decoded: dict[int, Any]) -> None:
+        self.connection = connection
+        self.lock = threading.RLock()
+        self._decoded = decoded
+
+    def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        """Return the rows that a query finds."""
+        with self.lock:
+            return self.connection.execute(sql, values).fetchall()
+
+    def row(self, sql: str, *values: object) -> tuple[Any, ...] | None:
+        """Return the first row that a query finds."""
+        with self.lock:
+            found: tuple[Any, ...] | None = self.connection.execute(sql, values).fetchone()
+            return found
+
+    def decode(self, kind: Kind, number: int, data: object) -> Any:
+        """Return a record, the same object for the same number."""
+        known = self._decoded.get(number)
+        if known is None:
+            known = DECODERS[kind](data)
+            if len(self._decoded) < _MOST_DECODED:
+                self._decoded[number] = known
+        return known
+
+    def find(self, kind: Kind, id: str) -> Any:
+        """Return the record with an ID, or None."""
+        row = self.row("SELECT number, data FROM record WHERE kind = ? AND id = ?", kind, id)
+        return self.decode(kind, *row) if row is not None else None
+
+    def with_key(self, kind: Kind, key: str) -> list[Any]:
+        """Return the records that were joined from parts with one key, by ID."""
+        rows = self.rows("SELECT number, data FROM record WHERE kind = ? AND key = ? ORDER BY id", kind, key)
+        return [self.decode(kind, *row) for row in rows]
+
+
+class RecordMap(Mapping[str, _Record]):
+    """The records of one kind by ID, decoded when they are used; newest first, or in the order of their numbers."""
+
+    def __init__(self, reader: Reader, kind: Kind) -> None:
+        self._reader = reader
+        self._kind = kind
+        self._count: int | None = None
+
+    def move_to(self, reader: Reader) -> None:
+        """Read from a newer view, in which these records are the same."""
+        self._reader = reader
+
+    def __getitem__(self, id: str) -> _Record:
+        found: _Record | None = self._reader.find(self._kind, id) if isinstance(id, str) else None
+        if found is None:
+            raise KeyError(id)
+        return found
+
+    def __contains__(self, id: object) -> bool:
+        sql = "SELECT 1 FROM record WHERE kind = ? AND id = ?"
+        return isinstance(id, str) and self._reader.row(sql, self._kind, id) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return (id for (id,) in self._reader.rows(f"SELECT id FROM record {self._order}", self._kind))
+
+    def __len__(self) -> int:
+        if self._count is None:
+            row = self._reader.row("SELECT count(*) FROM record WHERE kind = ?", self._kind)
+            self._count = int(row[0]) if row is not None else 0
+        return self._count
+
+    def values(self) -> ValuesView[_Record]:
+        return _Values(self)
+
+    def items(self) -> ItemsView[str, _Record]:
+        return _Items(self)
+
+    def pairs(self) -> Iterator[tuple[str, _Record]]:
+        """Yield all IDs and records with one query."""
+        rows = self._reader.rows(f"SELECT id, number, data FROM record {self._order}", self._kind)
+        return ((id, self._reader.decode(self._kind, number, data)) for id, number, data in rows)
+
+    @property
+    def _order(self) -> str:
+        if self._kind is Kind.PATTERN:
+            return "JOIN pattern USING (id) WHERE kind = ? ORDER BY pattern.place"
+        if self._kind in (Kind.LOOP, Kind.REFLECTION):
+            return "WHERE kind = ? ORDER BY place DESC NULLS LAST, id"
+        return "WHERE kind = ? ORDER BY id"
+
+
+class _Values(ValuesView[_Record]):
+    _mapping: RecordMap[_Record]
+
+    def __iter__(self) -> Iterator[_Record]:
+        return (record for _, record in self._mapping.pairs())
+
+
+class _Items(ItemsView[str, _Record]):
+    _mapping: RecordMap[_Record]
+
+    def __iter__(self) -> Iterator[tuple[str, _Record]]:
+        return self._mapping.pairs()
