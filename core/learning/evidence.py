@@ -225,15 +225,9 @@ def _trend_observations(
     return list(chain.from_iterable(observed))
 
 
-def group_uses_by_pattern(loops: Iterable[Loop]) -> dict[str, list[tuple[Loop, InjectedUse]]]:
-    return group_pairs((use.pattern_id, (loop, use)) for loop in loops for use in loop.injected)
-
-
-def find_discoverers(loops: Iterable[Loop]) -> dict[str, Loop]:
-    """Return, by pattern ID, the earliest loop that records the pattern as new."""
-    extracting = (loop for loop in loops if loop.extracted)
-    newest_first = sorted(extracting, key=lambda loop: (loop.started_at or _UNDATED, loop.id), reverse=True)
-    return {entry.pattern_id: loop for loop in newest_first for entry in loop.extracted if entry.new}
+def find_discoverer(loops: Iterable[Loop]) -> Loop | None:
+    """Return the earliest of the loops that record a pattern as new."""
+    return min(loops, key=lambda loop: (loop.started_at or _UNDATED, loop.id), default=None)
 
 
 def collect_observations(

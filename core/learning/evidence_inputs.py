@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import structs
 
 from core.learning.bursts import (
+    UNDATED,
     Burst,
     HarmfulReport,
     IgnoredPeriods,
@@ -20,25 +23,33 @@ from core.learning.bursts import (
     member_bursts,
     report_of_event,
     report_of_use,
+    source_of,
 )
-from core.learning.evidence import collect_observations, invert_uses, is_later
-from core.learning.evidence_index import EvidenceIndex, aliases, inverted_ids, reindex
-from core.learning.inversion_rules import discovery_keys
-from core.learning.recorded_uses import LOOP, LoopPatterns, collect_loop_patterns
+from core.learning.decay import parse_moment
+from core.learning.evidence import collect_observations, find_discoverer, invert_uses, is_later
+from core.learning.evidence_records import EventIndex, Link, Links, build_links, is_unresolved
+from core.learning.finished_work import (
+    attempt_signals,
+    loop_signals,
+    make_report,
+    merge_reports,
+    report_signals,
+)
+from core.learning.inversion_rules import discovery_key, is_same_fix
+from core.learning.outcomes import OutcomeSignals, Verdict, score_outcome
+from core.learning.recorded_uses import LOOP, LoopPatterns, collect_loop_patterns, find_origin, is_about_pattern
 from core.learning.team_sums import find_team_sums, list_team_results
-from core.learning.work_names import WorkNames, changes_owners
+from core.learning.work_names import WorkNames, newest_first
 from core.records.events import Event, Observation
-from core.records.loops import InjectedUse, Loop
-from core.records.patterns import PatternType, RecordedCounts
+from core.records.loops import InjectedUse, Loop, Outcome
+from core.records.patterns import Pattern, PatternType, RecordedCounts
 
 if TYPE_CHECKING:
     from core.config.settings import LearningSettings
-    from core.learning.outcomes import OutcomeSignals
-    from core.records.decisions import CurationState
-    from core.records.patterns import Pattern
-    from core.records.snapshot import Delta, Snapshot
+    from core.records.snapshot import Snapshot
 
 _MOST_LATEST: Final = 16  # patterns, more than most changes affect
+_SUCCESS: Final = {Verdict.HELPFUL: True, Verdict.HARMFUL: False}
 
 
 class IgnoredReport(NamedTuple):
@@ -50,88 +61,164 @@ class IgnoredReport(NamedTuple):
 
 
 @dataclass(frozen=True)
-class EvidenceInputs(EvidenceIndex):
-    """All records that the evidence of a project comes from."""
+class EvidenceInputs:
+    """All records that the evidence of a project comes from; read by key, so that a look-up may be a query."""
 
+    snapshot: Snapshot
+    settings: LearningSettings
+    links: Links
+    events: EventIndex
+    names: WorkNames
     ignored: Mapping[str, IgnoredPeriods] = field(default_factory=dict)  # sources with reports that do not count
     changed_work: frozenset[str] | None = None  # work whose uses the last change may affect; None: any
+    _verdicts: dict[str, tuple[bool | None, datetime]] = field(default_factory=dict, repr=False, compare=False)
     _latest: dict[str, tuple[Pattern, tuple[Observation, ...]]] = field(default_factory=dict, repr=False, compare=False)
     """The evidence that was collected last: one change asks for that on the same patterns several times."""
 
     @classmethod
-    def of(cls, snapshot: Snapshot, settings: LearningSettings) -> EvidenceInputs:
-        return cls.index(snapshot, settings).with_settings(settings)
+    def of(
+        cls,
+        snapshot: Snapshot,
+        settings: LearningSettings,
+        links: Links | None = None,
+        events: EventIndex | None = None,
+    ) -> EvidenceInputs:
+        """Collect all records; look-ups that are not given are built."""
+        links = build_links(snapshot) if links is None else links
+        events = EventIndex.of(snapshot.events) if events is None else events
+        return cls(snapshot, settings, links, events, WorkNames(snapshot, links)).with_settings(settings)
 
     def with_settings(self, settings: LearningSettings) -> EvidenceInputs:
         """Return the same records with other thresholds."""
         made = replace(self, settings=settings, ignored={}, changed_work=None, _verdicts={}, _latest={})
         reports = Counter({loop.id: len(loop.injected) for loop in self.snapshot.loops.values()})
-        of_works: tuple[Mapping[str, Sized], ...] = self.harmful_events, self.unresolved
-        for found in of_works:
-            reports.update({source: len(reported) for source, reported in found.items()})
-            for source in self.names.resolved_names(found):
-                if (owner := self.owner_id(source)) != source:
-                    reports[owner] += len(found[source])
-                    reports[source] -= len(found[source])
+        for name, count in self.events.doubtful.items():
+            reports[self.owner_id(name)] += count
         suspects = {source for source, count in reports.items() if count > settings.max_marks}
         suspects |= set(map(self.owner_id, self.snapshot.curation.bursts))
         return replace(made, ignored=made._find_ignored(suspects))
 
-    def apply_delta(self, snapshot: Snapshot, delta: Delta, names: WorkNames) -> tuple[EvidenceInputs, set[str]]:
-        """Apply a change; return the new inputs and the affected patterns.
+    def with_ignored(self, before: EvidenceInputs, sources: Collection[str]) -> EvidenceInputs:
+        """Return the same records with the reports that do not count: for other sources than `sources` as before."""
+        kept = {source: periods for source, periods in before.ignored.items() if source not in sources}
+        return replace(self, ignored=kept | self._find_ignored(sources), changed_work=frozenset(sources))
 
-        `names` are those of the new snapshot.
-        """
-        affected = {*delta.patterns, *delta.team, *(self.snapshot.foreign.patterns ^ snapshot.foreign.patterns)}
-        sources = {*delta.loops, *delta.attempts}
-        after = replace(self, snapshot=snapshot, names=names, _verdicts={}, _latest={})
-        if delta.events:
-            after, patterns, named = after._with_events(self.snapshot.events)
-            affected |= patterns
-            sources |= named
-        if delta.loops:
-            after, patterns = after._with_loops(self.snapshot.loops, delta.loops)
-            affected |= patterns
-        if changes_owners(self.snapshot, snapshot, delta):
-            after = replace(after, sessions=names.group_sessions())
-            named = _find_changed_keys(self.sessions, after.sessions)
-            affected |= after._patterns_of(named)
-            sources |= named
-        for id in delta.attempts:
-            affected |= after.unresolved.get(id, frozenset())
-        curation = self.snapshot.curation, snapshot.curation
-        affected |= find_changed_patterns(*curation)
-        sources |= set(map(after.owner_id, _find_changed_keys(curation[0].bursts, curation[1].bursts)))
-        old = [self.snapshot.patterns[id] for id in delta.patterns if id in self.snapshot.patterns]
-        new = [snapshot.patterns[id] for id in delta.patterns if id in snapshot.patterns]
-        affected |= {pattern.inverted_from for pattern in (*old, *new)}
-        for id in {pattern.id for pattern in old} ^ {pattern.id for pattern in new}:
-            sources |= after._sources_on(id)
-        ignored = {source: found for source, found in self.ignored.items() if source not in sources}
-        ignored |= after._find_ignored(sources)
-        for source in sources:
-            if ignored.get(source) != self.ignored.get(source):
-                affected |= self._depending_on(source) | after._depending_on(source)
-        after = replace(
-            after,
-            inverted=reindex(self.inverted, old, new, inverted_ids),
-            discovered=reindex(self.discovered, old, new, discovery_keys),
-            heirs=reindex(self.heirs, old, new, aliases),
-            ignored=ignored,
-            changed_work=frozenset(sources),
-        )
-        originals = (snapshot.patterns.get(one.inverted_from) for one in (*old, *new) if one.inverted_from)
-        for pattern in (*old, *new, *filter(None, originals)):
-            affected |= {*self._siblings_of(pattern), *after._siblings_of(pattern)}
-        for id in delta.attempts:  # the uses of the attempts at one task have one result together
-            if (id in self.snapshot.attempts) is not (id in snapshot.attempts):
-                affected |= {event.pattern_id for event in after.events_by_work.get(id, ()) if event.pattern_id}
-        for id in tuple(affected):
-            affected |= self.heirs.get(id, frozenset()) | after.heirs.get(id, frozenset())
-        for id in tuple(affected):
-            affected |= after.inverted.get(id, frozenset())
-        after._latest.update((id, found) for id, found in self._latest.copy().items() if id not in affected)
-        return after, affected
+    def keep_latest(self, before: EvidenceInputs, affected: Collection[str]) -> None:
+        """Take over the evidence that was collected before on patterns that are not affected."""
+        self._latest.update((id, known) for id, known in before._latest.copy().items() if id not in affected)
+
+    def uses(self, pattern_id: str) -> list[tuple[Loop, InjectedUse]]:
+        """Return the `injected` entries of loops about a pattern, newest loop first."""
+        loops = self.snapshot.loops
+        found = newest_first(loops[id] for id in self.links[Link.USED].get(pattern_id, ()))
+        return [(loop, use) for loop in found for use in loop.injected if use.pattern_id == pattern_id]
+
+    def _events(self, pattern_id: str) -> Sequence[Event]:
+        return self.events.by_pattern.get(pattern_id, ())
+
+    def about_work(self, name: str) -> Iterator[Event]:
+        """Yield the events about patterns and reflections with a work ID."""
+        events = self.events.by_work.get(name, ())
+        return (event for event in events if event.loop_id == name and is_about_pattern(event))
+
+    def _unresolved(self, name: str) -> set[str]:
+        """Return the patterns that events with a work ID report as applied without a result."""
+        return {event.pattern_id for event in self.about_work(name) if is_unresolved(event)}
+
+    def patterns_of(self, works: Iterable[str]) -> set[str]:
+        """Return the patterns whose results may come from these work items."""
+        found: set[str] = set()
+        for work_id in works:
+            owner = self.owner_id(work_id)
+            loop = self.snapshot.loops.get(owner)
+            found.update(*map(self._unresolved, {work_id, *self.names.names_of(owner)}))
+            found |= {use.pattern_id for use in loop.injected} if loop else set()
+        return found
+
+    def _source(self, event: Event) -> str:
+        return self.owner_id(source_of(event))
+
+    def sources_on(self, pattern_id: str) -> set[str]:
+        """Return the sources that may have reported a pattern as harmful."""
+        sources = {self._source(event) for event in self._events(pattern_id)}
+        return sources.union(self.links[Link.USED].get(pattern_id, ()))
+
+    @cached_property
+    def has_warnings(self) -> bool:
+        """Whether any pattern was made from another one, to warn of it."""
+        return bool(self.links[Link.WARNING])
+
+    def warnings_from(self, pattern_id: str) -> Sequence[str]:
+        """Return the IDs of the anti-patterns that were made from a pattern, sorted."""
+        return self.links[Link.WARNING].get(pattern_id, ())
+
+    def find_warning(self, pattern: Pattern) -> Pattern | None:
+        """Return the warning against the fix that a pattern recommends, made from another pattern of that fix."""
+        patterns = self.snapshot.patterns
+        for id in self.siblings_of(pattern):
+            original, warnings = patterns.get(id), self.warnings_from(id)
+            if original is None or original.id == pattern.id or not warnings:
+                continue
+            group = [patterns[one] for one in self.siblings_of(original)]
+            fixes = sum(one.type is PatternType.ERROR for one in group)
+            if is_same_fix(pattern, original, is_only_fix=fixes <= 1):
+                return patterns[warnings[0]]
+        return None
+
+    def siblings_of(self, pattern: Pattern) -> list[str]:
+        """Return the patterns that the same loop found at the same time, if any of them became a warning."""
+        key, origin = discovery_key(pattern), find_origin(pattern)
+        if key is None or origin is None or not self.has_warnings:
+            return []
+        patterns = self.snapshot.patterns
+        found = [id for id in self.links[Link.ORIGIN].get(origin.loop_id, ()) if discovery_key(patterns[id]) == key]
+        return found if any(map(self.warnings_from, found)) else []
+
+    def owner_id(self, work_id: str) -> str:
+        return self.names.owner_id(work_id)
+
+    def voter_id(self, owner_id: str) -> str:
+        attempt = self.snapshot.attempts.get(owner_id)
+        return owner_id if attempt is None else attempt.task_id
+
+    def signals(self, work_id: str) -> OutcomeSignals | None:
+        """Return the outcome signals of a work item; None if it has not finished."""
+        loop, known = self.snapshot.loops.get(work_id), self.events.reports
+        named = (known.get(name) for name in self.names.loop_ids_of(work_id))
+        report = merge_reports(make_report(events) for events in named if events)
+        if loop is not None and not self.names.is_recorded_as_tasks(loop):
+            return loop_signals(loop, report, self.names.sessions_of(work_id))
+        attempt = self.snapshot.attempts.get(work_id)
+        if attempt is None:
+            return report_signals(work_id, report)
+        return attempt_signals(attempt, report, self.names.sessions_of(work_id))
+
+    def finished(self) -> Iterator[str]:
+        """Yield the IDs of all work items that have finished."""
+        loops, attempts = self.snapshot.loops, self.snapshot.attempts
+        others = (id for id in self.events.reports if self.names.find_loop_id(id) not in loops and id not in attempts)
+        return (id for id in (*loops, *attempts, *others) if self.signals(id) is not None)
+
+    def is_open(self, work_id: str) -> bool:
+        """Return whether a work item has not ended and has no outcome."""
+        loop, attempt = self.snapshot.loops.get(work_id), self.snapshot.attempts.get(work_id)
+        ended = loop.status.ended if loop else attempt is not None and attempt.outcome is not Outcome.UNKNOWN
+        return not ended and self.signals(work_id) is None
+
+    def _verdict(self, work_id: str) -> tuple[bool | None, datetime]:
+        """Return success and time of a work item's outcome; they apply to its patterns."""
+        if work_id not in self._verdicts:
+            success, at = None, UNDATED
+            if (signals := self.signals(work_id)) is not None:
+                at = parse_moment(signals.timestamp, "timestamp")
+                neutral = False if self.settings.neutral_counts_as == "failure" else None
+                success = _SUCCESS.get(score_outcome(signals, at, self.settings).verdict, neutral)
+            self._verdicts[work_id] = success, at
+        return self._verdicts[work_id]
+
+    def has_logged(self, name: str) -> bool:
+        """Return whether the event log has events about patterns with a work ID."""
+        return any(True for _ in self.about_work(name))
 
     def outcome_success(self, work_id: str) -> bool | None:
         success, at = self._verdict(work_id)
@@ -154,7 +241,7 @@ class EvidenceInputs(EvidenceIndex):
         given |= {
             event.pattern_id
             for id in reported
-            for event in self.events.get(id, ())
+            for event in self._events(id)
             if event.kind == "injected" and self._source(event) == source
         }
         never = len(set(reported) - given)
@@ -163,7 +250,8 @@ class EvidenceInputs(EvidenceIndex):
     def _reports(self, source: str) -> list[HarmfulReport]:
         """Return all harmful reports of a source, also those by a harmful outcome."""
         loop, names = self.snapshot.loops.get(source), self.names.names_of(source)
-        reports = [report_of_event(event) for name in names for event in self.harmful_events.get(name, ())]
+        events = (event for name in names for event in self.events.by_work.get(name, ()) if source_of(event) == name)
+        reports = [report_of_event(event) for event in events]
         reports += [report_of_use(loop, use) for use in loop.injected] if loop else []
         success, at = self._verdict(source)
         if success is False:
@@ -173,20 +261,18 @@ class EvidenceInputs(EvidenceIndex):
     def _without_result(self, work_id: str) -> set[str]:
         """Return the patterns that a work item applied without any recorded result."""
         loop = self.snapshot.loops.get(work_id)
-        applied: set[str] = set().union(
-            *(self.unresolved.get(name, frozenset()) for name in self.names.names_of(work_id))
-        )
+        applied = set[str]().union(*map(self._unresolved, self.names.names_of(work_id)))
         if loop:
             applied |= {use.pattern_id for use in loop.injected if use.applied and use.successful is None}
         return {
             id
             for id in applied
-            if not any(e.success is not None and self.owner_id(e.loop_id) == work_id for e in self.events.get(id, ()))
+            if not any(e.success is not None and self.owner_id(e.loop_id) == work_id for e in self._events(id))
         }
 
-    def _depending_on(self, source: str) -> set[str]:
+    def depending_on(self, source: str) -> set[str]:
         """Return the patterns whose evidence may depend on reports of a source."""
-        return {report.pattern_id for report in self._reports(source)} | self._patterns_of([source])
+        return {report.pattern_id for report in self._reports(source)} | self.patterns_of([source])
 
     def _find_ignored(self, sources: Iterable[str]) -> dict[str, IgnoredPeriods]:
         verdicts = self.snapshot.curation.bursts
@@ -200,9 +286,9 @@ class EvidenceInputs(EvidenceIndex):
         """Return the harmful reports on a pattern that do not count."""
         if not self.ignored:
             return ()
-        reports = [(self._source(event), report_of_event(event)) for event in self.events.get(pattern_id, ())]
-        reports += [(loop.id, report_of_use(loop, use)) for loop, use in self.uses.get(pattern_id, ())]
-        for source in self._sources_on(pattern_id) & self.ignored.keys():
+        reports = [(self._source(event), report_of_event(event)) for event in self._events(pattern_id)]
+        reports += [(loop.id, report_of_use(loop, use)) for loop, use in self.uses(pattern_id)]
+        for source in self.sources_on(pattern_id) & self.ignored.keys():
             success, at = self._verdict(source)
             if success is False and pattern_id in self._without_result(source):
                 reports.append((source, HarmfulReport(at, pattern_id)))
@@ -232,13 +318,15 @@ class EvidenceInputs(EvidenceIndex):
         return found
 
     def _collect(self, pattern: Pattern) -> tuple[Observation, ...]:
-        uses: Sequence[tuple[Loop, InjectedUse]] = self.uses.get(pattern.id, ())
-        events: Sequence[Event] = self.events.get(pattern.id, ())
+        patterns, loops = self.snapshot.patterns, self.snapshot.loops
+        uses: Sequence[tuple[Loop, InjectedUse]] = self.uses(pattern.id)
+        events: Sequence[Event] = self._events(pattern.id)
         for alias in dict.fromkeys(pattern.aliases):
-            if alias not in self.snapshot.patterns:
-                uses = [*uses, *self.uses.get(alias, ())]
-                events = [*events, *self.events.get(alias, ())]
-        discoverer, foreign = self.discoverers.get(pattern.id), self.snapshot.foreign
+            if alias not in patterns:
+                uses = [*uses, *self.uses(alias)]
+                events = [*events, *self._events(alias)]
+        discoverer = find_discoverer(loops[id] for id in self.links[Link.FOUND].get(pattern.id, ()))
+        foreign = self.snapshot.foreign
         if pattern.id in foreign.patterns:  # what files say about it is a claim; see docs/scoring.md#claims
             pattern = structs.replace(pattern, recorded_counts=RecordedCounts(), source_loops=(), trend=())
             uses, discoverer = (), None
@@ -246,7 +334,8 @@ class EvidenceInputs(EvidenceIndex):
         ignored: list[Observation] = []
         if self.ignored:
             uses = [(loop, self._without_report(loop, use, pattern, ignored)) for loop, use in uses]
-        original = self.snapshot.patterns.get(pattern.inverted_from) if inverted_ids(pattern) else None
+        is_made = pattern.type is PatternType.ANTI and bool(pattern.inverted_from)
+        original = patterns.get(pattern.inverted_from) if is_made else None
         is_known = original is not None and original.type is not PatternType.ANTI
         inherited = invert_uses(pattern, self._collect(original)) if original is not None and is_known else ()
         return collect_observations(pattern, uses, events, discoverer, self, ignored, inherited)
@@ -270,7 +359,7 @@ class EvidenceInputs(EvidenceIndex):
         loop = self.snapshot.loops.get(loop_id)
         if loop is None:
             return LoopPatterns()
-        found = (event for name in self.names.works_of(loop) for event in self.events_by_work.get(name, ()))
+        found = (event for name in self.names.works_of(loop) for event in self.about_work(name))
         events = sorted(found, key=lambda event: event.at)
         if not events and not loop.injected and not loop.extracted:
             return LoopPatterns()
@@ -297,15 +386,3 @@ class EvidenceInputs(EvidenceIndex):
         if not is_later(failed, pattern):
             ignored.append(failed)
         return InjectedUse(pattern_id=use.pattern_id, iteration=use.iteration, at=use.at)
-
-
-def _find_changed_keys(before: Mapping[str, object], after: Mapping[str, object]) -> set[str]:
-    return {id for id in before.keys() | after.keys() if before.get(id) != after.get(id)}
-
-
-def find_changed_patterns(before: CurationState, after: CurationState) -> set[str]:
-    """Return the patterns about which two states of the decisions differ."""
-    found = (before.extracted ^ after.extracted) | (before.imported.keys() ^ after.imported.keys())
-    for name in ("pins", "inversions", "arrivals", "cleared", "approved", "guidance"):
-        found |= _find_changed_keys(getattr(before, name), getattr(after, name))
-    return set(found)

@@ -57,10 +57,11 @@ def is_report(event: Event) -> bool:
 def collect_reports(events: Iterable[Event]) -> dict[str, WorkReport]:
     """Group the events about whole work items by the work ID in them."""
     grouped = group_pairs((event.loop_id, event) for event in events if is_report(event))
-    return {work_id: _make_report(found) for work_id, found in grouped.items()}
+    return {work_id: make_report(found) for work_id, found in grouped.items()}
 
 
-def _make_report(events: Sequence[Event]) -> WorkReport:
+def make_report(events: Sequence[Event]) -> WorkReport:
+    """Summarize the events about one work item, which are in order of time."""
     outcomes = (event for event in reversed(events) if event.kind != "error")
     errors = (event.error.message for event in events if event.kind == "error" and event.error is not None)
     return WorkReport(_newest_first(outcomes), tuple(errors))

@@ -147,12 +147,12 @@ def propose_inversion(
     return proposal.with_alternative(better)
 
 
-def discovery_keys(pattern: Pattern) -> tuple[str, ...]:
-    """Return loop and time of a pattern's discovery as one key; none for a warning, or if they are unknown."""
+def discovery_key(pattern: Pattern) -> tuple[str, datetime] | None:
+    """Return loop and time of a pattern's discovery; None for a warning, or if they are unknown."""
     origin = find_origin(pattern)
     if origin is None or pattern.first_discovered is None or pattern.type is PatternType.ANTI:
-        return ()
-    return (f"{pattern.first_discovered.isoformat()} {origin.loop_id}",)
+        return None
+    return origin.loop_id, pattern.first_discovered
 
 
 def is_same_fix(pattern: Pattern, original: Pattern, *, is_only_fix: bool) -> bool:

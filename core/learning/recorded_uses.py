@@ -11,7 +11,6 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from core.base.grouping import group_pairs
 from core.records.events import EVENT_LOG, INJECTED_REFLECTION, Event, Observation
 from core.records.loops import ExtractedPattern, InjectedUse, Loop
 from core.records.patterns import Pattern, PatternType, SourceLoop
@@ -233,13 +232,9 @@ class LoopPatterns(Struct, frozen=True, kw_only=True):
         return list(dict.fromkeys(use.pattern_id for use in self.uses if use.kind != "injected"))
 
 
-def group_events_by_work(events: Iterable[Event]) -> dict[str, list[Event]]:
-    """Group events about patterns and injected reflections by work ID."""
-    return group_pairs(
-        (event.loop_id, event)
-        for event in events
-        if event.loop_id and ((event.pattern_id and event.kind in _KINDS) or event.kind == INJECTED_REFLECTION)
-    )
+def is_about_pattern(event: Event) -> bool:
+    """Return whether an event is about the use or discovery of a pattern, or about an injected reflection."""
+    return bool(event.pattern_id and event.kind in _KINDS) or event.kind == INJECTED_REFLECTION
 
 
 def collect_loop_patterns(

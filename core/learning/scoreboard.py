@@ -20,7 +20,8 @@ from core.base.errors import UnknownRecord
 from core.base.formatting import shorten_id
 from core.learning.assessment import HELD, HUMAN, INVERSION, QUARANTINE, RULE, SCRIPT, Assessment
 from core.learning.evidence import claimed_rate
-from core.learning.evidence_inputs import EvidenceInputs, IgnoredReport, find_changed_patterns
+from core.learning.evidence_changes import find_changed_patterns, update_inputs
+from core.learning.evidence_inputs import EvidenceInputs, IgnoredReport
 from core.learning.inversion_rules import Alternatives, Inversion, inversion_triggered, propose_inversion
 from core.learning.outcomes import Outcome, OutcomeSignals, score_signals
 from core.learning.reconciliation import reconcile_record
@@ -84,11 +85,19 @@ class Scoreboard(Scores):
     @classmethod
     def build(cls, snapshot: Snapshot, now: datetime, settings: Settings) -> Scoreboard:
         """Assess all patterns from scratch; takes about 10 us per pattern."""
-        ids, seconds = tuple(snapshot.patterns), now.timestamp()
-        inputs, columns = EvidenceInputs.of(snapshot, settings.learning), Columns.empty(len(ids))
-        rows = {id: row for row, id in enumerate(ids)}
+        inputs = EvidenceInputs.of(snapshot, settings.learning)
+        return cls.assess(tuple(snapshot.patterns), inputs, now, settings)
+
+    @classmethod
+    def assess(
+        cls, ids: Sequence[str], inputs: EvidenceInputs, now: datetime, settings: Settings, epoch: float | None = None
+    ) -> Scoreboard:
+        """Assess some patterns; `epoch` is the reference time of the sums in seconds, by default `now`."""
+        seconds = now.timestamp()
+        columns, rows = Columns.empty(len(ids)), {id: row for row, id in enumerate(ids)}
         none = ObservationSums(0).store(columns, np.array([], np.int64), 0.0, 0.0, 1.0)
-        board = cls(ids, now, settings, rows, inputs, columns, seconds, seconds, ReplacedTimes(none))
+        epoch = seconds if epoch is None else epoch
+        board = cls(ids, now, settings, rows, inputs, columns, epoch, seconds, ReplacedTimes(none))
         return replace(board, _times=ReplacedTimes(board._fill(ids)))
 
     @classmethod
@@ -112,18 +121,16 @@ class Scoreboard(Scores):
     def saved(self) -> SavedScores:
         columns, use_times = self._columns.encoded(), self.use_times.encoded()
         low, high = self.interval
-        return SavedScores(self.ids, self._epoch, self._filled, columns, use_times, (low.tobytes(), high.tobytes()))
+        return SavedScores(
+            tuple(self.ids), self._epoch, self._filled, columns, use_times, (low.tobytes(), high.tobytes())
+        )
 
     def updated(self, snapshot: Snapshot, delta: Delta, now: datetime) -> Scoreboard:
         """Return the same as `build`, but recompute only what `delta` affects."""
-        names = self._inputs.names.updated(snapshot, delta)
-        if (
-            not self._is_valid_at(now)
-            or self._inputs.changes_work_ids(names, delta)
-            or self._changes_scripts(snapshot, delta)
-        ):
+        found = update_inputs(self._inputs, snapshot, delta)
+        if found is None or not self._is_valid_at(now) or self._changes_scripts(snapshot, delta):
             return Scoreboard.build(snapshot, now, self.settings)
-        inputs, affected = self._inputs.apply_delta(snapshot, delta, names)
+        inputs, affected = found
         if not affected:
             return self.rescored(now)._with_inputs(inputs)
         board = self._resized(inputs, delta.patterns, now)
@@ -211,7 +218,7 @@ class Scoreboard(Scores):
         suspected = {pattern.id for pattern in patterns if pattern.suspicions or pattern.scripts}
         for id in suspected | (self._curation.arrivals.keys() & set(ids)):
             self._set_quarantine(id)
-        if self._inputs.inverted:
+        if self._inputs.has_warnings:
             for pattern in patterns:
                 self._set_warned(pattern)
         triggered = inversion_triggered(columns.successes, columns.failures, self.settings.anti_pattern)
@@ -259,7 +266,7 @@ class Scoreboard(Scores):
     def _set_inversion(self, row: int) -> None:
         """Set whether the inversion of a failing pattern needs a decision."""
         id, columns = self.ids[row], self._columns
-        if self._is_pinned(row) or self._patterns[id].type is PatternType.ANTI or self._inputs.inverted.get(id):
+        if self._is_pinned(row) or self._patterns[id].type is PatternType.ANTI or self._inputs.warnings_from(id):
             return
         verdict = self._curation.inversions.get(id)
         if verdict is not None:
@@ -453,7 +460,8 @@ class Scoreboard(Scores):
         """Compare the counts of the record with the evidence."""
         snapshot = self._inputs.snapshot
         sources = (snapshot.loops, snapshot.tasks, snapshot.attempts, snapshot.memory_tasks, snapshot.debug_sessions)
-        logged = self._inputs.events_by_work  # also work items that are not loops, such as those of another tool
+        names = (source.loop_id for source in self._pattern(pattern_id).source_loops)
+        logged = set(filter(self._inputs.has_logged, names))  # also of work that has no files here
         return reconcile_record(self._pattern(pattern_id), self.observations(pattern_id), self.now, *sources, logged)
 
     def proposal(self, pattern_id: str) -> Inversion:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cached_property
@@ -249,7 +249,7 @@ class _Column(Generic[_Array]):
 class Scores:
     """Arrays with one row per pattern; times are epoch seconds, NaN if unknown."""
 
-    ids: tuple[str, ...]  # pattern IDs in the order of the rows
+    ids: Sequence[str]  # pattern IDs in the order of the rows
     now: datetime
     settings: Settings  # the thresholds in use
     _rows: Mapping[str, int]

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from functools import cached_property
+from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from core.base.grouping import group_pairs
-from core.base.shared_map import with_changes
-from core.records.episodes import Attempt, Task, group_by_task
+from core.learning.evidence_records import WORK, Link, Links, build_links
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from core.records.debug_sessions import DebugSession
+    from core.records.episodes import Attempt, Task
     from core.records.loops import Loop
     from core.records.snapshot import Delta, Snapshot
 
@@ -25,57 +24,30 @@ _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 class WorkNames:
     """Resolves IDs and aliases of the loops, tasks and attempts of a snapshot."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, links: Links | None = None) -> None:
         self._snapshot = snapshot
+        self._links = build_links(snapshot, WORK) if links is None else links
+        self._owners: dict[str, str] = {}
 
-    def updated(self, snapshot: Snapshot, delta: Delta) -> WorkNames:
-        """Return the names of a later snapshot; the cost depends on what changed."""
-        after, before = WorkNames(snapshot), self._snapshot
-        known = self.__dict__
-        if "_aliases" in known and not any(_has_other_names(before, snapshot, id) for id in delta.loops):
-            after.__dict__["_aliases"] = self._aliases
-        if "_tasks" in known and not any(_has_other_loop(before, snapshot, id) for id in delta.tasks):
-            after.__dict__["_tasks"] = self._tasks
-        if "_attempts_of_sessions" in known and not any(
-            _has_other_session(before, snapshot, id) for id in delta.attempts
-        ):
-            after.__dict__["_attempts_of_sessions"] = self._attempts_of_sessions
-        if "_attempts" in known:
-            after.__dict__["_attempts"] = with_changes(self._attempts, self._changed_groups(snapshot, delta))
-        return after
+    def _task_ids(self, loop_name: str) -> Sequence[str]:
+        """IDs of the tasks that name a loop, sorted."""
+        return self._links[Link.TASK].get(loop_name, ())
 
-    def _changed_groups(self, snapshot: Snapshot, delta: Delta) -> dict[str, tuple[Attempt, ...]]:
-        """Return the attempts at each task with a changed one."""
-        groups: dict[str, list[Attempt]] = {}
-        for attempts, is_new in ((self._snapshot.attempts, False), (snapshot.attempts, True)):
-            for attempt in (attempts[id] for id in delta.attempts if id in attempts):
-                task_id = attempt.task_id
-                group = groups.setdefault(task_id, [*self._attempts.get(task_id, ())])
-                group[:] = [*(one for one in group if one.id != attempt.id), *([attempt] if is_new else ())]
-        return {task_id: tuple(sorted(group, key=_BY_NUMBER)) for task_id, group in groups.items()}
-
-    @cached_property
-    def _aliases(self) -> Mapping[str, str]:
-        return {alias: loop.id for loop in self._snapshot.loops.values() for alias in loop.aliases}
-
-    @cached_property
-    def _attempts(self) -> Mapping[str, Sequence[Attempt]]:
-        """Attempts by task ID."""
-        return group_by_task(self._snapshot.attempts.values())
-
-    @cached_property
-    def _tasks(self) -> Mapping[str, Sequence[str]]:
-        """Task IDs by the loop that the task names."""
-        return group_pairs((task.loop_id, task.id) for task in self._snapshot.tasks.values() if task.loop_id)
-
-    @cached_property
-    def _attempts_of_sessions(self) -> Mapping[str, Sequence[str]]:
-        """IDs of attempts by the session that the attempt names, if it is not that of its task."""
-        return group_pairs((one.loop_id, one.id) for one in self._snapshot.attempts.values() if one.loop_id)
+    def _attempts(self, task_id: str) -> list[Attempt]:
+        """Attempts at a task by number."""
+        found = (self._snapshot.attempts[id] for id in self._links[Link.ATTEMPT].get(task_id, ()))
+        return sorted(found, key=_BY_NUMBER)
 
     def find_loop_id(self, work_id: str) -> str:
-        """Return the ID of the loop with this ID or alias; else `work_id` itself."""
-        return work_id if work_id in self._snapshot.loops else self._aliases.get(work_id, work_id)
+        """Return the ID of the loop with this ID or alias; else `work_id` itself.
+
+        Of loops with the same alias, the one that started first has it.
+        """
+        loops = self._snapshot.loops
+        if work_id in loops:
+            return work_id
+        aliased = self._links[Link.ALIAS].get(work_id, ())
+        return newest_first(loops[id] for id in aliased)[-1].id if aliased else work_id
 
     def loop_of_work(self, work_id: str) -> str:
         """Return the ID of the loop or session that did the work: a loop, task or attempt; "" if it is unknown."""
@@ -90,22 +62,22 @@ class WorkNames:
         if not loop.runner:
             return False
         names = (loop.id, *loop.aliases) if loop.runner == loop.owner else (loop.id,)
-        return any(name in self._tasks or name in self._attempts_of_sessions for name in names)
+        return any(self._task_ids(name) or self._links[Link.SESSION].get(name) for name in names)
 
     def attempts_of(self, loop: Loop) -> list[Attempt]:
         """Return the attempts that an agent's sessions made, oldest first."""
         names = (loop.id, *loop.aliases) if loop.runner else ()
         attempts = self._snapshot.attempts
-        own = {id: attempts[id] for name in names for id in self._attempts_of_sessions.get(name, ())}
-        for task_id in {task_id for name in names for task_id in self._tasks.get(name, ())}:
-            own |= {one.id: one for one in self._attempts.get(task_id, ()) if not one.loop_id}
+        own = {id: attempts[id] for name in names for id in self._links[Link.SESSION].get(name, ())}
+        for task_id in {task_id for name in names for task_id in self._task_ids(name)}:
+            own |= {one.id: one for one in self._attempts(task_id) if not one.loop_id}
         return sorted(own.values(), key=lambda one: (one.started_at or _LONG_AGO, one.task_id, one.number))
 
     def works_of(self, loop: Loop) -> list[str]:
         """Return the IDs under which events name the work of a loop, also that of an agent's session."""
         names = self.names_of(loop.id)
         if loop.runner:
-            tasks = (task_id for name in (loop.id, *loop.aliases) for task_id in self._tasks.get(name, ()))
+            tasks = (task_id for name in (loop.id, *loop.aliases) for task_id in self._task_ids(name))
             names += [*tasks, *(one.id for one in self.attempts_of(loop))]
         return list(dict.fromkeys(names))
 
@@ -117,6 +89,12 @@ class WorkNames:
 
     def owner_id(self, work_id: str) -> str:
         """Return the ID of the loop or attempt; see `recorded_uses.WorkItems`."""
+        owner = self._owners.get(work_id)
+        if owner is None:
+            owner = self._owners[work_id] = self._find_owner(work_id)
+        return owner
+
+    def _find_owner(self, work_id: str) -> str:
         snapshot = self._snapshot
         row = self.find_loop_id(work_id)
         if row in snapshot.loops:
@@ -137,49 +115,27 @@ class WorkNames:
     def _works_of(self, loop_names: Iterable[str]) -> Iterator[str]:
         """Yield the tasks that name a loop, and the attempts at them."""
         for name in loop_names:
-            for task_id in self._tasks.get(name, ()):
+            for task_id in self._task_ids(name):
                 yield task_id
-                yield from (attempt.id for attempt in self._attempts.get(task_id, ()))
+                yield from (attempt.id for attempt in self._attempts(task_id))
 
-    def resolved_names(self, work_ids: Iterable[str]) -> Iterator[str]:
-        """Yield those of `work_ids` that are not the ID of a loop, but belong to one."""
-        attempts, tasks = self._snapshot.attempts, self._snapshot.tasks
-        return (id for id in work_ids if id in self._aliases or id in attempts or id in tasks)
-
-    def has_other_owners(self, after: WorkNames, delta: Delta, work_ids: Iterable[Mapping[str, object]]) -> bool:
-        """Return whether a change assigns any key of `work_ids` to another loop or owner."""
-        found = {*self._moved_names(after, delta), *after._moved_names(self, delta)}
-        return any(
-            self.find_loop_id(name) != after.find_loop_id(name) or self.owner_id(name) != after.owner_id(name)
-            for name in found
-            if any(name in known for known in work_ids)
-        )
-
-    def _moved_names(self, other: WorkNames, delta: Delta) -> Iterator[str]:
-        """Yield the IDs of this snapshot whose owner may differ in the other one."""
-        one, two = self._snapshot, other._snapshot
-        for id in delta.loops:
-            if _has_other_names(one, two, id) and (loop := one.loops.get(id)) is not None:
-                names = (loop.id, *loop.aliases)
-                yield from names
-                yield from self._works_of(names)
-        for id in delta.tasks:
-            if _has_other_loop(one, two, id):
-                yield id
-                yield from (attempt.id for attempt in self._attempts.get(id, ()))
-        yield from (id for id in delta.attempts if (id in one.attempts) is not (id in two.attempts))
-
-    def group_sessions(self) -> dict[str, tuple[DebugSession, ...]]:
-        """Group debug sessions by the ID of their loop or attempt, each session once.
+    def sessions_of(self, work_id: str) -> tuple[DebugSession, ...]:
+        """Return the debug sessions of a loop or attempt, each session once.
 
         A session that was made from the log of an attempt belongs to it. Otherwise a loop that the session names has
         priority over a task; a session of a task belongs to the attempt that was running when it began, or to the only
-        attempt if times are missing. Other sessions are left out.
+        attempt if times are missing. Other sessions belong to nothing.
         """
-        pairs = ((self._session_owner(session), session) for session in self._snapshot.debug_sessions.values())
-        return {work_id: tuple(sessions) for work_id, sessions in group_pairs(pairs).items() if work_id}
+        sessions = self._snapshot.debug_sessions
+        if not sessions:
+            return ()
+        attempt = self._snapshot.attempts.get(work_id)
+        names = {*self.names_of(work_id), *([attempt.task_id] if attempt else [])}
+        found = sorted({id for name in names for id in self._links[Link.MENTION].get(name, ())})
+        return tuple(sessions[id] for id in found if self.session_owner(sessions[id]) == work_id)
 
-    def _session_owner(self, session: DebugSession) -> str:
+    def session_owner(self, session: DebugSession) -> str:
+        """Return the ID of the loop or attempt that a debug session belongs to, or ""."""
         if session.attempt_id in self._snapshot.attempts:
             return self.owner_id(session.attempt_id)
         row = self.find_loop_id(session.loop_id)
@@ -188,9 +144,48 @@ class WorkNames:
         for name in filter(None, (session.loop_id, session.task_id)):
             if name in self._snapshot.attempts:
                 return name
-            if self._attempts.get(name):
-                return _running_at(self._attempts[name], _began(session))
+            if attempts := self._attempts(name):
+                return _running_at(attempts, _began(session))
         return ""
+
+    def changed_names(self, before: WorkNames, delta: Delta) -> Iterator[str]:
+        """Yield the IDs of loops, tasks and attempts of both snapshots that may belong to other work than before."""
+        for names in (before, self):
+            one, two = names._snapshot, (before if names is self else self)._snapshot
+            for id in delta.loops:
+                if _has_other_names(one, two, id) and (loop := one.loops.get(id)) is not None:
+                    loop_names = (loop.id, *loop.aliases)
+                    yield from loop_names
+                    yield from names._works_of(loop_names)
+            for id in delta.tasks:
+                if _loop_of(one.tasks.get(id)) != _loop_of(two.tasks.get(id)):
+                    yield id
+                    yield from (attempt.id for attempt in names._attempts(id))
+            for id in delta.attempts:
+                if (attempt := one.attempts.get(id)) is not None and _begin(attempt) != _begin(two.attempts.get(id)):
+                    yield id
+                    yield attempt.task_id
+
+    def loops_recorded_as_tasks(self, delta: Delta) -> Iterator[str]:
+        """Yield the sessions of agents that changed tasks and attempts name."""
+        snapshot = self._snapshot
+        records = (snapshot.tasks.get(id) for id in delta.tasks), (snapshot.attempts.get(id) for id in delta.attempts)
+        for record in chain(*records):
+            if record is not None and record.loop_id:
+                loop = snapshot.loops.get(self.find_loop_id(record.loop_id))
+                if loop is not None and loop.runner:
+                    yield loop.id
+
+    def mentioned_in(self, names: Iterable[str]) -> Iterator[str]:
+        """Yield the IDs of the debug sessions that name any of these loops, tasks and attempts."""
+        for name in names if self._snapshot.debug_sessions else ():
+            yield from self._links[Link.MENTION].get(name, ())
+
+
+def newest_first(loops: Iterable[Loop]) -> list[Loop]:
+    """Sort loops by start, then by ID, as in a snapshot."""
+    by_id = sorted(loops, key=lambda loop: loop.id)
+    return sorted(by_id, key=lambda loop: loop.started_at or _LONG_AGO, reverse=True)
 
 
 def _has_other_names(before: Snapshot, after: Snapshot, loop_id: str) -> bool:
@@ -200,33 +195,11 @@ def _has_other_names(before: Snapshot, after: Snapshot, loop_id: str) -> bool:
 
 def _names(loop: Loop | None) -> tuple[object, ...]:
     # Of loops with the same alias, the one that started first has it.
-    return () if loop is None else (loop.id, loop.aliases, loop.started_at if loop.aliases else None)
+    return () if loop is None else (loop.id, loop.runner, loop.aliases, loop.started_at if loop.aliases else None)
 
 
-def _has_other_loop(before: Snapshot, after: Snapshot, task_id: str) -> bool:
-    return _loop_of(before.tasks.get(task_id)) != _loop_of(after.tasks.get(task_id))
-
-
-def _loop_of(task: Task | None) -> str:
-    return task.loop_id if task is not None else ""
-
-
-def _has_other_session(before: Snapshot, after: Snapshot, attempt_id: str) -> bool:
-    return _session_of(before.attempts.get(attempt_id)) != _session_of(after.attempts.get(attempt_id))
-
-
-def _session_of(attempt: Attempt | None) -> str:
-    return attempt.loop_id if attempt is not None else ""
-
-
-def changes_owners(before: Snapshot, after: Snapshot, delta: Delta) -> bool:
-    """Return whether sessions may belong to other work items after a change."""
-    if delta.debug_sessions or not after.debug_sessions:
-        return bool(delta.debug_sessions)
-    attempts = before.attempts, after.attempts
-    names = any(_has_other_names(before, after, id) for id in delta.loops)
-    tasks = any(_has_other_loop(before, after, id) for id in delta.tasks)
-    return names or tasks or any(_begin(attempts[0].get(id)) != _begin(attempts[1].get(id)) for id in delta.attempts)
+def _loop_of(task: Task | None) -> str | None:
+    return task.loop_id if task is not None else None
 
 
 def _running_at(attempts: Sequence[Attempt], at: datetime | None) -> str:

@@ -2,53 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import merge
 from itertools import islice
-from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NamedTuple, overload
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, overload
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from core.records.events import Event
 
 _AT: Final = attrgetter("at")
 
 
-class GrowingLog:
+class Log(Protocol):
     """All events of one log in the order of its lines; they are only added at the end."""
+
+    @property
+    def events(self) -> Sequence[Event]: ...
+    @property
+    def late(self) -> Sequence[int]: ...  # positions of the events that are older than one before them
+    @property
+    def by_decision(self) -> Mapping[str, Sequence[int]]: ...  # positions of the events of a decision
+    @property
+    def errors(self) -> Sequence[int]: ...  # positions of the events with an error
+    def is_same(self, other: Log) -> bool:
+        """Return whether both are the same log, at any two moments."""
+
+
+class GrowingLog:
+    """A log in memory."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self.events: list[Event] = []
-        self.in_order = 0  # number of first events that are in order of time
-        self.by_decision: dict[str, list[int]] = {}  # positions
-        self.errors: list[int] = []  # positions of the events with an error
+        self.late: list[int] = []
+        self.by_decision: dict[str, list[int]] = {}
+        self.errors: list[int] = []
+        self._newest: datetime | None = None
         for event in events:
             self.add(event)
 
     def add(self, event: Event) -> None:
         count = len(self.events)
-        if self.in_order == count and (not count or self.events[-1].at <= event.at):
-            self.in_order += 1
+        if self._newest is not None and event.at < self._newest:
+            self.late.append(count)
+        else:
+            self._newest = event.at
         if event.decision:
             self.by_decision.setdefault(event.decision, []).append(count)
         if event.error is not None:
             self.errors.append(count)
         self.events.append(event)
 
+    def is_same(self, other: Log) -> bool:
+        return self is other
+
 
 class EventView(Sequence["Event"]):
     """The events of a log at one moment, oldest first; at equal times in the order of the log.
 
-    Events of the decisions in `undone` are left out. Views of one log share its list; only if times are not in the
-    order of the log, or events are left out, the first use sorts a copy.
+    Events of the decisions in `undone` are left out. Views share their log, which may read its events from a file.
     """
 
-    __slots__ = ("_count", "_hidden", "_log", "_ordered", "undone")
+    __slots__ = ("_count", "_hidden", "_late", "_log", "_ordered", "undone")
 
-    def __init__(self, log: GrowingLog, undone: frozenset[str] = frozenset(), count: int | None = None) -> None:
+    def __init__(self, log: Log, undone: frozenset[str] = frozenset(), count: int | None = None) -> None:
         self._log = log
         self._count = len(log.events) if count is None else count
-        self.undone = undone & log.by_decision.keys() if undone else undone
-        self._hidden = self._of_decisions(self.undone, self._count)
+        self.undone = frozenset(one for one in undone if one in log.by_decision) if undone else undone
+        self._hidden = self._places_of(self.undone, self._count)
+        self._late = log.late[: bisect_left(log.late, self._count)]
         self._ordered: Sequence[Event] | None = None
 
     @classmethod
@@ -63,7 +88,7 @@ class EventView(Sequence["Event"]):
     @property
     def hidden(self) -> tuple[Event, ...]:
         """The events that are left out, oldest first."""
-        return tuple(sorted(self._hidden, key=_AT))
+        return tuple(sorted(self._events_at(self._hidden), key=_AT))
 
     @property
     def in_log_order(self) -> list[Event]:
@@ -73,29 +98,31 @@ class EventView(Sequence["Event"]):
     @property
     def errors(self) -> list[Event]:
         """The events with an error, in the order of the lines."""
-        found = (self._log.events[place] for place in self._log.errors if place < self._count)
+        found = self._events_at(place for place in self._log.errors if place < self._count)
         return [event for event in found if event.decision not in self.undone]
 
-    def _of_decisions(self, decisions: Iterable[str], count: int) -> list[Event]:
-        """Return the events of decisions among the first `count` of the log."""
-        places = sorted(place for one in decisions for place in self._log.by_decision[one] if place < count)
-        return [self._log.events[place] for place in places]
+    def _places_of(self, decisions: Iterable[str], count: int) -> list[int]:
+        """Return the positions of the events of decisions among the first `count` of the log."""
+        return sorted(place for one in decisions for place in self._log.by_decision[one] if place < count)
 
-    def _in_order(self) -> Sequence[Event]:
-        if self._ordered is None:
-            events: Sequence[Event] = self._log.events
-            if self._hidden or self._count > self._log.in_order:
-                events = sorted(
-                    (one for one in islice(events, self._count) if one.decision not in self.undone), key=_AT
-                )
-            self._ordered = events
-        return self._ordered
+    def _events_at(self, places: Iterable[int]) -> list[Event]:
+        return [self._log.events[place] for place in places]
 
     def __len__(self) -> int:
         return self._count - len(self._hidden)
 
     def __iter__(self) -> Iterator[Event]:
-        return islice(self._in_order(), len(self))
+        events = islice(self._log.events, self._count)
+        if not self._late:
+            return events if not self._hidden else (one for one in events if one.decision not in self.undone)
+        # All other events are in order of time, so that the late ones can be merged into them.
+        late = set(self._late)
+        placed = ((event.at, place, event) for place, event in enumerate(events) if place not in late)
+        found = merge(placed, sorted((event.at, place, event) for place, event in self._late_events()))
+        return (event for event in map(itemgetter(2), found) if event.decision not in self.undone)
+
+    def _late_events(self) -> Iterator[tuple[int, Event]]:
+        return zip(self._late, self._events_at(self._late), strict=True)
 
     @overload
     def __getitem__(self, place: int) -> Event: ...
@@ -103,18 +130,28 @@ class EventView(Sequence["Event"]):
     def __getitem__(self, place: slice) -> tuple[Event, ...]: ...
     def __getitem__(self, place: int | slice) -> Event | tuple[Event, ...]:
         places = range(len(self))[place]
-        events = self._in_order()
-        return events[places] if isinstance(places, int) else tuple(events[one] for one in places)
+        if isinstance(places, int):
+            return self._at(places)
+        if self._late or places.step != 1 or self._hidden:
+            return tuple(map(self._at, places))
+        return tuple(self._log.events[places.start : places.stop])
+
+    def _at(self, place: int) -> Event:
+        if self._late:
+            self._ordered = self._ordered or tuple(self)
+            return self._ordered[place]
+        hidden = 0
+        while (more := bisect_right(self._hidden, place + hidden)) != hidden:
+            hidden = more
+        return self._log.events[place + hidden]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, EventView | tuple):
             return NotImplemented
-        if isinstance(other, EventView) and (self._log, self._count, self.undone) == (
-            other._log,
-            other._count,
-            other.undone,
-        ):
-            return True
+        if isinstance(other, EventView):
+            is_same = self._log.is_same(other._log) and self._count == other._count
+            if is_same and self.undone == other.undone:
+                return True
         return len(self) == len(other) and all(map(_is_equal, self, other))
 
     __hash__ = None  # type: ignore[assignment]
@@ -124,12 +161,12 @@ class EventView(Sequence["Event"]):
 
         That is the case for another log, and if events of a decision count again.
         """
-        is_longer = self._log is before._log and self._count >= before._count
-        if not is_longer or self._of_decisions(before.undone - self.undone, before._count):
+        is_longer = self._log.is_same(before._log) and self._count >= before._count
+        if not is_longer or self._places_of(before.undone - self.undone, before._count):
             return None
         new = self._log.events[before._count : self._count]
         added = [event for event in new if event.decision not in self.undone]
-        return EventChanges(added, self._of_decisions(self.undone - before.undone, before._count))
+        return EventChanges(added, self._events_at(self._places_of(self.undone - before.undone, before._count)))
 
 
 class EventChanges(NamedTuple):

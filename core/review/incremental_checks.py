@@ -99,7 +99,7 @@ class IncrementalChecks:
     def _reconcile(self, patterns: Mapping[str, Pattern], board: Scoreboard) -> bool | None:
         if self._evidence is not board.evidence:
             self._evidence, self._waiting = board.evidence, iter(tuple(patterns))
-            self._follow(board.ids)
+            self._follow(tuple(board.ids))
         found = dict(self.unreconciled)
         checked = 0
         for id in self._waiting:

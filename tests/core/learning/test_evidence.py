@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.learning.evidence import MAX_COUNT, find_discoverers, group_uses_by_pattern
+from core.base.grouping import group_pairs
+from core.learning.evidence import MAX_COUNT, find_discoverer
 from core.records.events import Event, Observation
 from core.records.loops import ExtractedPattern, InjectedUse, Loop
 from core.records.patterns import Pattern, PatternType, RecordedCounts, SourceLoop, TrendPoint
@@ -43,8 +45,12 @@ def counts(observations: tuple[Observation, ...]) -> tuple[int, int, int, int]:
     return found[True], found[False], found[True] + found[False] + found[None], found["exposure"]
 
 
+def uses_by_pattern(loops: Iterable[Loop]) -> dict[str, list[tuple[Loop, InjectedUse]]]:
+    return group_pairs((use.pattern_id, (loop, use)) for loop in loops for use in loop.injected)
+
+
 def test_the_examples_have_their_exact_weights() -> None:
-    uses = group_uses_by_pattern(example_loops().values())
+    uses = uses_by_pattern(example_loops().values())
     found = {
         id: counts(collect_observations(pattern, uses.get(id, ())))[:3] for id, pattern in example_patterns().items()
     }
@@ -56,7 +62,7 @@ def test_the_examples_have_their_exact_weights() -> None:
 
 
 def test_the_null_check_by_source_and_date() -> None:
-    uses = group_uses_by_pattern(example_loops().values())[NULL_CHECK_015]
+    uses = uses_by_pattern(example_loops().values())[NULL_CHECK_015]
     seen = collect_observations(example_patterns()[NULL_CHECK_015], uses)
     assert [(one.kind, one.source, one.success, one.derived) for one in seen] == [
         ("discovered", "discovery", True, False),
@@ -69,7 +75,7 @@ def test_the_null_check_by_source_and_date() -> None:
 
 
 def test_trend_snapshots_date_unrecorded_uses() -> None:
-    uses = group_uses_by_pattern(example_loops().values())[TYPE_MISMATCH]
+    uses = uses_by_pattern(example_loops().values())[TYPE_MISMATCH]
     trend = [
         (one.at, one.success, one.count)
         for one in collect_observations(example_patterns()[TYPE_MISMATCH], uses)
@@ -236,7 +242,7 @@ def test_first_discovered_decides_the_discovering_loop() -> None:
 
 def test_a_loop_that_extracted_it_discovers_a_pattern_without_source_loops() -> None:
     loop = Loop(id="a", ended_at=days_ago(4), extracted=(ExtractedPattern(pattern_id=ID),))
-    (seen,) = collect_observations(make_pattern(), discoverer=find_discoverers([loop])[ID])
+    (seen,) = collect_observations(make_pattern(), discoverer=find_discoverer([loop]))
     assert (seen.kind, seen.loop_id, seen.at, seen.success) == ("discovered", "a", days_ago(4), True)
 
 
@@ -357,7 +363,7 @@ def test_no_use_is_ever_counted_twice(
         make_event(number, kind, when, loop_id=loop_id, success=success, iteration=iteration)  # type: ignore[arg-type]
         for number, (kind, when, loop_id, success, iteration) in enumerate(logged)
     ]
-    uses = group_uses_by_pattern(loops).get(ID, [])
+    uses = uses_by_pattern(loops).get(ID, [])
     seen = collect_observations(pattern, uses, events)
     recorded = [one for one in seen if one.source not in ("trend", "aggregate")]
     slots = Counter((one.loop_id, one.iteration, one.kind == "discovered") for one in recorded if one.loop_id)

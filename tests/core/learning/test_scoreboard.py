@@ -25,8 +25,10 @@ from core.records.episodes import Attempt, Task
 from core.records.event_log import EventView, GrowingLog
 from core.records.events import Event, Signals
 from core.records.loops import ExtractedPattern, Iteration, Loop, LoopStatus, Outcome
+from core.records.origins import NOTHING_FOREIGN, ForeignRecords
 from core.records.patterns import Maturity, Pattern, PatternType, RecordedCounts
 from core.records.snapshot import Delta, Snapshot
+from core.records.team import TeamEvidence, TeamSums
 from core.retrieval.past_tasks import find_worked
 from tests.factories import (
     NOW,
@@ -278,6 +280,7 @@ _ATTEMPTS = st.lists(
         ended_at=st.just(days_ago(0)),
         outcome=st.sampled_from(Outcome),
         errors=st.none() | st.integers(0, 4),
+        loop_id=st.sampled_from(["", "", "x", "y-alias"]),
     ),
     max_size=2,
 ).map(lambda found: {attempt.id: attempt for attempt in found})
@@ -297,6 +300,19 @@ _SESSIONS = st.lists(
     ),
     max_size=2,
 ).map(lambda found: {session.id: session for session in found})
+_TEAM = st.dictionaries(st.sampled_from(_PATTERN_IDS), st.integers(1, 9), max_size=2).map(
+    lambda found: TeamEvidence(
+        space="team",
+        epoch=days_ago(30),
+        half_life_days=90.0,
+        sums={
+            id: TeamSums(
+                pattern_id=id, uses=n, successes=n, helpful=n / 2.0, undecayed=float(n), last_used=days_ago(10)
+            )
+            for id, n in found.items()
+        },
+    )
+)
 _ITERATIONS = st.builds(Iteration, outcome=st.sampled_from(Outcome))
 
 
@@ -312,6 +328,7 @@ def _patterns(draw: st.DrawFn) -> dict[str, Pattern]:
             source_loops=draw(st.lists(st.builds(make_source, st.sampled_from("xy"), _AGES), max_size=2).map(tuple)),
             content_hash=draw(st.sampled_from(["seen", "changed"])),
             inverted_from=draw(st.sampled_from(["", "", *_PATTERN_IDS])),
+            aliases=draw(st.sampled_from([(), (), *((other,) for other in _PATTERN_IDS if other != id)])),
             first_discovered=draw(st.sampled_from([None, days_ago(5), days_ago(9)])),
             description=draw(st.sampled_from(["Check for null", "Wait for it"])),
         )
@@ -327,6 +344,8 @@ def _loops(draw: st.DrawFn) -> dict[str, Loop]:
         id: Loop(
             id=id,
             aliases=draw(st.sampled_from([(), (f"{id}-alias",), ("shared", "x")])),
+            runner=draw(st.sampled_from(["", "", "claude"])),
+            owner="claude",
             status=draw(st.sampled_from(LoopStatus)),
             iterations=draw(st.lists(_ITERATIONS, max_size=3).map(tuple)),
             started_at=draw(st.none() | _AGES),
@@ -365,6 +384,8 @@ def _snapshots(draw: st.DrawFn) -> Snapshot:
         debug_sessions=draw(_SESSIONS),
         events=draw(_events()),
         curation=draw(_curation()),
+        foreign=draw(st.sampled_from([NOTHING_FOREIGN, ForeignRecords(frozenset(_PATTERN_IDS[:2]))])),
+        team=draw(_TEAM),
     )
 
 
@@ -467,7 +488,7 @@ def test_vectors_and_direct_sums_agree(snapshot: Snapshot, days: int) -> None:
     now = NOW + timedelta(days=days)
     board = Scoreboard.build(snapshot, NOW, SUSPICIOUS).rescored(now)
     for id in board.ids:
-        helpful, harmful = decayed_counts(board.observations(id), now, SUSPICIOUS.maturity)
+        helpful, harmful = decayed_counts(board.all_results(id), now, SUSPICIOUS.maturity)
         row = board.row(id)
         assert board.helpful[row] == pytest.approx(helpful, rel=1e-12, abs=1e-300)
         assert board.harmful[row] == pytest.approx(harmful, rel=1e-12, abs=1e-300)
@@ -525,6 +546,7 @@ def _difference(old: Snapshot, new: Snapshot) -> Delta:
         tasks=changed(old.tasks, new.tasks),
         attempts=changed(old.attempts, new.attempts),
         debug_sessions=changed(old.debug_sessions, new.debug_sessions),
+        team=old.team.changed_patterns(new.team),
         events=old.events != new.events,
         decisions=old.curation != new.curation,
     )

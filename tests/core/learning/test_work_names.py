@@ -8,6 +8,7 @@ from datetime import datetime
 import msgspec
 import pytest
 
+from core.learning.evidence_inputs import EvidenceInputs
 from core.learning.scoreboard import Scoreboard
 from core.learning.work_names import WorkNames
 from core.records.debug_sessions import DebugSession, Execution, Failure
@@ -26,8 +27,11 @@ def work_id_of(session: DebugSession, *attempts: Attempt) -> str:
         attempts={attempt.id: attempt for attempt in attempts},
         debug_sessions={session.id: session},
     )
-    found = WorkNames(snapshot).group_sessions()
-    return next(iter(found), "")
+    inputs = EvidenceInputs.of(snapshot, SETTINGS.learning)
+    owner = inputs.names.session_owner(session)
+    works = [id for id in ("x", *snapshot.attempts) if inputs.names.sessions_of(id)]
+    assert works == ([owner] if owner else [])
+    return owner
 
 
 def made(loop_id: str = "", task_id: str = "", at: datetime | None = None) -> DebugSession:
