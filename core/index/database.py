@@ -12,7 +12,7 @@ import sqlite3
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -176,8 +176,13 @@ def _connect(file: Path, version: int, wait_seconds: float) -> sqlite3.Connectio
     return connection
 
 
-def _all_tables() -> Sequence[str]:
-    return _TABLES
+def _all_tables() -> Iterator[str]:
+    """Yield what creates all tables; imports the modules that fill them only if an index is created."""
+    from core.index import debug_sessions, learnings, past_tasks, terms
+
+    yield from _TABLES
+    for module in (terms, learnings, past_tasks, debug_sessions):
+        yield from module.TABLES
 
 
 def _has_locks(folder: Path) -> bool:

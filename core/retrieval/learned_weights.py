@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import product
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from core.base.steps import Steps, Work
+from core.base.steps import Steps, Work, run_all
 from core.retrieval.index import TYPES, PatternIndex
-from core.retrieval.past_tasks import PastTasks
+from core.retrieval.past_tasks import PastTasks, SuccessfulTask
 from core.retrieval.relevance import MAX_PAST, RELEVANCE_PARTS, WEIGHTS, count_similarity, measure_relevance
 from core.retrieval.task import analyse_task
 
@@ -75,16 +76,45 @@ class LearnedWeights:
         return work is None or work.run_for(seconds) is not None
 
     def _work(self, past: PastTasks, patterns: Mapping[str, Pattern]) -> Work[WordWeights] | None:
-        newest = past.tasks[:MAX_LEARNED]
-        ids = sorted({id for task in newest for id in task.pattern_ids if id in patterns})
-        if len(newest) < MIN_TASKS or len(ids) < MIN_PATTERNS:
+        inputs = FitInputs.of(past, patterns)
+        if inputs is None:
             return None
-        worked = {id: patterns[id] for id in ids}
-        texts = tuple((id, one.type, one.content_hash, one.tags) for id, one in worked.items())
         known = self._known
-        if known is None or known[0] is not past or known[1] != texts:
-            known = self._known = past, texts, Work(learn_in_steps(PastTasks(newest), worked))
+        if known is None or known[0] is not past or known[1] != inputs.texts:
+            known = self._known = past, inputs.texts, Work(learn_in_steps(inputs.past, inputs.worked))
         return known[2]
+
+
+class FitInputs(NamedTuple):
+    """What the weights are fitted to: the newest past tasks, and the patterns that worked in them."""
+
+    past: PastTasks
+    worked: Mapping[str, Pattern]
+
+    @classmethod
+    def of(cls, past: PastTasks, patterns: Mapping[str, Pattern]) -> FitInputs | None:
+        """Return what to fit to; None if there are too few tasks or patterns."""
+        newest = past.tasks[:MAX_LEARNED]
+        worked = {id: pattern for id in _list_ids(newest) if (pattern := patterns.get(id)) is not None}
+        return cls(PastTasks(newest), worked) if len(newest) >= MIN_TASKS and len(worked) >= MIN_PATTERNS else None
+
+    @property
+    def texts(self) -> tuple[object, ...]:
+        return tuple((id, one.type, one.content_hash, one.tags) for id, one in self.worked.items())
+
+    @property
+    def digest(self) -> bytes:
+        """32 bytes that differ if other weights may be fitted."""
+        tasks = [(task.task, task.text, task.pattern_ids) for task in self.past.tasks]
+        return sha256(repr((tasks, self.texts)).encode("utf-8", "surrogatepass")).digest()
+
+    def fit(self) -> WordWeights:
+        """Fit the weights; takes up to a second."""
+        return run_all(learn_in_steps(self.past, self.worked))
+
+
+def _list_ids(tasks: Iterable[SuccessfulTask]) -> list[str]:
+    return sorted({id for task in tasks for id in task.pattern_ids})
 
 
 def learn_in_steps(past: PastTasks, worked: Mapping[str, Pattern]) -> Steps[WordWeights]:

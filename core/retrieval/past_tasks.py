@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from core.records.loops import Loop
     from core.retrieval.index import PatternIndex
 
+    _Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]  # numbers of tasks, and rows of their patterns in an index
+
 MAX_TASKS: Final = 2000  # tasks of the newest loops in which a pattern worked
 MAX_PER_PATTERN: Final = 8  # newest different tasks of one pattern
 
@@ -49,7 +51,7 @@ class _ForIndex(NamedTuple):
 
     patterns: weakref.ref[PatternIndex]
     squares: Floats  # squared length of each task
-    pairs: tuple[NDArray[np.int64], NDArray[np.int64]]  # rows of tasks, and the rows of their patterns in the index
+    pairs: _Pairs
 
 
 @dataclass(frozen=True)
@@ -131,15 +133,18 @@ class PastTasks:
         weights = np.repeat([rarity[word] ** 2 for word in words], [len(self._rows_of[word]) for word in words])
         places = np.concatenate([np.empty(0, np.int32), *(self._rows_of[word] for word in words)])
         squares = np.bincount(places, weights, minlength=len(self.tasks)).astype(np.float64)
+        self._for_index[:] = [_ForIndex(weakref.ref(index), squares, self._find_pairs(index.rows))]
+        return self._for_index[0]
+
+    def _find_pairs(self, rows: Mapping[str, int]) -> _Pairs:
         pairs = [
-            (row, place)
-            for row, task in enumerate(self.tasks)
+            (number, row)
+            for number, task in enumerate(self.tasks)
             for id in task.pattern_ids
-            if (place := index.rows.get(id)) is not None
+            if (row := rows.get(id)) is not None
         ]
         tasks, patterns = np.array(pairs, np.int64).reshape(-1, 2).T
-        self._for_index[:] = [_ForIndex(weakref.ref(index), squares, (tasks, patterns))]
-        return self._for_index[0]
+        return tasks, patterns
 
 
 def find_worked(loop_id: str, board: Scoreboard) -> tuple[str, ...]:

@@ -1,0 +1,287 @@
+"""Learnings and past tasks of an index; see docs/retrieval.md#reflections and docs/retrieval.md#past-tasks."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
+
+import numpy as np
+
+from core.index.records import Decoder, Reader, encode
+from core.index.terms import (
+    LEARNING,
+    WORK,
+    StoredPostings,
+    TermWriter,
+    from_key,
+    read_cells,
+    to_key,
+    write_cells,
+    write_postings,
+)
+from core.records.snapshot import Snapshot
+from core.retrieval.embedding import task_text
+from core.retrieval.embeddings import ComparableWork
+from core.retrieval.learnings import (
+    Learning,
+    LearningIndex,
+    describe_work,
+    find_work,
+    iterate_learnings,
+    list_needs,
+    memory_source,
+    work_title,
+)
+from core.retrieval.task import content_words
+
+if TYPE_CHECKING:
+    from core.records.snapshot import Delta
+
+TABLES: Final = (
+    # Learnings by row, with the reflection or memory task that each is from.
+    "CREATE TABLE learning (row INTEGER PRIMARY KEY, source BLOB, id BLOB, work INT, data BLOB NOT NULL)",
+    "CREATE INDEX learning_by_source ON learning (source, row)",
+    "CREATE INDEX learning_by_id ON learning (id)",
+    "CREATE INDEX learning_by_work ON learning (work)",
+    # What the learnings of a source depend on besides the source: tasks, loops and attempts.
+    "CREATE TABLE learning_need (need BLOB, source BLOB, PRIMARY KEY (need, source)) WITHOUT ROWID",
+    "CREATE INDEX learning_need_by_source ON learning_need (source)",
+    # Tasks and loops with learnings by row, with their content words.
+    "CREATE TABLE work (row INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, words BLOB NOT NULL)",
+)
+_WORK_OF, _WORK_STATE = "work of learning", "state of work"
+_GONE, _UNTITLED, _KNOWN = range(3)  # states of a work; an untitled one has no description
+
+_Item = TypeVar("_Item")
+_decode_words: Final = Decoder[tuple[str, ...]](tuple[str, ...])
+_decode_learning: Final = Decoder[Learning](Learning)
+
+
+class StoredRows(Sequence[_Item], Generic[_Item]):
+    """Values of a table by row, read when they are needed; `empty` where there is none."""
+
+    def __init__(self, reader: Reader, table: str, column: str, decode: Any, size: int, empty: _Item) -> None:
+        self._reader = reader
+        self._columns = f"row, {column} FROM {table}"
+        self._decode = decode
+        self._size = size
+        self._empty = empty
+
+    def __len__(self) -> int:
+        return self._size
+
+    @overload
+    def __getitem__(self, row: int) -> _Item: ...
+    @overload
+    def __getitem__(self, row: slice) -> Sequence[_Item]: ...
+    def __getitem__(self, row: int | slice) -> _Item | Sequence[_Item]:
+        if isinstance(row, slice):
+            return list(self)[row]
+        if not 0 <= row < self._size:
+            raise IndexError(row)
+        found = self._reader.row(f"SELECT {self._columns} WHERE row = ?", int(row))
+        value: _Item = self._empty if found is None else self._decode(found[1])
+        return value
+
+    def __iter__(self) -> Iterator[_Item]:
+        values = [self._empty] * self._size
+        for row, data in self._reader.rows(f"SELECT {self._columns}"):
+            values[row] = self._decode(data)
+        return iter(values)
+
+
+class _Works(Mapping[str, ComparableWork]):
+    """Tasks and loops with a description, by key."""
+
+    def __init__(self, snapshot: Snapshot, keys: Sequence[str]) -> None:
+        self._snapshot = snapshot
+        self._keys = keys
+
+    def __getitem__(self, key: str) -> ComparableWork:
+        work = find_work(key, self._snapshot)
+        if work is None:
+            raise KeyError(key)
+        return work
+
+    def __iter__(self) -> Iterator[str]:
+        return (key for key in self._keys if key and find_work(key, self._snapshot) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class StoredLearnings(LearningIndex):
+    """Index of the learnings of one view."""
+
+    _reader: Reader
+
+    @classmethod
+    def open(cls, reader: Reader, snapshot: Snapshot) -> StoredLearnings:
+        size, works = (_count_rows(reader, table) for table in ("learning", "work"))
+        keys = StoredRows[str](reader, "work", "key", from_key, works, "")
+        work_of = read_cells(reader, _WORK_OF, np.int32, size, -1)
+        states = read_cells(reader, _WORK_STATE, np.int8, works)
+        found = cls(
+            works=_Works(snapshot, keys),
+            work_keys=keys,
+            is_known=states == _KNOWN,
+            words_of_works=StoredRows[tuple[str, ...]](reader, "work", "words", _decode_words, works, ()),
+            work_words=StoredPostings(reader, WORK),
+            learnings=StoredRows[Learning | None](reader, "learning", "data", _decode_learning, size, None),
+            is_live=work_of >= 0,
+            work_of=work_of,
+            words=StoredPostings(reader, LEARNING),
+        )
+        object.__setattr__(found, "_reader", reader)
+        return found
+
+    def find(self, learning_id: str) -> Learning | None:
+        """Return the learning with an ID, or None."""
+        row = self._reader.row("SELECT data FROM learning WHERE id = ? ORDER BY row", to_key(learning_id))
+        return _decode_learning(row[0]) if row is not None else None
+
+
+def fill_learnings(writer: Reader, snapshot: Snapshot) -> None:
+    """Index the learnings of all sources; takes about 40 us each. The tables must be empty."""
+    # Decoded at once: a query for each record that a learning depends on would take twice as long.
+    plain = Snapshot(
+        loops=dict(snapshot.loops.items()),
+        reflections=dict(snapshot.reflections.items()),
+        memory_tasks=dict(snapshot.memory_tasks.items()),
+        tasks=dict(snapshot.tasks.items()),
+        attempts=dict(snapshot.attempts.items()),
+    )
+    works: dict[str, int] = {}
+    words: dict[str, array[int]] = {}
+    work_words: dict[str, array[int]] = {}
+    work_rows: list[tuple[int, bytes, bytes]] = []
+    learnings: list[tuple[int, bytes, bytes, int, bytes]] = []
+    needs: list[tuple[bytes, bytes]] = []
+    states: dict[int, int] = {}
+    work_of: dict[int, int] = {}
+    for source in (*plain.reflections, *map(memory_source, plain.memory_tasks)):
+        found, key = list(iterate_learnings(source, plain)), to_key(source)
+        needs += [(to_key(need), key) for need in set(list_needs(source, plain))] if found else []
+        for learning, work_key in found:
+            work_row = works.get(work_key)
+            if work_row is None:
+                work_row = works[work_key] = len(works) + 1
+                work = find_work(work_key, plain)
+                terms = content_words(task_text(work)) if work is not None else set()
+                states[work_row] = _UNTITLED if work is None else _KNOWN
+                work_rows.append((work_row, to_key(work_key), encode(sorted(terms))))
+                for term in terms:
+                    work_words.setdefault(term, array("i")).append(work_row)
+            row = len(learnings) + 1
+            learnings.append((row, key, to_key(learning.id), work_row, encode(learning)))
+            work_of[row] = work_row
+            for term in content_words(learning.text):
+                words.setdefault(term, array("i")).append(row)
+    connection = writer.connection
+    connection.executemany("INSERT INTO work VALUES (?, ?, ?)", work_rows)
+    connection.executemany("INSERT INTO learning VALUES (?, ?, ?, ?, ?)", learnings)
+    connection.executemany("INSERT INTO learning_need VALUES (?, ?)", sorted(needs))
+    write_postings(connection, WORK, work_words)
+    write_postings(connection, LEARNING, words)
+    write_cells(connection, _WORK_OF, np.int32, work_of, -1)
+    write_cells(connection, _WORK_STATE, np.int8, states)
+
+
+def update_learnings(writer: Reader, old: Snapshot, new: Snapshot, delta: Delta) -> None:
+    """Index the learnings of changed sources again; `old` is the snapshot before the change."""
+    works = [f"task/{id}" for id in delta.tasks | delta.memory_tasks] + [f"loop/{id}" for id in delta.loops]
+    needs = [f"attempt/{id}" for id in delta.attempts]
+    needs += [key for key in works if _describe(key, old) != _describe(key, new)]
+    sources = {*delta.reflections, *map(memory_source, delta.memory_tasks)}
+    for need in needs:
+        rows = writer.rows("SELECT source FROM learning_need WHERE need = ?", to_key(need))
+        sources.update(from_key(source) for (source,) in rows)
+    if sources:
+        _LearningWriter(writer, new).replace(sorted(sources))
+
+
+def _describe(key: str, snapshot: Snapshot) -> tuple[object, ...]:
+    """Return what learnings depend on of a task or loop."""
+    kind, _, id = key.partition("/")
+    is_task = kind == "task" and (id in snapshot.tasks or id in snapshot.memory_tasks)
+    work = find_work(key, snapshot)
+    return is_task, work_title(work), describe_work(work)
+
+
+class _LearningWriter:
+    """Writes the learnings of sources, and the tasks and loops that they are about."""
+
+    def __init__(self, writer: Reader, snapshot: Snapshot) -> None:
+        self._writer = writer
+        self._snapshot = snapshot
+        self._terms = TermWriter(writer.connection)
+        self._work_of: dict[int, int] = {}
+        self._states: dict[int, int] = {}
+        self._works: dict[str, int] = {}  # row by key of the works that were written
+
+    def replace(self, sources: Iterable[str]) -> None:
+        """Write the learnings of these sources instead of those that are stored."""
+        execute, maybe_unused = self._writer.connection.execute, set()
+        for source in sources:
+            key = to_key(source)
+            before = self._writer.rows("SELECT row, work, data FROM learning WHERE source = ? ORDER BY row", key)
+            execute("DELETE FROM learning_need WHERE source = ?", (key,))
+            after = list(iterate_learnings(source, self._snapshot))
+            if after:
+                needs = ((to_key(need), key) for need in set(list_needs(source, self._snapshot)))
+                self._writer.connection.executemany("INSERT INTO learning_need VALUES (?, ?)", needs)
+            for stored, found in zip_longest(before, after):
+                row, old_words = None, set()
+                if stored is not None:
+                    row, old_words = stored[0], content_words(_decode_learning(stored[2]).text)
+                    maybe_unused.add(stored[1])
+                if found is None:
+                    assert row is not None
+                    execute("DELETE FROM learning WHERE row = ?", (row,))
+                    self._terms.move(LEARNING, row, old_words, ())
+                    self._work_of[row] = -1
+                    continue
+                learning, work_key = found
+                work = self._write_work(work_key)
+                values = row, key, to_key(learning.id), work, encode(learning)
+                row = execute("INSERT OR REPLACE INTO learning VALUES (?, ?, ?, ?, ?)", values).lastrowid
+                assert row is not None
+                self._terms.move(LEARNING, row, old_words, content_words(learning.text))
+                self._work_of[row] = work
+        self._remove_unused(maybe_unused)
+        self._terms.write()
+        write_cells(self._writer.connection, _WORK_OF, np.int32, self._work_of, -1)
+        write_cells(self._writer.connection, _WORK_STATE, np.int8, self._states)
+
+    def _write_work(self, key: str) -> int:
+        """Write a task or loop; return its row."""
+        if key in self._works:
+            return self._works[key]
+        work = find_work(key, self._snapshot)
+        words = content_words(task_text(work)) if work is not None else set()
+        stored = self._writer.row("SELECT row, words FROM work WHERE key = ?", to_key(key))
+        row, before = (stored[0], _decode_words(stored[1])) if stored is not None else (None, ())
+        values = row, to_key(key), encode(sorted(words))
+        row = self._writer.connection.execute("INSERT OR REPLACE INTO work VALUES (?, ?, ?)", values).lastrowid
+        assert row is not None
+        self._terms.move(WORK, row, before, words)
+        self._works[key], self._states[row] = row, _UNTITLED if work is None else _KNOWN
+        return row
+
+    def _remove_unused(self, rows: set[int]) -> None:
+        """Remove tasks and loops without a learning."""
+        for row in rows:
+            if self._writer.row("SELECT 1 FROM learning WHERE work = ?", row) is None:
+                stored = self._writer.row("SELECT words FROM work WHERE row = ?", row)
+                assert stored is not None
+                self._terms.move(WORK, row, _decode_words(stored[0]), ())
+                self._writer.connection.execute("DELETE FROM work WHERE row = ?", (row,))
+                self._states[row] = _GONE
+
+
+def _count_rows(reader: Reader, table: str) -> int:
+    """Return the size of arrays by row; row 0 is never used."""
+    row = reader.row(f"SELECT max(row) FROM {table}")
+    return row[0] + 1 if row is not None and row[0] is not None else 0

@@ -1,0 +1,323 @@
+"""Posting lists of patterns, and the index of patterns that reads them; see docs/architecture.md#index.
+
+A posting list is stored in chunks of `CHUNK` rows, so that a changed pattern rewrites a few kilobytes for each word
+that it gained or lost. Patterns are numbered by their place, learnings and works by their row.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, overload
+
+import numpy as np
+
+from core.index.database import pack, unpack
+from core.retrieval.index import SOURCE, TYPES, PatternIndex, pattern_terms
+from core.retrieval.task import content_words
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
+
+    from core.index.records import Reader
+    from core.records.patterns import Pattern
+    from core.records.snapshot import Delta, Snapshot
+    from core.retrieval.postings import Rows
+
+CHUNK: Final = 8_192  # rows of a posting list, and cells of a column, that are stored together
+WORD, TAG, CATEGORY, ERROR, LANGUAGE, FOUND_IN, LEARNING, WORK = range(8)  # kinds of posting lists
+_FACETS: Final = {"category": CATEGORY, "error": ERROR, "language": LANGUAGE, SOURCE: FOUND_IN}
+_TYPE, _TAG_COUNT = "pattern type", "tag count"
+TABLES: Final = (
+    # Rows of each word, tag and so on; in each chunk ascending, as 16-bit numbers that begin with the chunk.
+    "CREATE TABLE term (kind INT, term BLOB, chunk INT, rows BLOB NOT NULL, PRIMARY KEY (kind, term, chunk))"
+    " WITHOUT ROWID",
+    # Tags by the content words in them.
+    "CREATE TABLE tag_word (word BLOB, tag BLOB, PRIMARY KEY (word, tag)) WITHOUT ROWID",
+    # Numbers by row, as arrays.
+    "CREATE TABLE cells (name TEXT, chunk INT, data BLOB NOT NULL, PRIMARY KEY (name, chunk)) WITHOUT ROWID",
+)
+
+
+def to_key(text: str) -> bytes:
+    """Return a text as it is stored to be looked up; texts from files may contain lone surrogates."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def from_key(key: bytes) -> str:
+    return key.decode("utf-8", "surrogatepass")
+
+
+class TermWriter:
+    """Changes of posting lists, collected and then written together."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._changes: defaultdict[tuple[int, bytes, int], dict[int, bool]] = defaultdict(dict)
+
+    def move(self, kind: int, row: int, before: Iterable[str], after: Iterable[str]) -> None:
+        """Change the terms of a row from `before` to `after`."""
+        old, new = set(before), set(after)
+        chunk, number = divmod(row, CHUNK)
+        for term in old ^ new:
+            self._changes[kind, to_key(term), chunk][number] = term in new
+
+    def write(self) -> None:
+        find = "SELECT rows FROM term WHERE kind = ? AND term = ? AND chunk = ?"
+        for key, changes in sorted(self._changes.items()):
+            stored = self._connection.execute(find, key).fetchone()
+            rows = set(np.frombuffer(unpack(stored[0]), "<u2").tolist()) if stored is not None else set()
+            rows |= {row for row, is_added in changes.items() if is_added}
+            rows -= {row for row, is_added in changes.items() if not is_added}
+            if rows:
+                data = pack(np.array(sorted(rows), "<u2").tobytes())
+                self._connection.execute("INSERT OR REPLACE INTO term VALUES (?, ?, ?, ?)", (*key, data))
+            else:
+                self._connection.execute("DELETE FROM term WHERE kind = ? AND term = ? AND chunk = ?", key)
+            if key[0] == TAG:
+                self._note_tag(key[1])
+        self._changes.clear()
+
+    def _note_tag(self, tag: bytes) -> None:
+        """Keep the tags by word: those that some pattern has."""
+        is_used = self._connection.execute("SELECT 1 FROM term WHERE kind = ? AND term = ?", (TAG, tag)).fetchone()
+        pairs = [(to_key(word), tag) for word in content_words(from_key(tag))]
+        sql = (
+            "INSERT OR IGNORE INTO tag_word VALUES (?, ?)"
+            if is_used
+            else "DELETE FROM tag_word WHERE word = ? AND tag = ?"
+        )
+        self._connection.executemany(sql, pairs)
+
+
+def write_postings(connection: sqlite3.Connection, kind: int, rows_by_term: Mapping[str, array[int]]) -> None:
+    """Store all posting lists of a kind; the rows of each are ascending."""
+
+    def list_chunks() -> Iterator[tuple[int, bytes, int, bytes]]:
+        for term, numbers in rows_by_term.items():
+            rows = np.array(numbers, np.int32)
+            chunks, starts = np.unique(rows // CHUNK, return_index=True)
+            for chunk, part in zip(chunks.tolist(), np.split(rows, starts[1:]), strict=True):
+                yield kind, to_key(term), chunk, pack((part - chunk * CHUNK).astype("<u2").tobytes())
+
+    connection.executemany("INSERT INTO term VALUES (?, ?, ?, ?)", sorted(list_chunks()))
+
+
+class StoredPostings:
+    """Posting lists of one kind, read when they are needed; texts are the keys."""
+
+    def __init__(self, reader: Reader, kind: int) -> None:
+        self._reader = reader
+        self._kind = kind
+
+    def get(self, key: str, /) -> Rows | None:
+        sql = "SELECT chunk, rows FROM term WHERE kind = ? AND term = ? ORDER BY chunk"
+        found = self._reader.rows(sql, self._kind, to_key(key))
+        parts = [np.frombuffer(unpack(rows), "<u2").astype(np.int32) + chunk * CHUNK for chunk, rows in found]
+        return np.concatenate(parts) if parts else None
+
+    def count(self, keys: Iterable[str], /) -> dict[str, int]:
+        # The size of a value is known without reading it: two bytes a row, behind the checksum.
+        sql = (
+            "SELECT term, sum((length(rows) - 4) / 2) FROM term"
+            " WHERE kind = ? AND term IN (SELECT CAST(value AS BLOB) FROM json_each(?)) GROUP BY term"
+        )
+        asked = json.dumps(list(keys), ensure_ascii=False)
+        return {from_key(term): count for term, count in self._reader.rows(sql, self._kind, asked)}
+
+    def __iter__(self) -> Iterator[str]:
+        sql = "SELECT DISTINCT term FROM term WHERE kind = ?"
+        return (from_key(term) for (term,) in self._reader.rows(sql, self._kind))
+
+
+class StoredTags(StoredPostings):
+    """Posting lists of tags."""
+
+    def __init__(self, reader: Reader) -> None:
+        super().__init__(reader, TAG)
+
+    def containing(self, word: str, /) -> Iterable[str]:
+        rows = self._reader.rows("SELECT tag FROM tag_word WHERE word = ?", to_key(word))
+        return [from_key(tag) for (tag,) in rows]
+
+
+class StoredFacets:
+    """Posting lists of all kinds of facets."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._lists = {name: StoredPostings(reader, kind) for name, kind in _FACETS.items()}
+
+    def get(self, key: tuple[str, str], /) -> Rows | None:
+        return self._lists[key[0]].get(key[1])
+
+    def count(self, keys: Iterable[tuple[str, str]], /) -> dict[tuple[str, str], int]:
+        return {key: len(rows) for key in keys if (rows := self.get(key)) is not None}
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return ((name, value) for name, postings in self._lists.items() for value in postings)
+
+
+def read_cells(reader: Reader, name: str, kind: DTypeLike, size: int, empty: int = 0) -> NDArray[Any]:
+    """Return a column with a number for each of `size` rows; `empty` where none was written."""
+    cells = np.full(size, empty, kind)
+    for chunk, data in reader.rows("SELECT chunk, data FROM cells WHERE name = ?", name):
+        part = np.frombuffer(unpack(data), kind)[: max(size - chunk * CHUNK, 0)]
+        cells[chunk * CHUNK : chunk * CHUNK + len(part)] = part
+    return cells
+
+
+def write_cells(
+    connection: sqlite3.Connection, name: str, kind: DTypeLike, values: Mapping[int, int], empty: int = 0
+) -> None:
+    """Write some cells of a column, by row."""
+    by_chunk: defaultdict[int, dict[int, int]] = defaultdict(dict)
+    for row, value in values.items():
+        chunk, place = divmod(row, CHUNK)
+        by_chunk[chunk][place] = value
+    for chunk, cells in by_chunk.items():
+        stored = connection.execute("SELECT data FROM cells WHERE name = ? AND chunk = ?", (name, chunk)).fetchone()
+        data = np.frombuffer(unpack(stored[0]), kind) if stored is not None else np.empty(0, kind)
+        part = np.full(max(len(data), max(cells) + 1), empty, kind)
+        part[: len(data)] = data
+        part[list(cells)] = list(cells.values())
+        connection.execute("INSERT OR REPLACE INTO cells VALUES (?, ?, ?)", (name, chunk, pack(part.tobytes())))
+
+
+class PatternIds(Sequence[str]):
+    """The ID of the pattern at each place; "" where there is none."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        row = reader.row("SELECT max(place) FROM pattern")
+        self._size = row[0] + 1 if row is not None and row[0] is not None else 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[str, ...]: ...
+    def __getitem__(self, place: int | slice) -> str | tuple[str, ...]:
+        if isinstance(place, slice):
+            return self._all[place]
+        if not 0 <= place < self._size:
+            raise IndexError(place)
+        # SQLite takes an integer of numpy for bytes.
+        row = self.reader.row("SELECT id FROM pattern WHERE place = ?", int(place))
+        return str(row[0]) if row is not None else ""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PatternIds) and other.reader is self.reader
+
+    def __hash__(self) -> int:
+        return hash(id(self.reader))
+
+    @cached_property
+    def _all(self) -> tuple[str, ...]:
+        ids = [""] * self._size
+        for place, id in self.reader.rows("SELECT place, id FROM pattern"):
+            ids[place] = id
+        return tuple(ids)
+
+
+class Places(Mapping[str, int]):
+    """The place of each pattern."""
+
+    def __init__(self, ids: PatternIds) -> None:
+        self._ids = ids
+        self.reader = ids.reader
+
+    def __getitem__(self, id: str) -> int:
+        place = find_place(self._ids.reader, id)
+        if place is None:
+            raise KeyError(id)
+        return place
+
+    def __iter__(self) -> Iterator[str]:
+        return filter(None, self._ids)
+
+    def __len__(self) -> int:
+        row = self._ids.reader.row("SELECT count(*) FROM pattern")
+        return int(row[0]) if row is not None else 0
+
+
+def find_place(reader: Reader, pattern_id: str) -> int | None:
+    """Return the place of a pattern, None for an unknown one."""
+    row = reader.row("SELECT place FROM pattern WHERE id = ?", pattern_id)
+    return int(row[0]) if row is not None else None
+
+
+class StoredPatternIndex(PatternIndex):
+    """Index of the patterns of one view; posting lists are read when they are needed."""
+
+    @classmethod
+    def open(cls, reader: Reader, patterns: Mapping[str, Pattern]) -> StoredPatternIndex:
+        ids = PatternIds(reader)
+        types = read_cells(reader, _TYPE, np.int8, len(ids), -1)
+        tag_counts = read_cells(reader, _TAG_COUNT, np.int8, len(ids))
+        words, tags, facets = StoredPostings(reader, WORD), StoredTags(reader), StoredFacets(reader)
+        return cls(ids, types, tag_counts, words, tags, facets, patterns)
+
+    @cached_property
+    def rows(self) -> Mapping[str, int]:
+        assert isinstance(self.ids, PatternIds)
+        return Places(self.ids)
+
+
+def fill_terms(writer: Reader, patterns: Mapping[str, Pattern]) -> None:
+    """Index all patterns; takes about 25 us each. The tables must be empty."""
+    postings: list[dict[str, array[int]]] = [{} for _ in range(FOUND_IN + 1)]
+    types, tag_counts = {}, {}
+    places = dict(writer.rows("SELECT id, place FROM pattern ORDER BY place"))
+    for id, pattern in patterns.items():
+        place = places[id]
+        types[place] = TYPES.index(pattern.type)
+        for kind, terms in enumerate(_list_terms(pattern)):
+            for term in terms:
+                postings[kind].setdefault(term, array("i")).append(place)
+            if kind == TAG:
+                tag_counts[place] = len(terms)
+    for kind, rows in enumerate(postings):
+        write_postings(writer.connection, kind, rows)
+    pairs = ((to_key(word), to_key(tag)) for tag in postings[TAG] for word in content_words(tag))
+    writer.connection.executemany("INSERT INTO tag_word VALUES (?, ?)", pairs)
+    write_cells(writer.connection, _TYPE, np.int8, types, -1)
+    write_cells(writer.connection, _TAG_COUNT, np.int8, tag_counts)
+
+
+def update_terms(writer: Reader, before: Reader, old: Snapshot, new: Snapshot, delta: Delta) -> None:
+    """Index the changed patterns again; `before` and `old` are the view before the change."""
+    terms = TermWriter(writer.connection)
+    types, tag_counts = {}, {}
+    for id in sorted(delta.patterns):
+        pattern, place, old_place = new.patterns.get(id), find_place(writer, id), find_place(before, id)
+        now, then = _list_terms(pattern), _list_terms(old.patterns.get(id))
+        if old_place is not None:
+            types[old_place], tag_counts[old_place] = -1, 0
+        if pattern is not None and place is not None:
+            types[place], tag_counts[place] = TYPES.index(pattern.type), len(now[TAG])
+        for kind in range(FOUND_IN + 1):
+            if old_place is not None:
+                terms.move(kind, old_place, then[kind], now[kind] if place == old_place else ())
+            if place is not None and place != old_place:
+                terms.move(kind, place, (), now[kind])
+    terms.write()
+    write_cells(writer.connection, _TYPE, np.int8, types, -1)
+    write_cells(writer.connection, _TAG_COUNT, np.int8, tag_counts)
+
+
+def _list_terms(pattern: Pattern | None) -> tuple[set[str], ...]:
+    """Return the terms of a pattern by kind, from `WORD` to `FOUND_IN`."""
+    words, tags, facets = pattern_terms(pattern) if pattern is not None else (set(), set(), set())
+    named: dict[int, set[str]] = {kind: set() for kind in _FACETS.values()}
+    for name, value in facets:
+        named[_FACETS[name]].add(value)
+    return words, tags, *(named[kind] for kind in sorted(named))
