@@ -12,7 +12,6 @@ from msgspec.structs import replace as with_fields
 
 from core.base.text import plural
 from core.debug_memory.escalations import find_escalation
-from core.debug_memory.index import LazyDebugIndex
 from core.history.registry_rewind import RewoundPatterns, rewind_patterns
 from core.learning.evidence import AGGREGATE, DISCOVERY, TREND
 from core.learning.evidence_inputs import EvidenceInputs
@@ -26,10 +25,9 @@ from core.records.lessons import Lesson
 from core.records.loops import InjectedUse, Liveness, Loop, LoopStatus, Outcome
 from core.records.patterns import Pattern, RecordedCounts
 from core.records.reflections import MemoryTask, Reflection
-from core.retrieval.index import LazyPatternIndex
-from core.retrieval.similarity import LazySimilarity
 from core.review.queue import review_queue
 from core.state.project_state import ProjectState
+from core.state.texts import MemoryTexts
 
 if TYPE_CHECKING:
     from core.records.snapshot import Snapshot
@@ -70,14 +68,12 @@ def build_past_state(view: ProjectState, when: datetime) -> ProjectState:
     return ProjectState(
         snapshot,
         board,
-        LazyPatternIndex(snapshot.patterns),
-        LazySimilarity(snapshot.patterns),
+        MemoryTexts(snapshot),
         queue,
         view.settings,
         when,
         {},
         view.embeddings,
-        lazy_debug=LazyDebugIndex(snapshot.debug_sessions),
     )
 
 

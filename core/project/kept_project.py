@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from core.learning.evidence_inputs import EvidenceInputs
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from core.records.episodes import Attempt
     from core.records.loops import Loop, LoopDetails
     from core.state.review_items import ReviewItem
+    from core.state.texts import Texts
 
 _MADE: Final = frozenset(one.name for one in fields(ProjectState))
 
@@ -88,8 +90,12 @@ class KeptProjectState(ProjectState):
         """Make a field that has no value yet."""
         if name not in _MADE:
             raise AttributeError(name)
-        makers = {"board": self._restore_board, "queue": self._restore_queue}
-        value = (makers if name in makers else _index_makers(self))[name]()
+        makers: dict[str, Callable[[], Any]] = {
+            "board": self._restore_board,
+            "queue": self._restore_queue,
+            "texts": partial(_make_texts, self),
+        }
+        value = makers[name]()
         object.__setattr__(self, name, value)
         return value
 
@@ -128,21 +134,8 @@ class KeptProjectState(ProjectState):
         return tuple(item for item in self._kept.queue(board.proposal) if item.propose is None or item.subject in board)
 
 
-def _index_makers(state: KeptProjectState) -> dict[str, Callable[[], Any]]:
-    """Return what makes each index; imports more than the first rows need."""
-    from core.debug_memory.index import LazyDebugIndex
-    from core.retrieval.index import LazyPatternIndex
-    from core.retrieval.learned_weights import LearnedWeights
-    from core.retrieval.learnings import LazyLearnings
-    from core.retrieval.past_tasks import LazyPastTasks
-    from core.retrieval.similarity import LazySimilarity
+def _make_texts(state: KeptProjectState) -> Texts:
+    """Return the indexes of texts; imports more than the first rows need."""
+    from core.state.texts import MemoryTexts
 
-    snapshot = state.snapshot
-    return {
-        "lazy_index": lambda: LazyPatternIndex(snapshot.patterns),
-        "lazy_similarity": lambda: LazySimilarity(snapshot.patterns),
-        "lazy_debug": lambda: LazyDebugIndex(snapshot.debug_sessions),
-        "lazy_learnings": lambda: LazyLearnings(snapshot),
-        "lazy_past_tasks": lambda: LazyPastTasks(snapshot, state.board),
-        "learned_weights": LearnedWeights,
-    }
+    return MemoryTexts(state.snapshot, state.board)

@@ -19,7 +19,6 @@ from core.base.collector import collector_off
 from core.base.errors import Unwritable
 from core.base.steps import Steps, Work, run_all
 from core.base.text import safe_matcher
-from core.debug_memory.index import LazyDebugIndex
 from core.episodes.similar_tasks import embeddable_work
 from core.learning.scoreboard import Scoreboard
 from core.ledger.ledger import Ledger
@@ -30,13 +29,9 @@ from core.records.extractions import ALL_TYPES, Extraction
 from core.records.loops import LoopDetails
 from core.records.snapshot import Delta, Snapshot
 from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings
-from core.retrieval.index import LazyPatternIndex
-from core.retrieval.learned_weights import LearnedWeights
-from core.retrieval.learnings import LazyLearnings
-from core.retrieval.past_tasks import LazyPastTasks
-from core.retrieval.similarity import LazySimilarity
 from core.sources.record_kinds import forget_kinds
 from core.state.project_state import ProjectState
+from core.state.texts import MemoryTexts, Texts
 from core.storage.locks import protect
 from core.trust.projects import is_trusted, require_trust
 
@@ -296,7 +291,7 @@ class ProjectReader:
         """Free what is made again when needed, and vectors that were not used lately; return whether none are left."""
         forget_kinds()
         safe_matcher.cache_clear()
-        self._view.lazy_index.release()
+        self._view.texts.release()
         left = [one for one in (self.embeddings, self.task_embeddings) if not one.release()]
         return not left
 
@@ -391,25 +386,12 @@ class ProjectReader:
         now = self._clock()
         if delta is None:
             board = board or Scoreboard.build(snapshot, now, self.settings)
-            index = LazyPatternIndex(snapshot.patterns)
-            similarity = LazySimilarity(snapshot.patterns)
-            debug = LazyDebugIndex(snapshot.debug_sessions)
-            learnings = LazyLearnings(snapshot)
-            past_tasks, weights = LazyPastTasks(snapshot, board), LearnedWeights()
+            texts: Texts = MemoryTexts(snapshot, board)
         else:
             board = self._view.board.updated(snapshot, delta, now)
-            index, similarity = self._view.lazy_index, self._view.lazy_similarity
-            debug = self._view.lazy_debug
-            learnings = self._view.lazy_learnings.updated(snapshot)
-            past_tasks = self._view.lazy_past_tasks.updated(snapshot, board)
-            weights = self._view.learned_weights
-            if delta.debug_sessions:
-                debug = debug.updated(snapshot.debug_sessions, delta.debug_sessions)
-            if delta.patterns:
-                index = index.updated(snapshot.patterns, delta.patterns)
-                similarity = similarity.updated(snapshot.patterns, delta.patterns)
-                if self._asks:
-                    self._search.background.forget_offers()
+            texts = self._view.texts.updated(snapshot, delta, board)
+            if delta.patterns and self._asks:
+                self._search.background.forget_offers()
         if not snapshot.complete:
             queue: tuple[ReviewItem, ...] = ()  # built once, when everything is loaded
         elif delta is None or not self._view.snapshot.complete or self._affects_queue(delta, board, now):
@@ -419,18 +401,13 @@ class ProjectReader:
         return ProjectState(
             snapshot,
             board,
-            index,
-            similarity,
+            texts,
             queue,
             self.settings,
             now,
             self._search.background.offers if self._asks else {},
             self.embeddings,
-            lazy_debug=debug,
-            lazy_learnings=learnings,
             task_embeddings=self.task_embeddings,
-            lazy_past_tasks=past_tasks,
-            learned_weights=weights,
             earlier_count=self._earlier_count,
         )
 

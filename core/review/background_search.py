@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from core.records.loops import Loop
     from core.records.patterns import Pattern
     from core.records.snapshot import Snapshot
-    from core.retrieval.similarity import LazySimilarity, SimilarityIndex
+    from core.retrieval.similarity import SimilarityIndex
     from core.state.project_state import ProjectState
+    from core.state.texts import Texts
 
 OFFERED_LOOPS: Final = 20  # Number of last finished loops whose extraction is offered.
 _MOST_COMPARED: Final = 20_000
@@ -52,7 +53,7 @@ class BackgroundSearch:
         self._settings = settings
         self._searched_loops: dict[str, Loop] = {}
         self._offered: set[str] = set()
-        self._similarity: LazySimilarity | None = None
+        self._patterns: Mapping[str, Pattern] | None = None
         self._compared: dict[str, str] = {}
         """Content hash of each pattern that was compared with all others."""
         self._pending: list[str] = []
@@ -71,13 +72,13 @@ class BackgroundSearch:
     def look(
         self,
         snapshot: Snapshot,
-        similarity: LazySimilarity,
+        texts: Texts,
         extraction: Callable[[str], Extraction],
         prepare: Callable[[float], bool] = lambda _seconds: True,
     ) -> bool | None:
         """Do one step; whether the result changed, None if nothing is left to search.
 
-        `similarity` is that of the patterns of `snapshot`; if `extraction` raises `RalphdeckError`, nothing is offered.
+        `texts` are those of `snapshot`; if `extraction` raises `RalphdeckError`, nothing is offered.
         `prepare` works for some seconds on what `extraction` needs, and returns whether it is ready.
         """
         ended = (loop for loop in snapshot.loops.values() if loop.status.ended and not self._is_extracted(loop))
@@ -89,16 +90,16 @@ class BackgroundSearch:
             return True
         for loop in candidates:
             if self._searched_loops.get(loop.id) is not loop:
-                if not similarity.prepare(_STEP_SECONDS) or not prepare(_STEP_SECONDS):
+                if not texts.prepare_similarity(_STEP_SECONDS) or not prepare(_STEP_SECONDS):
                     return False
                 self._searched_loops[loop.id] = loop
                 return self._offer(loop, extraction)
-        if self._similarity is not similarity and len(snapshot.patterns) <= _MOST_COMPARED:
-            self._similarity = similarity
+        if self._patterns is not snapshot.patterns and len(snapshot.patterns) <= _MOST_COMPARED:
+            self._patterns = snapshot.patterns
             self._forget_changed(snapshot.patterns)
         if self._is_complete:
             return None
-        return similarity.prepare(_STEP_SECONDS) and self._compare(snapshot.patterns, similarity.get())
+        return texts.prepare_similarity(_STEP_SECONDS) and self._compare(snapshot.patterns, texts.similarity)
 
     def _is_extracted(self, loop: Loop) -> bool:
         """Return whether hooks extract from the tasks of a session when they end."""
@@ -161,7 +162,7 @@ class HeldTexts:
             self._begin(view)
         if not self._waiting:
             return None
-        if not view.lazy_learnings.prepare(_STEP_SECONDS) or not self._has_vectors(view):
+        if not view.texts.prepare_learnings(_STEP_SECONDS) or not self._has_vectors(view):
             return False
         self._searching = self._searching or self._search(view, self._waiting[-1])
         if next(self._searching, True) is None:

@@ -68,7 +68,7 @@ class QuestionSearch:
         if self._imports is not None and not self._is_imported(_STEP_SECONDS):
             return False
         snapshot, prepare = view.snapshot, partial(self._prepare, view)
-        changed = self.background.look(snapshot, view.lazy_similarity, self._extract, prepare)
+        changed = self.background.look(snapshot, view.texts, self._extract, prepare)
         if changed is None:
             changed = self._checks.look(
                 snapshot,
@@ -83,7 +83,7 @@ class QuestionSearch:
                 view,
                 lambda: self._get_offers().find_lessons_in_steps(view),
                 lambda joined: self._get_offers().extract_lesson(joined, view),
-                lambda: view.lazy_similarity.prepare(_STEP_SECONDS) and prepare(_STEP_SECONDS),
+                lambda: view.texts.prepare_similarity(_STEP_SECONDS) and prepare(_STEP_SECONDS),
             )
         if changed is None and self._settings.extraction.enabled:
             changed = self._weakened_tests.look(
@@ -93,7 +93,7 @@ class QuestionSearch:
             )
         if changed is None and self._settings.extraction.enabled:
             self._get_offers().release()
-            view.lazy_similarity.release()
+            view.texts.release()
         return changed
 
     def _prepare(self, view: ProjectState, seconds: float) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from core.records.loops import Liveness
 if TYPE_CHECKING:
     from core.config.settings import Settings
     from core.debug_memory.escalations import EscalatedSession
-    from core.debug_memory.index import DebugIndex, LazyDebugIndex
+    from core.debug_memory.index import DebugIndex
     from core.learning.outcomes import Outcome, OutcomeSignals
     from core.learning.recorded_uses import LoopPatterns
     from core.learning.scoreboard import Assessment, Scoreboard
@@ -27,105 +27,72 @@ if TYPE_CHECKING:
     from core.records.patterns import Pattern
     from core.records.snapshot import Snapshot
     from core.retrieval.embeddings import ComparableWork, Coverage, Embeddings
-    from core.retrieval.index import LazyPatternIndex, PatternIndex
-    from core.retrieval.learned_weights import LearnedWeights, WordWeights
-    from core.retrieval.learnings import LazyLearnings, LearningIndex
-    from core.retrieval.past_tasks import LazyPastTasks, PastTasks
-    from core.retrieval.similarity import LazySimilarity, SimilarityIndex
+    from core.retrieval.index import PatternIndex
+    from core.retrieval.learned_weights import WordWeights
+    from core.retrieval.learnings import LearningIndex
+    from core.retrieval.past_tasks import PastTasks
+    from core.retrieval.similarity import SimilarityIndex
     from core.state.review_items import ReviewItem
-
-
-def _no_debug_sessions() -> LazyDebugIndex:
-    from core.debug_memory.index import LazyDebugIndex
-
-    return LazyDebugIndex({})
-
-
-def _no_learnings() -> LazyLearnings:
-    from core.records.snapshot import Snapshot
-    from core.retrieval.learnings import LazyLearnings
-
-    return LazyLearnings(Snapshot())
-
-
-def _no_past_tasks() -> LazyPastTasks:
-    from core.retrieval.past_tasks import LazyPastTasks
-
-    return LazyPastTasks()
-
-
-def _no_learned_weights() -> LearnedWeights:
-    from core.retrieval.learned_weights import LearnedWeights
-
-    return LearnedWeights()
+    from core.state.texts import Texts
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectState:
     """The immutable state of a project, with look-ups.
 
-    `board` has the evidence and state of every pattern as of `now`; `queue` has the highest impact first. The
-    `lazy_...` fields build indexes on first use. `offers` are the possible extractions from finished loops found so
-    far. `earlier_count` is the number of questions in the last run until the searches of this run have ended, else 0.
-    `embeddings` are the vectors of patterns, shared by all states of a project, and `task_embeddings` those of past
-    tasks and loops; None compares only words.
+    `board` has the evidence and state of every pattern as of `now`; `queue` has the highest impact first. `offers`
+    are the possible extractions from finished loops found so far. `earlier_count` is the number of questions in the
+    last run until the searches of this run have ended, else 0. `embeddings` are the vectors of patterns, shared by
+    all states of a project, and `task_embeddings` those of past tasks and loops; None compares only words.
     """
 
     snapshot: Snapshot
     board: Scoreboard
-    lazy_index: LazyPatternIndex
-    lazy_similarity: LazySimilarity
+    texts: Texts
     queue: tuple[ReviewItem, ...]
     settings: Settings
     now: datetime
     offers: Mapping[str, Extraction]
     embeddings: Embeddings[Pattern] | None = None
-    lazy_debug: LazyDebugIndex = field(default_factory=_no_debug_sessions)
-    lazy_learnings: LazyLearnings = field(default_factory=_no_learnings)
     task_embeddings: Embeddings[ComparableWork] | None = None
-    lazy_past_tasks: LazyPastTasks = field(default_factory=_no_past_tasks)
-    learned_weights: LearnedWeights = field(default_factory=_no_learned_weights)
     earlier_count: int = 0
 
     @property
     def index(self) -> PatternIndex:
         """Word index of the patterns; built on first use."""
-        return self.lazy_index.get()
+        return self.texts.index
 
     def prepare(self, seconds: float = math.inf) -> bool:
         """Build for some time what the first context needs; return whether it is complete."""
-        parts = (self.lazy_index, self.lazy_learnings, self.lazy_past_tasks)
-        if not all(part.prepare(seconds) for part in parts):
+        if not self.texts.prepare(seconds):
             return False
-        if not self.learned_weights.prepare(self.past_tasks, self.snapshot.patterns, seconds):
-            return False
-        _ = self.index, self.learnings, self.board.interval
+        _ = self.board.interval
         return True
 
     @property
     def similarity(self) -> SimilarityIndex:
         """Index of similar patterns; built on first use."""
-        return self.lazy_similarity.get()
+        return self.texts.similarity
 
     @property
     def debug(self) -> DebugIndex:
         """Word index of the debug sessions; built on first use."""
-        return self.lazy_debug.get()
+        return self.texts.debug
 
     @property
     def learnings(self) -> LearningIndex:
         """Word index of the learnings of tasks and loops; built on first use."""
-        return self.lazy_learnings.get()
+        return self.texts.learnings
 
     @property
     def past_tasks(self) -> PastTasks:
         """Tasks in which patterns worked; collected on first use."""
-        return self.lazy_past_tasks.get()
+        return self.texts.past_tasks
 
     @property
     def word_weights(self) -> WordWeights:
         """Weights of the parts for patterns without a vector, fitted to past tasks."""
-        return self.learned_weights.get(self.past_tasks, self.snapshot.patterns)
+        return self.texts.word_weights
 
     @property
     def coverage(self) -> Coverage | None:

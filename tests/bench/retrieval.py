@@ -18,11 +18,10 @@ from core.project.project import Project
 from core.records.episodes import Task
 from core.records.patterns import Pattern, PatternType
 from core.records.reflections import Reflection
-from core.records.snapshot import Snapshot
+from core.records.snapshot import Delta
 from core.retrieval.embedding import DIMENSIONS, Embedder, Floats32, is_available, pattern_embedding_text
 from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings, Vectors, encode_vectors, vector_file
 from core.retrieval.index import PatternIndex
-from core.retrieval.learnings import LazyLearnings
 from core.retrieval.relevance import measure_relevance
 from core.retrieval.task import analyse_task
 from core.state.contexts import prepare_task_injection
@@ -136,9 +135,10 @@ def preview_with_reflections(place: Place) -> Measured:
         )
         for number in range(3 * len(tasks))
     }
-    learnings = LazyLearnings(Snapshot(tasks=tasks, reflections=reflections))
-    (first,) = milliseconds(learnings.get)
-    full = replace(place.view_of_many, lazy_learnings=learnings)
+    view = place.view_of_many
+    snapshot = replace(view.snapshot, tasks=tasks, reflections=reflections)
+    full = replace(view, snapshot=snapshot, texts=view.texts.updated(snapshot, Delta(), view.board))
+    (first,) = milliseconds(lambda: full.learnings)
     full.prepare()
     taken = milliseconds(lambda: prepare_task_injection(full, tasks["task-5"].description), 20)
     return Measured(spread(taken).value, note=f"index {first:.0f}")

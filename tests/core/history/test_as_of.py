@@ -143,7 +143,7 @@ def view_of(*patterns: Any, now: datetime = NOW, **known: Any) -> ProjectState:
     snapshot = Snapshot(patterns={pattern.id: pattern for pattern in patterns}, **known)
     board = Scoreboard.build(snapshot, now, Settings())
     empty: Any = None  # nothing in these tests searches
-    return ProjectState(snapshot, board, empty, empty, (), Settings(), now, {})
+    return ProjectState(snapshot, board, empty, (), Settings(), now, {})
 
 
 def test_the_present_state_is_not_rewound() -> None:

@@ -21,7 +21,6 @@ from core.config.settings import DebugMemorySettings, ScanSettings, Settings
 from core.curation.commands import Dismiss, Undo
 from core.debug_memory.archive import DebugArchive
 from core.debug_memory.escalations import context_file
-from core.debug_memory.index import LazyDebugIndex
 from core.debug_memory.known_fixes import MAX_FIXES
 from core.project.debug_hooks import FAILED_TITLE, SAME_TYPE, SIMILAR, TITLE, on_escalation, on_failure, on_success
 from core.project.notifications import NotificationKind, find_notifications
@@ -30,8 +29,8 @@ from core.queries.record_filters import MemoryCatalog
 from core.records.debug_sessions import DebugSession, Failure, Fix
 from core.records.patterns import Pattern, PatternType, SourceLoop
 from core.records.snapshot import Delta, Snapshot
-from core.retrieval.index import LazyPatternIndex
 from core.state.project_state import ProjectState
+from core.state.texts import MemoryTexts
 from tests.factories import DEBUG_NOW, make_lesson, make_run, make_session, sessions_by_id
 from tests.fence_token import FENCE_TOKEN
 from tests.hostile.payloads import PAYLOADS
@@ -237,7 +236,8 @@ def view(tmp_path: Path) -> ProjectState:
 
 def knowing(view: ProjectState, *sessions: DebugSession) -> ProjectState:
     known = sessions_by_id(*sessions)
-    return replace(view, snapshot=Snapshot(debug_sessions=known), lazy_debug=LazyDebugIndex(known))
+    snapshot = Snapshot(debug_sessions=known)
+    return replace(view, snapshot=snapshot, texts=MemoryTexts(snapshot))
 
 
 def alike(**more: Any) -> Any:
@@ -349,9 +349,8 @@ def test_the_fix_of_an_attempt_is_not_offered_beside_a_pattern_from_it(view: Pro
     )
     found = knowing(view, session)
     assert offered(found) == ["s"]
-    patterns = {pattern.id: pattern}
-    snapshot, index = replace(found.snapshot, patterns=patterns), LazyPatternIndex(patterns)
-    assert offered(replace(found, snapshot=snapshot, lazy_index=index)) == []
+    snapshot = replace(found.snapshot, patterns={pattern.id: pattern})
+    assert offered(replace(found, snapshot=snapshot, texts=MemoryTexts(snapshot))) == []
 
 
 def test_same_file_is_recognized_in_other_checkouts(

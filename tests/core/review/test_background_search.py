@@ -15,18 +15,19 @@ from core.config.settings import ExtractionSettings, ScanSettings, Settings
 from core.curation.commands import ApproveText, Redo, Undo
 from core.curation.decision_text import subject_text
 from core.demo.sample import SAMPLE
+from core.learning.scoreboard import Scoreboard
 from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.extractions import Extraction, Proposal
 from core.records.loops import Loop, LoopStatus
 from core.records.patterns import Pattern, PatternType
-from core.records.snapshot import Snapshot
-from core.retrieval.similarity import LazySimilarity
+from core.records.snapshot import Delta, Snapshot
 from core.review import background_search
 from core.review.answers import answer
 from core.review.background_search import OFFERED_LOOPS, BackgroundSearch
 from core.state.contexts import prepare_task_injection
 from core.state.review_items import HELD, ReviewItem
+from core.state.texts import MemoryTexts
 
 
 def pattern(id: str, text: str, **changes: object) -> Pattern:
@@ -50,7 +51,7 @@ class Desk:
     def __init__(self, *patterns: Pattern, loops: Mapping[str, Loop] | None = None) -> None:
         self.search = BackgroundSearch(ExtractionSettings())
         self.snapshot = Snapshot(patterns={one.id: one for one in patterns}, loops=loops or {})
-        self.similarity = LazySimilarity(self.snapshot.patterns)
+        self.texts = MemoryTexts(self.snapshot)
         self.asked: list[str] = []
         self.offering: set[str] = set()
 
@@ -61,7 +62,7 @@ class Desk:
         return offer(loop_id) if loop_id in self.offering else Extraction(source_id=loop_id)
 
     def look(self) -> bool | None:
-        return self.search.look(self.snapshot, self.similarity, self.extraction)
+        return self.search.look(self.snapshot, self.texts, self.extraction)
 
     def search_all(self) -> int:
         """Look until nothing is left; returns how often something changed."""
@@ -75,7 +76,8 @@ class Desk:
         before = self.snapshot.patterns
         touched = {id for id in {*after, *before} if after.get(id) is not before.get(id)}
         self.snapshot = Snapshot(patterns=after, loops=self.snapshot.loops)
-        self.similarity = self.similarity.updated(after, frozenset(touched))
+        board = Scoreboard.build(self.snapshot, NOW, Settings())
+        self.texts = self.texts.updated(self.snapshot, Delta(patterns=frozenset(touched)), board)
         self.search.forget_offers()
 
     def pairs(self) -> list[tuple[str, str]]:

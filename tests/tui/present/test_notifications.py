@@ -10,10 +10,9 @@ from core.project.notifications import NotificationKind, find_notifications
 from core.records.decisions import Decision, Verb
 from core.records.loops import Loop, LoopStatus
 from core.records.snapshot import Delta, Snapshot
-from core.retrieval.index import LazyPatternIndex
-from core.retrieval.similarity import LazySimilarity
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
+from core.state.texts import MemoryTexts
 from tui.present.notifications import toasts
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
@@ -23,7 +22,7 @@ def view(*loops: Loop, decisions: tuple[Decision, ...] = (), questions: tuple[st
     snapshot = Snapshot(loops=MappingProxyType({loop.id: loop for loop in loops}), decisions=decisions, complete=True)
     queue = tuple(ReviewItem(kind="inversion", subject=key, question="?", reason="", priority=0.5) for key in questions)
     board = Scoreboard.build(Snapshot(), NOW, Settings())
-    return ProjectState(snapshot, board, LazyPatternIndex({}), LazySimilarity({}), queue, Settings(), NOW, {})
+    return ProjectState(snapshot, board, MemoryTexts(snapshot), queue, Settings(), NOW, {})
 
 
 def loop(key: str, status: LoopStatus, task: str = "") -> Loop:
