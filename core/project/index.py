@@ -395,7 +395,7 @@ class Library:
         if found == self._unsorted_findings:
             findings = before.findings
         else:
-            findings = tuple(sorted(found, key=attrgetter("file", "pointer", "code")))
+            findings = tuple(sorted(found, key=attrgetter("file", "pointer", "code", "message")))
             self._unsorted_findings = found
         mappings = self._records.mappings(before, changed)
         foreign = before.foreign
