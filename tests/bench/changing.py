@@ -19,6 +19,15 @@ from tests.bench.place import Place
 from tests.bench.screen import Screen
 
 
+def at_20_a_second(place: Place) -> Measured:
+    return under_load(place, 20)
+
+
+def at_200_a_second(place: Place) -> Measured:
+    """The same with ten times the changes, for six minutes."""
+    return under_load(place, 200, 360)
+
+
 def under_load(place: Place, rate: float, seconds: float = 60) -> Measured:
     """Measure the share of a core, and the growth of the resident size, while files of the sample project change.
 

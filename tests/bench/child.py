@@ -14,13 +14,13 @@ from tests.bench.rows import ROWS
 group, folder, sizes, *wanted = sys.argv[1:]
 place = Place(Path(folder), msgspec.json.decode(sizes, type=Sizes))
 for row in ROWS:
-    if row.group == group and row.what in wanted:
+    if row.group == group and row.key in wanted:
         try:
-            measured = row.measure(place)
+            measured = row.take(place)
         except Exception as error:  # the other rows are measured all the same
-            print(f"{row.what} failed: {type(error).__name__}: {error}", file=sys.stderr)
+            print(f"{row.key} failed: {type(error).__name__}: {error}", file=sys.stderr)
             continue
         if isnan(measured.value):
-            print(f"{row.what} not measured: {measured.note}", file=sys.stderr)
+            print(f"{row.key} not measured: {measured.note}", file=sys.stderr)
             continue
-        print(msgspec.json.encode([row.what, measured]).decode(), flush=True)
+        print(msgspec.json.encode([row.key, measured]).decode(), flush=True)

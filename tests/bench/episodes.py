@@ -16,7 +16,8 @@ from core.config.paths import ProjectPaths
 from core.episodes.history import read_attempt, read_history
 from core.episodes.replay import ReplaySteps
 from tests.bench.measured import Measured, milliseconds, spread
-from tests.bench.trees import NOW, text
+from tests.bench.trees import NOW
+from tests.bench.words import text
 
 if TYPE_CHECKING:
     from tests.bench.place import Place
@@ -32,9 +33,9 @@ FREQUENT: Final = "TypeError"
 def write_tasks(paths: ProjectPaths, tasks: int, attempts: int) -> None:
     """Write one long task, and many short ones with two attempts of twenty actions."""
     source = random.Random(4)
-    _write_task(source, paths.tasks / LONG, attempts, _ACTIONS)
+    write_task(source, paths.tasks / LONG, attempts, _ACTIONS)
     for number in range(tasks):
-        _write_task(source, paths.tasks / f"task-{number:05d}", 2, 20)
+        write_task(source, paths.tasks / f"task-{number:05d}", 2, 20)
     with (paths.tasks / SHORT / "attempts" / "002" / "actions.jsonl").open("a") as log:
         log.write(json.dumps(_action(source, 20, NOW) | {"success": False, "error": f"no {RARE}"}) + "\n")
 
@@ -88,7 +89,8 @@ def _searcher(paths: ProjectPaths) -> Callable[[str], int]:
     return lambda query: search(paths, SearchWords(query), limit=50, index=index, fresh=fresh).total
 
 
-def _write_task(source: random.Random, folder: Path, attempts: int, actions: int) -> None:
+def write_task(source: random.Random, folder: Path, attempts: int, actions: int) -> None:
+    """Write a task with its attempts, the actions of each, and reflections."""
     numbers = range(1, attempts + 1)
     started = {number: NOW - timedelta(days=30) + timedelta(minutes=40 * number) for number in numbers}
     _write(

@@ -13,16 +13,20 @@ from msgspec import Struct
 
 
 class Measured(Struct, frozen=True):
-    """A value with its unit; `cpu` is processor time in the same unit, of this process and its ended children."""
+    """A value with its unit; `cpu` is processor time in the same unit, of this process and its ended children.
+
+    `mark` is shown beside the value if it does not count as it is: the work failed, gave nothing, or was ended.
+    """
 
     value: float
     unit: str = "ms"
     cpu: float | None = None
     note: str = ""
+    mark: str = ""
 
     def __str__(self) -> str:
         cpu = [] if self.cpu is None else [f"processor {_digits(self.cpu)}"]
-        more = ", ".join([*cpu, *filter(None, [self.note])])
+        more = ", ".join([*cpu, *filter(None, [self.mark, self.note])])
         value = f"{_digits(self.value)} {self.unit}".strip()
         return f"{value} ({more})" if more else value
 

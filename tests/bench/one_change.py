@@ -54,22 +54,22 @@ def write_large(folder: Path, patterns: int, count: int) -> None:
         _write(ralph / "debug-memory" / "sessions" / f"session-{number:05}.json", _session(number, 1))
 
 
-def cost(place: Place, change: Change, times: int = 20) -> Measured:
-    """Make a change repeatedly; the first one, which builds indexes, is not measured."""
-    project = place.opened_with_events
-    project.apply([change(project, 0)])
+def cost(place: Place, change: str, times: int = 20) -> Measured:
+    """Make a change of `CHANGES` repeatedly; the first one, which builds indexes, is not measured."""
+    make, project = CHANGES[change], place.opened_with_events
+    project.apply([make(project, 0)])
     gc.freeze()  # as the dashboard does after loading
     total, reading = [], []
     with _reading_times() as spent:
         for number in range(1, times + 1):
-            path = change(project, number)
+            path = make(project, number)
             spent.clear()
             begin = time.process_time()
             state, delta = project.apply([path])
             total.append((time.process_time() - begin) * 1000)
             reading.append(sum(spent) * 1000)
             if not delta:
-                raise RuntimeError(f"{change.__name__} {number} changed nothing")
+                raise RuntimeError(f"{change} {number} changed nothing")
             _ = state.board.score
     found = spread(total)
     return replace(found, note=f"{found.note}, of that reading {median(reading):.1f}")
@@ -161,9 +161,13 @@ def attempt(project: Project, number: int) -> Path:
     return _write(task / f"{free:03}" / "attempt.json", _attempt(number, free))
 
 
-CHANGES: Final[tuple[Change, ...]] = (
-    *(new_event, running_loop, finished_loop, changed_pattern, decision, reflection, debug_session, attempt),
-)
+CHANGES: Final[dict[str, Change]] = {
+    change.__name__.replace("_", " "): change
+    for change in (
+        *(new_event, running_loop, finished_loop, changed_pattern),
+        *(decision, reflection, debug_session, attempt),
+    )
+}
 
 
 def _write(path: Path, content: dict[str, Any]) -> Path:

@@ -1,23 +1,29 @@
-"""The generated projects of a run, and the opened projects of one process."""
+"""The generated projects of a run, and the opened projects of one process.
+
+Modules of the program are imported when a project is opened: older revisions lack some, and measure the other rows.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import random
 import shutil
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, convert
 from msgspec.structs import asdict
 
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
-from core.learning.scoreboard import Scoreboard
-from core.project.project import Project
-from core.state.project_state import ProjectState
-from tests.bench import episodes
-from tests.bench.one_change import write_large
+from tests.bench import sized
 from tests.bench.trees import NOW, events, write_loops, write_patterns
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.learning.scoreboard import Scoreboard
+    from core.project.project import Project
+    from core.state.project_state import ProjectState
 
 
 class Sizes(Struct, frozen=True):
@@ -59,19 +65,58 @@ class Place:
         """Project with all loops and with many patterns."""
         return self.folder / "many"
 
-    @property
+    @cached_property
     def episodes(self) -> ProjectPaths:
         """Task memory."""
+        from core.config.paths import ProjectPaths
+
         return ProjectPaths(self.folder / "episodes")
 
+    def sized(self, size: str) -> Path:
+        """Project of one of the sizes of `tests.bench.sized`; rows measure copies of it."""
+        return self.folder / f"size-{size}"
+
     def generate(self) -> None:
-        """Write what is missing."""
+        """Write what is missing and used by several rows."""
+        from tests.bench.episodes import write_tasks
+
         for project, patterns in ((self.loops, self.sizes.patterns), (self.many, self.sizes.many_patterns)):
             if not project.exists():
                 write_loops(project, self.sizes.loops)
                 write_patterns(project, patterns)
         if not self.episodes.project.exists():
-            episodes.write_tasks(self.episodes, self.sizes.tasks, self.sizes.attempts)
+            write_tasks(self.episodes, self.sizes.tasks, self.sizes.attempts)
+
+    def generate_sized(self, size: str) -> None:
+        """Write the project of a size if it is missing."""
+        project = self.sized(size)
+        if project.exists():
+            return
+        draft = self.folder / "draft"
+        shutil.rmtree(draft, ignore_errors=True)
+        if size == "sample":
+            from core.demo.sample import copy_sample
+
+            copy_sample(draft, datetime.now(UTC))
+        else:
+            self._write_generated(draft, is_huge=size == "huge")
+        sized.write_lessons(draft)
+        draft.rename(project)
+
+    def _write_generated(self, project: Path, *, is_huge: bool) -> None:
+        """Write loops, patterns, decisions, team sums, events, tasks and debug sessions."""
+        from core.config.paths import ProjectPaths
+        from tests.bench.episodes import write_task
+        from tests.bench.one_change import write_large
+
+        patterns = self.sizes.many_patterns if is_huge else self.sizes.patterns
+        write_patterns(project, patterns)
+        sized.decide(project)  # before the loops, which each command would read
+        write_loops(project, self.sizes.loops)
+        write_large(project, patterns, self.sizes.events if is_huge else self.sizes.events // 100)
+        sized.write_team_sums(project, patterns)
+        for number in (1, 2):
+            write_task(random.Random(6), ProjectPaths(project).tasks / f"task-{number:03d}", 2, 20)
 
     @cached_property
     def opened(self) -> Project:
@@ -84,6 +129,8 @@ class Place:
     @cached_property
     def opened_with_events(self) -> Project:
         """All loops and patterns, with an event log of all events; written anew, since rows change its files."""
+        from tests.bench.one_change import write_large
+
         project = self.folder / "with-events"
         shutil.rmtree(project, ignore_errors=True)
         write_loops(project, self.sizes.loops)
@@ -107,6 +154,10 @@ class Place:
 
 def open_project(project: Path, *, cache: bool = True) -> Project:
     """Open the project without reading it; the clock is fixed at the date of the generated files."""
+    from core.config.paths import ProjectPaths
+    from core.config.settings import Settings
+    from core.project.project import Project
+
     return Project(ProjectPaths(project), Settings(), by="bench", clock=lambda: NOW, cache=cache)
 
 
@@ -118,6 +169,8 @@ def open_and_load(project: Path) -> Project:
 
 def board_with_events(view: ProjectState, count: int, patterns: int | None = None) -> Scoreboard:
     """Build a scoreboard of the same patterns, or of some of them, with evidence from `count` events."""
+    from core.learning.scoreboard import Scoreboard
+
     known = view.snapshot.patterns
     log = tuple(events(len(known) if patterns is None else patterns, count))
     if patterns is not None:

@@ -27,7 +27,8 @@ from core.retrieval.task import analyse_task
 from core.state.contexts import prepare_task_injection
 from tests.bench.measured import Measured, milliseconds, resident_mb, spread
 from tests.bench.place import Place
-from tests.bench.trees import NOW, text
+from tests.bench.trees import NOW
+from tests.bench.words import text
 
 _TOP: Final = 5
 _SET: Final[Mapping[str, Any]] = yaml.safe_load(Path(__file__).with_name("labelled.yaml").read_text())

@@ -7,6 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -75,6 +76,10 @@ def all_of_many_from_nothing(place: Place) -> Measured:
     return _from_nothing(place.many, Screen.wait_until_loaded)
 
 
+def loops_of_many_from_nothing(place: Place) -> Measured:
+    return _from_nothing(place.many, Screen.show_loops)
+
+
 def loops_reopened(place: Place) -> Measured:
     """Time from the start of the process to the first rows of loops."""
     _fill_cache(place.loops)
@@ -87,13 +92,28 @@ def patterns_reopened(place: Place) -> Measured:
     return _opened(place.loops, Screen.show_patterns)
 
 
-def write_to_row(place: Place, writes: int = 100) -> Measured:
+def all_checked(place: Place) -> Measured:
+    """Time from the start of the process until all files are checked."""
+    _fill_cache(place.loops)
+    return _opened(place.loops, Screen.wait_until_loaded)
+
+
+def write_to_row(place: Place) -> Measured:
     """Time from a write of a running loop's state to the row on screen."""
-    path = place.loops / ".aiwg" / "ralph" / "loops" / loop_name(6) / "state.json"
+    return spread(_writes_to_rows(place.loops), 0.99)
+
+
+def median_write_to_row(place: Place) -> Measured:
+    return Measured(median(_writes_to_rows(place.loops)))
+
+
+@lru_cache(1)
+def _writes_to_rows(project: Path, writes: int = 100) -> list[float]:
+    path = project / ".aiwg" / "ralph" / "loops" / loop_name(6) / "state.json"
     original = path.read_text()
     state = json.loads(original)
     taken = []
-    with Screen(place.loops) as screen:
+    with Screen(project) as screen:
         screen.show_loops()
         screen.calm()
         screen.press("g")  # the cursor may have stayed on a row of the first, partial list
@@ -105,7 +125,7 @@ def write_to_row(place: Place, writes: int = 100) -> Measured:
             taken.append((screen.wait_for(state["task"]) - begin) * 1000)
             screen.settle()
     path.write_text(original)
-    return spread(taken, 0.99)
+    return taken
 
 
 def key_to_paint(place: Place) -> Measured:

@@ -8,21 +8,16 @@ import random
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from core.records.events import Event
+from tests.bench.words import text, words
+
+if TYPE_CHECKING:
+    from core.records.events import Event
 
 NOW: Final = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 """All times in the projects are before last midnight, so every process of a run uses the same time."""
 FILES_PER_LOOP: Final = 6
-_WORDS: Final = [
-    "auth", "token", "session", "cart", "order", "invoice", "payment", "refund", "webhook", "migration",
-    "index", "query", "cache", "pool", "retry", "timeout", "null", "undefined", "type", "interface",
-    "schema", "parse", "serialise", "queue", "worker", "job", "report", "export", "import", "search",
-    "product", "price", "stock", "delivery", "address", "mail", "template", "route", "handler",
-    "middleware", "limit", "lock", "deadlock", "transaction", "rollback", "commit", "batch", "cursor",
-    "page", "filter", "sort", "key", "constraint", "column", "table", "view", "trigger",
-]  # fmt: skip
 _STATUSES: Final = ("completed", "completed", "completed", "failed", "aborted", "paused", "running")
 _AT_WORK: Final = 28
 """Number of newest loops that may be running or paused."""
@@ -30,11 +25,6 @@ _AT_WORK: Final = 28
 
 def _stamp(days: float) -> str:
     return (NOW - timedelta(days=days)).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def text(source: random.Random, words: int) -> str:
-    """Random words, as in errors and reflections."""
-    return " ".join(source.choices(_WORDS, k=words))
 
 
 def loop_name(number: int) -> str:
@@ -87,12 +77,14 @@ def write_patterns(project: Path, count: int) -> None:
 
 def events(patterns: int, count: int) -> Iterator[Event]:
     """`count` applications of error patterns, spread over a year."""
+    from core.records.events import Event
+
     for number in range(count):
         yield Event(
             id=f"e{number}",
             at=NOW - timedelta(seconds=31 * (count - number)),
             kind="applied",
-            pattern_id=_error_id(number * 7919 % (patterns // 4)),
+            pattern_id=error_id(number * 7919 % (patterns // 4)),
             loop_id=f"ralph-gone-{number:08x}",
             success=number % 6 != 0,
         )
@@ -136,12 +128,12 @@ def _state(
         "cross_loop_learning": {
             "injected_patterns": [
                 {
-                    "pattern_id": _error_id(number * 31 % 2500),
+                    "pattern_id": error_id(number * 31 % 2500),
                     "applied": True,
                     "successful": number % 5 != 0,
                     "iteration_used": 2,
                 },
-                {"pattern_id": _error_id(number * 37 % 2500), "applied": False},
+                {"pattern_id": error_id(number * 37 % 2500), "applied": False},
             ],
             "extracted_patterns": [],
         },
@@ -159,8 +151,14 @@ def _analytics(name: str, days: float) -> dict[str, Any]:
     }
 
 
-def _error_id(number: int) -> str:
+def error_id(number: int) -> str:
+    """ID of a generated error pattern."""
     return f"pat-error-case-{number // 900}-{number % 900:03d}"
+
+
+def success_id(number: int) -> str:
+    """ID of a generated success pattern."""
+    return f"pat-success-way-{number // 900}-{number % 900:03d}"
 
 
 def _counts(number: int) -> dict[str, Any]:
@@ -174,11 +172,11 @@ def _counts(number: int) -> dict[str, Any]:
 
 def _error(source: random.Random, number: int) -> dict[str, Any]:
     return {
-        "pattern_id": _error_id(number),
+        "pattern_id": error_id(number),
         "error_signature": {
             "error_type": "TypeError",
             "error_pattern": f"Cannot {text(source, 3)} of .*",
-            "error_location_hints": [f"src/{source.choice(_WORDS)}/*.ts"],
+            "error_location_hints": [f"src/{text(source, 1)}/*.ts"],
         },
         "fix_approach": {
             "description": text(source, 12),
@@ -188,20 +186,20 @@ def _error(source: random.Random, number: int) -> dict[str, Any]:
         },
         "source_loops": [{"loop_id": loop_name(number % 10_000), "timestamp": _stamp(number % 400)}],
         "first_discovered": _stamp(number % 400 + 1),
-        "tags": source.choices(_WORDS, k=3),
+        "tags": words(source, 3),
         **_counts(number),
     }
 
 
 def _success(source: random.Random, number: int) -> dict[str, Any]:
     return {
-        "pattern_id": f"pat-success-way-{number // 900}-{number % 900:03d}",
+        "pattern_id": success_id(number),
         "task_category": "debugging",
-        "task_description_pattern": f"(?i){source.choice(_WORDS)}.*{source.choice(_WORDS)}",
+        "task_description_pattern": f"(?i){text(source, 1)}.*{text(source, 1)}",
         "approach": {"description": text(source, 7), "steps": [text(source, 6) for _ in range(4)]},
         "source_loops": [],
         "average_iterations": 2.5,
-        "tags": source.choices(_WORDS, k=3),
+        "tags": words(source, 3),
         **_counts(number),
     }
 
@@ -217,7 +215,7 @@ def _anti(source: random.Random, number: int) -> dict[str, Any]:
         "source_loops": [],
         "failure_rate": 0.8,
         "occurrence_count": 5 + number % 9,
-        "tags": source.choices(_WORDS, k=3),
+        "tags": words(source, 3),
     }
 
 
@@ -229,6 +227,6 @@ def _template(source: random.Random, number: int) -> dict[str, Any]:
         "use_case": text(source, 8),
         "placeholders": {"name": text(source, 3)},
         "source_loops": [],
-        "tags": source.choices(_WORDS, k=3),
+        "tags": words(source, 3),
         **_counts(number),
     }

@@ -16,123 +16,13 @@ import aiohttp
 import click
 import pytest
 
-from core.adapters.lessons import lesson_id
+from tests.bench.command_runs import GUARDRAILS, LONG_RUNNING, NOTHING_TO_DO, RUNS, SAMPLE, arguments
 from tests.e2e.system_calls import STRACE, remote_addresses, traced, written_paths
 from tests.e2e.terminal import ROOT, TIMEOUT_SECONDS, Terminal, dashboard, environment, python
 from tui.cli import cli
 
 if STRACE is None and "CI" not in os.environ:
     pytest.skip("strace is not installed", allow_module_level=True)
-
-LOOP = "ralph-fix-null-customer-crash-in-the-644aee36"
-PATTERN = "pat-error-decimal-json-016"
-OTHER = "pat-error-type-mismatch-003"
-TEMPLATE = "tmpl-async-error-handler-001"
-QUESTION = "pat-success-split-by-type-002"
-CLOCK, PORT = "Use the fixed clock in each test", "Never open port 80"
-GUARDRAILS = f"### Sign: Clock\n- **Instruction**: {CLOCK}\n\n### Sign: Port\n- **Instruction**: {PORT}\n"
-SESSION = "80750770-4397-47c0-9ef8-505ce47f5f8c"
-STARTED = "11111111-1111-4111-8111-111111111111"
-RUNS: dict[str, list[str]] = {
-    "review suspicious": [],
-    "trust": ["--yes"],
-    "changes": ["--since", "7d"],
-    "check": [],
-    "completion": ["bash"],
-    "connect": ["claude", "--yes"],
-    "debug start": ["--id", STARTED],
-    "debug run": [STARTED, "--", "false"],
-    "debug analyse": [STARTED, "--cause", "the command always fails", "--strategy", "run another command instead"],
-    "debug fix": [STARTED, "--description", "run another command"],
-    "debug end": [STARTED, "--abandoned"],
-    "debug archived": [],
-    "debug causes": [],
-    "debug escalate": [SESSION, "--reason", "flaky"],
-    "debug escalations": [],
-    "debug failure": ["--error-type", "TypeError", "--message", "Cannot read properties of null"],
-    "debug restore": [SESSION],
-    "debug archive-expired": ["--dry-run"],
-    "debug list": [],
-    "debug show": [SESSION],
-    "debug similar": ["TypeError"],
-    "debug success": [SESSION],
-    "debug templates": ["type_mismatch"],
-    "demo": ["--check"],
-    "pattern deprecate": [PATTERN, "--reason", "replaced"],
-    "doctor": [],
-    "embed": [],
-    "lesson list": [],
-    "lesson show": [lesson_id("guardrails", CLOCK)],
-    "lesson accept": [lesson_id("guardrails", CLOCK)],
-    "lesson reject": [lesson_id("guardrails", PORT), "--reason", "port 80 is open"],
-    "loop deliver": [LOOP],
-    "loop errors": [LOOP],
-    "loop extract": ["--all"],
-    "history": ["task-001"],
-    "hook": ["--agent", "claude"],
-    "init": [],
-    "loop inject": [LOOP],
-    "pattern invert": [],
-    "log": ["--verify"],
-    "loop list": [],
-    "loop show": [LOOP],
-    "mcp": [],
-    "metrics": [],
-    "accuracy": [],
-    "pattern note": [PATTERN, "read"],
-    "loop outcome": [LOOP, "--success"],
-    "pattern archive": [PATTERN, "--reason", "old"],
-    "pattern restore": [PATTERN],
-    "pattern archived": [],
-    "pattern duplicates": [],
-    "pattern export": ["--output", "{outside}/patterns.json"],
-    "pattern import": ["--input", "{outside}/patterns.json"],
-    "pattern list": [],
-    "pattern merge": [PATTERN, OTHER],
-    "pattern prune": ["--dry-run"],
-    "pattern repair": [],
-    "pattern show": [OTHER],
-    "pattern promote": [OTHER],
-    "pattern quarantine": [TEMPLATE, "--reason", "look again"],
-    "pattern release": [TEMPLATE],
-    "pattern reset": [OTHER],
-    "loop record": [LOOP, PATTERN, "--success"],
-    "reflection list": ["--recurring"],
-    "replay": ["task-001", "--attempt", "1"],
-    "review list": [],
-    "scan": ["{outside}/patterns.json"],
-    "loop score": [],
-    "loop usage": [],
-    "search": ["flaky test"],
-    "review snooze": [QUESTION, "--until", "2099-01-01"],
-    "task init": ["Fix the flaky checkout test"],
-    "task start": ["task-002", "--resume"],
-    "task log": ["task-002", "--type", "bash", "--tool", "Bash", "--success"],
-    "task pause": ["task-002"],
-    "task complete": ["task-002", "--success"],
-    "task list": [],
-    "task reflect": ["task-001", "--learning", "profile first"],
-    "task report": [],
-    "task similar": ["fix a flaky test"],
-    "team init": ["--service", "none"],
-    "team join": ["--service", "none", "--yes"],
-    "team leave": [],
-    "team member": ["rita", "--level", "reviewer"],
-    "team status": [],
-    "team sync": ["--dry-run"],
-    "undo": [],
-    "redo": [],
-    "what-if": ["maturity.half_life_days=30"],
-    "pattern why": [PATTERN],
-}
-"""Arguments by command, in an order in which each finds something to do in the sample project."""
-NOTHING_TO_DO = {
-    *("debug restore", "debug run", "pattern release"),
-    *("team init", "team join", "team leave", "team member", "team status"),
-}
-"""Commands that exit with 1: no use in the sample project, one that runs `false`, one that a script may not run."""
-LONG_RUNNING = {"serve", "watch"}
-"""Commands that run until interrupted; each has its own test."""
 
 
 def command_names(path: tuple[str, ...], command: click.Command) -> Iterator[str]:
@@ -188,10 +78,7 @@ def test_no_command_uses_the_network_or_writes_outside_its_folders(sample: Path,
     program.write_text(f'#!/bin/sh\ncd {ROOT} && exec {shlex.join(python("-m", "tui"))} "$@"\n')
     program.chmod(0o755)
     env["PATH"] = f"{program.parent}:{env['PATH']}"
-    lines = [
-        json.dumps([*name.split(), *(text.format(outside=outside) for text in arguments)])
-        for name, arguments in RUNS.items()
-    ]
+    lines = [json.dumps(arguments(name, SAMPLE, str(outside))) for name in RUNS]
     done = subprocess.run(
         traced(python("-m", "tests.e2e.forked_commands"), log),
         cwd=ROOT,
@@ -237,7 +124,9 @@ async def test_watch_and_serve_do_not_use_the_network(
             address = (await asyncio.wait_for(process.stdout.readline(), TIMEOUT_SECONDS)).decode().split()[-1]
             await open_tab(address)
         else:
-            shutil.copytree(sample / ".aiwg/ralph/loops" / LOOP, sample / ".aiwg/ralph/loops/ralph-another-00000000")
+            shutil.copytree(
+                sample / ".aiwg/ralph/loops" / SAMPLE.loop, sample / ".aiwg/ralph/loops/ralph-another-00000000"
+            )
             await asyncio.wait_for(process.stdout.readline(), TIMEOUT_SECONDS)
     finally:
         os.killpg(process.pid, signal.SIGINT)

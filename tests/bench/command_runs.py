@@ -1,0 +1,182 @@
+"""A run of every command: its arguments, for the sample project and for generated ones.
+
+Used by the bench and by the tests that run every command. The bench also runs it with the code of older revisions, so
+it imports nothing of the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+GUARDRAILS: Final = """\
+### Sign: Clock
+- **Instruction**: Use the fixed clock in each test
+
+### Sign: Port
+- **Instruction**: Never open port 80
+"""
+"""Text of `.ralph/guardrails.md`, with two lessons."""
+CLOCK: Final = "lesson:384e330f47ceefc9"
+"""ID of the first lesson."""
+PORT: Final = "lesson:127202ed08f3551c"
+"""ID of the second lesson."""
+
+
+class Subjects(Struct, frozen=True):
+    """IDs of a project that the arguments name."""
+
+    loop: str  # finished
+    pattern: str
+    other: str  # pattern of the same type
+    template: str  # pattern of another type
+    question: str  # of Review
+    session: str  # debug session
+    started: str = "11111111-1111-4111-8111-111111111111"  # debug session that `debug start` begins
+
+
+SAMPLE: Final = Subjects(
+    loop="ralph-fix-null-customer-crash-in-the-644aee36",
+    pattern="pat-error-decimal-json-016",
+    other="pat-error-type-mismatch-003",
+    template="tmpl-async-error-handler-001",
+    question="pat-success-split-by-type-002",
+    session="80750770-4397-47c0-9ef8-505ce47f5f8c",
+)
+RUNS: Final[dict[str, list[str]]] = {
+    "review suspicious": [],
+    "trust": ["--yes"],
+    "changes": ["--since", "7d"],
+    "check": [],
+    "completion": ["bash"],
+    "connect": ["claude", "--yes"],
+    "debug start": ["--id", "{started}"],
+    "debug run": ["{started}", "--", "false"],
+    "debug analyse": ["{started}", "--cause", "the command always fails", "--strategy", "run another command instead"],
+    "debug fix": ["{started}", "--description", "run another command"],
+    "debug end": ["{started}", "--abandoned"],
+    "debug archived": [],
+    "debug causes": [],
+    "debug escalate": ["{session}", "--reason", "flaky"],
+    "debug escalations": [],
+    "debug failure": ["--error-type", "TypeError", "--message", "Cannot read properties of null"],
+    "debug restore": ["{session}"],
+    "debug archive-expired": ["--dry-run"],
+    "debug list": [],
+    "debug show": ["{session}"],
+    "debug similar": ["TypeError"],
+    "debug success": ["{session}"],
+    "debug templates": ["type_mismatch"],
+    "demo": ["--check"],
+    "pattern deprecate": ["{pattern}", "--reason", "replaced"],
+    "doctor": [],
+    "embed": [],
+    "lesson list": [],
+    "lesson show": [CLOCK],
+    "lesson accept": [CLOCK],
+    "lesson reject": [PORT, "--reason", "port 80 is open"],
+    "loop deliver": ["{loop}"],
+    "loop errors": ["{loop}"],
+    "loop extract": ["--all"],
+    "history": ["task-001"],
+    "hook": ["--agent", "claude"],
+    "init": [],
+    "loop inject": ["{loop}"],
+    "pattern invert": [],
+    "log": ["--verify"],
+    "loop list": [],
+    "loop show": ["{loop}"],
+    "mcp": [],
+    "metrics": [],
+    "accuracy": [],
+    "pattern note": ["{pattern}", "read"],
+    "loop outcome": ["{loop}", "--success"],
+    "pattern archive": ["{pattern}", "--reason", "old"],
+    "pattern restore": ["{pattern}"],
+    "pattern archived": [],
+    "pattern duplicates": [],
+    "pattern export": ["--output", "{outside}/patterns.json"],
+    "pattern import": ["--input", "{outside}/patterns.json"],
+    "pattern list": [],
+    "pattern merge": ["{pattern}", "{other}"],
+    "pattern prune": ["--dry-run"],
+    "pattern repair": [],
+    "pattern show": ["{other}"],
+    "pattern promote": ["{other}"],
+    "pattern quarantine": ["{template}", "--reason", "look again"],
+    "pattern release": ["{template}"],
+    "pattern reset": ["{other}"],
+    "loop record": ["{loop}", "{pattern}", "--success"],
+    "reflection list": ["--recurring"],
+    "replay": ["task-001", "--attempt", "1"],
+    "review list": [],
+    "scan": ["{outside}/patterns.json"],
+    "loop score": [],
+    "loop usage": [],
+    "search": ["flaky test"],
+    "review snooze": ["{question}", "--until", "2099-01-01"],
+    "task init": ["Fix the flaky checkout test"],
+    "task start": ["task-002", "--resume"],
+    "task log": ["task-002", "--type", "bash", "--tool", "Bash", "--success"],
+    "task pause": ["task-002"],
+    "task complete": ["task-002", "--success"],
+    "task list": [],
+    "task reflect": ["task-001", "--learning", "profile first"],
+    "task report": [],
+    "task similar": ["fix a flaky test"],
+    "team init": ["--service", "none"],
+    "team join": ["--service", "none", "--yes"],
+    "team leave": [],
+    "team member": ["rita", "--level", "reviewer"],
+    "team status": [],
+    "team sync": ["--dry-run"],
+    "undo": [],
+    "redo": [],
+    "what-if": ["maturity.half_life_days=30"],
+    "pattern why": ["{pattern}"],
+}
+"""Arguments by command, in an order in which each finds something to do in the sample project."""
+NOTHING_TO_DO: Final = {
+    *("debug restore", "debug run", "pattern release"),
+    *("team init", "team join", "team leave", "team member", "team status"),
+}
+"""Commands that exit with 1: no use in the sample project, one that runs `false`, one that a script may not run."""
+LONG_RUNNING: Final = {"serve", "watch"}
+"""Commands that run until interrupted."""
+CHANGING: Final = {
+    *("trust", "connect", "init", "undo", "redo", "review snooze"),
+    *(f"pattern {verb}" for verb in ("deprecate", "invert", "note", "archive", "restore", "import", "merge", "repair")),
+    *(f"pattern {verb}" for verb in ("promote", "quarantine", "release", "reset")),
+    *(f"loop {verb}" for verb in ("outcome", "record", "extract")),
+    *(f"lesson {verb}" for verb in ("accept", "reject")),
+    *(f"task {verb}" for verb in ("init", "start", "log", "pause", "complete", "reflect")),
+    *(f"debug {verb}" for verb in ("start", "run", "analyse", "fix", "end", "escalate", "restore", "success")),
+    *(f"team {verb}" for verb in ("init", "join", "leave", "member")),
+}
+"""Commands that change the project."""
+NEEDS: Final = {
+    "debug run": "debug start",
+    "debug analyse": "debug run",
+    "debug fix": "debug analyse",
+    "debug end": "debug start",
+    "pattern restore": "pattern archive",
+    "redo": "undo",
+    "pattern import": "pattern export",
+    "scan": "pattern export",
+    "pattern release": "pattern quarantine",
+    "pattern reset": "pattern promote",
+    "undo": "pattern note",
+    "task log": "task start",
+    "task pause": "task start",
+    "task complete": "task start",
+}
+"""By command: the command that must have run before it, so that it finds something to do."""
+
+
+def arguments(command: str, subjects: Subjects, outside: str) -> list[str]:
+    """Arguments of a command in a project; `outside` is a folder for the files that it exports."""
+    names: Mapping[str, str] = {**asdict(subjects), "outside": outside}
+    return [*command.split(), *(text.format_map(names) for text in RUNS[command])]
