@@ -157,6 +157,8 @@ CHANGING: Final = {
     *(f"team {verb}" for verb in ("init", "join", "leave", "member")),
 }
 """Commands that change the project."""
+LARGEST: Final = "loop extract"
+"""The command that changes most."""
 NEEDS: Final = {
     "debug run": "debug start",
     "debug analyse": "debug run",

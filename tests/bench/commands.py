@@ -18,14 +18,13 @@ import msgspec
 from tests.bench.command_runs import CHANGING, NEEDS, arguments
 from tests.bench.measured import Measured
 from tests.bench.processes import TIMEOUT_SECONDS, Ended, run
-from tests.bench.sized import copy_project, subjects, write_settings
+from tests.bench.sized import copy_project, preparations, subjects, write_settings
 
 if TYPE_CHECKING:
     from tests.bench.place import Place
 
 FIRST: Final = "pattern list"
 _ROOT: Final = Path(__file__).parents[2]
-_RUNS: Final = 5  # of a command that changes nothing
 _ENOUGH: Final = 2000  # milliseconds of runs, after which no more follow
 _KEPT: Final = ("PATH", "LANG", "LC_ALL", "TMPDIR", "HOME", "PYTHONDONTWRITEBYTECODE")
 _USAGE: Final = 2  # exit code of wrong usage, such as a command that does not exist
@@ -47,12 +46,14 @@ _CLIENT: Final[Sequence[dict[str, object]]] = (
 
 
 def measure(place: Place, command: str, size: str) -> Measured:
-    """Run a command until it has taken 2 s, at most 5 times, or once if it changes the project."""
+    """Run a command until it has taken 2 s, at most `Sizes.runs` times, or once if it changes the project."""
     copy = copy_of(place.folder, size)
     if needed := NEEDS.get(command):
         copy.prepare(needed)
     runs: list[Ended] = []
-    while not runs or (command not in CHANGING and len(runs) < _RUNS and sum(ended.wall for ended in runs) < _ENOUGH):
+    while not runs or (
+        command not in CHANGING and len(runs) < place.sizes.runs and sum(ended.wall for ended in runs) < _ENOUGH
+    ):
         runs.append(copy.run_command(command))
     return summary(runs)
 
@@ -78,8 +79,10 @@ class Copy:
         self._has_run: set[str] = set()
         self._environment = _environment(self.project, self._outside)
         copy_project(folder / f"size-{size}", self.project)
-        shutil.rmtree(Path(os.environ["XDG_CACHE_HOME"]), ignore_errors=True)
         write_settings(Path(os.environ["XDG_CONFIG_HOME"]))
+        for words in preparations(size):
+            self.run(words)
+        shutil.rmtree(Path(os.environ["XDG_CACHE_HOME"]), ignore_errors=True)
         self.first = self.run_command(FIRST)
 
     def prepare(self, command: str) -> None:
@@ -130,7 +133,6 @@ def _environment(project: Path, outside: Path) -> dict[str, str]:
         "PATH": f"{program.parent}{os.pathsep}{kept.get('PATH', '')}",
         "PYTHONPATH": str(_ROOT),  # for processes that don't start in the folder of this revision
         "RALPHDECK_PROJECT": str(project),
-        "RALPHDECK_TRUSTED_PATHS": str(project.parent),
         "RALPHDECK_SEMANTIC": "off",
         "RALPHDECK_USER": "bench",
     }

@@ -19,7 +19,6 @@ from tests.bench.processes import Ended
 if TYPE_CHECKING:
     from tests.bench.place import Place
 
-_SESSIONS: Final = 5
 _ENOUGH: Final = 10_000  # milliseconds of an agent's sessions, after which no more follow
 _PROMPT: Final = "Fix the deadlock in the payment webhook migration, TypeError: Cannot cache order of null"
 _FAILURE: Final = "1 failed\nTypeError: Cannot read properties of null (reading 'name')"
@@ -118,7 +117,7 @@ EVENTS: Final[Mapping[str, Events]] = {
 
 def measure(place: Place, agent: str, kind: str, size: str) -> Measured:
     """Answer an event in several sessions; the note has what the agent got."""
-    runs = _sessions(place.folder, agent, size)[kind]
+    runs = _sessions(place.folder, agent, size, place.sizes.runs)[kind]
     measured = summary(runs)
     given, errors = len(runs[-1].output.strip()), " ".join(runs[-1].errors.split())
     notes = [measured.note, f"gives {given:,} characters" if given else "gives nothing", errors[:100]]
@@ -128,11 +127,11 @@ def measure(place: Place, agent: str, kind: str, size: str) -> Measured:
 
 
 @lru_cache
-def _sessions(folder: Path, agent: str, size: str) -> Mapping[str, Sequence[Ended]]:
-    """Run some sessions of an agent; the ends of the hooks by kind of event."""
+def _sessions(folder: Path, agent: str, size: str, count: int) -> Mapping[str, Sequence[Ended]]:
+    """Run at most `count` sessions of an agent; the ends of the hooks by kind of event."""
     copy = copy_of(folder, size)
     runs: defaultdict[str, list[Ended]] = defaultdict(list)
-    for number in range(_SESSIONS):
+    for number in range(count):
         session = f"{agent}-{number}-{os.urandom(4).hex()}"
         for place, (kind, name, fields) in enumerate(EVENTS[agent]):
             event = {

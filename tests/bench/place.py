@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Sizes(Struct, frozen=True):
-    """How much a run generates."""
+    """How much a run generates, and how often it runs commands and sessions at most (`runs`)."""
 
     loops: int = 10_000
     patterns: int = 10_000
@@ -38,14 +38,15 @@ class Sizes(Struct, frozen=True):
     attempts: int = 1_000
     loops_of_growth: tuple[int, ...] = (1_000, 3_000, 10_000, 30_000)
     patterns_of_growth: tuple[int, ...] = (10_000, 100_000, 300_000)
+    runs: int = 5
 
     def quick(self) -> Sizes:
-        """A tenth of everything."""
+        """A tenth of everything, and one run."""
         smaller = {
             name: value // 10 if isinstance(value, int) else [one // 10 for one in value]
             for name, value in asdict(self).items()
         }
-        return convert(smaller, Sizes)
+        return convert(smaller | {"runs": 1}, Sizes)
 
 
 @dataclasses.dataclass

@@ -61,7 +61,8 @@ def _write(run: Run, table: str, heads: Sequence[str], measured: Mapping[str, Se
         return
     place = re.compile(rf"(?<=<!-- {table} -->\n).*?(?=<!-- end -->)", re.DOTALL)
     page = PAGE.read_text()
-    before = "".join(place.findall(page)).splitlines()
+    found = place.search(page)
+    before = found[0].splitlines() if found else []
     known = [line[2:-2].split(" | ") for line in before if line.startswith("| ") and line.endswith(" |")]
     columns = next((cells for cells in known if cells[0] == heads[0] and set(heads) <= set(cells)), list(heads))
     rows = {cells[0]: cells for cells in known if len(cells) == len(columns)}
@@ -72,7 +73,7 @@ def _write(run: Run, table: str, heads: Sequence[str], measured: Mapping[str, Se
     order = dict.fromkeys(row.what for row in ROWS if row.what in rows)
     lines = [_line(columns), _line(["---", *("---:" for _ in columns[1:])]), *(_line(rows[name]) for name in order)]
     text = f"\nMeasured on {run.machine}; processor time in brackets.\n\n" + "\n".join(lines) + "\n\n"
-    PAGE.write_text(place.sub(lambda _: text, page))
+    PAGE.write_text(place.sub(lambda _: text, page, count=1))
 
 
 def _line(cells: Sequence[str]) -> str:

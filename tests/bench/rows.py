@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from tests.bench import hooks
-from tests.bench.command_runs import CHANGING, RUNS
+from tests.bench.command_runs import CHANGING, LARGEST, RUNS
 from tests.bench.commands import FIRST
 from tests.bench.measured import Measured
 from tests.bench.place import Place
@@ -83,8 +83,11 @@ class Row(Struct, frozen=True):
 
 
 def sized_rows() -> Iterator[Row]:
-    """Every command and every hook event, at each size; commands that change the project follow the others."""
-    commands = sorted((name for name in RUNS if name != "hook"), key=CHANGING.__contains__)
+    """Every command and every hook event, at each size.
+
+    Commands that change the project follow the others; the last one changes most, and may be ended before it is done.
+    """
+    commands = sorted((name for name in RUNS if name != "hook"), key=lambda name: (name in CHANGING, name == LARGEST))
     first = f"`{FIRST}`, nothing cached"
     for place, size in enumerate(SIZES):
         yield Row("commands", first, "commands.from_nothing", arguments={"size": size}, size=size)

@@ -83,9 +83,7 @@ class Run:
         """Folders for caches, settings and state that only this revision uses."""
         own = self._temporary / "own" / revision.replace("/", "-")
         folders = {f"XDG_{kind}_HOME": str(own / kind.lower()) for kind in ("CACHE", "CONFIG", "STATE", "DATA")}
-        # The decisions in the projects were made with other settings and states.
-        trusted = {"RALPHDECK_TRUSTED_PATHS": str(self._place.folder)}
-        return folders | trusted | {"HOME": str(own), "CLAUDE_CONFIG_DIR": str(own), "PYTHONDONTWRITEBYTECODE": ""}
+        return folders | {"HOME": str(own), "CLAUDE_CONFIG_DIR": str(own), "PYTHONDONTWRITEBYTECODE": ""}
 
     def _check_out(self, revision: str) -> Path:
         """The code of a revision with the measurements of this one."""

@@ -26,16 +26,16 @@ _DECISIONS: Final[tuple[tuple[tuple[str, ...], range, tuple[str, ...]], ...]] = 
     (("pattern", "promote"), range(80), ()),
     (("pattern", "deprecate"), range(80, 140), ("--reason", "replaced")),
     (("pattern", "quarantine"), range(140, 220), ("--reason", "look again")),
-    (("pattern", "release"), range(140, 180), ("--reason", "read")),
     (("pattern", "promote"), range(240, 300), ("--re-enable",)),
     (("undo",), range(0), ()),
     (("pattern", "reset"), range(20), ()),
 )
 """Commands with the numbers of the error patterns that they decide on, and options."""
+_RELEASED: Final = range(140, 180)  # numbers of patterns in quarantine
 GENERATED: Final = Subjects(
     loop=loop_name(40),
-    pattern=error_id(300),
-    other=error_id(301),
+    pattern=error_id(230),
+    other=error_id(231),
     template=success_id(30),
     question=error_id(135),
     session="session-00007",
@@ -47,6 +47,13 @@ def subjects(size: str) -> Subjects:
     return SAMPLE if size == "sample" else GENERATED
 
 
+def preparations(size: str) -> Sequence[Sequence[str]]:
+    """Commands that make a project of a size one of the user who measures: a release from elsewhere has no effect."""
+    trust = ["trust", "--yes", "--confirm", "all"]
+    release = ["pattern", "release", *map(error_id, _RELEASED), "--reason", "read"]
+    return [trust] if size == "sample" else [trust, release]
+
+
 def write_lessons(project: Path) -> None:
     """Write a file of an agent with two lessons."""
     (project / ".ralph").mkdir(exist_ok=True)
@@ -54,7 +61,7 @@ def write_lessons(project: Path) -> None:
 
 
 def decide(project: Path) -> None:
-    """Make some hundred decisions on error patterns: pins, resets, quarantine and releases, one act undone.
+    """Make some hundred decisions on error patterns: pins, resets, quarantine, one act undone.
 
     A project with few patterns gets fewer. The commands run without the user's own settings and state.
     """

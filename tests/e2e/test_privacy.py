@@ -9,33 +9,17 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import aiohttp
-import click
 import pytest
 
-from tests.bench.command_runs import GUARDRAILS, LONG_RUNNING, NOTHING_TO_DO, RUNS, SAMPLE, arguments
+from tests.bench.command_runs import GUARDRAILS, NOTHING_TO_DO, RUNS, SAMPLE, arguments
 from tests.e2e.system_calls import STRACE, remote_addresses, traced, written_paths
 from tests.e2e.terminal import ROOT, TIMEOUT_SECONDS, Terminal, dashboard, environment, python
-from tui.cli import cli
 
 if STRACE is None and "CI" not in os.environ:
     pytest.skip("strace is not installed", allow_module_level=True)
-
-
-def command_names(path: tuple[str, ...], command: click.Command) -> Iterator[str]:
-    if command.hidden:
-        return
-    if isinstance(command, click.Group):
-        context = click.Context(command)
-        for name in command.list_commands(context):
-            inner = command.get_command(context, name)
-            assert inner is not None
-            yield from command_names((*path, name), inner)
-    else:
-        yield " ".join(path)
 
 
 def private_environment(home: Path) -> dict[str, str]:
@@ -61,11 +45,6 @@ def check_private(log: Path, home: Path, *allowed: Path) -> None:
     }
     assert not foreign
     assert {path.name for path in home.iterdir()} <= {".cache", ".config", ".local"}
-
-
-def test_the_list_of_commands_is_complete() -> None:
-    found = set(command_names((), cli))
-    assert found == RUNS.keys() | LONG_RUNNING
 
 
 def test_no_command_uses_the_network_or_writes_outside_its_folders(sample: Path, home: Path, tmp_path: Path) -> None:
