@@ -1,14 +1,11 @@
-"""The coding agents that can be connected, read from `agents.toml`."""
+"""The coding agents that `ralphdeck connect` and `ralphdeck hook` know."""
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from enum import StrEnum
-from pathlib import Path
 from typing import Final
 
-import msgspec
 from msgspec import Struct
 
 SERVER: Final = "ralphdeck"  # name of the MCP server in the agents' files
@@ -28,7 +25,7 @@ class Moment(StrEnum):
     SESSION_END = "session_end"
 
 
-class Agent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Agent(Struct, frozen=True, kw_only=True):
     """One coding agent."""
 
     title: str
@@ -37,7 +34,7 @@ class Agent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     context_key: str = ""  # key of the context in the answer, "" for the form of Claude Code
     variable: str = ""  # environment variable of its hooks, for an agent that runs the hooks of others too
     program: str = ""  # start of the name of its program, "" for the name of the agent
-    shell_variables: tuple[str, ...] = ()  # environment variables of the commands that it runs
+    shell_variables: tuple[str, ...] = ()  # variables of the commands that it runs, not of a person's beside it
 
 
 def acting_agent(named: str, environment: Mapping[str, str]) -> str:
@@ -45,6 +42,78 @@ def acting_agent(named: str, environment: Mapping[str, str]) -> str:
     return next((name for name, agent in AGENTS.items() if agent.variable and agent.variable in environment), named)
 
 
-AGENTS: Final[Mapping[str, Agent]] = msgspec.convert(
-    tomllib.loads((Path(__file__).with_name("agents.toml")).read_text("utf-8")), dict[str, Agent]
-)
+AGENTS: Final[Mapping[str, Agent]] = {
+    "claude": Agent(
+        title="Claude Code",
+        shell_variables=("CLAUDECODE",),
+        context_events=("SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure"),
+        events={
+            "SessionStart": Moment.START,
+            "UserPromptSubmit": Moment.PROMPT,
+            "PostToolUse": Moment.TOOL,
+            "PostToolUseFailure": Moment.TOOL,
+            "Stop": Moment.TURN_END,
+            "SessionEnd": Moment.SESSION_END,
+        },
+    ),
+    "codex": Agent(
+        title="Codex",
+        shell_variables=("CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_CI", "CODEX_THREAD_ID"),
+        context_events=("SessionStart", "UserPromptSubmit", "PostToolUse"),
+        events={
+            "SessionStart": Moment.START,
+            "UserPromptSubmit": Moment.PROMPT,
+            "PostToolUse": Moment.TOOL,
+            "Stop": Moment.TURN_END,
+            "SessionEnd": Moment.SESSION_END,
+        },
+    ),
+    "gemini": Agent(
+        title="Gemini CLI",
+        shell_variables=("GEMINI_CLI",),
+        context_events=("SessionStart", "BeforeAgent", "AfterTool"),
+        events={
+            "SessionStart": Moment.START,
+            "BeforeAgent": Moment.PROMPT,
+            "AfterTool": Moment.TOOL,
+            "AfterAgent": Moment.TURN_END,
+            "SessionEnd": Moment.SESSION_END,
+        },
+    ),
+    "cursor": Agent(
+        title="Cursor",
+        program="cursor-agent",  # the editor, which starts with `cursor`, also runs the terminals of its user
+        shell_variables=("CURSOR_AGENT",),
+        context_key="additional_context",
+        context_events=("sessionStart", "postToolUse"),
+        events={
+            "sessionStart": Moment.START,
+            "beforeSubmitPrompt": Moment.PROMPT,
+            "postToolUse": Moment.TOOL,
+            "postToolUseFailure": Moment.TOOL,
+            "stop": Moment.TURN_END,
+            "sessionEnd": Moment.SESSION_END,
+        },
+    ),
+    "copilot": Agent(
+        title="Copilot CLI",
+        variable="COPILOT_CLI",
+        shell_variables=("COPILOT_CLI",),
+        context_key="additionalContext",
+        context_events=("SessionStart", "UserPromptSubmit", "PostToolUse"),
+        events={
+            "SessionStart": Moment.START,
+            "UserPromptSubmit": Moment.PROMPT,
+            "PostToolUse": Moment.TOOL,
+            "PostToolUseFailure": Moment.TOOL,
+            "Stop": Moment.TURN_END,
+            "SessionEnd": Moment.SESSION_END,
+        },
+    ),
+    "opencode": Agent(
+        title="opencode",
+        shell_variables=("OPENCODE",),
+        events={},
+    ),
+}
+"""By the name that `--agent` and `ralphdeck connect` take. Not a file, whose parser would take 5 ms in each hook."""

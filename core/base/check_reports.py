@@ -9,13 +9,14 @@ import re
 from typing import Final
 
 from core.base.shell_commands import is_read_only
+from core.redaction.regex_table import LazyRegex
 
 _MAX_TEXT: Final = 20_000  # end of an output that is searched, in characters
 _MAX_COMMAND: Final = 20_000
 _MAX_LINE: Final = 400
 COLOUR: Final = re.compile(r"\x1b\[[0-9;]{0,20}m")
 _MARK: Final = r"[ \t=#>│✖✔✗✓×ℹ•-]{0,80}"  # decoration before a summary
-_FAILED: Final = re.compile(
+_FAILED: Final = LazyRegex(
     rf"^{_MARK}(?:"
     r"(?:FAILED|ERROR) \S.{0,200}\.py\b"  # pytest
     r"|(?:\d{1,7} \w{1,20}, ){0,9}[1-9]\d{0,6} (?:failed|errors?)\b.{0,80}\bin [\d.:]{1,12} ?s"
@@ -41,7 +42,7 @@ _FAILED: Final = re.compile(
     r")",
     re.MULTILINE,
 )
-_PASSED: Final = re.compile(
+_PASSED: Final = LazyRegex(
     rf"^{_MARK}(?:"
     r"(?:\d{1,7} (?:skipped|deselected|xfailed|xpassed|warnings?), ){0,4}[1-9]\d{0,6} passed\b"
     r".{0,80}\bin [\d.:]{1,12} ?s"
@@ -60,9 +61,9 @@ _PASSED: Final = re.compile(
 )
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _RAISED: Final = re.compile(r"[A-Za-z_][\w.]{0,200}(?:Error|Exception|Interrupt|Exit)\b")
-_EXIT: Final = re.compile(r"(?i)\b(?:exit|rc|status|code)\b[ _:=a-z]{0,12}(\d{1,3})\W{0,3}$|^(\d{1,3})$")
-_QUOTED: Final = re.compile(r"'[^']{0,5000}'|\"(?:[^\"\\]|\\.){0,5000}\"|\\.")
-_PIPE_FAILS: Final = re.compile(r"\bset\s{1,4}-\w{0,5}o?\s{0,4}pipefail|-o\s{1,4}pipefail")
+_EXIT: Final = LazyRegex(r"(?i)\b(?:exit|rc|status|code)\b[ _:=a-z]{0,12}(\d{1,3})\W{0,3}$|^(\d{1,3})$")
+_QUOTED: Final = LazyRegex(r"'[^']{0,5000}'|\"(?:[^\"\\]|\\.){0,5000}\"|\\.")
+_PIPE_FAILS: Final = LazyRegex(r"\bset\s{1,4}-\w{0,5}o?\s{0,4}pipefail|-o\s{1,4}pipefail", literals=("pipefail",))
 
 
 def command_result(command: str, output: str, has_succeeded: bool | None) -> bool | None:
@@ -78,7 +79,7 @@ def command_result(command: str, output: str, has_succeeded: bool | None) -> boo
 
 def hides_result(command: str) -> bool:
     """Return whether a shell command may succeed although a program in it failed."""
-    text = _QUOTED.sub("", command[:_MAX_COMMAND])
+    text = _QUOTED.compiled.sub("", command[:_MAX_COMMAND])
     if re.search(r"\|\||;|\n|&(?![&>\d])(?<!&&)(?<!>&)", text.strip().rstrip(";")):
         return True
     return "|" in text and not _PIPE_FAILS.search(text)

@@ -10,6 +10,7 @@ from functools import cache, lru_cache, partial
 from typing import Any, Final
 
 from core.redaction.masking import mask_secrets
+from core.redaction.regex_table import LazyRegex
 
 UNKNOWN_CHAR: Final = "\N{REPLACEMENT CHARACTER}"
 HIDDEN_CHAR: Final = "\N{APL FUNCTIONAL SYMBOL QUAD QUESTION}"
@@ -76,7 +77,7 @@ class _HiddenTable(dict[int, str]):
 _TABLE: Final = _Table()
 _PICTURES: Final = range(0x2400, 0x2425)
 # Legal inside a JSON string, but a terminal would interpret or hide them.
-_INVISIBLE: Final = re.compile(
+_INVISIBLE: Final = LazyRegex(
     "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
 _SPACE_PICTURES: Final = frozenset({0x2409, 0x240A, 0x240B, 0x240C, 0x240D, 0x2424})
@@ -125,7 +126,7 @@ def _mask_and_cut(text: str, limit: int | None) -> str:
 
 def escape_invisible(json_text: str) -> str:
     """Write characters that a terminal interprets or hides as `\\uXXXX` in a JSON document."""
-    return _INVISIBLE.sub(lambda found: json.dumps(found[0])[1:-1], json_text)
+    return _INVISIBLE.compiled.sub(lambda found: json.dumps(found[0])[1:-1], json_text)
 
 
 def plural(count: int, noun: str, many: str | None = None) -> str:

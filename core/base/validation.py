@@ -9,6 +9,7 @@ from core.base.errors import BadInput
 from core.base.text import visible_line
 
 MAX_COUNT: Final = 10**15  # Largest count; a float cannot represent every whole number beyond it.
+RETRY_SECONDS: Final = (0.025, 0.05, 0.1, 0.4)  # default delays before an incomplete file is read again
 MAX_AMOUNT: Final = sys.float_info.max
 MIN_HALF_LIFE: Final = 1e-9  # Shortest half-life in days, so that ages in half-lives do not overflow a float.
 _SHOWN_CHARS: Final = 80

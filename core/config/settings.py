@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from msgspec.structs import replace
 
 from core.base.errors import BadInput
-from core.base.validation import MIN_HALF_LIFE, format_value
+from core.base.validation import MIN_HALF_LIFE, RETRY_SECONDS, format_value
 from core.config.declaration import Setting, SettingsGroup, Unit
 
 _MINUTES_PER_DAY: Final = 1440
@@ -242,7 +242,7 @@ class WatchSettings(SettingsGroup, frozen=True, kw_only=True):
     poll_seconds: float = _seconds(2.0, "Time between sweeps if the system reports no events", least=_MIN_SWEEP_SECONDS)
     stale_after_minutes: float = _minutes(30.0, "Time without activity after which a running loop is stale")
     retry_seconds: tuple[float, ...] = _seconds(
-        (0.025, 0.05, 0.1, 0.4), "Delays before an incomplete file is read again", most=10
+        RETRY_SECONDS, "Delays before an incomplete file is read again", most=10
     )
 
 

@@ -5,16 +5,14 @@ They say whose word counts. No file of a project has a say in that, so these set
 
 from __future__ import annotations
 
-import difflib
-import tomllib
 from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_type_hints
 
 import msgspec
-import platformdirs
 from msgspec import Struct
 
 from core.base.text import visible_line
+from core.config.user_folders import config_folder
 from core.records.findings import Finding, Severity
 
 MAX_BYTES: Final = 64 << 10  # maximum size of the file
@@ -79,7 +77,7 @@ OWN_NAMES: Final = frozenset(
 
 
 def user_settings_file() -> Path:
-    return platformdirs.user_config_path("ralphdeck") / "settings.toml"
+    return config_folder() / "settings.toml"
 
 
 def read_user_settings() -> UserSettings:
@@ -87,7 +85,10 @@ def read_user_settings() -> UserSettings:
     file = user_settings_file()
     try:
         with file.open("rb") as opened:
-            document = tomllib.loads(opened.read(MAX_BYTES).decode())
+            text = opened.read(MAX_BYTES).decode()
+        import tomllib  # most users have no such file
+
+        document = tomllib.loads(text)
     except FileNotFoundError:
         return UserSettings()
     except (OSError, ValueError) as error:  # not readable, not UTF-8, not TOML
@@ -96,6 +97,8 @@ def read_user_settings() -> UserSettings:
     findings = []
     for name, group in document.items():
         if name not in _GROUPS:
+            import difflib
+
             near = difflib.get_close_matches(name[:80], _GROUPS, n=1)
             hint = f"did you mean {near[0]}?" if near else f"valid groups: {', '.join(_GROUPS)}"
             findings.append(_finding(file, name, f"{name} is an unknown group; {hint}"))

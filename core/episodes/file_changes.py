@@ -6,7 +6,6 @@ it is after the change. It becomes the output of the action, so later readers ne
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -107,6 +106,8 @@ def compare_texts(file: str, old: str, new: str) -> list[Hunk]:
     """Return the hunks between two contents of a file."""
     if max(len(old), len(new)) > _MAX_BYTES:
         return []
+    import difflib  # only for edits whose response has no diff
+
     lines = difflib.unified_diff(old.splitlines()[:_MAX_LINES], new.splitlines()[:_MAX_LINES], lineterm="", n=_CONTEXT)
     return parse_diff("\n".join([*lines][2:]), file)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.base.errors import Conflict
-from core.config.settings import WatchSettings
+from core.base.validation import RETRY_SECONDS
 from core.storage.atomic_write import rewrite
 from core.storage.decoded import Line, Problem
 from core.storage.file_reader import MAX_BYTES, open_file, read_file
@@ -21,7 +21,6 @@ from core.storage.json_reader import decode_json, decode_jsonl
 Edit = Callable[[JsonText], None]  # changes a document; applying it to its own result must change nothing
 Shapes = Mapping[Pointer, type[dict[str, Any]] | type[list[Any]]]  # expected types of existing values, outer ones first
 
-_RETRY_SECONDS: Final = WatchSettings().retry_seconds
 _LAST_BYTES: Final = MAX_BYTES  # number of bytes at the end of a JSON lines file that are read
 _HINT: Final = "Fix the file or move it away"
 
@@ -33,7 +32,7 @@ def encode_object(value: Mapping[str, Any]) -> bytes:
 
 def read_object(path: Path, root: Path) -> dict[str, Any] | None:
     """Read a JSON object (None without a file); raise `Conflict` for other content."""
-    for pause in (*_RETRY_SECONDS, None):
+    for pause in (*RETRY_SECONDS, None):
         raw = read_file(path, root)
         if raw is None:
             return None
@@ -69,7 +68,7 @@ def check_editable(path: Path, root: Path, shapes: Shapes | None = None, *, room
     """
     if path.is_symlink():
         raise Conflict(f"{path} is a link, which is not followed; nothing was changed")
-    for pause in (*_RETRY_SECONDS, None):
+    for pause in (*RETRY_SECONDS, None):
         raw = read_file(path, root)
         if raw is None:
             return
@@ -125,7 +124,7 @@ def edit_object(path: Path, edit: Edit, initial: Mapping[str, Any], *, is_repeat
             raise Conflict(f"{path} {limit}; it was not changed. Shorten the file or move it away")
         return changed
 
-    rewrite(path, change, merge=_merge, retry_seconds=_RETRY_SECONDS, is_checked=not is_repeated)
+    rewrite(path, change, merge=_merge, retry_seconds=RETRY_SECONDS, is_checked=not is_repeated)
 
 
 def set_members(document: JsonText, at: Pointer, values: Mapping[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Callable
 from contextlib import suppress
@@ -150,7 +149,7 @@ class HookAnswer:
 
     def _begin_delivery(self, session: Session) -> Owed:
         """Return what this event can carry; nothing if several events failed to deliver it."""
-        owed = copy.deepcopy(session.owed) if self._can_deliver() else Owed()
+        owed = replace(session.owed, errors=list(session.owed.errors)) if self._can_deliver() else Owed()
         if self._event.is_subagent:  # the errors are its own, the prompt is not
             owed.prompt = ""
         if owed.prompt or owed.errors:

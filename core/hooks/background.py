@@ -7,7 +7,6 @@ a time; it ends when nothing is left to do.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -41,6 +40,8 @@ def start_background(project: ProjectPaths) -> None:
 
     `-P` prevents that Python imports modules from the folder of the project.
     """
+    import subprocess  # events of a session rarely start it
+
     subprocess.Popen(
         [sys.executable, "-P", "-m", "core.hooks.background", str(project.project)],
         stdin=subprocess.DEVNULL,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -198,6 +197,8 @@ class Sessions:
 
     def remove(self, session: Session) -> None:
         """Delete the record of a session, and its tool calls that were not logged."""
+        import shutil  # takes 2 ms to import; this is rare
+
         path = self._path(session.id)
         if path.with_suffix(".calls").is_dir():
             shutil.rmtree(path.with_suffix(".calls"), ignore_errors=True)

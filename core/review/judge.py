@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
-import platformdirs
 from msgspec import Struct
 
 from core.base.errors import BadInput, RalphdeckError, Unwritable
 from core.base.text import visible_line
+from core.config.user_folders import cache_folder
 from core.config.user_settings import read_user_settings, user_settings_file
 from core.records.suspicions import Severity, Suspicion
 from core.redaction.masking import mask_secrets
@@ -118,7 +118,7 @@ class Judge:
 
     def __init__(self, command: Sequence[str] | None = None, store: Path | None = None) -> None:
         self.command = tuple(read_user_settings().scan.judge if command is None else command)
-        self._store = store or platformdirs.user_cache_path("ralphdeck") / "advice.json"
+        self._store = store or cache_folder() / "advice.json"
         self._stopped = threading.Event()
         self._name = hashlib.sha256(msgspec.json.encode(self.command)).hexdigest()
 

@@ -11,35 +11,36 @@ from collections.abc import Iterator
 from typing import Final
 
 from core.base.text import is_plain_ascii, remove_hidden
+from core.redaction.regex_table import LazyRegex
 
 _LATIN: Final = str.maketrans(
     "аеорсухіјѕԁһքԛԝвкмнтАВЕКМНОРСТУХІЈЅαεικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧıɡ",
     "aeopcyxijsdhpqwbkmhtABEKMHOPCTYXIJSaeiknoptuxABEZHIKMNOPTYXig",
 )  # letters of other alphabets that look like Latin ones
-_CYRILLIC_IN_LATIN: Final = re.compile(r"[A-Za-z][\u0400-\u052f]|[\u0400-\u052f][A-Za-z]")
-_BIDI: Final = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
-_TAGS: Final = re.compile(r"[\U000e0020-\U000e007e]")
+_CYRILLIC_IN_LATIN: Final = LazyRegex(r"[A-Za-z][\u0400-\u052f]|[\u0400-\u052f][A-Za-z]")
+_BIDI: Final = LazyRegex(r"[\u202a-\u202e\u2066-\u2069]")
+_TAGS: Final = LazyRegex(r"[\U000e0020-\U000e007e]")
 _TAG_TO_ASCII: Final = {0xE0000 + code: code for code in range(0x20, 0x7F)}
 _INVISIBLE: Final = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001f3fb-\U0001f3ff\U000e0000-\U000e01ef"
 )  # characters that are suspicious between Latin letters
-_ACCENTS: Final = re.compile("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+")
+_ACCENTS: Final = LazyRegex("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+")
 """Combining marks that are drawn over or through a letter."""
-_INSIDE_WORD: Final = re.compile(f"(?<=[A-Za-z ])[{_INVISIBLE}]+(?=[A-Za-z])|[\u200b\u2060\ufeff\u2800\u3164]")
+_INSIDE_WORD: Final = LazyRegex(f"(?<=[A-Za-z ])[{_INVISIBLE}]+(?=[A-Za-z])|[\u200b\u2060\ufeff\u2800\u3164]")
 """Joiners are needed in emoji and other scripts; between Latin letters hidden characters have no use."""
 _ODD: Final = {"bidi": _BIDI, "hidden-text": _TAGS, "invisible": _INSIDE_WORD, "lookalike": _CYRILLIC_IN_LATIN}
-_LEET: Final = re.compile(
+_LEET: Final = LazyRegex(
     r"(?<![\w-])(?=[a-z0-9@$]*[a-z])(?=[a-z]*[013457@$])[a-z013457@$]{3,20}(?![\w-])", re.IGNORECASE
 )
 _LEET_TO_LATIN: Final = str.maketrans("013457@$", "oieastas")
-_SPACED: Final = re.compile(r"(?<![^\W_])[^\W_](?:[ \t._*-]{1,8}[^\W_]){6,400}(?![^\W_])")
+_SPACED: Final = LazyRegex(r"(?<![^\W_])[^\W_](?:[ \t._*-]{1,8}[^\W_]){6,400}(?![^\W_])")
 _GAP: Final = re.compile(r"[ \t._*-]{1,8}")
-_CODED: Final = re.compile(
+_CODED: Final = LazyRegex(
     r"[A-Za-z0-9+/]{24,8192}={0,2}|(?:\\x[0-9a-fA-F]{2}){6,2048}|(?:\\u00[0-9a-fA-F]{2}){4,2048}|(?:%[0-9a-fA-F]{2}){6,2048}"
     r"|(?:&#x?[0-9a-fA-F]{2,4};){4,1024}"
 )
-_ESCAPES: Final = re.compile(
+_ESCAPES: Final = LazyRegex(
     r"(?:\\x[0-9a-fA-F]{2}){4,2048}|(?:\\u00[0-9a-fA-F]{2}){4,2048}|(?:%[0-9a-fA-F]{2}){6,2048}|(?:&#x?[0-9a-fA-F]{2,4};){4,1024}"
 )
 _HEX_PAIR: Final = re.compile(r"(?:\\x|\\u00|%)([0-9a-fA-F]{2})")
@@ -51,9 +52,9 @@ def normalize_text(text: str, gap: str = "") -> str:
     """Normalize to NFKC, without accents or look-alikes; `gap` for hidden characters."""
     if text.isascii():
         return remove_hidden(text, gap)
-    text = _TAGS.sub(lambda found: found[0].translate(_TAG_TO_ASCII), text)
+    text = _TAGS.compiled.sub(lambda found: found[0].translate(_TAG_TO_ASCII), text)
     text = remove_hidden(unicodedata.normalize("NFKC", remove_hidden(text, gap)), gap)
-    bare = _ACCENTS.sub("", unicodedata.normalize("NFD", text))
+    bare = _ACCENTS.compiled.sub("", unicodedata.normalize("NFD", text))
     return unicodedata.normalize("NFC", bare).translate(_LATIN)
 
 
@@ -66,8 +67,8 @@ def list_decoded(text: str) -> list[str]:
     """List further readings: with joined words, digits as letters, or decoded parts."""
     # Both "1gn0r3" and "&#105;gnore" become "ignore".
     spelled = (
-        _LEET.sub(lambda found: found[0].translate(_LEET_TO_LATIN), text),
-        _ESCAPES.sub(lambda found: _from_escapes(found[0]).decode("utf-8", "replace"), text),
+        _LEET.compiled.sub(lambda found: found[0].translate(_LEET_TO_LATIN), text),
+        _ESCAPES.compiled.sub(lambda found: _from_escapes(found[0]).decode("utf-8", "replace"), text),
     )
     readings = [join_spaced_words(text), *(normalize_text(other) for other in spelled if other != text)]
     readings += map(normalize_text, decode_hidden(text))
@@ -90,12 +91,12 @@ def join_spaced_words(text: str) -> str:
         shortest = min(map(len, _GAP.findall(found[0])))
         return _GAP.sub(lambda gap: " " if len(gap[0]) > shortest else "", found[0])
 
-    return _SPACED.sub(join, text)
+    return _SPACED.compiled.sub(join, text)
 
 
 def decode_hidden(text: str) -> Iterator[str]:
     """Decode the parts in base64 or escapes that contain text."""
-    for count, found in enumerate(_CODED.finditer(text)):
+    for count, found in enumerate(_CODED.compiled.finditer(text)):
         if count >= _MAX_CODED:
             return
         if found[0][0] in "\\%&":

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable
 from itertools import islice
 from typing import Final
 
+from core.redaction.regex_table import LazyRegex
+
 _SYMBOLS: Final = "\u2000-\u2bff\ufb00-\ufb06\uff00-\uff5a\U0001d400-\U0001d7ff"  # letters of formulas among them
 _LETTER: Final = rf"[^\W\d_\x00-\u036f\u1d00-\u1eff\u2c60-\u2c7f\ua720-\ua7ff{_SYMBOLS}]"
 _UNSPACED: Final = (
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
-_WORDS: Final = re.compile(rf"{_LETTER}{{2,}}\W{{1,3}}{_LETTER}{{2,}}|{_UNSPACED}{{5,}}")
+_WORDS: Final = LazyRegex(rf"{_LETTER}{{2,}}\W{{1,3}}{_LETTER}{{2,}}|{_UNSPACED}{{5,}}")
 """Two words in a row, or five characters of a script without spaces: not a name or a sign alone."""
 _SAME: Final = {"Hiragana": "Cjk", "Katakana": "Cjk", "Cjk": "Cjk"}  # scripts that one language mixes
 _NAMES: Final = {"Cjk": "Chinese or Japanese"}
@@ -26,7 +27,7 @@ def find_scripts(text: str) -> tuple[str, ...]:
     """Find the scripts other than Latin in which a text has words, such as `("Cyrillic", "Greek")`."""
     if text.isascii():
         return ()
-    names = {unicodedata.name(found[0][0], "").partition(" ")[0].title() for found in _WORDS.finditer(text)}
+    names = {unicodedata.name(found[0][0], "").partition(" ")[0].title() for found in _WORDS.compiled.finditer(text)}
     scripts = {_SAME.get(name, name) for name in names - {""}}
     return tuple(sorted(_NAMES.get(script, script) for script in scripts))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import itertools
 import os
@@ -10,6 +9,7 @@ import stat
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -40,8 +40,6 @@ _COLLISION_CHECK_SECONDS: Final = (0.01, 0.05, 0.1, 0.2, 0.4)
 _AT_FDCWD: Final = -100
 _RENAME_NOREPLACE: Final = 1
 _RENAME_EXCHANGE: Final = 2
-# Looked up at import: time between comparing and swapping lets other writers in.
-_renameat2: Final = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
 _NO_EXCHANGE: Final = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM})
 
 
@@ -148,12 +146,27 @@ def put(path: Path, data: bytes) -> None:
         raise
 
 
+@cache
+def _renameat2() -> Callable[..., int] | None:
+    """Return the system call, None if the system has none."""
+    import ctypes  # takes 1 ms, which hooks that only add lines do not need
+
+    return getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+
+
+def _errno() -> int:
+    """Return the error of the last system call of `_renameat2`."""
+    import ctypes
+
+    return ctypes.get_errno()
+
+
 def rename_to_free(folder: int, name: str, other: int, new_name: str) -> None:
     """Move a file to another folder in one step; FileExistsError if the name exists."""
-    if _renameat2 is not None:
-        if _renameat2(folder, os.fsencode(name), other, os.fsencode(new_name), _RENAME_NOREPLACE) == 0:
+    if (renameat2 := _renameat2()) is not None:
+        if renameat2(folder, os.fsencode(name), other, os.fsencode(new_name), _RENAME_NOREPLACE) == 0:
             return
-        code = ctypes.get_errno()
+        code = _errno()
         if code not in _NO_EXCHANGE:
             raise OSError(code, os.strerror(code), new_name)
     # Without the system call, only the caller's lock prevents a race.
@@ -180,6 +193,7 @@ def _swap(path: Path, present: bytes, wanted: bytes) -> int | None:
     If another program replaced the file at the same moment, its version is put back, although the new version was
     readable for some microseconds. Then returns a descriptor of its version, otherwise None.
     """
+    _renameat2()  # looked up now, since time between comparing and swapping lets other writers in
     draft = _write_draft(path, wanted, path.stat())
     try:
         ours, expected = draft.stat().st_ino, _version(path)
@@ -239,11 +253,11 @@ def _read(path: Path) -> bytes | None:
 
 def _exchange(one: Path, other: Path) -> bool:
     """Swap two files in one step; returns False if the file system cannot."""
-    if _renameat2 is None:
+    if (renameat2 := _renameat2()) is None:
         return False
-    if _renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0:
+    if renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0:
         return True
-    code = ctypes.get_errno()
+    code = _errno()
     if code in _NO_EXCHANGE:
         return False
     raise OSError(code, os.strerror(code), str(other))

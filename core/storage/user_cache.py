@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-import platformdirs
+from core.config.user_folders import cache_folder, config_folder
 
 _CORE: Final = Path(__file__).parents[1]
 
@@ -20,12 +20,12 @@ def project_key(project: Path) -> str:
 
 def cache_path(project: Path, ending: str) -> Path:
     """Return the cache file of a project with this ending, in the user's cache folder."""
-    return platformdirs.user_cache_path("ralphdeck") / f"{project_key(project)}.{ending}"
+    return cache_folder() / f"{project_key(project)}.{ending}"
 
 
 def team_file() -> Path:
     """Return the file with the projects that the user has joined to a team; see `core.team.consent`."""
-    return platformdirs.user_config_path("ralphdeck") / "team.json"
+    return config_folder() / "team.json"
 
 
 def parse_cache_file(project: Path) -> Path:

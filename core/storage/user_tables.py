@@ -7,16 +7,15 @@ first frame of the dashboard. Everything else uses `core.storage.user_store`.
 from __future__ import annotations
 
 import itertools
-import logging
 import os
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import msgspec
-import platformdirs
 from msgspec import Meta, Struct
 
 from core.base.errors import BadInput, Unwritable
+from core.config.user_folders import state_folder
 from core.storage.append_log import append_bytes, sync_folder
 from core.storage.drafts import make_draft_path, remove_drafts
 from core.storage.locks import open_regular
@@ -26,8 +25,6 @@ SETTINGS: Final = "settings"  # {name, value} of the dashboard, for all projects
 PROJECTS: Final = "projects"  # {project, values} of the dashboard, the project used last at the end
 VIEWS: Final = "views"  # saved views, the oldest first
 VISITS: Final = "visits"  # {project, last_seen, last_visit}: ISO-8601 times of dashboard sessions
-
-_log = logging.getLogger(__name__)
 
 Documents = dict[Annotated[str, Meta(pattern=r"\A[0-9]{1,18}\Z")], dict[str, Any]]
 
@@ -49,7 +46,7 @@ class UserTables(Struct, frozen=True, kw_only=True):
 
 
 def state_file() -> Path:
-    return platformdirs.user_state_path("ralphdeck") / "state.json"
+    return state_folder() / "state.json"
 
 
 def read_tables(path: Path) -> UserTables:
@@ -117,7 +114,11 @@ def _set_aside(path: Path, damage: str) -> None:
             os.link(path, aside)
         except FileExistsError:
             continue
-        _log.warning("moved %s to %s: %s", path, aside, damage or "a value has the name of a table")
+        import logging  # takes 2 ms to import; this is rare
+
+        logging.getLogger(__name__).warning(
+            "moved %s to %s: %s", path, aside, damage or "a value has the name of a table"
+        )
         return
 
 

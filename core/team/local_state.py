@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
-import platformdirs
 
 from core.base.errors import Unwritable
+from core.config.user_folders import state_folder
 from core.storage import cache_database
 from core.storage.locks import file_lock
 from core.storage.user_cache import project_key
@@ -104,7 +104,7 @@ class TextBase(NamedTuple):
 
 
 def state_file(project: Path) -> Path:
-    return platformdirs.user_state_path("ralphdeck") / "team" / f"{project_key(project)}.db"
+    return state_folder() / "team" / f"{project_key(project)}.db"
 
 
 def _stored(id: bytes, pattern_id: str, slot: bytes, generation: int, status: int, fields: bytes) -> StoredUse:

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
-import platformdirs
 from msgspec import Struct
 
 from core.base.errors import Unwritable
+from core.config.user_folders import state_folder
 from core.storage.locks import open_regular
 from core.storage.user_cache import project_key
 from core.trust.worktrees import trust_root
@@ -29,7 +29,7 @@ _HEAD: Final = re.compile(rb"@([0-9]{1,12}) ([0-9a-f]{64}) ([0-9]{1,12})")
 
 def own_records_path(project: Path, kind: str) -> Path:
     """Return the file of the user about one kind of record of a project, in the user's state folder."""
-    return platformdirs.user_state_path("ralphdeck") / "origins" / f"{project_key(trust_root(project))}.{kind}"
+    return state_folder() / "origins" / f"{project_key(trust_root(project))}.{kind}"
 
 
 class KnownHead(NamedTuple):

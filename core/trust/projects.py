@@ -8,7 +8,6 @@ new clone in its place.
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
@@ -181,7 +180,7 @@ def _read_key(paths: ProjectPaths) -> bytes:
 
 
 def _make_key(paths: ProjectPaths) -> str:
-    key = secrets.token_hex(16)
+    key = os.urandom(16).hex()
     file = _key_file(paths)
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -7,10 +7,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-import platformdirs
-
 from core.base.errors import Unwritable
 from core.base.time_parsing import LAST_SEEN, LAST_VISIT
+from core.config.user_folders import config_folder, state_folder
 from core.records.times import parse_time
 from core.storage.user_cache import team_file
 from core.storage.user_tables import VISITS, read_tables, state_file
@@ -35,7 +34,7 @@ def current_state_file() -> Path:
 
 
 def _earlier_state_file() -> Path:
-    return platformdirs.user_state_path(APP) / "dashboard.json"
+    return state_folder() / "dashboard.json"
 
 
 def take_over_trust(now: datetime) -> None:
@@ -60,12 +59,12 @@ def last_visit(project: Path) -> datetime | None:
 
 
 def keymap_file() -> Path:
-    return platformdirs.user_config_path(APP) / "keymap.toml"
+    return config_folder() / "keymap.toml"
 
 
 def restore_points_file() -> Path:
-    return platformdirs.user_state_path(APP) / "connections.json"
+    return state_folder() / "connections.json"
 
 
 def log_file() -> Path:
-    return platformdirs.user_state_path(APP) / "ralphdeck.log"
+    return state_folder() / "ralphdeck.log"

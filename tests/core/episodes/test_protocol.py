@@ -207,7 +207,7 @@ def test_tasks_with_unreadable_metadata_are_indexed_without_retries(
 def test_damaged_index_is_rebuilt_and_the_old_file_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, damaged: bytes | None
 ) -> None:
-    monkeypatch.setattr("core.episodes.json_files._RETRY_SECONDS", ())
+    monkeypatch.setattr("core.episodes.json_files.RETRY_SECONDS", ())
     warnings: list[str] = []
     memory = make_episodes(tmp_path, warn=warnings.append)
     for description in "ab":

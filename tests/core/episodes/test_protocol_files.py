@@ -76,7 +76,7 @@ def test_missing_trajectory_is_created(examples: Path) -> None:
 def test_unparsable_file_is_named_and_not_changed(
     memory: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes
 ) -> None:
-    monkeypatch.setattr("core.episodes.json_files._RETRY_SECONDS", ())
+    monkeypatch.setattr("core.episodes.json_files.RETRY_SECONDS", ())
     task_id = start_first_attempt(memory)
     file = tmp_path / TASKS / task_id / name
     file.write_bytes(content)
@@ -99,7 +99,7 @@ def test_unparsable_file_is_named_and_not_changed(
 def test_all_files_are_checked_before_the_first_write_of_an_end(
     memory: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, content: bytes | None
 ) -> None:
-    monkeypatch.setattr("core.episodes.json_files._RETRY_SECONDS", ())
+    monkeypatch.setattr("core.episodes.json_files.RETRY_SECONDS", ())
     task_id = start_first_attempt(memory)
     (tmp_path / file).unlink(missing_ok=True)
     if content is None:
@@ -197,7 +197,7 @@ def test_folders_that_are_not_attempts_are_ignored(memory: Episodes, tmp_path: P
 JUNK: st.SearchStrategy[Any] = st.sampled_from(
     [None, True, -1, 10**400, 1e300, "x", "9" * 40, [], [[]], {}, {"a": []}, [None, 7, {"b": {}}]]
 )
-IMPATIENT = mock.patch("core.episodes.json_files._RETRY_SECONDS", ())
+IMPATIENT = mock.patch("core.episodes.json_files.RETRY_SECONDS", ())
 
 
 PLACES = st.sampled_from(

@@ -129,7 +129,7 @@ def test_cut_off_batch_is_dropped_at_the_end_of_the_attempt(memory: Episodes, tm
 def test_actions_that_cannot_be_counted_are_not_logged(
     memory: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, execution: Any
 ) -> None:
-    monkeypatch.setattr("core.episodes.json_files._RETRY_SECONDS", ())
+    monkeypatch.setattr("core.episodes.json_files.RETRY_SECONDS", ())
     task_id = start_first_attempt(memory)
     place = tmp_path / TASKS / task_id / "attempts/001"
     (place / "attempt.json").write_text(json.dumps({"id": 1, "execution": execution}))

@@ -139,7 +139,7 @@ def test_a_change_is_repeated_after_a_slow_writer_undid_it(path: Path, monkeypat
 
 
 def test_a_file_system_that_cannot_swap_still_gets_the_change(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core.storage.atomic_write, "_renameat2", None)
+    monkeypatch.setattr(core.storage.atomic_write, "_renameat2", lambda: None)
     rewrite(path, add("ours"), merge=merge_records, retry_seconds=PAUSES)
     assert ids(path) == ["a", "ours"]
 
