@@ -32,7 +32,8 @@ TOKEN_FORMATS: Final = read_blocks(Path(__file__).with_name("token_formats.yaml"
 _TOKENS: Final = tuple((kind, pattern) for kind, patterns in TOKEN_FORMATS.items() for pattern in patterns)
 _TOKEN_RUN: Final = re.compile(r"[A-Za-z0-9_~.+/=|$%:-]{16,}")
 _TOKEN_START: Final = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]")
-_FIRST: Final = re.compile(r"\[[^\]]+\]|\\d")  # first characters of a pattern that does not begin with a literal
+_PREFIX: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-](?![?*+{]))*")  # literal beginning of a format
+MIN_UNPREFIXED: Final = 36  # length of the shortest token whose format does not begin with a literal
 
 _GROUPS: Final = ("escaped", "double", "single", "bare")
 _COMMANDS: Final = (
@@ -115,9 +116,9 @@ class Search:
         at = place
         while start := _TOKEN_START.search(text, at, end):
             at = start.end()
-            found = _token_patterns(start[0]).match(text, start.start(), end)
+            found = _match_token(text, start.start(), end)
             if found and not is_placeholder(found[0]):
-                kind = _TOKENS[int((found.lastgroup or "_0")[1:])][0]
+                kind = _TOKENS[_format_number(found)][0]
                 yield text[place : start.start()] + self._number(kind, found[0])
                 place = at = found.end()
         yield text[place:end]
@@ -217,15 +218,36 @@ class Search:
         return found[0][: start - found.start()] + number + found[0][end - found.start() :]
 
 
+def _match_token(text: str, start: int, end: int) -> re.Match[str] | None:
+    """Match the formats of tokens at a place, the first one that fits; compiles only those that may match."""
+    found = []
+    if text.startswith(_prefixes(text[start]), start, end):
+        found.append(_token_patterns(text[start]).match(text, start, end))
+    if end - start >= MIN_UNPREFIXED:
+        found.append(_token_patterns("").match(text, start, end))
+    return min(filter(None, found), key=_format_number, default=None)
+
+
+def _format_number(found: re.Match[str]) -> int:
+    """Return the place in `_TOKENS` of the format that matched."""
+    return int((found.lastgroup or "_0")[1:])
+
+
+@cache
+def _prefixes(first: str) -> tuple[str, ...]:
+    """Return what formats that begin with a character begin with, as far as it is literal."""
+    return tuple(_PREFIX.match(pattern)[0] for _, pattern in _TOKENS if pattern[0] == first)  # type: ignore[index]
+
+
 @cache
 def _token_patterns(first: str) -> re.Pattern[str]:
-    """Return the token patterns that may begin with a character, in numbered groups."""
+    """Return the formats that begin with a character in numbered groups; those without a literal beginning for ""."""
     fitting = (
         f"(?P<t{at}>{pattern})"
         for at, (_, pattern) in enumerate(_TOKENS)
-        if pattern[0] == first or (not pattern[0].isalnum() and re.match(_FIRST.match(pattern)[0], first))  # type: ignore[index]
+        if (pattern[0] if pattern[0].isalnum() else "") == first
     )
-    return re.compile(f"(?:{'|'.join((*fitting, '(?!)'))})(?![A-Za-z0-9_])")
+    return re.compile(f"(?:{'|'.join(fitting)})(?![A-Za-z0-9_])")
 
 
 def _repeated(kind: str, value: str) -> str:

@@ -1,24 +1,22 @@
 """Table of record kinds: which files under `.aiwg` are read, and how.
 
 Sweep, parser, schema checks, load order and size limits all use it; see docs/file-formats.md#record-kinds. To add a
-kind, add a row to `record_kinds.yaml` and, for a new collection, its reader in `core.sources.parsed_file` and its
+kind, add a row and, for a new collection, its reader in `core.sources.parsed_file` and its
 `RecordCollection` in `core.sources.record_collections`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from enum import StrEnum
-from pathlib import Path
 from typing import Final
 
-import yaml
 from msgspec import Struct
+from msgspec.structs import replace
 
-from core.redaction.regex_table import expand_parts
+from core.redaction.regex_table import LazyRegex
 from core.sources import loop_facts
-from core.sources.schema import SCHEMAS, Rule
 from core.storage.file_reader import MAX_BYTES, MAX_PATTERN_BYTES
 
 
@@ -51,7 +49,7 @@ class RecordKind(Struct, frozen=True, eq=False):
     limit: int = MAX_BYTES
     load_order: int = 3
     shape: str = ""  # Format of its reflections (see `Reflection.shape`); "" if it contains none.
-    schema: Rule | None = None  # Schema of each record; None for pattern files, which have one per pattern type.
+    schema: str = ""  # Key in `SCHEMAS` of each record; "" for pattern files, which have one per pattern type.
     all_documents: bool = False  # Whether all documents of a YAML file are read instead of only the first.
 
     def matches(self, file: str) -> bool:
@@ -66,30 +64,135 @@ HOOK: Final = "hook"
 MEMORY_MANAGER: Final = "memory-manager"
 CROSS_TASK: Final = "cross-task"
 STATE: Final = "state"
+DEBUG_SESSION: Final = "debug_session"
 
 
-def _read_kinds() -> Iterator[RecordKind]:
-    """Read `record_kinds.yaml`; `{name}` in a path is replaced by a path part."""
-    table = yaml.load(Path(__file__).with_suffix(".yaml").read_bytes(), yaml.CSafeLoader)
-    parts: dict[str, str] = {}
-    for name, part in table["parts"].items():
-        parts[name] = expand_parts(part, parts)
-    for name, row in table["kinds"].items():
-        yield RecordKind(
-            name,
-            expand_parts(row["path"], parts),
-            tuple(row.get("collections", "").split()),
-            Format(row.get("format", Format.DOCUMENT)),
-            MAX_PATTERN_BYTES if row.get("is_large") else MAX_BYTES,
-            row.get("load_order", LISTED),
-            row.get("shape", ""),
-            SCHEMAS[row["schema"]] if "schema" in row else None,
-            row.get("all_documents", False),
-        )
+_DATA: Final = r"[^/]+\.(?:json|ya?ml|jsonl)"
+_DOCUMENT: Final = r"(?!index\.)[^/]+\.(?:json|ya?ml)"
+_TREE: Final = "(?:ralph|ralph-external)"
+_HOME: Final = rf"{_TREE}/(?:loops|archive)/[^/]+"
+_CURATION: Final = "ralph/shared/curation"
+_TASK: Final = "ralph/tasks/[^/]+"
+_ATTEMPT: Final = rf"{_TASK}/attempts/[0-9]{{1,9}}"
 
-
-KINDS: Final = {kind.name: kind for kind in _read_kinds()}
-"""All kinds by name; if several paths match a file, the first is used."""
+_STATE_FILE: Final = RecordKind("", "", ("loops", "reflections"), load_order=1, shape=STATE)
+_ORDERED: Final = (
+    RecordKind(
+        "patterns",
+        rf"ralph/shared/patterns/(?!effectiveness-metrics\.){_DATA}",
+        ("patterns",),
+        Format.PATTERNS,
+        MAX_PATTERN_BYTES,
+        load_order=2,
+    ),
+    RecordKind("metrics", r"ralph/(?:shared/(?:patterns/)?)?effectiveness-metrics\.json", schema="metrics_file"),
+    RecordKind(
+        "ledger", rf"{_CURATION}/ledger\.jsonl", ("decisions",), Format.DECISION_LOG, MAX_PATTERN_BYTES, load_order=0
+    ),
+    RecordKind("events", rf"{_CURATION}/events\.jsonl", ("events",), Format.EVENT_LOG, MAX_PATTERN_BYTES),
+    RecordKind(
+        "team-evidence", r"ralph/shared/team/evidence\.jsonl", ("team",), Format.TEAM_EVIDENCE, MAX_PATTERN_BYTES
+    ),
+    RecordKind("escalation", rf"{_CURATION}/escalations/[^/]+\.json", ("escalations",), limit=MAX_PATTERN_BYTES),
+    RecordKind(
+        "pattern-copies",
+        rf"ralph/(?:memory|reflections|debug-memory)/patterns/{_DATA}|ralph/memory/patterns-index\.(?:json|ya?ml)",
+        ("patterns",),
+        Format.PATTERNS,
+        MAX_PATTERN_BYTES,
+        load_order=2,
+    ),
+    # Loops: the name of a kind is also its name in `Loop.sources`.
+    replace(_STATE_FILE, name="loops", path=r"ralph/loops/[^/]+/state\.json"),
+    replace(_STATE_FILE, name="archive", path=r"ralph/archive/[^/]+/state\.json"),
+    replace(_STATE_FILE, name="current-loop", path=r"ralph/(?:current-loop|loop-state)\.json"),
+    replace(_STATE_FILE, name="external", path=r"ralph-external/loops/[^/]+/session-state\.json"),
+    replace(_STATE_FILE, name="external-archive", path=r"ralph-external/archive/[^/]+/session-state\.json"),
+    replace(_STATE_FILE, name="external-state", path=r"ralph-external/session-state\.json"),
+    RecordKind("registry", r"ralph/registry\.json", ("loops",), load_order=0),
+    RecordKind("external-registry", r"ralph-external/registry\.json", ("loops",), load_order=0),
+    RecordKind("launcher", r"ralph-external/launcher-registry\.json", ("loops",), load_order=0),
+    RecordKind("heartbeat", r"ralph/heartbeats/[^/]+\.json", ("loops",), load_order=1),
+    RecordKind("crash-log", rf"{_HOME}/crash\.log", ("loops",), Format.CRASH_LOG),
+    RecordKind("analytics", rf"(?:{_TREE}|{_HOME})/analytics/[^/]+\.json", ("loops", "reflections"), shape="analytics"),
+    RecordKind(
+        "best-output",
+        rf"(?:ralph/[^/]+|{_HOME})/best-output-tracking\.json",
+        ("loops", "reflections"),
+        shape="best-output",
+    ),
+    # Tasks
+    RecordKind("task", rf"{_TASK}/metadata\.json", ("tasks",), load_order=4, schema="task"),
+    RecordKind("trajectory", rf"{_TASK}/trajectory\.json", ("tasks", "attempts"), load_order=4, schema="trajectory"),
+    RecordKind("attempt", rf"{_ATTEMPT}/attempt\.json", ("tasks", "attempts"), load_order=4, schema="attempt"),
+    RecordKind("outcome", rf"{_ATTEMPT}/outcome\.json", ("tasks", "attempts"), load_order=4, schema="outcome"),
+    RecordKind(
+        "actions", rf"{_ATTEMPT}/actions\.jsonl", ("attempts",), Format.ACTION_LOG, MAX_PATTERN_BYTES, load_order=4
+    ),
+    RecordKind(
+        "episodic-reflections",
+        rf"{_TASK}/reflections\.jsonl",
+        ("reflections",),
+        load_order=4,
+        shape=EPISODIC,
+        schema="reflection",
+    ),
+    # Sessions of agents, which are private to one machine
+    RecordKind("agent-sessions", r"ralph/sessions/[0-9a-f]{24}\.json", ("agent_sessions",), load_order=4),
+    # Memory, reflections and debug sessions
+    RecordKind("memory-index", r"ralph/memory/task-index\.json", ("memory_tasks",), load_order=4),
+    RecordKind(
+        "memory-task",
+        r"ralph/memory/tasks/[^/]+\.json",
+        ("memory_tasks", "reflections"),
+        load_order=4,
+        shape=CROSS_TASK,
+    ),
+    RecordKind(
+        "debug-reflections",
+        rf"{_TREE}/(?:[^/]+/debug-memory|debug-memory(?:/(?!(?:patterns|archive)/)[^/]+)?)/reflections/[^/]+\.json"
+        rf"|ralph/reflections/(?:loops/)?debug-memory/{_DOCUMENT}"
+        r"|ralph/memory/reflections/(?:[^/]+/)*debug-memory/(?!(?:patterns|archive)/)(?:[^/]+/)*"
+        rf"(?:{_DOCUMENT}|[^/]+\.jsonl)",
+        ("reflections", "debug_sessions"),
+        load_order=4,
+        shape=HOOK,
+        schema=DEBUG_SESSION,
+        all_documents=True,
+    ),
+    RecordKind(
+        "memory-reflections",
+        rf"ralph/memory/reflections/(?:[^/]+/)*(?:{_DOCUMENT}|[^/]+\.jsonl)",
+        ("reflections",),
+        load_order=4,
+        shape=HOOK,
+        all_documents=True,
+    ),
+    RecordKind(
+        "reflections",
+        rf"ralph/reflections/(?:loops/)?[^/]+/{_DOCUMENT}|ralph-external/reflections/[^/]+\.json"
+        rf"|{_TREE}(?:/(?:loops|archive))?/(?!debug-memory/)[^/]+/reflections/[^/]+\.json",
+        ("reflections",),
+        load_order=4,
+        shape=HOOK,
+    ),
+    RecordKind(
+        "debug-sessions",
+        rf"{_TREE}/(?:(?!debug-memory/)[^/]+/)*debug-memory/(?!(?:patterns|archive)/)(?:[^/]+/)*{_DATA}",
+        ("debug_sessions",),
+        schema=DEBUG_SESSION,
+        all_documents=True,
+    ),
+    RecordKind(  # files without records; only checked for errors
+        "unused",
+        rf"{_HOME}/(?:session-)?state\.json|{_TASK}/attempts/[^/]+/(?:attempt|outcome)\.json"
+        rf"|ralph/(?:memory/reflections/(?:[^/]+/)*|reflections/(?:loops/)?[^/]+/){_DATA}",
+        load_order=4,
+    ),
+    RecordKind("directory", rf"{_HOME}/", ("loops",), Format.FOLDER),
+)
+"""All kinds; if several paths match a file, the first is used."""
+KINDS: Final = {kind.name: kind for kind in _ORDERED}
 PATTERNS: Final = KINDS["patterns"]
 PATTERN_COPIES: Final = KINDS["pattern-copies"]
 METRICS: Final = KINDS["metrics"]
@@ -101,8 +204,7 @@ EPISODIC_REFLECTIONS: Final = KINDS["episodic-reflections"]
 DEBUG_SESSIONS: Final = KINDS["debug-sessions"]
 FOLDER: Final = KINDS[loop_facts.DIRECTORY]
 
-_ORDERED: Final = tuple(KINDS.values())
-_PATH: Final = re.compile(rf"\.aiwg/(?:{'|'.join(f'({kind.path})' for kind in _ORDERED)})")
+_PATH: Final = LazyRegex(rf"\.aiwg/(?:{'|'.join(f'({kind.path})' for kind in _ORDERED)})")
 NAMED_BY_ID: Final = frozenset({*loop_facts.HOME_FOLDERS, ".aiwg/ralph/tasks"})
 """Folders whose subfolders have IDs as names."""
 IGNORED_FOLDERS: Final = frozenset(
@@ -148,7 +250,7 @@ def forget_kinds() -> None:
 
 
 def _find_kind(file: str) -> RecordKind | None:
-    match = _PATH.fullmatch(file)
+    match = _PATH.compiled.fullmatch(file)
     if match is None or match.lastindex is None or not is_text(file):
         return None
     parts = file.split("/")

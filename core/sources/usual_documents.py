@@ -138,7 +138,7 @@ Collections: TypeAlias = dict[str, tuple[Any, ...]]
 
 def read_usual(file: str, kind: RecordKind, data: bytes, modified_at: datetime) -> Collections | None:
     """Return the records of a document by collection; None if it must be read tolerantly."""
-    if kind.shape not in _READERS or kind.schema is not None or kind.all_documents or not file.endswith(".json"):
+    if kind.shape not in _READERS or kind.schema or kind.all_documents or not file.endswith(".json"):
         return None
     decoder, read = _READERS[kind.shape]
     try:

@@ -25,7 +25,7 @@ from core.sources import normalize
 from core.sources.debug_sessions import session_records
 from core.sources.fields import escape_key, quote_value
 from core.sources.key_style import is_camel, respell, snake_keys
-from core.sources.record_kinds import EPISODIC_REFLECTIONS, RecordKind
+from core.sources.record_kinds import DEBUG_SESSION, EPISODIC_REFLECTIONS, RecordKind
 from core.sources.schema import MAX_USES, SCHEMAS, Rule
 from core.storage.decoded import Line
 
@@ -183,14 +183,14 @@ def check_records(file: str, kind: RecordKind, value: Any, known: tuple[Finding,
 
     Violations at the places of `known`, the findings of the reader, are left out.
     """
-    if kind.schema is None:
+    if not kind.schema:
         return ()
     is_yaml = file.endswith((".yaml", ".yml"))
     places = {finding.pointer for finding in known}
     return tuple(
         finding
         for pointer, record in _records(kind, value)
-        for finding in check(record, kind.schema, file, pointer, texts=is_yaml)
+        for finding in check(record, SCHEMAS[kind.schema], file, pointer, texts=is_yaml)
         if finding.pointer not in places and finding.message != _ID_MESSAGE
     )
 
@@ -216,7 +216,7 @@ def restore_key_style(findings: tuple[Finding, ...], value: Any) -> tuple[Findin
 
 def _records(kind: RecordKind, value: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Iterate the records to which the schema of the kind applies, with pointers."""
-    if kind.schema is SCHEMAS["debug_session"]:
+    if kind.schema == DEBUG_SESSION:
         yield from ((pointer, item) for _, pointer, item in session_records(value))
     elif kind is EPISODIC_REFLECTIONS:
         yield from ((f"line {line.number}", line.value) for line in value if isinstance(line.value, dict))
