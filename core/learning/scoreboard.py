@@ -320,7 +320,7 @@ class Scoreboard(Scores):
 
     def _assess(self, pattern_id: str) -> Assessment:
         row, columns = self.row(pattern_id), self._columns
-        known = self.__dict__.get("interval")  # scipy, which computes intervals, takes 0.1 s to import
+        known = self.__dict__.get("interval")  # most commands never need the intervals of all patterns
         rate, last_used = float(self.rate[row]), float(self.last_used[row])
         decided_by = INVERSION if columns.inversion_pending[row] else RULE
         if self._is_pinned(row):

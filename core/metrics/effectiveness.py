@@ -19,7 +19,7 @@ from msgspec.structs import astuple, replace
 from core.learning.evidence import INVERSION, round_half_up
 from core.learning.recorded_uses import loops_with_reflections
 from core.learning.states import STATES
-from core.learning.statistics import Difference, format_inconclusive, required_cases
+from core.learning.statistics import Difference, format_inconclusive, required_cases, student_quantile
 from core.learning.work_names import WorkNames
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.times import iso
@@ -223,10 +223,7 @@ def compare_groups(groups: Iterable[Group], settings: Settings) -> Comparison:
         return replace(result, needed=max(least - fewest, 1))
     variance = max(sum(map(_scatter, both)) / freedom, _WHOLE_NUMBER_VARIANCE)
     shares = sum(weight * weight * (1 / len(group.having) + 1 / len(group.lacking)) for weight, group in weighted)
-    from scipy.special import stdtrit  # 0.1 s to import
-
-    tail = (1 + settings.interval_level) / 2
-    half = float(stdtrit(freedom, tail)) * math.sqrt(variance * shares)
+    half = student_quantile(freedom, (1 + settings.interval_level) / 2) * math.sqrt(variance * shares)
     low, high = having - lacking - half, having - lacking + half
     if low > 0 or high < 0:
         return replace(result, low=low, high=high)

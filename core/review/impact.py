@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
-from core.review.beta_probability import beta_probabilities
+from core.learning.beta_distribution import beta_probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -43,7 +43,6 @@ def import_all(package: ModuleType) -> None:
 
 if __name__ == "__main__":
     import_all(core)
-    importlib.import_module("scipy.special")  # which the first score of a command imports
     for line in sys.stdin:
         sys.stdout.write(f"{run(json.loads(line))}\n")
         sys.stdout.flush()

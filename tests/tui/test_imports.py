@@ -14,7 +14,7 @@ from tui.cli import DashboardProgram
 
 _SCREEN: Final = {"textual", "tui.app"}
 _MCP: Final = {"mcp", "pydantic"}
-_HEAVY: Final = {"numpy", "scipy", "sqlite3", "tinydb", "watchdog", "re2", "rapidfuzz"}
+_HEAVY: Final = {"numpy", "sqlite3", "tinydb", "watchdog", "re2", "rapidfuzz"}
 
 FORBIDDEN: Final = {
     "import tui.cli": _SCREEN | _HEAVY | {"msgspec", "yaml", "rich", "tomllib"},  # `--version` and `--help`

@@ -124,7 +124,7 @@ def release(pattern_ids: tuple[str, ...], reason: str, dry_run: bool) -> None:
       ralphdeck pattern list --state held,quarantine
       ralphdeck pattern show pat-error-retry-004 && ralphdeck pattern release pat-error-retry-004 --dry-run
     """
-    project = open_project()
+    project = open_project(asks=dry_run)
     only = pattern_ids[0] if len(pattern_ids) == 1 else ""
     if only and project.view.learnings.find(only) is not None:
         decide(project, ApproveReflection(only, reason=reason), dry_run=dry_run)
@@ -142,7 +142,7 @@ def note(pattern_id: str, text: str) -> None:
     Example:
       ralphdeck pattern note pat-error-retry-004 "see the incident of 3 May"
     """
-    project = open_project()
+    project = open_project(asks=False)
     decide(project, Note(project.view.find_pattern(pattern_id).id, text=text))
 
 
@@ -163,7 +163,7 @@ def undo(decision_id: str, any_author: bool) -> None:
       ralphdeck undo 20260503T120000000-1a2b3c4d
       ralphdeck undo --any-author
     """
-    decide(open_project(), Undo(decision_id=decision_id, any_author=any_author))
+    decide(open_project(asks=False), Undo(decision_id=decision_id, any_author=any_author))
 
 
 @click.command(cls=DecidingCommand)
@@ -174,13 +174,13 @@ def redo() -> None:
     Example:
       ralphdeck redo
     """
-    decide(open_project(), Redo())
+    decide(open_project(asks=False), Redo())
 
 
 def decide_patterns(
     verb: Verb, pattern_ids: tuple[str, ...], reason: str, dry_run: bool, *, re_enable: bool = False
 ) -> None:
-    project = open_project()
+    project = open_project(asks=dry_run)  # a dry run also lists the loops of agents that get another context
     known = [_resolve(project, one, required=len(pattern_ids) == 1) for one in pattern_ids]
     fields = {"re_enable": re_enable} if verb is Verb.PROMOTE else {}
     decide(project, bulk(verb, known, reason, **fields), dry_run=dry_run)

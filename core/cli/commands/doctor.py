@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _COLOURS: Final = {OK: "green", WARNING: "yellow", ERROR: "red"}
 _INOTIFY: Final = Path("/proc/sys/fs/inotify")
-_PACKAGES: Final = ("textual", "rich", "click", "watchdog", "tinydb", "msgspec", "numpy", "scipy", "google-re2")
+_PACKAGES: Final = ("textual", "rich", "click", "watchdog", "tinydb", "msgspec", "numpy", "google-re2")
 _MAX_NAMED: Final = 5
 _MAX_DOUBTS: Final = 100  # differences that the text shows; each pattern may have one
 

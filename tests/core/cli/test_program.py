@@ -74,7 +74,7 @@ def test_headless_commands_import_no_screen(examples: Path) -> None:
         assert code == "0", words
         assert not {"textual", "tui"} & set(loaded), words
         if words.startswith("--"):
-            assert not {"numpy", "scipy", "msgspec", "yaml", "rich"} & set(loaded), words
+            assert not {"numpy", "msgspec", "yaml", "rich"} & set(loaded), words
 
 
 BLOCK_TEXTUAL = """

@@ -1,4 +1,4 @@
-"""Probabilities of Beta distributions equal those of scipy."""
+"""Probabilities and quantiles of Beta distributions equal those of scipy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.review.beta_probability import beta_probabilities, beta_probability
+from core.learning.beta_distribution import beta_probabilities, beta_probability, beta_quantiles
 
 PARAMETER = st.floats(0.01, 10_000)
 
@@ -25,6 +25,14 @@ def test_the_probability_after_one_more_success(pairs: list[tuple[float, float]]
     good, bad = (np.array([pair[side] for pair in pairs]) for side in (0, 1))
     _, after = beta_probabilities(good, bad, threshold)
     np.testing.assert_allclose(after, beta_probability(good + 1.0, bad, threshold), atol=1e-10)
+
+
+@given(st.lists(st.tuples(st.floats(0.5, 10_000), st.floats(0.5, 10_000)), max_size=20), st.floats(0.001, 0.5))
+def test_the_quantile_is_the_inverse_of_the_probability(pairs: list[tuple[float, float]], probability: float) -> None:
+    from scipy.special import betaincinv
+
+    good, bad = (np.array([pair[side] for pair in pairs]) for side in (0, 1))
+    np.testing.assert_allclose(beta_quantiles(good, bad, probability), betaincinv(good, bad, probability), rtol=1e-9)
 
 
 @pytest.mark.parametrize("threshold", [-1.0, 0.0, 1.0, 2.0])
