@@ -11,7 +11,7 @@ from core.project.reader import ProjectReader
 from core.records.debug_sessions import Failure
 from core.retrieval.rendering import count_tokens
 from core.sources.configuration import Configuration
-from core.state.contexts import prepare_task_injection
+from core.state.contexts import prepare_delivery
 from core.state.findings import ledger_error
 
 if TYPE_CHECKING:
@@ -41,12 +41,8 @@ def prompt_context(project: ProjectReader, prompt: str) -> Given:
     """Return the context for a prompt; empty if nothing fits or the decisions cannot be read."""
     if not prompt or ledger_error(project.view):
         return Given()
-    injection = prepare_task_injection(project.view, prompt)
-    return Given(
-        context=injection.context,
-        patterns=[one.pattern_id for one in injection.chosen],
-        reflections=[one.id for one in injection.reflections.chosen],
-    )
+    given = prepare_delivery(project.view, prompt)
+    return Given(given.context, list(given.pattern_ids), list(given.reflection_ids))
 
 
 def known_fix(project: ProjectReader, call: FailedCall, has_given: Collection[str] = ()) -> Given:

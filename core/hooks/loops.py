@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from core.hooks.contexts import load_project
 from core.project.project import Project
-from core.state.contexts import prepare_task_injection
+from core.state.contexts import prepare_delivery
 from core.state.findings import ledger_error
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def loop_context(project: Project) -> str:
     if len(loops) != 1 or not loops[0].task.strip() or ledger_error(project.view):
         return ""
     loop = loops[0]
-    injection = prepare_task_injection(project.view, loop.task)
-    if injection.context:
-        project.inject(loop.id, injection)
-    return injection.context
+    given = prepare_delivery(project.view, loop.task)
+    if given.context:
+        project.inject(loop.id, given)
+    return given.context

@@ -159,7 +159,7 @@ def _match(state: ProjectState, error: Failure) -> list[tuple[Pattern, Assessmen
     text = f"{error.error_type}: {error.message}" if error.error_type else error.message
     if not error.message or not (settings.enabled and settings.include_error_patterns):
         return []
-    found = measure_relevance(analyse_task(f"{text}\n{places}"), state.index, patterns)
+    found = measure_relevance(analyse_task(f"{text}\n{places}"), state.index, patterns, defers_regexes=True)
     items = []
     for row in found.rows.tolist():
         pattern = patterns.get(state.index.ids[row])

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from core.learning.scoreboard import Scoreboard
     from core.records.extractions import Proposal
     from core.records.snapshot import Snapshot
-    from core.retrieval.injection import Injection
+    from core.retrieval.injection import InjectedContext, Injection
     from core.state.project_state import ProjectState
 
     Check = Callable[[ProjectState], None]
@@ -135,7 +135,7 @@ class Project(DecidingProject):
         with self._lock, self.curator.signing(by):
             return self._decide_any(decide)
 
-    def inject(self, loop_id: str, injection: Injection, comment: str = "") -> Injected:
+    def inject(self, loop_id: str, injection: Injection | InjectedContext, comment: str = "") -> Injected:
         """Record which patterns and reflections were injected into a loop; the events have the `comment`.
 
         Returns the IDs that were not recorded for this loop before. Raises BadInput if an ID is not valid Unicode,
@@ -146,9 +146,9 @@ class Project(DecidingProject):
             self.apply((self.project.events,))
             events = [event for event in self._view.snapshot.events if event.loop_id == loop_id]
             known = {event.pattern_id for event in events if event.kind == "injected"}
-            patterns = tuple(one.pattern_id for one in injection.chosen if one.pattern_id not in known)
+            patterns = tuple(id for id in injection.pattern_ids if id not in known)
             known = {event.reflection_id for event in events if event.kind == INJECTED_REFLECTION}
-            reflections = tuple(one.id for one in injection.reflections.chosen if one.id not in known)
+            reflections = tuple(id for id in injection.reflection_ids if id not in known)
             at = self._clock()
             new = injected_events(loop_id, patterns, reflections, at=at, by=self.by, comment=comment)
             if new:

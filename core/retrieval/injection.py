@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import numpy as np
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from core.config.settings import InjectionSettings
     from core.learning.scoreboard import Scoreboard
     from core.retrieval.embeddings import Closeness, Floats
+    from core.retrieval.relevance import UntriedRegexes
 
 LIST_ALL_UP_TO: Final = 1000  # number of patterns up to which every omitted pattern is listed
 MAX_LEFT_OUT: Final = 200  # omitted patterns listed of more patterns, the most relevant ones
@@ -115,10 +117,34 @@ class Ranking:
         return bool(getattr(self._settings, _SWITCHES[kind][1]))
 
     def candidates(self) -> Iterator[ChosenPattern]:
-        """Injectable patterns, best first."""
-        order = self._score
-        if self._settings.order == "lower-bound":
-            order = self._values * self._board.interval[0][self._rows] * self._multiplier
+        """Injectable patterns, best first; at most `_MAX_RANKED`."""
+        if self._relevance.untried is not None:
+            return self._resolved_candidates(self._relevance.untried)
+        return self._ordered_candidates()
+
+    def _order(self, values: Floats) -> Floats:
+        """Return by what patterns with these values of relevance are ordered."""
+        rate = self._board.interval[0] if self._settings.order == "lower-bound" else self._board.effectiveness
+        order: Floats = values * rate[self._rows] * self._multiplier
+        return order
+
+    def _resolved_candidates(self, untried: UntriedRegexes) -> Iterator[ChosenPattern]:
+        """Yield the same candidates, and match regexes only of patterns that could be the next one."""
+        lowest, highest = self._order(self._values), self._order(untried.values)
+        places = np.flatnonzero(self._eligible)
+        left = places[np.argsort(highest[places], kind="stable")].tolist()  # the best one last
+        ready: list[tuple[float, tuple[float, int, str], int, float]] = []  # a heap: order, ties, place, relevance
+        for _ in range(min(_MAX_RANKED, len(left))):
+            while left and (not ready or highest[left[-1]] >= -ready[0][0]):
+                place = left.pop()
+                is_better = highest[place] > lowest[place] and untried.matches(self._patterns[self._id(place)])
+                order, values = (highest, untried.values) if is_better else (lowest, self._values)
+                heappush(ready, (-float(order[place]), self._tie_break(place), place, float(values[place])))
+            _, _, place, relevance = heappop(ready)
+            yield self._scored(self._id(place), int(self._rows[place]), relevance, {})
+
+    def _ordered_candidates(self) -> Iterator[ChosenPattern]:
+        order = self._order(self._values)
         places = np.flatnonzero(self._eligible)
         places = places[np.argsort(-order[places], kind="stable")]
         end = min(_MAX_RANKED, len(places))
@@ -234,6 +260,14 @@ class Injection(Struct, frozen=True, kw_only=True):
     matched_by: Literal["meaning", "words"]  # `meaning` if vectors were compared, else `words`
     reflections: ReflectionSection = ReflectionSection()  # learnings in the context, and those left out
 
+    @property
+    def pattern_ids(self) -> tuple[str, ...]:
+        return tuple(one.pattern_id for one in self.chosen)
+
+    @property
+    def reflection_ids(self) -> tuple[str, ...]:
+        return tuple(one.id for one in self.reflections.chosen)
+
 
 class InjectedContext(NamedTuple):
     """Injected text, its size and its patterns."""
@@ -242,6 +276,7 @@ class InjectedContext(NamedTuple):
     tokens: int  # estimated size, see `count_tokens`
     pattern_ids: tuple[str, ...]  # injected patterns, best first
     least: float = -math.inf  # patterns that rank lower were not considered; see `best_rank`
+    reflection_ids: tuple[str, ...] = ()  # injected reflections, best first
 
 
 def prepare_injection(
@@ -316,9 +351,9 @@ def prepare_context(
             least = _rank_of(candidate, settings)
             break
     ids = (*(pattern.id for pattern, _ in selection.items), *selection.strategies.pattern_ids)
-    blocks, _ = selection.finish()
+    blocks, reflections = selection.finish()
     context = blocks.fenced(blocks.choose_token(token))
-    return InjectedContext(context, count_tokens(context), ids, least)
+    return InjectedContext(context, count_tokens(context), ids, least, tuple(one.id for one in reflections.chosen))
 
 
 def best_rank(

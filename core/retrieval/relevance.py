@@ -67,6 +67,18 @@ _MEANINGLESS: Final = ("", "qz")  # a regex that matches one of these matches an
 
 
 @dataclass(frozen=True, slots=True)
+class UntriedRegexes:
+    """Regexes of relevant patterns that are not matched with the task yet: most cannot change a context."""
+
+    values: Floats  # relevance of each pattern if its regex matches, without a regex to try the one that it has
+    text: str  # of the task
+
+    def matches(self, pattern: Pattern | None) -> bool:
+        """Match the task with the regex of a pattern."""
+        return _matches_regex(pattern, self.text)
+
+
+@dataclass(frozen=True, slots=True)
 class Relevance:
     """Relevant patterns and learnings of a task."""
 
@@ -77,6 +89,7 @@ class Relevance:
     weights: Mapping[PatternType, Mapping[str, float]]  # for patterns without a vector
     learnings: tuple[LearningMatch, ...] = ()  # learnings that fit the task
     decomposition: bool = False  # whether the task is a decomposition
+    untried: UntriedRegexes | None = None  # None if all regexes are matched
 
     def only(self, rows: NDArray[np.int64]) -> Relevance:
         """Return the relevance of these rows of the index alone."""
@@ -106,12 +119,15 @@ def measure_relevance(
     closeness: Closeness | None = None,
     past: Floats | None = None,
     weights: Mapping[PatternType, Mapping[str, float]] = WEIGHTS,
+    *,
+    defers_regexes: bool = False,
 ) -> Relevance:
     """Find patterns that share a meaning, word, error or tag with the task.
 
     For success and anti-patterns, the same category is enough; the same language alone never is. `closeness` is the
     cosine of each row of the index; None if no pattern has a vector. `past` is the similarity of the task with past
-    tasks in which each pattern worked. `weights` are those of the parts of patterns without a vector.
+    tasks in which each pattern worked. `weights` are those of the parts of patterns without a vector. With
+    `defers_regexes`, no regex is matched, and the result has no parts.
     """
     size = len(index.ids)
     parts = {name: np.zeros(size) for name in RELEVANCE_PARTS}
@@ -129,10 +145,27 @@ def measure_relevance(
     rows = np.flatnonzero(common + past).astype(np.int64)
     found = {name: values[rows] for name, values in parts.items()}
     kinds, is_semantic = index.types[rows], is_semantic[rows]
-    _try_regexes(found, _mixed(found, kinds, is_semantic, weights), rows, kinds, profile, index, patterns)
     own = _mixed(found, kinds, is_semantic, weights)
-    found[PAST_TASKS] = np.clip(past[rows] - own, 0.0, MAX_PAST)
+    candidates = _regex_candidates(own, kinds)
+    if defers_regexes:
+        values = own + _count_past(past[rows], own)
+        for name, places in candidates.items():
+            found[name][places] = 1.0
+        own = _mixed(found, kinds, is_semantic, weights)
+        untried = UntriedRegexes(own + _count_past(past[rows], own), profile.text)
+        return Relevance(rows, values, {}, is_semantic, weights, untried=untried)
+    for name, places in candidates.items():
+        for place in places.tolist():
+            if _matches_regex(patterns.get(index.ids[rows[place]]), profile.text):
+                found[name][place] = 1.0
+    own = _mixed(found, kinds, is_semantic, weights)
+    found[PAST_TASKS] = _count_past(past[rows], own)
     return Relevance(rows, own + found[PAST_TASKS], found, is_semantic, weights)
+
+
+def _count_past(past: Floats, own: Floats) -> Floats:
+    """Return what past tasks add to the relevance that patterns have by themselves."""
+    return np.clip(past - own, 0.0, MAX_PAST)
 
 
 def count_similarity(past: Floats) -> Floats:
@@ -196,25 +229,24 @@ def _add_tags(part: Floats, profile: TaskProfile, index: PatternIndex) -> None:
     np.minimum(part / np.clip(index.tag_counts, 1, _ENOUGH_TAGS), 1.0, out=part)
 
 
-def _try_regexes(
-    parts: Mapping[str, Floats],
-    so_far: Floats,
-    rows: NDArray[np.int64],
-    kinds: NDArray[np.int8],
-    profile: TaskProfile,
-    index: PatternIndex,
-    patterns: Mapping[str, Pattern],
-) -> None:
-    """Match the task with the regexes of the best candidates."""
+def _regex_candidates(so_far: Floats, kinds: NDArray[np.int8]) -> dict[str, NDArray[np.int64]]:
+    """Return by part the places of the patterns whose regex is matched: the best ones by their relevance so far."""
+    candidates = {}
     for kind, name in ((PatternType.ERROR, "error"), (PatternType.SUCCESS, "task")):
         places = np.flatnonzero(kinds == TYPES.index(kind))
         if len(places) > _MAX_REGEXES:
             places = places[np.argpartition(-so_far[places], _MAX_REGEXES)[:_MAX_REGEXES]]
-        for place in places.tolist():
-            pattern = patterns.get(index.ids[rows[place]])
-            source = (pattern.error_pattern if name == "error" else pattern.task_pattern) if pattern else ""
-            regex = safe_matcher(source) if source else None
-            if pattern and name == "error" and pattern.places and not occurs_in(pattern.places, profile.text):
-                continue
-            if regex and regex.matches(profile.text) and not any(map(regex.matches, _MEANINGLESS)):
-                parts[name][place] = 1.0
+        candidates[name] = places
+    return candidates
+
+
+def _matches_regex(pattern: Pattern | None, text: str) -> bool:
+    """Return whether the regex of an error or success pattern matches a task, in one of the places of the error."""
+    if pattern is None:
+        return False
+    is_error = pattern.type is PatternType.ERROR
+    source = pattern.error_pattern if is_error else pattern.task_pattern
+    if not source or (is_error and pattern.places and not occurs_in(pattern.places, text)):
+        return False
+    regex = safe_matcher(source)
+    return regex.matches(text) and not any(map(regex.matches, _MEANINGLESS))

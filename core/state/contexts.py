@@ -34,17 +34,13 @@ def prepare_task_injection(
     decomposition: bool | None = None,
     token: str = "",
 ) -> Injection:
-    """Return what a loop with this task would get, for the preview and `inject`.
+    """Return what a loop with this task would get, and what is left out.
 
     `settings` replace those of the project if not None, `category` the recognised one if not "". `decomposition` is
     whether it is a decomposition task; None recognises it by its text. `token` is for the fences (see `Blocks`); "" for
     a new one, as every delivered context has.
     """
-    profile = analyse_task(task)
-    if category:
-        profile = msgspec.structs.replace(profile, category=category)
-    if decomposition is not None:
-        profile = msgspec.structs.replace(profile, decomposition=decomposition)
+    profile = _profile(task, category, decomposition)
     settings = _effective(state, settings)
     strategies = _choose_strategies(state, settings, profile.decomposition)
     index, patterns, board = state.index, state.snapshot.patterns, state.board
@@ -55,6 +51,33 @@ def prepare_task_injection(
     return prepare_injection(
         profile, index, patterns, board, settings, closeness, reflections, strategies, past, weights, token
     )
+
+
+def prepare_delivery(
+    state: ProjectState,
+    task: str,
+    settings: InjectionSettings | None = None,
+    category: str = "",
+    decomposition: bool | None = None,
+) -> InjectedContext:
+    """Return the context of `prepare_task_injection` without what is left out, many times as fast."""
+    profile = _profile(task, category, decomposition)
+    index, patterns, weights = state.index, state.snapshot.patterns, state.word_weights.by_type
+    close, past = _closeness(state, task), _past_similarity(state, profile)
+    found = measure_relevance(profile, index, patterns, close, past, weights, defers_regexes=True)
+    learnings = _match_learnings(state, profile)
+    found = replace(found, learnings=learnings, decomposition=profile.decomposition)
+    return task_context(state, found, settings=settings)
+
+
+def _profile(task: str, category: str, decomposition: bool | None) -> TaskProfile:
+    """Return what is recognised in a task, or given."""
+    profile = analyse_task(task)
+    if category:
+        profile = msgspec.structs.replace(profile, category=category)
+    if decomposition is not None:
+        profile = msgspec.structs.replace(profile, decomposition=decomposition)
+    return profile
 
 
 def task_relevance(state: ProjectState, task: str, learnings: tuple[LearningMatch, ...] | None = None) -> Relevance:
@@ -70,9 +93,11 @@ def task_relevance(state: ProjectState, task: str, learnings: tuple[LearningMatc
     return replace(found.without_parts(), learnings=learnings, decomposition=profile.decomposition)
 
 
-def task_context(state: ProjectState, found: Relevance, token: str = "") -> InjectedContext:
-    """Return the context of `prepare_task_injection` alone, which is much faster."""
-    settings = _effective(state, None)
+def task_context(
+    state: ProjectState, found: Relevance, token: str = "", settings: InjectionSettings | None = None
+) -> InjectedContext:
+    """Return the context for what is relevant to a task; `settings` as for `prepare_task_injection`."""
+    settings = _effective(state, settings)
     strategies = _choose_strategies(state, settings, found.decomposition)
     reflections = _choose_reflections(state, found.learnings, settings)
     patterns = state.snapshot.patterns

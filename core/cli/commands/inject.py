@@ -24,10 +24,11 @@ from core.storage.atomic_write import export_file, write_file
 from core.trust.projects import require_trust
 
 if TYPE_CHECKING:
+    from core.config.settings import InjectionSettings
     from core.project.project import Project
     from core.records.findings import Finding
     from core.records.loops import Loop
-    from core.retrieval.injection import Injection
+    from core.retrieval.injection import InjectedContext, Injection
     from core.state.project_state import ProjectState
 
 _HOOK_HELP: Final = (
@@ -85,6 +86,8 @@ def inject(
       ralphdeck loop inject --task "Speed up the report query" --top-k 3 --types error,anti --json
       ralphdeck loop inject --hook claude-code
     """
+    from core.retrieval.injection import Injection
+    from core.state.contexts import prepare_delivery, prepare_task_injection
     from core.state.findings import all_findings
 
     as_json = invocation().as_json
@@ -107,22 +110,30 @@ def inject(
     text = loop.task if loop is not None else task or ""
     if not text.strip():
         raise BadInput("this loop has no task; give one with --task")
-    injection = _injection(project, text, **knobs)
+    settings, category, decomposition = _prepare(project, **knobs)
+    given: Injection | InjectedContext
+    if as_json:
+        given = prepare_task_injection(project.view, text, settings, category, decomposition)
+    else:
+        given = prepare_delivery(project.view, text, settings, category, decomposition)
+    if project.embeddings.problem:
+        warn(project.embeddings.problem)
     findings = all_findings(project.view)
     if event is not None:
-        print_answer(event, injection.context)
+        print_answer(event, given.context)
     else:
-        context = injection.context.encode("utf-8", "replace")
+        context = given.context.encode("utf-8", "replace")
         if file is not None:
             write_file(file, context)
-        if as_json:
-            _print_json(injection, findings)
+        if isinstance(given, Injection):
+            _print_json(given, findings)
         elif file is None:
             print_bytes(context)
-    if not injection.context and not as_json:
-        remark(f"ralphdeck injects nothing: {_why_nothing(injection, project.view)}")
+    if not given.context and not as_json:
+        whole = prepare_task_injection(project.view, text, settings, category, decomposition)
+        remark(f"ralphdeck injects nothing: {_why_nothing(whole, project.view)}")
     if loop is not None and not no_record:
-        _record(project, loop.id, injection)  # after the output, so that only delivered patterns are recorded
+        _record(project, loop.id, given)  # after the output, so that only delivered patterns are recorded
     if event is None:
         end(findings)
 
@@ -161,16 +172,15 @@ def _find_loop(project: Project, loop_id: str | None) -> Loop:
     return active[0]
 
 
-def _injection(
+def _prepare(
     project: Project,
-    task: str,
     *,
     types: tuple[str, ...] | None,
     category: str | None,
     decomposition: bool | None,
     **changes: Any,
-) -> Injection:
-    from core.state.contexts import prepare_task_injection
+) -> tuple[InjectionSettings, str, bool | None]:
+    """Check that agents may get a context, and compute vectors; returns settings, category and decomposition."""
     from core.state.findings import ledger_error
 
     state = project.view
@@ -184,10 +194,7 @@ def _injection(
     if settings.top_k_patterns > settings.max_patterns_injected and "top_k_patterns" in changes:
         warn(f"at most {settings.max_patterns_injected} patterns are injected")
     _compute_few_vectors(project)
-    injection = prepare_task_injection(state, task, settings, category or "", decomposition)
-    if project.embeddings.problem:
-        warn(project.embeddings.problem)
-    return injection
+    return settings, category or "", decomposition
 
 
 def _compute_few_vectors(project: Project) -> None:
@@ -198,7 +205,7 @@ def _compute_few_vectors(project: Project) -> None:
         warn(f"some patterns are found by words only: {error}")
 
 
-def _record(project: Project, loop_id: str, injection: Injection) -> None:
+def _record(project: Project, loop_id: str, injection: Injection | InjectedContext) -> None:
     """Record the injection; on failure only warn, because the context is printed."""
     try:
         project.inject(loop_id, injection)
