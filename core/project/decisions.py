@@ -196,7 +196,7 @@ class DecidingProject(ProjectReader):
     def _extract(self, command: commands.Extract, now: datetime) -> Decided:
         extraction = self.extraction(command.source_id, command.types)
         if command.expected is not None and extraction != command.expected:
-            self._search.background.forget_offers()
+            self._search.offers.forget(command.source_id)
             raise Conflict(f"the patterns offered by {visible_line(command.source_id, 80)} changed; review them again")
         patterns = self._view.snapshot.patterns
         decided = self._write_records(

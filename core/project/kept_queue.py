@@ -17,7 +17,7 @@ from core.records.proposed_decisions import ProposedDecision
 from core.state import review_items
 from core.state.review_items import INVERSION, ReviewItem
 
-_MADE_AGAIN = "propose"  # the field that is a function
+_NOT_KEPT = {"propose", "group"}  # a function, and what no question of the queue has
 
 
 @cache
@@ -27,7 +27,7 @@ def _values_type() -> type[msgspec.Struct]:
         one.__name__: one for one in (Burst, EscalatedSession, Extraction, Inversion, JoinedLesson, ProposedDecision)
     }
     hints = get_type_hints(ReviewItem, vars(review_items) | types)
-    return msgspec.defstruct("Values", [(name, hint) for name, hint in hints.items() if name != _MADE_AGAIN])
+    return msgspec.defstruct("Values", [(name, hint) for name, hint in hints.items() if name not in _NOT_KEPT])
 
 
 def encode_queue(queue: Sequence[ReviewItem]) -> bytes:

@@ -191,17 +191,18 @@ class ProjectReader:
             self._kept_newest = newest
             self._kept.save(view, self._clock(), is_searched=newest[-1])
 
-    def search_next(self) -> Delta | None:
+    def search_next(self, *, is_idle: bool = True) -> Delta | None:
         """Do one step (at most about 10 ms) of the searches for review questions.
 
-        Returns the changes of the state, which may be none; None if nothing is left to search.
+        Returns the changes of the state, which may be none; None if nothing is left to search. Unless `is_idle`, older
+        loops are not judged.
         """
         with self._lock:
             view = self._view
             is_due = self._is_queue_due and abs(self._clock() - self._queue_at) >= _QUEUE_PAUSE
             if is_due or self._next_queue is not None:
                 return self._add_found()
-            changed = self._search.look(view)
+            changed = self._search.look(view, is_idle=is_idle)
             self._is_queue_due |= bool(changed)
             if changed is not None:
                 return Delta()
@@ -217,13 +218,13 @@ class ProjectReader:
         if queue is None:
             return Delta()
         self._is_queue_due, self._next_queue = False, None
-        offers, count = self._search.background.offers, self._earlier_count
+        offers, count = self._search.offers.offers, self._earlier_count
         self._view = replace(view, queue=queue, offers=offers, earlier_count=count)
         return Delta(decisions=True)
 
     def search_all(self) -> ProjectState:
         """Do all steps of `search_next`, for commands that have no idle time."""
-        while self.search_next() is not None:
+        while self.search_next(is_idle=False) is not None:
             pass
         return self._view
 
@@ -391,7 +392,7 @@ class ProjectReader:
             board = self._view.board.updated(snapshot, delta, now)
             texts = self._view.texts.updated(snapshot, delta, board)
             if delta.patterns and self._asks:
-                self._search.background.forget_offers()
+                self._search.offers.forget_comparisons()
         if not snapshot.complete:
             queue: tuple[ReviewItem, ...] = ()  # built once, when everything is loaded
         elif delta is None or not self._view.snapshot.complete or self._affects_queue(delta, board, now):
@@ -405,7 +406,7 @@ class ProjectReader:
             queue,
             self.settings,
             now,
-            self._search.background.offers if self._asks else {},
+            self._search.offers.offers if self._asks else {},
             self.embeddings,
             task_embeddings=self.task_embeddings,
             earlier_count=self._earlier_count,

@@ -384,6 +384,11 @@ def extraction_question_id(source_id: str) -> str:
     return f"extraction of {source_id}"
 
 
+def further_question_id(kind: str) -> str:
+    """Return the ID of the row of Review with the further questions of a kind."""
+    return f"further {kind}"
+
+
 def escalation_question_id(session_id: str, at: datetime | None) -> str:
     """Return the ID of the question about an escalation; a later one differs."""
     return f"{ESCALATION_PREFIX}{session_id}" + (f" at {iso(at)}" if at is not None else "")

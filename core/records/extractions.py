@@ -69,6 +69,11 @@ class Extraction(Struct, frozen=True, kw_only=True):
         return tuple(one for one in self.proposals if not one.refused and not one.duplicate_of)
 
     @property
+    def has_checked_fix(self) -> bool:
+        """Whether a new pattern has the diff of a fix after which the failed check passed."""
+        return any(one.record.get("fix_approach", {}).get("diff_pattern") for one in self.new)
+
+    @property
     def merges(self) -> tuple[Proposal, ...]:
         """Accepted proposals of further uses of existing patterns."""
         return tuple(one for one in self.proposals if not one.refused and one.duplicate_of)

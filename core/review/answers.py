@@ -30,9 +30,10 @@ from core.records.decisions import (
 )
 from core.records.lessons import LESSON_ID
 from core.records.patterns import Maturity
-from core.review.questions.incoming import offer_text
+from core.review.questions.offer import offer_text
 from core.review.questions.proposals import accepted_command
 from core.state import review_items as kinds
+from core.state.agenda import BEST
 
 if TYPE_CHECKING:
     from core.curation.commands import Command
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 SNOOZE_DAYS: Final = 7  # Length of a snooze without a date, in days.
 SNOOZE_EVIDENCE: Final = 3  # Number of new results that end a snooze without a date.
+ROW_EVIDENCE: Final = 5  # Number of further questions that bring back a row that was not read.
 NOT_YET_DAYS: Final = 1  # Days until a question that no one acknowledged is asked again.
 TOO_BROAD: Final = "its trigger matches nearly everything"
 """Default reason to quarantine a pattern with a broad trigger."""
@@ -53,6 +55,9 @@ CONFIRMED: Final = "confirmed in review"  # Default reason to deprecate a patter
 REJECTED: Final = "rejected in review"  # Default reason to archive a new text.
 
 
+NO_DECISION: Final = commands.Command()
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """One answer to one question.
@@ -60,7 +65,8 @@ class Answer:
     `action` is the ID of the TUI action that gives it: `accept`, `reject`, `rewrite`, `promote`, `deprecate`, `reset`,
     `restore_text`, `quarantine`, `archive`, `snooze` or `snooze_evidence`. `label` has one to three words, `effect` can
     follow an arrow. `command` lacks typed text and, if it `needs_reason`, is refused without. `matters`: it can change
-    what is injected, unlike a snooze. `why_not` is why it is refused at present, "" if it is allowed.
+    what is injected, unlike a snooze. `why_not` is why it is refused at present, "" if it is allowed. An answer that
+    decides nothing has the command `NO_DECISION`: it asks the questions in `opens` one by one.
     """
 
     action: str
@@ -70,6 +76,7 @@ class Answer:
     needs_reason: bool = False
     matters: bool = True
     why_not: str = ""
+    opens: tuple[ReviewItem, ...] = ()
 
     def with_text(self, typed: str) -> Command:
         """Return the command with the typed reason, or typed text of an inversion."""
@@ -107,7 +114,16 @@ def question_of(decision: Decision) -> str:
 def _proposals(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     """Yield the answers that are specific to the kind of question."""
     subject, name = item.subject, visible_line(item.subject, 80)
-    if item.proposed is not None:
+    if item.group is not None:
+        best = item.group.items[:BEST]
+        which = f"the {len(best)} best" if len(item.group.items) > len(best) else "them"
+        effect = f"asks about {which}, one by one"
+        yield _accept("read", effect, NO_DECISION, matters=False, opens=best)
+        more = commands.More(item.evidence, ROW_EVIDENCE)
+        command = commands.SnoozeQuestion(key=item.question_key, more=more, about=item.about)
+        effect = f"asked again when there are {ROW_EVIDENCE} more"
+        yield _reject("not now", effect, command, matters=False)
+    elif item.proposed is not None:
         yield from _agents_proposal(item, item.proposed, state)
     elif item.burst is not None:
         yield _accept("discard", "these reports never count", commands.DiscardReports(source=subject, burst=item.burst))
@@ -309,6 +325,8 @@ def _snoozes(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     effect = f"asked again in {plural(SNOOZE_DAYS, 'day')}; nothing else changes"
     command = snooze_command(item, until=state.now + timedelta(days=SNOOZE_DAYS))
     yield Answer("snooze", VERBS[Verb.SNOOZE].word, effect, command, matters=False)
+    if item.group is not None:  # there `reject` waits for more
+        return
     effect = f"asked again after {SNOOZE_EVIDENCE} more results; nothing else changes"
     command = snooze_command(item, evidence=SNOOZE_EVIDENCE)
     yield Answer("snooze_evidence", "wait for evidence", effect, command, matters=False)

@@ -8,10 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from core.retrieval.task import analyse_task
-from core.review.background_search import BackgroundSearch, HeldTexts
 from core.review.incremental_checks import IncrementalChecks
 from core.review.lesson_search import LessonSearch
+from core.review.questions.duplicate import DuplicateSearch
+from core.review.questions.held import HeldTextSearch
+from core.review.questions.offer import OfferSearch
 from core.review.queue import Found
+from core.review.stored_verdicts import StoredVerdicts, VerdictsInMemory
 from core.review.weakened_search import WeakenedTestSearch
 
 if TYPE_CHECKING:
@@ -30,14 +33,20 @@ class QuestionSearch:
     """
 
     def __init__(
-        self, settings: Settings, get_offers: Callable[[], Offers], extract: Callable[[str], Extraction]
+        self,
+        settings: Settings,
+        get_offers: Callable[[], Offers],
+        extract: Callable[[str], Extraction],
+        stored: StoredVerdicts | None = None,
     ) -> None:
+        stored = VerdictsInMemory() if stored is None else stored
         self._settings = settings
         self._get_offers = get_offers
         self._extract = extract
-        self.background = BackgroundSearch(settings.extraction)
+        self.offers = OfferSearch(settings.extraction, stored)
+        self._duplicates = DuplicateSearch(settings.extraction, stored)
         self._checks = IncrementalChecks(settings)
-        self._held_texts = HeldTexts()
+        self._held_texts = HeldTextSearch()
         self._lessons = LessonSearch(settings)
         self._weakened_tests = WeakenedTestSearch()
         self._imports: threading.Thread | None = None
@@ -46,8 +55,8 @@ class QuestionSearch:
     def found(self) -> Found:
         """What was found so far."""
         return Found(
-            alike=self.background.alike,
-            offers=self.background.offers,
+            alike=self._duplicates.alike,
+            offers=self.offers.joined,
             recurring=self._checks.recurring,
             lessons=self._lessons.found,
             held=self._held_texts.found,
@@ -58,17 +67,22 @@ class QuestionSearch:
 
     def remove(self, source_id: str) -> None:
         """Remove the questions about a source from which patterns were extracted."""
-        self.background.remove_offer(source_id)
+        self.offers.remove(source_id)
         self._checks.remove_recurring(source_id)
         self._lessons.remove(source_id)
 
-    def look(self, view: ProjectState) -> bool | None:
-        """Do one step (at most about 10 ms); whether `found` changed, None if nothing is left to search."""
+    def look(self, view: ProjectState, *, is_idle: bool = False) -> bool | None:
+        """Do one step (at most about 10 ms); whether `found` changed, None if nothing is left to search.
+
+        If `is_idle`, loops are judged, too, that only a long run has the time for.
+        """
         # Two threads that import modules which import each other may see them half loaded.
         if self._imports is not None and not self._is_imported(_STEP_SECONDS):
             return False
         snapshot, prepare = view.snapshot, partial(self._prepare, view)
-        changed = self.background.look(snapshot, view.texts, self._extract, prepare)
+        changed = self.offers.look(snapshot, self._extract, prepare)
+        if changed is None:
+            changed = self._duplicates.look(snapshot.patterns, view.texts)
         if changed is None:
             changed = self._checks.look(
                 snapshot,
@@ -83,7 +97,7 @@ class QuestionSearch:
                 view,
                 lambda: self._get_offers().find_lessons_in_steps(view),
                 lambda joined: self._get_offers().extract_lesson(joined, view),
-                lambda: view.texts.prepare_similarity(_STEP_SECONDS) and prepare(_STEP_SECONDS),
+                partial(prepare, _STEP_SECONDS),
             )
         if changed is None and self._settings.extraction.enabled:
             changed = self._weakened_tests.look(
@@ -91,6 +105,8 @@ class QuestionSearch:
                 lambda attempt: self._get_offers().find_weakened_tests(attempt),
                 lambda: self._is_imported(_STEP_SECONDS),
             )
+        if changed is None and is_idle:
+            changed = self.offers.look(snapshot, self._extract, prepare, is_idle=True)
         if changed is None and self._settings.extraction.enabled:
             self._get_offers().release()
             view.texts.release()
@@ -98,7 +114,9 @@ class QuestionSearch:
 
     def _prepare(self, view: ProjectState, seconds: float) -> bool:
         """Work for some time on what extraction needs, and return whether it is ready."""
-        return self._is_imported(seconds) and self._get_offers().prepare(view, seconds)
+        if not self._is_imported(seconds) or not view.texts.prepare_similarity(seconds):
+            return False
+        return self._get_offers().prepare(view, seconds)
 
     def _is_imported(self, seconds: float) -> bool:
         """Import and compile for some time what extraction needs, in a thread, because that takes 0.2 s."""

@@ -12,19 +12,12 @@ from typing import TYPE_CHECKING, Final
 from core.base.steps import Steps, run_all
 from core.review.impact import net
 from core.review.priority import ImpactEstimator, Questions
-from core.review.questions.incoming import (
-    arrivals,
-    bursts,
-    escalations,
-    held_texts,
-    lessons,
-    offered,
-    recurring,
-    suspected,
-    weakened_tests,
-)
+from core.review.questions.duplicate import duplicates
+from core.review.questions.held import held_texts, suspected
+from core.review.questions.incoming import arrivals, bursts, escalations, lessons, recurring, weakened_tests
+from core.review.questions.offer import offered
 from core.review.questions.proposals import proposed_decisions
-from core.review.questions.registry import borderline, broad, duplicates, inversions, pins, unreconciled
+from core.review.questions.registry import borderline, broad, inversions, pins, unreconciled
 
 if TYPE_CHECKING:
     from core.config.settings import Settings
@@ -36,13 +29,14 @@ if TYPE_CHECKING:
     from core.records.findings import Finding
     from core.records.lessons import JoinedLesson
     from core.records.patterns import Pattern
+    from core.review.questions.offer import JoinedOffer
     from core.state.review_items import HeldText, ReviewItem, WeakenedTest
 
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
     alike: Sequence[tuple[str, str, float]] = ()
-    offers: Mapping[str, Extraction] = field(default_factory=lambda: MappingProxyType({}))
+    offers: Sequence[JoinedOffer] = ()
     recurring: Sequence[tuple[Cluster, Extraction]] = ()
     lessons: Sequence[tuple[JoinedLesson, Extraction]] = ()
     held: Sequence[HeldText] = ()

@@ -40,10 +40,11 @@ if TYPE_CHECKING:
 class ProjectState:
     """The immutable state of a project, with look-ups.
 
-    `board` has the evidence and state of every pattern as of `now`; `queue` has the highest impact first. `offers`
-    are the possible extractions from finished loops found so far. `earlier_count` is the number of questions in the
-    last run until the searches of this run have ended, else 0. `embeddings` are the vectors of patterns, shared by
-    all states of a project, and `task_embeddings` those of past tasks and loops; None compares only words.
+    `board` has the evidence and state of every pattern as of `now`; `queue` has every open question, the highest impact
+    first. `offers` are the possible extractions from finished loops found so far. `earlier_count` is the number of
+    questions in the last run until the searches of this run have ended, else 0. `embeddings` are the vectors of
+    patterns, shared by all states of a project, and `task_embeddings` those of past tasks and loops; None compares only
+    words.
     """
 
     snapshot: Snapshot
@@ -146,14 +147,21 @@ class ProjectState:
         return sessions[require_one(found, session_id, what="debug session", command="debug list", known=sessions)]
 
     @property
+    def agenda(self) -> tuple[ReviewItem, ...]:
+        """What Review asks at present: the best questions of the queue, and rows for the others."""
+        from core.state.agenda import make_agenda
+
+        return make_agenda(self.queue, self.snapshot.curation, self.now)
+
+    @property
     def pending_count(self) -> int:
-        """Number of review questions; that of the last run while fewer were found."""
-        return max(len(self.queue), self.earlier_count)
+        """Number of questions and rows in Review; that of the last run while fewer were found."""
+        return max(len(self.agenda), self.earlier_count)
 
     @property
     def is_count_open(self) -> bool:
         """Whether `pending_count` waits for searches."""
-        return self.earlier_count > len(self.queue)
+        return self.earlier_count > len(self.agenda)
 
     @property
     def evidence(self) -> object:

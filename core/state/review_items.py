@@ -13,6 +13,7 @@ from core.records.decisions import (
     burst_question_id,
     duplicate_question_id,
     extraction_question_id,
+    further_question_id,
     held_text_question_id,
     lesson_question_id,
     weakened_test_question_id,
@@ -50,6 +51,8 @@ KINDS: Final = (
     *(BURST, RECURRING, LESSON, OFFER, BROAD, UNRECONCILED, WEAKENED, PROPOSAL, ESCALATION),
 )
 """Every kind of question."""
+FURTHER: Final = "further"
+"""Kind of a row that stands for several questions of another kind; the queue has none of it."""
 _BESIDE: Final = {BORDERLINE: "state", BROAD: "trigger", UNRECONCILED: "counts"}
 
 
@@ -90,6 +93,44 @@ class WeakenedTest:
     agent: str = ""
 
 
+_SUBJECTS: Final = {
+    INVERSION: ("patterns", "fail often"),
+    CONTRADICTED: ("decisions", "are contradicted by later results"),
+    STALE_PIN: ("decisions", "are about a text that has changed"),
+    BURST: ("sources", "sent suspicious reports"),
+    QUARANTINE: ("texts", "are in quarantine"),
+    HELD: ("texts", "are held"),
+    EXTRACTED: ("extracted patterns", "need an approval"),
+    DUPLICATE: ("pairs of patterns", "are similar"),
+    OFFER: ("sessions", "may hold lessons"),
+    ESCALATION: ("debug sessions", "were escalated"),
+    BORDERLINE: ("patterns", "are close to another state"),
+    RECURRING: ("lessons", "were reported by several loops"),
+    LESSON: ("lessons of agents", "may become patterns"),
+    BROAD: ("patterns", "have a trigger that is too broad"),
+    UNRECONCILED: ("patterns", "have counts that disagree with the evidence"),
+    WEAKENED: ("tests", "check less than before"),
+    PROPOSAL: ("decisions", "are proposed by agents"),
+}
+"""What the questions of each kind are about: a noun and a verb, both in the plural."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionGroup:
+    """Questions of one kind that share a row, best first."""
+
+    kind: str
+    items: tuple[ReviewItem, ...]
+
+    @property
+    def noun(self) -> str:
+        return _SUBJECTS[self.kind][0]
+
+    @property
+    def verb(self) -> str:
+        return _SUBJECTS[self.kind][1]
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReviewItem:
     """One review question. Its priority and impact do not affect equality.
@@ -107,7 +148,8 @@ class ReviewItem:
 
     `propose` makes the proposed inversion. `other` is the pattern to merge into the subject of a duplicate question,
     with `similarity`, 0..1. `offer` is that of an extraction offer, a recurring learning or a `lesson`. `proposed` is a
-    decision of an agent; unless it is about one pattern, its ID is the subject.
+    decision of an agent; unless it is about one pattern, its ID is the subject. `sources` are the IDs of the loops that
+    offer the same lesson, that of the subject first. `group` has the questions of a row.
     """
 
     kind: str
@@ -131,6 +173,8 @@ class ReviewItem:
     weakened: WeakenedTest | None = None
     proposed: ProposedDecision | None = None
     lesson: JoinedLesson | None = None
+    sources: tuple[str, ...] = ()
+    group: QuestionGroup | None = None
 
     def with_impact(self, impact: float, priority: float, propose: Callable[[], Inversion] | None) -> ReviewItem:
         """Return the same question with another impact; faster than `replace`."""
@@ -146,6 +190,8 @@ class ReviewItem:
     @cached_property
     def question_key(self) -> str:
         """ID to snooze or dismiss; the pattern's ID if the whole pattern is asked about."""
+        if self.group is not None:
+            return further_question_id(self.group.kind)
         if self.proposed is not None:
             return self.proposed.question
         if self.burst is not None:
@@ -168,6 +214,8 @@ class ReviewItem:
     @property
     def about(self) -> str:
         """A short name of the subject if `question_key` is too long to read, else ""."""
+        if self.group is not None:
+            return f"the {self.group.noun} that {self.group.verb}"
         if self.proposed is not None:
             return f"the proposal to {self.proposed.verb} {shorten_id(self.subject)}"
         if self.held_text is not None:
@@ -182,9 +230,23 @@ class ReviewItem:
 
     @property
     def is_about_pattern(self) -> bool:
-        others = (self.burst, self.offer, self.escalated, self.held_text, self.weakened)
+        others = (self.burst, self.offer, self.escalated, self.held_text, self.weakened, self.group)
         is_of_agent = self.proposed is not None and not self.proposed.pattern_id
         return not is_of_agent and all(other is None for other in others)
+
+    @property
+    def has_strong_lesson(self) -> bool:
+        """Whether it is an offer of several loops, or has a fix after which the failed check passed."""
+        return self.kind == OFFER and (len(self.sources) > 1 or (self.offer is not None and self.offer.has_checked_fix))
+
+    @property
+    def short_name(self) -> str:
+        """What a row shows of this question: the first lesson of an offer, else the name of the subject; untrusted."""
+        if self.offer is not None and self.offer.new:
+            return self.offer.new[0].headline
+        if self.other:
+            return f"{shorten_id(self.other)} into {shorten_id(self.subject)}"
+        return self.about or shorten_id(self.subject)
 
     @cached_property
     def inversion(self) -> Inversion | None:

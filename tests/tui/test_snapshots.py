@@ -17,7 +17,7 @@ from textual.widgets import Input
 from core.curation.commands import Quarantine
 from core.records.lessons import LessonKind
 from core.records.loops import Loop, LoopStatus
-from core.state.review_items import DUPLICATE, INVERSION, LESSON, OFFER, QUARANTINE, STALE_PIN
+from core.state.review_items import DUPLICATE, FURTHER, INVERSION, LESSON, OFFER, QUARANTINE, STALE_PIN
 from tests.agent_lessons import CLOCK, NO_CLOCK, find_when_loaded, make_agent_lesson
 from tests.tui.screens.review_steps import POOL, add_twin
 from tests.tui.user import NOW, User, copy_tree, make_app
@@ -89,7 +89,8 @@ async def pictures(
         await user.until(lambda: app.watch_state is not None, "the watch")
         await (user.searched() if question else user.settled())
         if question and place == "review":
-            user.place.go_to(next(item.question_key for item in app.view.queue if item.kind == question))
+            questions = (*app.view.queue, *app.view.agenda)
+            user.place.go_to(next(item.question_key for item in questions if item.kind == question))
             await user.settled()
         if keys:
             await user.press(*keys.split())
@@ -186,6 +187,11 @@ async def test_question(accept: Accept, sample: Path, home: Path, question: str)
 @pytest.mark.slow
 async def test_offer(accept: Accept, sample: Path, home: Path) -> None:
     accept(await pictures(sample, home, "review", (120, 40), question=OFFER))
+
+
+@pytest.mark.slow
+async def test_row(accept: Accept, sample: Path, home: Path) -> None:
+    accept(await pictures(sample, home, "review", (120, 40), (80, 24), question=FURTHER))
 
 
 @pytest.mark.slow

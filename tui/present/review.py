@@ -137,6 +137,8 @@ def no_answer(action: str, item: ReviewItem) -> str:
 
 def question_subject(item: ReviewItem) -> str:
     """Name the subject of a question, to explain why an answer does not fit."""
+    if item.group is not None:
+        return "several questions"
     if item.kind == kinds.RECURRING:
         return "a recurring lesson"
     if item.lesson is not None:
@@ -163,6 +165,9 @@ def sides(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
     def draw(blocks: Iterable[Block], width: int = UNBROKEN) -> list[Content]:
         return document_lines(blocks, view.now, desk.glyphs, width)
 
+    if item.group is not None:
+        best, others = found.row_questions(view, item.group)
+        return "best questions", "other questions", draw(best, left), draw(others, right)
     if item.is_about_pattern:
         return _pattern_sides(view, item, desk, draw)
     if (session := item.session) is not None:

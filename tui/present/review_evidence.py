@@ -15,6 +15,7 @@ from core.learning.bursts import Burst, known_time
 from core.records.loops import Outcome
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.review.incremental_checks import common_messages
+from core.state.agenda import BEST
 from core.state.findings import count_conflicts
 from core.state.history import explain_pattern
 from tui.present.numbers import percent
@@ -23,12 +24,13 @@ if TYPE_CHECKING:
     from core.learning.inversion_rules import Inversion
     from core.records.events import Observation
     from core.state.project_state import ProjectState
-    from core.state.review_items import ReviewItem
+    from core.state.review_items import QuestionGroup, ReviewItem
 
 MAX_USES: Final = 40
 MAX_LOOPS: Final = 20  # Loops listed in which an inverted pattern failed.
 MAX_MESSAGES: Final = 2000  # Messages of loops that a trigger is tested with.
 _MAX_EXAMPLES: Final = 6
+_MAX_NAMED: Final = 20  # Questions of a row that are named without a reason.
 _ROBUSTNESS_RULES: Final = ("team", "rests on", "one failure", "calendar")
 """Lines of an explanation that describe how robust a state is."""
 
@@ -41,6 +43,25 @@ def evidence(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
     yield from conflicts(view, pattern)
     yield line("")
     yield from uses(view, pattern)
+
+
+def row_questions(view: ProjectState, group: QuestionGroup) -> tuple[list[Block], list[Block]]:
+    """Describe the questions of a row: the best ones with their reasons, and the others by name."""
+    best = list[Block]()
+    for item in group.items[:BEST]:
+        loop = view.snapshot.loops.get(item.subject)
+        best += [line((item.short_name, "strong")), line((item.reason, "quiet"), indent=2)]
+        if loop is not None:
+            best.append(line((f"{item.subject}  ", "name"), (loop.task, "quiet"), indent=2))
+        best.append(line(""))
+    others = group.items[BEST : BEST + _MAX_NAMED]
+    named: list[Block] = [line(item.short_name) for item in others]
+    named += more(len(group.items) - BEST, "question", len(others))
+    return best, [
+        *named,
+        line(""),
+        line((f"ralphdeck review list --kind {group.kind}", "name"), (" lists all", "quiet")),
+    ]
 
 
 def conflicts(view: ProjectState, pattern: Pattern) -> Iterable[Line]:

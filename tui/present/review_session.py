@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -52,6 +52,11 @@ class ReviewSession:
         """Start a time budget now, or remove it with None."""
         self.plan, self.goes_on = plan, False
         self.ends = now + timedelta(minutes=plan.minutes) if plan is not None else None
+
+    def extend(self, items: Sequence[ReviewItem]) -> None:
+        """Add questions of a planned row to the plan."""
+        if self.plan is not None:
+            self.plan = replace(self.plan, items=(*self.plan.items, *items))
 
     def minutes_left(self, now: datetime) -> float:
         """Return the rest of the time budget, at least 0."""

@@ -278,9 +278,13 @@ class BaseScreen(ThreadJobs, inherit_bindings=False):
         """Return None for an action that cannot run now, so that Textual disables it."""
         return True if action not in BY_ID or self.reason_against(action) is None else None
 
+    def writes(self, action: str) -> bool:
+        """Return whether an action would change the project."""
+        return action in WRITING
+
     def reason_against(self, action: str) -> str | None:
         """Return the reason why an action cannot run now, from this screen or for all screens."""
-        if self.services.project.is_readonly and action in WRITING:
+        if self.services.project.is_readonly and self.writes(action):
             return "Read-only: restart without --readonly to decide"
         if self.services.project.is_readonly and self.services.is_web and action in EXPORTING:
             return "Read-only: a browser session cannot write files"

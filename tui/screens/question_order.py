@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -49,7 +49,7 @@ class QuestionOrder:
         self._swapped: set[Key] = set()  # duplicates for which the user swapped the pattern to keep
         self._fresh: set[Key] = set()  # questions that were appended and not shown yet
         self._resolved: set[Key] = set()  # questions resolved elsewhere that the user has not skipped yet
-        self._returning = ""
+        self.returning = ""  # key of the question to go to as soon as it is open again
 
     def _is_open(self, key: Key) -> bool:
         return key in self._open and key not in self._being_answered and key not in self._just_answered
@@ -95,6 +95,13 @@ class QuestionOrder:
         return len(self._slots)
 
     @property
+    def asked(self) -> Set[Key]:
+        """The questions that stay in the session: all of a fixed order, else the current one."""
+        if self._is_fixed:
+            return set(self._slots)
+        return {self._current} if self._current is not None else set()
+
+    @property
     def fresh(self) -> int:
         """The number of new questions that have not been shown yet."""
         return sum(self._is_open(key) for key in self._fresh)
@@ -122,8 +129,8 @@ class QuestionOrder:
             self._fresh.clear()
             self._resolved.clear()
             self._at = 0
-        if self._returning and self.go_to_question(self._returning):
-            self._returning = ""
+        if self.returning and self.go_to_question(self.returning):
+            self.returning = ""
         elif before is not None and key_of(before) not in self._open:
             self._current = None
             self._resolved.discard(key_of(before))
@@ -139,6 +146,20 @@ class QuestionOrder:
         self._current, self._at = None, 0
         self.fix()
 
+    def ask_next(self, items: Sequence[ReviewItem]) -> None:
+        """Ask these questions at once, in this order, and the current one after them."""
+        self.fix()
+        keys = [key_of(item) for item in items]
+        before = [key for key in self._slots[: self._at] if key not in keys]
+        after = [key for key in self._slots[self._at :] if key not in keys]
+        self._slots = [*before, *keys, *after]
+        self._open |= {key_of(item): item for item in items}
+        self._fresh -= set(keys)
+        if self._current is not None:  # a row, which may have no more questions
+            self._just_answered.add(self._current)
+        self._at = len(before)
+        self._current = keys[0] if keys else self._current
+
     def settle(self) -> ReviewItem | None:
         """Keep showing the current question until it is answered or resolved, and return it."""
         item = self.item
@@ -153,7 +174,7 @@ class QuestionOrder:
         self.fix()
         if item := self.item:
             self._being_answered.append(key_of(item))
-        self._current, self._returning = None, ""
+        self._current, self.returning = None, ""
 
     def wait(self) -> None:
         """Record that a decision that answers no question is being written."""
@@ -172,7 +193,7 @@ class QuestionOrder:
         Only a step forwards skips questions that are taken.
         """
         self.fix()
-        self._returning = ""
+        self.returning = ""
         slot = self._following(self._at + by, by, skips_taken=by > 0)
         if slot is None:
             return Skipped()
@@ -193,7 +214,7 @@ class QuestionOrder:
 
     def return_to(self, key: str) -> None:
         """Go to the question with this key as soon as it is open again."""
-        self._returning = key
+        self.returning = key
 
     def swap(self) -> None:
         """Swap which pattern of a duplicate is kept."""

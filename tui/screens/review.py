@@ -86,7 +86,7 @@ class ReviewScreen(ReviewPanes):
         made = view.snapshot.decisions[self._decisions :]
         if view.snapshot.complete and self.services.engine.has_searched_once:
             self.questions.fix()
-        resolved = self.questions.follow(view.queue)
+        resolved = self.questions.follow(self.agenda(view))
         item = self.questions.settle()
         if resolved is not None:
             self._report_skipped(resolved, made, view)
@@ -362,6 +362,11 @@ class ReviewScreen(ReviewPanes):
         first = ("give", "next_item", "open_item")
         return sorted(offered, key=lambda item: first.index(item.value) if item.value in first else len(first)), right
 
+    def writes(self, action: str) -> bool:
+        given = self._highlighted if action == "give" else action
+        is_reading = any(answer.action == given and answer.opens for answer in self._offered)
+        return (action in DECIDES or super().writes(action)) and not is_reading
+
     def why_not(self, action: str) -> str | None:
         if action in _ALWAYS:
             return None
@@ -373,7 +378,7 @@ class ReviewScreen(ReviewPanes):
         item = self.item
         if item is None:
             return self._nothing
-        if self.services.project.is_readonly and action in DECIDES:
+        if self.services.project.is_readonly and self.writes(action):
             return "Read-only: restart without --readonly to decide"
         if self._may_stop:
             return f"You can stop here; {self.services.shown_key('next_item')} continues"
@@ -383,6 +388,8 @@ class ReviewScreen(ReviewPanes):
             return self._why_not_answer(action, item)
         if action in {"rewrite_in_editor", "alternative"} and item.inversion is None:
             return "Only a proposed inversion can be edited"
+        if action == "open_item" and item.group is not None:
+            return f"This question is about {present.question_subject(item)}"
         if action in {"why", "in_context", "note"}:
             return None if item.is_about_pattern else f"This question is about {present.question_subject(item)}"
         if action == "to_loop":
@@ -423,6 +430,10 @@ class ReviewScreen(ReviewPanes):
 
     def go_to(self, key: str) -> None:
         """Go to the question with this key, or to the first about this pattern or loop ID."""
+        in_row = (item for item in self.view.queue if key in (item.question_key, item.subject, item.other))
         if self.questions.go_to_question(key):
             self.session.goes_on = True
             self.show_anew()
+        elif (item := next(in_row, None)) is not None:
+            self.session.goes_on = True
+            self._ask_next([item])

@@ -17,6 +17,7 @@ from core.config.settings import MAX_MINUTES
 from core.curation.commands import AcceptInversion, Note
 from core.review.answers import Answer, answers, snooze_command
 from core.review.session import Plan, measure_pace, plan
+from core.state.agenda import make_agenda
 from core.state.review_items import DUPLICATE, ReviewItem
 from tui.present.memory import session_key, task_key
 from tui.present.review_session import ReviewSession
@@ -26,6 +27,8 @@ from tui.screens.question_order import Key, QuestionOrder, key_of, same_question
 from tui.widgets.text_pane import TextPane
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from core.learning.inversion_rules import Inversion
     from core.state.project_state import ProjectState
 
@@ -51,8 +54,10 @@ class Draft:
 
 def evidence_loops(item: ReviewItem, view: ProjectState) -> list[str]:
     """Return the known loops of a question's evidence, contradicting ones first, then those a pattern comes from."""
+    if item.group is not None:
+        return []
     if not item.is_about_pattern:
-        loop_ids = [item.subject, item.session.loop_id if item.session is not None else ""]
+        loop_ids = [item.subject, *item.sources, item.session.loop_id if item.session is not None else ""]
         loop_ids += [place.loop_id for place in item.lesson.places] if item.lesson is not None else []
     else:
         observations = sorted(view.board.observations(item.subject), key=lambda one: one.success is not False)
@@ -70,6 +75,22 @@ class ReviewAnswers(BaseScreen):
         self.questions = QuestionOrder(self._is_taken)
         self.session = ReviewSession()
         self._drafts: dict[Key, Draft] = {}
+        self._opened: set[Key] = set()
+        """Questions that the user asked for, and that are in a row otherwise."""
+
+    def agenda(self, view: ProjectState) -> tuple[ReviewItem, ...]:
+        """Return what to ask: also the questions that the user opened, or whose answer was undone."""
+        asked, returning = self._opened | self.questions.asked, self.questions.returning
+        if returning:
+            asked |= {key_of(item) for item in view.queue if returning in (item.question_key, item.subject)}
+        return make_agenda(view.queue, view.snapshot.curation, view.now, asked)
+
+    def _ask_next(self, items: Sequence[ReviewItem]) -> None:
+        """Ask questions of a row one by one, before the current question."""
+        self._opened |= {key_of(item) for item in items}
+        self.questions.ask_next(items)
+        self.session.extend(items)
+        self.show_anew()
 
     def _is_taken(self, item: ReviewItem) -> bool:
         """Whether another member of the team has a question open."""
@@ -147,6 +168,9 @@ class ReviewAnswers(BaseScreen):
         offered = self.answers_to(item, self.view) if item is not None else ()
         answer = next((one for one in offered if one.action == action), None)
         if item is None or answer is None:
+            return
+        if answer.opens:
+            self._ask_next(answer.opens)
             return
         if not answer.needs_reason:
             self._decide(item, answer, "")

@@ -32,7 +32,7 @@ from core.cli.support.signature import find_user_name
 from core.curation.commands import CountReports, DiscardReports
 from core.learning.bursts import known_time
 from core.metrics.reviewer_accuracy import MIN_FOLLOWED, ReviewerAccuracy, Share, measure_accuracy
-from core.state.review_items import KINDS, ReviewItem
+from core.state.review_items import FURTHER, KINDS, ReviewItem
 
 if TYPE_CHECKING:
     from core.project.project import Project
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from core.state.project_state import ProjectState
 
 MAX_MINUTES = 1440  # Longest review session: a day.
+_ANY_KIND = click.Choice((*KINDS, FURTHER))
 QUESTION_COLUMNS = (
     Column("KIND", lambda item: item.kind),
     Column("IMPACT", lambda item: "urgent" if item.is_urgent else f"{item.impact:.3f}", right=True),
@@ -60,14 +61,17 @@ BURST_COLUMNS = (
 @setting_option("--minutes", "review.minutes", type=click.IntRange(1, MAX_MINUTES), metavar="N")
 @words_option("--kind", words=KINDS, metavar="KINDS", help=f"Only these kinds: {', '.join(KINDS)}.")
 @click.option("--limit", type=COUNT, metavar="N", help="At most N questions.")
+@click.option("--all", "is_whole", is_flag=True, help="Also list the questions that have one row together.")
 @click.option("--judge", is_flag=True, help="First ask your judge about the held texts that it has not seen.")
-def list_questions(minutes: int | None, kind: frozenset[str], limit: int | None, judge: bool) -> None:
+def list_questions(minutes: int | None, kind: frozenset[str], limit: int | None, is_whole: bool, judge: bool) -> None:
     """List the questions that need a decision, highest impact first, and how many a review session covers.
 
-    Agents that wait for a person come first. IMPACT is the number of failures a week that a good decision is expected
-    to avoid; SECONDS is the estimated time to read and decide. With --minutes only the questions of a session of this
-    length are listed, in the best order; the reviewer's pace is estimated from the decision log. ADVICE is what your
-    judge (scan.judge in your own settings.toml) says about held texts; it decides nothing.
+    Agents that wait for a person come first. If there are many questions of a kind, most have one row together, of kind
+    "further", which names the best; --all or --kind lists them one by one. IMPACT is the number of failures a week that
+    a good decision is expected to avoid; SECONDS is the estimated time to read and decide. With --minutes only the
+    questions of a session of this length are listed, in the best order; the reviewer's pace is estimated from the
+    decision log. ADVICE is what your judge (scan.judge in your own settings.toml) says about held texts; it decides
+    nothing.
 
     \b
     Examples:
@@ -75,17 +79,20 @@ def list_questions(minutes: int | None, kind: frozenset[str], limit: int | None,
       ralphdeck review list --minutes 12
       ralphdeck review list --kind inversion,borderline --json | jq -r '.questions[].subject'
       ralphdeck review list --kind held,quarantine --judge
+      ralphdeck review list --kind offer --limit 20
     """
     from core.review.session import measure_pace, plan
     from core.state.findings import all_findings
 
     project = _open_with_queue()
     state = project.view
-    queue = [item for item in state.queue if not kind or item.kind in kind]
+    whole = [item for item in state.queue if not kind or item.kind in kind]
+    queue = whole if is_whole or kind else state.agenda
     length = state.settings.review.minutes if minutes is None else minutes
     session = plan(queue, length, state.settings, measure_pace(state.snapshot.decisions, project.by))
     offered = queue if minutes is None else session.items
     listed = offered[:limit]
+    in_rows = sum(len(item.group.items) for item in queue if item.group is not None)
     advice = _find_advice(listed, state, asks=judge)
     columns = (
         (*QUESTION_COLUMNS, Column("ADVICE", partial(_advice_text, advice), free=True)) if advice else QUESTION_COLUMNS
@@ -97,14 +104,21 @@ def list_questions(minutes: int | None, kind: frozenset[str], limit: int | None,
             count = plural(len(offered), "question")
             shown = count if len(listed) == len(offered) else f"{len(listed):,} of {count}"
             remark(f"{shown}; impact: failures a week that a good decision avoids")
+        if in_rows:
+            remark(f"{plural(in_rows, 'question')} in rows of kind further; list all: ralphdeck review list --all")
         line(session.text)
 
     def sitting() -> objects.Wire:
         keys = [item.question_key for item in session.items]
         return objects.ReviewSession.of(session, decisions=len(keys), keys=keys)
 
-    questions = [objects.Question.of(item, advice=advice.get(item.question_key)) for item in listed]
-    respond("ReviewQueue", show, all_findings(state), questions=questions, sitting=sitting)
+    questions = [_question_json(item, advice) for item in listed]
+    respond("ReviewQueue", show, all_findings(state), questions=questions, sitting=sitting, in_rows=in_rows)
+
+
+def _question_json(item: ReviewItem, advice: Mapping[str, Advice]) -> objects.Wire:
+    further = [one.question_key for one in item.group.items] if item.group is not None else []
+    return objects.Question.of(item, advice=advice.get(item.question_key), further=further)
 
 
 def _find_advice(items: Sequence[ReviewItem], state: ProjectState, *, asks: bool) -> dict[str, Advice]:
@@ -128,7 +142,9 @@ def _advice_text(advice: Mapping[str, Advice], item: ReviewItem) -> str:
 @click.argument("subject", metavar="SUBJECT")
 @click.option("--until", type=MOMENT, metavar="TIME", help="Ask again at this time, such as 2026-12-24.")
 @click.option("--uses", type=click.IntRange(min=1), metavar="N", help="Ask again after N further uses.")
-@click.option("--kind", type=click.Choice(KINDS), metavar="KIND", help="Kind of the question, if there are several.")
+@click.option(
+    "--kind", type=click.Choice((*KINDS, FURTHER)), metavar="KIND", help="Kind of the question, if there are several."
+)
 @reason_option
 def snooze(subject: str, until: datetime | None, uses: int | None, kind: str | None, reason: str) -> None:
     """Ask a question of the review queue again later: at a time, or after new evidence, whichever is first.
@@ -162,7 +178,7 @@ def _open_with_queue() -> Project:
 def _find_question(project: Project, subject: str, kind: str | None) -> ReviewItem:
     found = [
         item
-        for item in project.view.queue
+        for item in (*project.view.queue, *(item for item in project.view.agenda if item.group is not None))
         if subject in {item.subject, item.question_key} and (kind is None or item.kind == kind)
     ]
     if not found:

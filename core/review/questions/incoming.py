@@ -1,8 +1,8 @@
-"""Questions about what arrived: texts, offers, learnings, reports, escalations."""
+"""Questions about what arrived: texts, learnings, lessons, reports, escalations."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -14,8 +14,9 @@ from core.base.text import plural, visible_line
 from core.learning.bursts import format_burst, format_source
 from core.review.impact import UNSEEN_USES
 from core.review.lesson_search import lesson_weight
+from core.review.questions.held import SUSPECTED
+from core.review.questions.offer import chars_offered
 from core.scanning.messages import describe_danger, describe_suspicions
-from core.scanning.rules import FOREIGN_SCRIPT
 from core.scanning.scan import count_marks
 from core.state import review_items as kinds
 
@@ -27,11 +28,9 @@ if TYPE_CHECKING:
     from core.records.extractions import Extraction
     from core.records.lessons import JoinedLesson
     from core.records.patterns import Pattern
-    from core.records.suspicions import Suspicion
     from core.review.priority import ImpactEstimator
-    from core.state.review_items import HeldText, ReviewItem, WeakenedTest
+    from core.state.review_items import ReviewItem, WeakenedTest
 
-SUSPECTED: Final = 2.0  # Factor on the impact of texts with scan results, which may do harm beyond failing.
 STUCK: Final = timedelta(days=14)  # Age at which an escalation stops being urgent.
 NEEDS_HELP: Final = "an agent needs help"
 WAITS: Final = "an agent is blocked until a person helps"  # Why an escalation comes first.
@@ -81,83 +80,6 @@ def _arrival(
     return scales.item(kind, pattern.id, question=question, reason=reason, place=place, risk=risk)
 
 
-def suspected(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewItem]:
-    """Ask about texts that the scan blocks or holds."""
-    board = scales.board
-    for row in np.flatnonzero(board.quarantined).tolist():
-        pattern = scales.patterns[board.ids[row]]
-        arrival = curation.arrivals.get(pattern.id)
-        waits = arrival is not None and arrival.needs_review(pattern.content_hash)
-        if not board.held[row] and (waits or not board.blocked[row]):
-            continue
-        kind = kinds.HELD if board.held[row] else kinds.QUARANTINE
-        impact = SUSPECTED * scales.unseen(pattern.id, is_withheld=True)
-        suspicions = board.suspicions(pattern.id)
-        make = partial(_suspected, scales, kind, pattern, suspicions)
-        yield scales.ask(kind, pattern.id, make, suspicions, impact=impact)
-
-
-def _suspected(scales: ImpactEstimator, kind: str, pattern: Pattern, suspicions: Sequence[Suspicion]) -> ReviewItem:
-    question, place = "Release {} from quarantine?", "not injected unless you release it with a reason"
-    if kind == kinds.HELD:
-        question, place = _held_question(suspicions), "not injected until you approve this text"
-    reason = f"this text {describe_suspicions(suspicions)}"
-    return scales.item(kind, pattern.id, question=question, reason=reason, place=place, risk=count_marks(suspicions))
-
-
-def _held_question(marks: Iterable[Suspicion]) -> str:
-    if any(one.severity.stops and one.rule != FOREIGN_SCRIPT.id for one in marks):
-        return "Approve {}, which gives orders?"
-    return "Approve {}, in letters that the project does not use?"
-
-
-def held_texts(scales: ImpactEstimator, curation: CurationState, texts: Sequence[HeldText]) -> Iterator[ReviewItem]:
-    """Ask about held reflections that no person has approved."""
-    for held in texts:
-        if curation.approves_text(held.text):
-            continue
-        readers = plural(len(held.readers), "running loop or last task", "running loops and last tasks")
-        yield scales.item(
-            kinds.HELD,
-            held.id,
-            question=_held_question(held.marks),
-            name=f"the reflection {visible_line(held.id, 80)}",
-            this="this reflection",
-            reason=f"this text {held.does}",
-            place=f"{readers} would get it",
-            impact=SUSPECTED * scales.new(float(len(held.readers))),
-            chars=len(held.text),
-            held_text=held,
-            risk=count_marks(held.marks),
-            evidence=len(held.sources),
-        )
-
-
-def offered(scales: ImpactEstimator, offers: Mapping[str, Extraction]) -> Iterator[ReviewItem]:
-    """Ask about extraction offers; only one at a time of loops with equal offers."""
-    same: dict[frozenset[tuple[str, str]], list[str]] = {}
-    for source_id, offer in offers.items():
-        content = frozenset((one.duplicate_of, one.headline) for one in (*offer.new, *offer.merges))
-        same.setdefault(content, []).append(source_id)
-    for content, (source_id, *others) in same.items():
-        offer = offers[source_id]
-        also = f"; {plural(len(others), 'other loop')} offered the same" if others else ""
-        if content:
-            yield scales.item(
-                kinds.OFFER,
-                source_id,
-                question="Extract patterns from {}?",
-                this="this loop",
-                reason=f"{offer_text(offer)}{also}",
-                place="",
-                impact=scales.new((1 + len(others) + UNSEEN_USES) * len(offer.new)),
-                chars=_chars_offered(offer),
-                further=len(offer.new) - 1,
-                offer=offer,
-                evidence=len(content) + len(others),
-            )
-
-
 def recurring(scales: ImpactEstimator, learned: Sequence[tuple[Cluster, Extraction]]) -> Iterator[ReviewItem]:
     """Ask about learnings that several loops reported and no pattern covers."""
     now, half_life = scales.board.now, scales.settings.maturity.half_life_days
@@ -174,7 +96,7 @@ def recurring(scales: ImpactEstimator, learned: Sequence[tuple[Cluster, Extracti
             reason="no pattern contains it",
             place=f"reported {plural(len(cluster.members), 'time')}{last}",
             impact=scales.new(float(np.exp2(-np.array(ages, np.float64) / half_life).sum())),
-            chars=len(cluster.text) + _chars_offered(offer),
+            chars=len(cluster.text) + chars_offered(offer),
             offer=offer,
             evidence=len(cluster.members),
         )
@@ -203,19 +125,11 @@ def lessons(scales: ImpactEstimator, found: Sequence[tuple[JoinedLesson, Extract
             reason="; ".join(filter(None, parts)),
             place=f"in {plural(len(joined.places), 'place')}{loaded}{cited}",
             impact=scales.new(UNSEEN_USES * (weight + top * joined.is_contradicted)),
-            chars=len(lesson.text) + len(lesson.why) + _chars_offered(offer),
+            chars=len(lesson.text) + len(lesson.why) + chars_offered(offer),
             offer=offer,
             lesson=joined,
             evidence=len(joined.places),
         )
-
-
-def offer_text(offer: Extraction) -> str:
-    """Describe an offer: `3 patterns to extract, 1 further use of known patterns`."""
-    new, further = len(offer.new), len(offer.merges)
-    parts = [f"{plural(new, 'pattern')} to extract"] if new else []
-    parts += [f"{plural(further, 'further use')} of known patterns"] if further else []
-    return ", ".join(parts)
 
 
 def bursts(scales: ImpactEstimator) -> Iterator[ReviewItem]:
@@ -299,8 +213,3 @@ def _stuck_text(session: DebugSession) -> str:
     more = f", and {plural(len(run.failures) - 1, 'further failure')}" if len(run.failures) > 1 else ""
     error = f"{failure.error_type}: {failure.message}".strip(": ")
     return visible_line(error or failure.test_name or "unnamed failure", 160) + more
-
-
-def _chars_offered(offer: Extraction) -> int:
-    """Return the number of characters to read before an extraction."""
-    return sum(len(one.headline) for one in (*offer.new, *offer.merges))

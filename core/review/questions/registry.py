@@ -1,4 +1,4 @@
-"""Questions about the registry: states, duplicates, broad triggers, counts."""
+"""Questions about the registry: states, broad triggers, counts."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from core.base.formatting import format_day, shorten_id
 from core.base.text import plural, visible_line
 from core.learning.states import STATES, state_codes
 from core.records.patterns import Maturity
-from core.retrieval.similarity import cap_similarity
 from core.review.impact import WASTED_USE
-from core.review.priority import ImpactEstimator, chars_of
 from core.state import review_items as kinds
 
 if TYPE_CHECKING:
     from core.learning.scores import Flags, Floats, Ints
     from core.records.decisions import CurationState, Pin
     from core.records.findings import Finding
+    from core.review.priority import ImpactEstimator
     from core.state.review_items import ReviewItem
 
 _FIRST_TRIED: Final = 2000  # Patterns of the highest impact that are tried first.
@@ -199,50 +198,6 @@ def _border(
     if later is not now:
         parts.append(f"decays to {later} within {scales.settings.review.soon_days:g} days")
     return "".join(f"; {part}" for part in parts)
-
-
-def duplicates(scales: ImpactEstimator, alike: Sequence[tuple[str, str, float]]) -> Iterator[ReviewItem]:
-    """Ask about duplicates; for each pattern only the most similar pair at a time."""
-    asked: set[str] = set()
-    quarantined = scales.board.quarantined
-
-    def is_registered(pattern_id: str) -> bool:
-        pattern = scales.patterns.get(pattern_id)
-        return pattern is not None and pattern.is_registered and pattern_id in scales.board
-
-    def order(pattern_id: str) -> tuple[bool, int, str]:
-        return bool(quarantined[scales.board.row(pattern_id)]), -scales.times(pattern_id), pattern_id
-
-    for one, other, similarity in alike:
-        if one in asked or other in asked or not (is_registered(one) and is_registered(other)):
-            continue
-        target, merged = sorted((one, other), key=order)
-        asked |= {target, merged}
-        uses = scales.results(target) + scales.results(merged)
-        yield scales.ask(
-            kinds.DUPLICATE,
-            target,
-            partial(_duplicate, scales, target, merged, similarity, uses),
-            *(scales.patterns[merged], scales.counts(merged), similarity, uses),
-            impact=WASTED_USE * similarity * scales.uses(merged),
-            other=merged,
-        )
-
-
-def _duplicate(scales: ImpactEstimator, target: str, merged: str, similarity: float, uses: int) -> ReviewItem:
-    return scales.item(
-        kinds.DUPLICATE,
-        target,
-        question="Merge {}?",
-        name=f"{shorten_id(merged)} into {shorten_id(target)}",
-        this="these two",
-        reason=f"{cap_similarity(similarity):.0%} similar",
-        place=f"{scales.given(target)}; the other one: {scales.given(merged)}",
-        chars=chars_of(scales.patterns[target]) + chars_of(scales.patterns[merged]),
-        other=merged,
-        similarity=similarity,
-        evidence=uses,
-    )
 
 
 def broad(scales: ImpactEstimator, curation: CurationState, shares: Mapping[str, float]) -> Iterator[ReviewItem]:

@@ -30,6 +30,7 @@ from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.extractions import Extraction, Proposal
 from core.records.patterns import Maturity, PatternType
+from core.review.questions.offer import join_offers
 from core.review.queue import Found, review_queue
 from core.state.contexts import prepare_task_injection
 from core.state.findings import ledger_error
@@ -321,7 +322,7 @@ def test_duplicates_and_offers_are_asked_once_and_can_be_dismissed(paths: Projec
             view.snapshot.curation,
             NOW,
             view.settings,
-            Found(alike=alike, offers=offers),
+            Found(alike=alike, offers=join_offers(offers, 0.8)),
         )
         return [(item.kind, item.question) for item in items]
 

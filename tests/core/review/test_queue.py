@@ -25,6 +25,7 @@ from core.records.snapshot import Snapshot
 from core.records.suspicions import Severity as SuspicionSeverity
 from core.records.suspicions import Suspicion
 from core.review.priority import ImpactEstimator, Questions
+from core.review.questions.offer import join_offers
 from core.review.queue import Found, review_queue, review_queue_in_steps
 from core.state.review_items import ReviewItem
 from tests.factories import CURATION_NOW, make_error_pattern
@@ -70,7 +71,7 @@ def queue(
     by_id = {pattern.id: pattern for pattern in patterns}
     curation = curation or CurationState()
     board = Scoreboard.build(Snapshot(patterns=by_id, events=tuple(events), curation=curation), LATER, SETTINGS)
-    return review_queue(by_id, board, curation, LATER, SETTINGS, Found(alike=alike, offers=offers))
+    return review_queue(by_id, board, curation, LATER, SETTINGS, Found(alike=alike, offers=join_offers(offers, 0.8)))
 
 
 def arrival(kind: str, **changes: Any) -> UnreviewedText:

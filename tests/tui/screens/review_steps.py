@@ -38,7 +38,7 @@ async def at_question(user: User, kind: str) -> str:
     """Go to the first question of a kind, with its forecasts shown; returns its subject."""
     if user.place.place != "review":
         await user.go("review")
-    item = next(item for item in user.app.view.queue if item.kind == kind)
+    item = next(item for item in (*user.app.view.queue, *user.app.view.agenda) if item.kind == kind)
     desk(user).go_to(item.question_key)
     await user.settled()
     return front(user)

@@ -90,7 +90,7 @@ def test_sections_are_printed_and_written_once(examples: Path, call: Call, tmp_p
 
 
 def test_the_questions_are_those_that_review_asks(sample: Path, call: Call) -> None:
-    asked = call("review", "--json", "--project", sample).document["questions"]
+    asked = call("review", "list", "--all", "--json", "--project", sample).document["questions"]
     sections = call("metrics", "--json", "--project", sample).document["sections"]
     counted = next(section for section in sections if section["id"] == "questions")
     assert counted["takeaway"].startswith(f"{len(asked)} open questions")

@@ -56,6 +56,32 @@ def test_a_question_beside_the_pattern_is_snoozed_alone(sample: Path, call: Call
     assert first["key"] not in {one["key"] for one in asked(call, sample)["questions"]}
 
 
+def test_questions_that_share_a_row_are_counted_and_listed_on_request(sample: Path, call: Call) -> None:
+    document = asked(call, sample)
+    (row,) = [one for one in document["questions"] if one["kind"] == "further"]
+    assert (row["subject"], len(row["further"])) == ("offer", document["in_rows"]) == ("offer", row["evidence"])
+    whole = call("review", "list", "--all", "--json", "--project", sample).document["questions"]
+    alone = [one["key"] for one in document["questions"] if one is not row]
+    assert sorted([*alone, *row["further"]]) == sorted(one["key"] for one in whole)
+    offers = asked(call, sample, "--kind", "offer")["questions"]
+    assert set(row["further"]) < {one["key"] for one in offers}
+    assert all(one["sources"][0] == one["subject"] for one in offers)
+    assert "list all: ralphdeck review list --all" in call("review", "list", "--project", sample).err
+
+
+def test_a_row_and_a_question_in_it_can_be_snoozed(sample: Path, call: Call) -> None:
+    (row,) = [one for one in asked(call, sample)["questions"] if one["kind"] == "further"]
+    inside = row["further"][0]
+    call("snooze", inside, "--until", "2099-01-01", "--project", sample)
+    after = asked(call, sample)["questions"]
+    assert inside not in [key for one in after for key in (one["key"], *one["further"])]
+    snoozed = call("snooze", row["key"], "--until", "2099-01-01", "--project", sample)
+    assert "snoozed the sessions that may hold lessons" in snoozed.out
+    assert not [one for one in asked(call, sample)["questions"] if one["kind"] == "further"]
+    whole = call("review", "list", "--all", "--json", "--project", sample).document["questions"]
+    assert row["further"][1] in {one["key"] for one in whole}
+
+
 def test_wrong_usage(sample: Path, call: Call) -> None:
     for words, code in (
         (["snooze", "p"], 2),
