@@ -57,6 +57,6 @@ def with_changes(mapping: Mapping[_Key, _Value], changes: Mapping[_Key, _Value])
         base, later = mapping.base, {**mapping.changes, **changes}
     else:
         base, later = mapping, dict(changes)
-    if len(later) > max(_FEW, len(base) // _SHARE):
+    if len(later) > _FEW and len(later) > len(base) // _SHARE:  # the length of some mappings takes long
         return {**base, **later}
     return _Changed(base, later)

@@ -61,7 +61,7 @@ class EventLog(IncrementalLines):
         if not line.strip():
             return
         place = f"line {self.lines}"
-        event = _read_line(line) or _read_tolerantly(self._file, place, line, self._findings)
+        event = decode_event(self._file, place, line, self._findings)
         if event is None:
             return
         if event.id in self._ids:
@@ -70,6 +70,11 @@ class EventLog(IncrementalLines):
         else:
             self._ids.add(event.id)
             self._log.add(event)
+
+
+def decode_event(file: str, place: str, line: bytes, findings: list[Finding]) -> Event | None:
+    """Decode a line of the event log; None if it is not an event. Adds to `findings` what is wrong with it."""
+    return _read_line(line) or _read_tolerantly(file, place, line, findings)
 
 
 def _read_line(line: bytes) -> Event | None:
