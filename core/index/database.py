@@ -178,10 +178,11 @@ def _connect(file: Path, version: int, wait_seconds: float) -> sqlite3.Connectio
 
 def _all_tables() -> Iterator[str]:
     """Yield what creates all tables; imports the modules that fill them only if an index is created."""
-    from core.index import debug_sessions, events, learnings, past_tasks, terms
+    from core.index import debug_sessions, events, evidence, learnings, past_tasks, scores, terms
 
     yield from _TABLES
-    for module in (debug_sessions, events, learnings, past_tasks, terms):
+    for module in (debug_sessions, events, evidence, learnings, past_tasks, scores, terms):
+        yield from module.TABLES
         yield from module.TABLES
 
 

@@ -45,6 +45,7 @@ class Link(IntEnum):
     WARNING = 7  # anti-patterns by the pattern that they were made from
     ORIGIN = 8  # patterns by the loop that found them first
     HEIR = 9  # patterns by the ID of one that was merged into them
+    SCRIPT = 10  # patterns by the scripts other than Latin of their texts
 
 
 Links: TypeAlias = Mapping[Link, Mapping[str, Sequence[str]]]
@@ -65,6 +66,7 @@ def _links_of_pattern(pattern: Pattern) -> _Names:
     if pattern.type is PatternType.ANTI:
         yield Link.WARNING, pattern.inverted_from
     yield from ((Link.HEIR, alias) for alias in pattern.aliases)
+    yield from ((Link.SCRIPT, script) for script in pattern.scripts)
 
 
 def _links_of_task(task: Task) -> _Names:

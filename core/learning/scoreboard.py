@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec import Struct
@@ -19,6 +19,7 @@ from msgspec import Struct
 from core.base.errors import UnknownRecord
 from core.base.formatting import shorten_id
 from core.learning.assessment import HELD, HUMAN, INVERSION, QUARANTINE, RULE, SCRIPT, Assessment
+from core.learning.decay import SECONDS_PER_DAY
 from core.learning.evidence import claimed_rate
 from core.learning.evidence_changes import find_changed_patterns, update_inputs
 from core.learning.evidence_inputs import EvidenceInputs, IgnoredReport
@@ -39,6 +40,8 @@ from core.scanning.scripts import find_common_scripts
 from core.scanning.verdict import find_stopping_severity, list_suspicions, pin_covers, stops_orders
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from core.config.settings import Settings
     from core.learning.bursts import Burst
     from core.records.decisions import Pin
@@ -79,25 +82,34 @@ class SavedScores(Struct, frozen=True, array_like=True):
 class Scoreboard(Scores):
     """The assessments of all patterns at one moment; immutable.
 
-    Methods that look up a pattern raise `UnknownRecord` for an unknown ID.
+    Methods that look up a pattern raise `UnknownRecord` for an unknown ID. `used_scripts` are the scripts other than
+    Latin of the newest tasks, and of texts that a person approved.
     """
+
+    used_scripts: frozenset[str] = frozenset()
 
     @classmethod
     def build(cls, snapshot: Snapshot, now: datetime, settings: Settings) -> Scoreboard:
         """Assess all patterns from scratch; takes about 10 us per pattern."""
         inputs = EvidenceInputs.of(snapshot, settings.learning)
-        return cls.assess(tuple(snapshot.patterns), inputs, now, settings)
+        return cls.assess(tuple(snapshot.patterns), inputs, find_used_scripts(snapshot), now, settings)
 
     @classmethod
     def assess(
-        cls, ids: Sequence[str], inputs: EvidenceInputs, now: datetime, settings: Settings, epoch: float | None = None
+        cls,
+        ids: Sequence[str],
+        inputs: EvidenceInputs,
+        used_scripts: frozenset[str],
+        now: datetime,
+        settings: Settings,
+        epoch: float | None = None,
     ) -> Scoreboard:
         """Assess some patterns; `epoch` is the reference time of the sums in seconds, by default `now`."""
         seconds = now.timestamp()
         columns, rows = Columns.empty(len(ids)), {id: row for row, id in enumerate(ids)}
         none = ObservationSums(0).store(columns, np.array([], np.int64), 0.0, 0.0, 1.0)
         epoch = seconds if epoch is None else epoch
-        board = cls(ids, now, settings, rows, inputs, columns, epoch, seconds, ReplacedTimes(none))
+        board = cls(ids, now, settings, rows, inputs, columns, epoch, seconds, ReplacedTimes(none), used_scripts)
         return replace(board, _times=ReplacedTimes(board._fill(ids)))
 
     @classmethod
@@ -114,7 +126,8 @@ class Scoreboard(Scores):
         low, high = (np.frombuffer(ends, np.float64) for ends in saved.interval)
         if not len(low) == len(high) == len(ids):
             raise ValueError("not every pattern has an interval")
-        board = cls(ids, now, settings, rows, inputs, columns, saved.epoch, saved.filled, times)
+        scripts = find_used_scripts(inputs.snapshot)
+        board = cls(ids, now, settings, rows, inputs, columns, saved.epoch, saved.filled, times, scripts)
         board.__dict__["interval"] = low, high
         return board.rescored(now)
 
@@ -147,7 +160,7 @@ class Scoreboard(Scores):
     def _changes_scripts(self, snapshot: Snapshot, delta: Delta) -> bool:
         """Return whether the project uses other scripts than before, which may hold or free any pattern."""
         may_change = bool(delta.loops) or snapshot.curation.scripts != self._curation.scripts
-        return may_change and _scripts_of(snapshot) != self.used_scripts
+        return may_change and find_used_scripts(snapshot) != self.used_scripts
 
     def rescored(self, now: datetime) -> Scoreboard:
         """Return the same evidence at another time; arrays are computed on first use."""
@@ -177,9 +190,17 @@ class Scoreboard(Scores):
         return {self.ids[row] for row in rows} | find_changed_patterns(self._curation, other._curation)
 
     def _is_valid_at(self, now: datetime) -> bool:
-        """Return whether `now` is in the period for which the decayed sums are valid."""
-        seconds = now.timestamp()
-        return seconds >= self._filled and (seconds - self._epoch) / self._half_life < _MAX_HALF_LIVES
+        return are_sums_valid(now, self._epoch, self._filled, self.settings)
+
+    def column(self, name: str) -> NDArray[Any]:
+        """Return an array of `Columns`, to be stored."""
+        values: NDArray[Any] = getattr(self._columns, name)
+        return values
+
+    def with_intervals(self) -> Scoreboard:
+        """Return the same scores, with the intervals in their columns."""
+        low, high = self.interval
+        return self._with_caches(replace(self, _columns=replace(self._columns, low=low, high=high)))
 
     def _resized(self, inputs: EvidenceInputs, changed: Iterable[str], now: datetime) -> Scoreboard:
         """Return a copy with the patterns of `inputs`; rows of new patterns are empty."""
@@ -320,7 +341,12 @@ class Scoreboard(Scores):
 
     def _assess(self, pattern_id: str) -> Assessment:
         row, columns = self.row(pattern_id), self._columns
+<<<<<<< HEAD
         known = self.__dict__.get("interval")  # most commands never need the intervals of all patterns
+=======
+        # Only read if it is known: scipy, which computes intervals, takes 0.1 s to import.
+        known = self.__dict__.get("interval") or (columns.low, columns.high)
+>>>>>>> bc821824 (Store scores and what they depend on in the index)
         rate, last_used = float(self.rate[row]), float(self.last_used[row])
         decided_by = INVERSION if columns.inversion_pending[row] else RULE
         if self._is_pinned(row):
@@ -333,7 +359,7 @@ class Scoreboard(Scores):
             rate=None if math.isnan(rate) else rate,
             claimed_rate=claimed_rate(self._patterns[pattern_id].recorded_counts),
             level=self.settings.interval_level,
-            known_interval=(float(known[0][row]), float(known[1][row])) if known is not None else None,
+            known_interval=None if np.isnan(known[0][row]) else (float(known[0][row]), float(known[1][row])),
             computed=STATES[self.computed_codes[row]],
             state=STATES[self.state_codes[row]],
             decided_by=decided_by,
@@ -431,11 +457,6 @@ class Scoreboard(Scores):
         pattern = self._patterns[pattern_id]
         return list_suspicions(pattern, self._curation, self.used_scripts if pattern.scripts else ())
 
-    @cached_property
-    def used_scripts(self) -> frozenset[str]:
-        """Return the scripts other than Latin of the newest tasks, and of texts that a person approved."""
-        return _scripts_of(self._inputs.snapshot)
-
     def is_approved(self, pattern_id: str) -> bool:
         """Return whether agents get the pattern's text as guidance, because a person approved exactly this text."""
         return self._curation.approves_as_guidance(pattern_id, self._patterns[pattern_id].content_hash)
@@ -482,5 +503,12 @@ class Scoreboard(Scores):
         return Alternatives((self._patterns[self.ids[row]], float(self.score[row])) for row in rows)
 
 
-def _scripts_of(snapshot: Snapshot) -> frozenset[str]:
+def are_sums_valid(now: datetime, epoch: float, filled: float, settings: Settings) -> bool:
+    """Return whether sums for the reference time `epoch`, made at `filled`, give those at another time."""
+    seconds, half_life = now.timestamp(), settings.maturity.half_life_days * SECONDS_PER_DAY
+    return seconds >= filled and (seconds - epoch) / half_life < _MAX_HALF_LIVES
+
+
+def find_used_scripts(snapshot: Snapshot) -> frozenset[str]:
+    """Return the scripts other than Latin of the newest tasks, and of texts that a person approved."""
     return snapshot.curation.scripts | find_common_scripts(loop.task for loop in snapshot.loops.values())

@@ -49,9 +49,14 @@ Codes = NDArray[np.int8]
 Flags = NDArray[np.bool_]
 
 NO_PIN: Final = -1
-_EMPTY: Final = {"rate": math.nan, "last_used": math.nan, "pin": NO_PIN, "snoozed_until": -math.inf}
+_EMPTY: Final = {
+    **dict.fromkeys(("rate", "last_used", "low", "high"), math.nan),
+    "pin": NO_PIN,
+    "snoozed_until": -math.inf,
+}
 """Values of an empty row that are not 0 or False."""
 _TYPES: Final = {"Ints": np.int64, "Floats": np.float64, "Codes": np.int8, "Flags": np.bool_}
+_DERIVED: Final = ("low", "high")
 _DECISIONS: Final = (
     *("pin", "pin_stale", "good_since_pin", "bad_since_pin", "inversion_pending", "snoozed_until"),
     *("quarantined", "held", "blocked", "warned", "unreviewed"),
@@ -97,10 +102,17 @@ class Columns:
     warned: Flags  # kept out of every context because of a warning against the same fix
     unnamed: Flags  # kept out of every context because the record has no ID
     from_lesson: Flags  # made of a lesson that a person accepted
+    low: Floats  # ends of the interval of the success rate; NaN until they are computed
+    high: Floats
 
     @classmethod
     def empty(cls, size: int) -> Columns:
         return cls(**{one.name: np.full(size, _EMPTY.get(one.name, 0), _TYPES[str(one.type)]) for one in fields(cls)})
+
+    @classmethod
+    def types(cls) -> dict[str, type]:
+        """Return the type of the values of each array."""
+        return {one.name: _TYPES[str(one.type)] for one in fields(cls)}
 
     def encoded(self) -> dict[str, bytes]:
         """Return the bytes of each array by name; see `decoded`."""
@@ -123,7 +135,8 @@ class Columns:
 
     def differs(self, other: Columns) -> Flags:
         """Return whether each row differs from the same row of columns of equal length."""
-        pairs = ((getattr(self, one.name), getattr(other, one.name)) for one in fields(self))
+        names = [one.name for one in fields(self) if one.name not in _DERIVED]
+        pairs = ((getattr(self, name), getattr(other, name)) for name in names)
         differs = np.zeros(len(self.uses), np.bool_)
         for one, two in pairs:
             differs |= (one != two) & ~((one != one) & (two != two))  # NaN equals NaN here
@@ -192,6 +205,8 @@ class ObservationSums:
             "undecayed": total(helpful + harmful),
             "has_future": total((at > now) & (helpful + harmful > 0)) > 0,
             "team_uses": np.zeros(len(rows), np.int64),
+            "low": np.full(len(rows), math.nan),
+            "high": np.full(len(rows), math.nan),
         }
         fixed = np.isnan(at)
         decay = np.where(fixed, 0.0, np.exp2((np.minimum(np.where(fixed, epoch, at), now) - epoch) / half_life))
@@ -303,7 +318,13 @@ class Scores:
     @cached_property
     def interval(self) -> tuple[Floats, Floats]:
         """Lower and upper ends of the intervals of the success rates, 0..1."""
-        return jeffreys_intervals(self.successes, self.failures, self.settings.interval_level)
+        low, high = self._columns.low, self._columns.high
+        missing = np.isnan(low)
+        if missing.any():
+            low, high = low.copy(), high.copy()
+            results = self.successes[missing], self.failures[missing]
+            low[missing], high[missing] = jeffreys_intervals(*results, self.settings.interval_level)
+        return low, high
 
     @cached_property
     def _sums(self) -> tuple[Floats, Floats]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
@@ -52,6 +52,12 @@ class UseTimes:
         return UseTimes(rows[left].astype(np.int32), self.at[left], self.kinds[left], self.counts[left])
 
 
+class StoredTimes(Protocol):
+    """Use times that are read when they are needed."""
+
+    def load(self) -> UseTimes: ...
+
+
 @dataclass(frozen=True, slots=True)
 class ReplacedTimes:
     """Use times of all rows, of which later steps replaced some; merged only when they are needed.
@@ -59,7 +65,7 @@ class ReplacedTimes:
     Each step has the replaced rows and their new entries.
     """
 
-    base: UseTimes
+    base: UseTimes | StoredTimes
     steps: tuple[tuple[NDArray[np.int64], UseTimes], ...] = ()
 
     def replace(self, rows: NDArray[np.int64], times: UseTimes) -> ReplacedTimes:
@@ -70,14 +76,15 @@ class ReplacedTimes:
         return ReplacedTimes(made.merged()) if is_long else made
 
     def merged(self) -> UseTimes:
+        base = self.base if isinstance(self.base, UseTimes) else self.base.load()
         if not self.steps:
-            return self.base
-        replaced: list[NDArray[Any]] = [self.base.rows, *(rows for rows, _ in self.steps)]
+            return base
+        replaced: list[NDArray[Any]] = [base.rows, *(rows for rows, _ in self.steps)]
         last_row = max(int(rows.max(initial=-1)) for rows in replaced)
         newest = np.full(last_row + 1, -1)
         for number, (rows, _) in enumerate(self.steps):
             newest[rows] = number
-        parts = [self.base, *(times for _, times in self.steps)]
+        parts = [base, *(times for _, times in self.steps)]
         kept = [newest[part.rows] == number for number, part in enumerate(parts, -1)]
         return UseTimes(
             *(

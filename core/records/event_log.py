@@ -66,10 +66,10 @@ class EventView(Sequence["Event"]):
     Events of the decisions in `undone` are left out. Views share their log, which may read its events from a file.
     """
 
-    __slots__ = ("_count", "_hidden", "_late", "_log", "_ordered", "undone")
+    __slots__ = ("_count", "_hidden", "_late", "_ordered", "log", "undone")
 
     def __init__(self, log: Log, undone: frozenset[str] = frozenset(), count: int | None = None) -> None:
-        self._log = log
+        self.log = log
         self._count = len(log.events) if count is None else count
         self.undone = frozenset(one for one in undone if one in log.by_decision) if undone else undone
         self._hidden = self._places_of(self.undone, self._count)
@@ -83,7 +83,7 @@ class EventView(Sequence["Event"]):
 
     def without(self, undone: frozenset[str]) -> EventView:
         """Return a view of the same events without those of some decisions."""
-        return EventView(self._log, undone, self._count)
+        return EventView(self.log, undone, self._count)
 
     @property
     def hidden(self) -> tuple[Event, ...]:
@@ -93,26 +93,26 @@ class EventView(Sequence["Event"]):
     @property
     def in_log_order(self) -> list[Event]:
         """The events in the order of the lines."""
-        return [event for event in islice(self._log.events, self._count) if event.decision not in self.undone]
+        return [event for event in islice(self.log.events, self._count) if event.decision not in self.undone]
 
     @property
     def errors(self) -> list[Event]:
         """The events with an error, in the order of the lines."""
-        found = self._events_at(place for place in self._log.errors if place < self._count)
+        found = self._events_at(place for place in self.log.errors if place < self._count)
         return [event for event in found if event.decision not in self.undone]
 
     def _places_of(self, decisions: Iterable[str], count: int) -> list[int]:
         """Return the positions of the events of decisions among the first `count` of the log."""
-        return sorted(place for one in decisions for place in self._log.by_decision[one] if place < count)
+        return sorted(place for one in decisions for place in self.log.by_decision[one] if place < count)
 
     def _events_at(self, places: Iterable[int]) -> list[Event]:
-        return [self._log.events[place] for place in places]
+        return [self.log.events[place] for place in places]
 
     def __len__(self) -> int:
         return self._count - len(self._hidden)
 
     def __iter__(self) -> Iterator[Event]:
-        events = islice(self._log.events, self._count)
+        events = islice(self.log.events, self._count)
         if not self._late:
             return events if not self._hidden else (one for one in events if one.decision not in self.undone)
         # All other events are in order of time, so that the late ones can be merged into them.
@@ -134,7 +134,7 @@ class EventView(Sequence["Event"]):
             return self._at(places)
         if self._late or places.step != 1 or self._hidden:
             return tuple(map(self._at, places))
-        return tuple(self._log.events[places.start : places.stop])
+        return tuple(self.log.events[places.start : places.stop])
 
     def _at(self, place: int) -> Event:
         if self._late:
@@ -143,13 +143,13 @@ class EventView(Sequence["Event"]):
         hidden = 0
         while (more := bisect_right(self._hidden, place + hidden)) != hidden:
             hidden = more
-        return self._log.events[place + hidden]
+        return self.log.events[place + hidden]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, EventView | tuple):
             return NotImplemented
         if isinstance(other, EventView):
-            is_same = self._log.is_same(other._log) and self._count == other._count
+            is_same = self.log.is_same(other.log) and self._count == other._count
             if is_same and self.undone == other.undone:
                 return True
         return len(self) == len(other) and all(map(_is_equal, self, other))
@@ -161,10 +161,10 @@ class EventView(Sequence["Event"]):
 
         That is the case for another log, and if events of a decision count again.
         """
-        is_longer = self._log.is_same(before._log) and self._count >= before._count
+        is_longer = self.log.is_same(before.log) and self._count >= before._count
         if not is_longer or self._places_of(before.undone - self.undone, before._count):
             return None
-        new = self._log.events[before._count : self._count]
+        new = self.log.events[before._count : self._count]
         added = [event for event in new if event.decision not in self.undone]
         return EventChanges(added, self._events_at(self._places_of(self.undone - before.undone, before._count)))
 

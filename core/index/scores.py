@@ -1,0 +1,399 @@
+"""The scores of all patterns, stored by column: read without assessing any pattern, and updated where evidence changed.
+
+The row of a pattern is its place in the index, from 0 on. The row of a removed pattern is a hole, which has no ID.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from core.index.database import get_meta, pack, set_meta, unpack
+from core.index.evidence import fill_links, open_event_index, open_inputs, update_links, write_ignored
+from core.learning.evidence_changes import settle
+from core.learning.evidence_inputs import EvidenceInputs
+from core.learning.evidence_records import Link
+from core.learning.scoreboard import Scoreboard, are_sums_valid, find_used_scripts
+from core.learning.scores import Columns
+from core.learning.use_times import ReplacedTimes, UseTimes
+from core.records.snapshot import Snapshot
+from core.storage.cache_database import DamagedError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from core.config.settings import Settings
+    from core.index.records import Reader
+    from core.records.snapshot import Delta
+
+TABLES: Final = (
+    # Columns of the scores, 8,192 rows in each chunk; `ids` are those of the patterns, "" for a hole.
+    "CREATE TABLE score (name TEXT, chunk INT, data BLOB NOT NULL, PRIMARY KEY (name, chunk))",
+    # When patterns were used, 512 rows in each chunk.
+    "CREATE TABLE use_time (chunk INTEGER PRIMARY KEY, data BLOB NOT NULL)",
+)
+CHUNK: Final = 8192
+_TIMES_CHUNK: Final = 512
+_IDS: Final = "ids"
+_STATE: Final = "scores"
+_CLOCK_SECONDS: Final = 300.0  # difference of two clocks that is no step back in time
+_PLACE: Final = "SELECT place FROM pattern WHERE id = ?"
+_FEW: Final = 200  # look-ups of IDs before all IDs are read
+
+_ids_decoder: Final = msgspec.msgpack.Decoder(list[str])
+_times_decoder: Final = msgspec.msgpack.Decoder(tuple[bytes, bytes, bytes, bytes])
+_TIMES: Final = (np.int32, np.float64, np.int8, np.int64)
+
+
+class _State(Struct, frozen=True, array_like=True):
+    """What the stored scores are of."""
+
+    settings: bytes
+    epoch: float  # reference time of the sums
+    filled: float  # time of the last summation
+    rows: int
+    has_holes: bool
+    scripts: frozenset[str]
+
+
+_state_decoder: Final = msgspec.msgpack.Decoder(_State)
+
+
+def _read_state(connection: sqlite3.Connection, settings: Settings) -> _State | None:
+    """Return what scores are stored; None without any under these settings."""
+    stored = get_meta(connection, _STATE)
+    state = _state_decoder.decode(stored) if stored is not None else None
+    return state if state is not None and state.settings == _key(settings) else None
+
+
+def _key(settings: Settings) -> bytes:
+    """Return a value that differs for settings with which patterns are scored otherwise."""
+    used = (settings.learning, settings.maturity, settings.anti_pattern, settings.scan, settings.interval_level)
+    return msgspec.msgpack.encode(msgspec.to_builtins(used))
+
+
+# Reading
+
+
+def load_board(reader: Reader, snapshot: Snapshot, now: datetime, settings: Settings) -> Scoreboard | None:
+    """Return the stored scores of a view of the index at a time; None if there are none under these settings."""
+    with reader.lock:
+        state = _read_state(reader.connection, settings)
+    if state is None:
+        return None
+    stored = _StoredScores(reader, state)
+    inputs = open_inputs(reader, snapshot, settings.learning)
+    times = ReplacedTimes(stored)
+    columns = _StoredColumns.of(stored)
+    ids, rows = _Ids(stored), _Rows(stored)
+    board = Scoreboard(
+        ids, now, settings, rows, inputs, columns, state.epoch, state.filled, times, used_scripts=state.scripts
+    )
+    # Another process may have scored them just after this one read its clock.
+    is_just_after = 0 < state.filled - now.timestamp() < _CLOCK_SECONDS
+    return board.rescored(datetime.fromtimestamp(state.filled, UTC) if is_just_after else now)
+
+
+class _StoredScores:
+    """Reads the columns of one view of the index, without holes."""
+
+    def __init__(self, reader: Reader, state: _State) -> None:
+        self.reader = reader
+        self.state = state
+
+    @cached_property
+    def all_ids(self) -> list[str]:
+        """IDs by row, "" for holes."""
+        return [id for data in self._chunks(_IDS) for id in _ids_decoder.decode(data)]
+
+    @cached_property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(filter(None, self.all_ids)) if self.state.has_holes else tuple(self.all_ids)
+
+    @cached_property
+    def rows(self) -> NDArray[np.int64] | None:
+        """Rows that are not holes; None if none is one."""
+        if not self.state.has_holes:
+            return None
+        return np.flatnonzero(np.fromiter(map(bool, self.all_ids), np.bool_, len(self.all_ids)))
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Positions of IDs among those that are not holes."""
+        return {id: place for place, id in enumerate(self.ids)}
+
+    @property
+    def count(self) -> int:
+        return self.state.rows if self.rows is None else len(self.rows)
+
+    def place_of(self, id: str) -> int | None:
+        """Return the position of an ID, with one query."""
+        row = self.reader.row(_PLACE, id)
+        if row is None:
+            return None
+        return int(row[0]) - 1 if self.rows is None else int(np.searchsorted(self.rows, int(row[0]) - 1))
+
+    def column(self, name: str) -> NDArray[Any]:
+        values: NDArray[Any] = np.frombuffer(b"".join(self._chunks(name)), Columns.types()[name])
+        if len(values) != self.state.rows:
+            raise DamagedError("scores are missing")
+        return values if self.rows is None else values[self.rows]
+
+    def _chunks(self, name: str) -> Iterator[memoryview]:
+        rows = self.reader.rows("SELECT data FROM score WHERE name = ? ORDER BY chunk", name)
+        return (unpack(data) for (data,) in rows)
+
+    def load(self) -> UseTimes:
+        """Return the use times; see `StoredTimes`."""
+        rows = self.reader.rows("SELECT chunk, data FROM use_time ORDER BY chunk")
+        parts = [_decode_times(chunk, data) for chunk, data in rows] or [_no_times()]
+        times = UseTimes(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+        if self.rows is None:
+            return times
+        return replace(times, rows=np.searchsorted(self.rows, times.rows).astype(np.int32))
+
+
+class _StoredColumns(Columns):
+    """Columns that are read when they are first used."""
+
+    __slots__ = ("_stored",)
+    _stored: _StoredScores
+
+    @classmethod
+    def of(cls, stored: _StoredScores) -> _StoredColumns:
+        columns = cls.__new__(cls)
+        columns._stored = stored
+        return columns
+
+    def __getattr__(self, name: str) -> NDArray[Any]:
+        if name not in Columns.types():
+            raise AttributeError(name)
+        values = self._stored.column(name)
+        setattr(self, name, values)
+        return values
+
+
+class _Ids(Sequence[str]):
+    """IDs in the order of the rows."""
+
+    def __init__(self, stored: _StoredScores) -> None:
+        self._stored = stored
+
+    def __len__(self) -> int:
+        return self._stored.count
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._stored.ids[place]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._stored.ids)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, _Ids):
+            return self._stored.ids == other._stored.ids
+        return self._stored.ids == other
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class _Rows(Mapping[str, int]):
+    """Rows by ID: the first ones are found one by one, then all are read."""
+
+    def __init__(self, stored: _StoredScores) -> None:
+        self._stored = stored
+        self._found: dict[str, int | None] = {}
+
+    def __getitem__(self, id: str) -> int:
+        if len(self._found) >= _FEW:
+            return self._stored.places[id]
+        if id not in self._found:
+            self._found[id] = self._stored.place_of(id)
+        place = self._found[id]
+        if place is None:
+            raise KeyError(id)
+        return place
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._stored.ids)
+
+    def __len__(self) -> int:
+        return self._stored.count
+
+
+# Writing
+
+
+def update_scores(
+    connection: sqlite3.Connection,
+    before: tuple[Reader, Snapshot],
+    after: tuple[Reader, Snapshot],
+    delta: Delta,
+    now: datetime,
+    settings: Settings,
+) -> frozenset[str] | None:
+    """Score again what a change affects, in the open transaction; returns the affected work, None if it may be any.
+
+    `before` is the view that the stored scores are of, `after` that of the open transaction.
+    """
+    state = _read_state(connection, settings)
+    if state is None or not are_sums_valid(now, state.epoch, state.filled, settings):
+        fill_scores(connection, *after, now, settings)
+        return None
+    update_links(connection, before[1], after[1], delta)
+    known = open_inputs(*before, settings.learning)
+    found = settle(known, open_inputs(*after, settings.learning), delta)
+    if found is None:
+        fill_scores(connection, *after, now, settings)
+        return None
+    inputs, affected = found
+    if inputs.ignored != known.ignored:
+        write_ignored(connection, inputs.ignored)
+    scripts = _find_scripts(state.scripts, before[1], after[1], delta)
+    affected = affected.union(*(inputs.links[Link.SCRIPT].get(script, ()) for script in scripts ^ state.scripts))
+    ids = [id for id in affected if id in after[1].patterns]
+    places = ((before[0].row(_PLACE, id), after[0].row(_PLACE, id)) for id in delta.patterns)
+    gone = [old[0] - 1 for old, new in places if old is not None and old != new]
+    _Writer(connection, msgspec.structs.replace(state, scripts=scripts)).write(inputs, ids, gone, now, settings)
+    return inputs.changed_work
+
+
+def _find_scripts(known: frozenset[str], before: Snapshot, after: Snapshot, delta: Delta) -> frozenset[str]:
+    """Return the scripts in use; those of the newest tasks are counted only if a task is another one."""
+    loops = ((before.loops.get(id), after.loops.get(id)) for id in delta.loops)
+    is_same = all(
+        one is not None and two is not None and (one.task, one.started_at) == (two.task, two.started_at)
+        for one, two in loops
+    )
+    is_same = is_same and (not delta.decisions or before.curation.scripts == after.curation.scripts)
+    return known if is_same else find_used_scripts(after)
+
+
+def fill_scores(
+    connection: sqlite3.Connection, reader: Reader, snapshot: Snapshot, now: datetime, settings: Settings
+) -> None:
+    """Score all patterns anew, in the open transaction."""
+    # Read once: assessing a pattern looks up records many times.
+    names = ("patterns", "loops", "tasks", "attempts", "debug_sessions")
+    values: dict[str, Any] = {name: dict(getattr(snapshot, name).items()) for name in names}
+    values |= {name: getattr(snapshot, name) for name in ("events", "curation", "foreign", "team")}
+    loaded = Snapshot(**values)
+    for table in ("score", "use_time"):
+        connection.execute(f"DELETE FROM {table}")
+    fill_links(connection, loaded)
+    inputs = EvidenceInputs.of(loaded, settings.learning, events=open_event_index(reader, loaded))
+    write_ignored(connection, inputs.ignored)
+    seconds, scripts = now.timestamp(), find_used_scripts(loaded)
+    state = _State(_key(settings), seconds, seconds, 0, has_holes=False, scripts=scripts)
+    _Writer(connection, state).write(inputs, tuple(loaded.patterns), (), now, settings)
+
+
+class _Writer:
+    """Writes scores of some patterns into the columns."""
+
+    def __init__(self, connection: sqlite3.Connection, state: _State) -> None:
+        self._connection = connection
+        self._state = state
+
+    def write(
+        self, inputs: EvidenceInputs, ids: Sequence[str], removed: Sequence[int], now: datetime, settings: Settings
+    ) -> None:
+        """Score patterns and write their rows; `removed` are rows that become holes."""
+        board = Scoreboard.assess(ids, inputs, self._state.scripts, now, settings, self._state.epoch)
+        if "scipy" in sys.modules:  # else the next reader computes intervals, if it needs any
+            board = board.with_intervals()
+        rows = self._rows_of(ids)
+        every = np.concatenate((rows, np.array(removed, np.int64)))
+        if len(every):
+            count = max(self._state.rows, int(every.max()) + 1)
+            chunks = self._touched(every, count)
+            for name, kind in Columns.types().items():
+                blank: NDArray[Any] = np.full(len(removed), getattr(Columns.empty(1), name)[0], kind)
+                self._write_column(name, chunks, count, every, np.concatenate((board.column(name), blank)))
+            self._write_times(every, rows, board.use_times)
+            self._write_ids(chunks, count, every, [*ids, *[""] * len(removed)])
+        state = msgspec.structs.replace(self._state, filled=max(self._state.filled, now.timestamp()))
+        set_meta(self._connection, _STATE, msgspec.msgpack.encode(state))
+
+    def _rows_of(self, ids: Sequence[str]) -> NDArray[np.int64]:
+        sql = "SELECT id, place FROM pattern" if len(ids) > _FEW else "SELECT id, place FROM pattern WHERE id = ?"
+        found: dict[str, int] = {}
+        for one in ((),) if len(ids) > _FEW else ((id,) for id in ids):
+            found.update(self._connection.execute(sql, one).fetchall())
+        return np.array([found[id] - 1 for id in ids], np.int64)
+
+    def _write_ids(self, chunks: Sequence[int], count: int, rows: NDArray[np.int64], ids: Sequence[str]) -> None:
+        has_holes = self._state.has_holes
+        if count > self._state.rows or not all(ids):
+            for chunk in chunks:
+                stored = self._chunk(_IDS, chunk)
+                values = _ids_decoder.decode(stored) if stored is not None else []
+                values += [""] * (min(count - chunk * CHUNK, CHUNK) - len(values))
+                for row, id in zip(rows.tolist(), ids, strict=True):
+                    if row // CHUNK == chunk:
+                        values[row % CHUNK] = id
+                has_holes = has_holes or not all(values)
+                self._store(_IDS, chunk, msgspec.msgpack.encode(values))
+        self._state = msgspec.structs.replace(self._state, rows=count, has_holes=has_holes)
+
+    def _touched(self, rows: NDArray[np.int64], count: int) -> list[int]:
+        """Return the chunks with some rows, and with those that are new if there are `count` rows."""
+        new = range(self._state.rows // CHUNK, (count - 1) // CHUNK + 1) if count > self._state.rows else ()
+        return sorted({*(rows // CHUNK).tolist(), *new})
+
+    def _write_column(
+        self, name: str, chunks: Sequence[int], count: int, rows: NDArray[np.int64], values: NDArray[Any]
+    ) -> None:
+        """Write the values of rows; other rows that no chunk has yet are empty."""
+        kind, blank = Columns.types()[name], getattr(Columns.empty(1), name)[0]
+        for chunk in chunks:
+            stored = self._chunk(name, chunk)
+            before: NDArray[Any] = np.frombuffer(stored or b"", kind)
+            mine = rows // CHUNK == chunk
+            missing = min(count - chunk * CHUNK, CHUNK) - len(before)
+            after = np.concatenate((before, np.full(missing, blank, kind)))
+            after[rows[mine] % CHUNK] = values[mine]
+            if after.tobytes() != stored:
+                self._store(name, chunk, after.tobytes())
+
+    def _write_times(self, every: NDArray[np.int64], rows: NDArray[np.int64], times: UseTimes) -> None:
+        """Replace the use times of rows; those of `times` are positions in `rows`."""
+        moved = replace(times, rows=rows[times.rows].astype(np.int32))
+        chunks, replaced = moved.rows // _TIMES_CHUNK, every // _TIMES_CHUNK
+        for chunk in np.unique(replaced).tolist():
+            row = self._connection.execute("SELECT data FROM use_time WHERE chunk = ?", (chunk,)).fetchone()
+            known = _decode_times(chunk, row[0]) if row is not None else _no_times()
+            kept = ~np.isin(known[0], every[replaced == chunk])
+            mine = chunks == chunk
+            new = (moved.rows[mine], moved.at[mine], moved.kinds[mine], moved.counts[mine])
+            arrays = [np.concatenate((old[kept], one)) for old, one in zip(known, new, strict=True)]
+            arrays[0] = (arrays[0] - chunk * _TIMES_CHUNK).astype(np.int32)
+            data = pack(msgspec.msgpack.encode([one.tobytes() for one in arrays]))
+            self._connection.execute("INSERT OR REPLACE INTO use_time VALUES (?, ?)", (chunk, data))
+
+    def _chunk(self, name: str, chunk: int) -> bytes | None:
+        sql = "SELECT data FROM score WHERE name = ? AND chunk = ?"
+        row = self._connection.execute(sql, (name, chunk)).fetchone()
+        return bytes(unpack(row[0])) if row is not None else None
+
+    def _store(self, name: str, chunk: int, data: bytes) -> None:
+        self._connection.execute("INSERT OR REPLACE INTO score VALUES (?, ?, ?)", (name, chunk, pack(data)))
+
+
+def _decode_times(chunk: int, stored: object) -> tuple[NDArray[Any], ...]:
+    """Return the arrays of `UseTimes` of one chunk."""
+    found = _times_decoder.decode(unpack(stored))
+    rows, *others = (np.frombuffer(data, kind) for data, kind in zip(found, _TIMES, strict=True))
+    return (rows + np.int32(chunk * _TIMES_CHUNK)).astype(np.int32), *others
+
+
+def _no_times() -> tuple[NDArray[Any], ...]:
+    return tuple(np.empty(0, kind) for kind in _TIMES)
