@@ -404,7 +404,7 @@ _Names = Callable[["Event"], tuple[str, ...]]
 
 
 def _pattern_names(event: Event) -> tuple[str, ...]:
-    return (event.pattern_id,)
+    return (event.pattern_id,) if event.pattern_id else ()
 
 
 def _report_names(event: Event) -> tuple[str, ...]:

@@ -1,0 +1,167 @@
+"""Scores in the index: stored and updated, they equal scores that are made of all records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from core.config.paths import ProjectPaths
+from core.config.settings import MaturitySettings, Settings
+from core.index.database import Database
+from core.index.events import update_events
+from core.index.evidence import open_events
+from core.index.records import COLLECTIONS, Kind, Reader, encode
+from core.index.scores import load_board, update_scores
+from core.index.snapshot import IndexedSnapshot
+from core.learning.scoreboard import Scoreboard
+from core.records.events import Event
+from core.records.snapshot import Snapshot
+from core.storage.cache_database import DamagedError
+from tests.drawn_snapshots import SUSPICIOUS, events, find_difference, same, snapshots
+from tests.factories import NOW, days_ago, make_event, make_pattern, make_recorded_counts
+
+_SLOW = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+
+
+class Tables:
+    """The records of a snapshot in the tables of an index, and its events in the log of a project."""
+
+    def __init__(self, folder: Path, now: datetime = NOW, settings: Settings = SUSPICIOUS) -> None:
+        self.now, self.settings = now, settings
+        self.paths = ProjectPaths(folder)
+        self.paths.events.parent.mkdir(parents=True)
+        self.paths.events.write_bytes(b"")
+        self.database = Database.open(folder, is_kept=False)
+        self.written = Snapshot()
+        self.newest = self._view(self.written)
+
+    def write(self, snapshot: Snapshot, added: tuple[Event, ...] = ()) -> Scoreboard:
+        """Write what differs from the last snapshot, and events; returns the scores that a new reader gets."""
+        before = self.newest
+        snapshot = replace(snapshot, events=(*self.written.events, *added))
+        with self.paths.events.open("ab") as log:
+            log.writelines(msgspec.json.encode(event) + b"\n" for event in added)
+        with self.database.transaction() as connection:
+            for name in ("patterns", "loops", "tasks", "attempts", "debug_sessions"):
+                self._write_records(COLLECTIONS[name], getattr(self.written, name), getattr(snapshot, name))
+            update_events(connection, self.paths)
+            after = self._view(snapshot, Reader(connection, self.database.decoded))
+            delta = find_difference(self.written, snapshot)
+            update_scores(connection, before, after, delta, self.now, self.settings)
+        self.written, self.newest = snapshot, self._view(snapshot)
+        return self.board(self.now)
+
+    def board(self, now: datetime) -> Scoreboard:
+        board = load_board(*self.newest, now, self.settings)
+        assert board is not None
+        return board
+
+    def _view(self, snapshot: Snapshot, reader: Reader | None = None) -> tuple[Reader, IndexedSnapshot]:
+        reader = reader or Reader(self.database.read(), self.database.decoded)
+        makers = {name: partial(getattr, snapshot, name) for name in ("curation", "foreign", "team")}
+        undone = snapshot.curation.undone
+        return reader, IndexedSnapshot.of(reader, {**makers, "events": lambda: open_events(reader, self.paths, undone)})
+
+    def _write_records(self, kind: Kind, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+        execute = self.database.writer.execute
+        for id in before.keys() - after.keys():
+            execute("DELETE FROM record WHERE kind = ? AND id = ?", (kind, id))
+            if kind is Kind.PATTERN:
+                execute("DELETE FROM pattern WHERE id = ?", (id,))
+        sql = "INSERT OR REPLACE INTO record (kind, id, key, place, is_open, data) VALUES (?, ?, ?, NULL, 0, ?)"
+        for id, record in after.items():
+            if before.get(id) != record:
+                execute(sql, (kind, id, id, encode(record)))
+            if kind is Kind.PATTERN:
+                execute("INSERT OR IGNORE INTO pattern (id) VALUES (?)", (id,))
+
+
+def check(board: Scoreboard, snapshot: Snapshot, now: datetime, settings: Settings = SUSPICIOUS) -> None:
+    fresh = Scoreboard.build(snapshot, now, settings)
+    same(board, fresh)
+    assert board.bursts == fresh.bursts
+    assert set(board.finished()) == set(fresh.finished())
+    assert all(board.loop_patterns(id) == fresh.loop_patterns(id) for id in snapshot.loops)
+    assert np.array_equal(np.sort(board.interval[0]), np.sort(fresh.interval[0]))
+
+
+_STEPS = st.lists(st.tuples(snapshots(), events(), st.booleans(), st.integers(0, 40)), min_size=1, max_size=4)
+
+
+@settings(max_examples=25, suppress_health_check=_SLOW, deadline=None)
+@given(snapshots(), _STEPS)
+def test_scores_after_updates_equal_scores_from_scratch(
+    tmp_path_factory: pytest.TempPathFactory,
+    first: Snapshot,
+    steps: list[tuple[Snapshot, tuple[Event, ...], bool, int]],
+) -> None:
+    tables = Tables(tmp_path_factory.mktemp("project"))
+    check(tables.write(first, renamed(tuple(first.events), "0")), tables.written, tables.now)
+    for number, (snapshot, added, is_undone, days) in enumerate(steps, 1):
+        tables.now += timedelta(days=days)
+        curation = msgspec.structs.replace(snapshot.curation, undone=frozenset("d" if is_undone else ""))
+        board = tables.write(replace(snapshot, curation=curation), renamed(added, str(number)))
+        shown = tuple(one for one in tables.written.events if not (is_undone and one.decision))
+        expected = replace(tables.written, events=tuple(sorted(shown, key=lambda event: event.at)))
+        check(board, expected, tables.now)
+        later = tables.now + timedelta(days=3)
+        check(tables.board(later), expected, later)
+
+
+def renamed(found: tuple[Event, ...], step: str) -> tuple[Event, ...]:
+    """Give events IDs of their own, and some of them a decision that can be undone."""
+    return tuple(
+        msgspec.structs.replace(one, id=f"{one.id}-{step}", decision="d" if one.success is None else "")
+        for one in found
+    )
+
+
+def test_scores_under_other_settings_are_made_anew(tmp_path: Path) -> None:
+    tables = Tables(tmp_path)
+    snapshot = Snapshot(patterns={"p": make_pattern("p", recorded_counts=make_recorded_counts(4, 0), last_used=NOW)})
+    tables.write(snapshot)
+    tables.settings = Settings(maturity=MaturitySettings(min_feedback=9))
+    assert load_board(*tables.newest, NOW, tables.settings) is None
+    check(tables.write(snapshot), tables.written, NOW, tables.settings)
+
+
+def test_a_reader_whose_clock_is_a_moment_behind_gets_the_stored_scores(tmp_path: Path) -> None:
+    tables = Tables(tmp_path)
+    tables.write(Snapshot(patterns={"p": make_pattern("p")}))
+    assert tables.board(NOW - timedelta(seconds=1)).now == NOW
+    assert tables.board(NOW - timedelta(days=1)).now == NOW - timedelta(days=1)
+
+
+def test_removed_patterns_leave_no_row(tmp_path: Path) -> None:
+    tables = Tables(tmp_path)
+    patterns = {id: make_pattern(id) for id in "abcd"}
+    tables.write(Snapshot(patterns=patterns))
+    used = (make_event(1, "feedback", days_ago(1), pattern_id="d", success=True),)
+    left = {id: patterns[id] for id in "bd"}
+    board = tables.write(Snapshot(patterns=left), used)
+    assert list(board.ids) == ["b", "d"]
+    assert (board.row("d"), board.successes.tolist(), board.use_times.rows.tolist()) == (1, [0, 1], [1])
+    check(tables.write(Snapshot(patterns=patterns)), tables.written, NOW)
+    assert "a" not in board  # a view stays as it was
+    board = tables.board(NOW)
+    assert (list(board.ids), "a" in board, "x" in board) == (["b", "d", "a", "c"], True, False)
+
+
+def test_a_damaged_column_is_noticed(tmp_path: Path) -> None:
+    tables = Tables(tmp_path)
+    tables.write(Snapshot(patterns={"p": make_pattern("p")}))
+    with tables.database.transaction() as connection:
+        connection.execute("UPDATE score SET data = x'00000000' || zeroblob(8) WHERE name = 'uses'")
+    tables.write(Snapshot(patterns={"p": make_pattern("p")}))
+    with pytest.raises(DamagedError):
+        _ = tables.board(NOW).uses
