@@ -183,7 +183,6 @@ def _all_tables() -> Iterator[str]:
     yield from _TABLES
     for module in (debug_sessions, events, evidence, learnings, past_tasks, scores, terms):
         yield from module.TABLES
-        yield from module.TABLES
 
 
 def _has_locks(folder: Path) -> bool:

@@ -6,7 +6,6 @@ The row of a pattern is its place in the index, from 0 on. The row of a removed 
 from __future__ import annotations
 
 import sqlite3
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -307,9 +306,7 @@ class _Writer:
         self, inputs: EvidenceInputs, ids: Sequence[str], removed: Sequence[int], now: datetime, settings: Settings
     ) -> None:
         """Score patterns and write their rows; `removed` are rows that become holes."""
-        board = Scoreboard.assess(ids, inputs, self._state.scripts, now, settings, self._state.epoch)
-        if "scipy" in sys.modules:  # else the next reader computes intervals, if it needs any
-            board = board.with_intervals()
+        board = Scoreboard.assess(ids, inputs, self._state.scripts, now, settings, self._state.epoch).with_intervals()
         rows = self._rows_of(ids)
         every = np.concatenate((rows, np.array(removed, np.int64)))
         if len(every):

@@ -341,12 +341,8 @@ class Scoreboard(Scores):
 
     def _assess(self, pattern_id: str) -> Assessment:
         row, columns = self.row(pattern_id), self._columns
-<<<<<<< HEAD
-        known = self.__dict__.get("interval")  # most commands never need the intervals of all patterns
-=======
-        # Only read if it is known: scipy, which computes intervals, takes 0.1 s to import.
+        # Only read if it is known: most commands never need the intervals of all patterns.
         known = self.__dict__.get("interval") or (columns.low, columns.high)
->>>>>>> bc821824 (Store scores and what they depend on in the index)
         rate, last_used = float(self.rate[row]), float(self.last_used[row])
         decided_by = INVERSION if columns.inversion_pending[row] else RULE
         if self._is_pinned(row):
