@@ -52,7 +52,7 @@ TABLES: Final = (
     "CREATE TABLE work (row INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, words BLOB NOT NULL)",
 )
 _WORK_OF, _WORK_STATE = "work of learning", "state of work"
-_GONE, _UNTITLED, _KNOWN = range(3)  # states of a work; an untitled one has no description
+_ABSENT, _UNTITLED, _KNOWN = range(3)  # states of a work; an untitled one has no description
 
 _Item = TypeVar("_Item")
 _decode_words: Final = Decoder[tuple[str, ...]](tuple[str, ...])
@@ -278,7 +278,7 @@ class _LearningWriter:
                 assert stored is not None
                 self._terms.move(WORK, row, _decode_words(stored[0]), ())
                 self._writer.connection.execute("DELETE FROM work WHERE row = ?", (row,))
-                self._states[row] = _GONE
+                self._states[row] = _ABSENT
 
 
 def _count_rows(reader: Reader, table: str) -> int:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from core.index.records import Reader
     from core.learning.scoreboard import Scoreboard
+    from core.records.loops import Loop
     from core.records.patterns import Pattern
     from core.records.snapshot import Delta, Snapshot
 
@@ -127,10 +128,9 @@ def _replace(writer: Reader, snapshot: Snapshot, board: Scoreboard, loop_ids: It
     """Store the tasks of some loops; return whether something changed."""
     has_changed = False
     for id in loop_ids:
-        loop, key = snapshot.loops.get(id), to_key(id)
-        task = SuccessfulTask.of(loop, find_worked(id, board)) if loop is not None else None
+        task, key = _find_task(snapshot.loops.get(id), board), to_key(id)
         stored = writer.row("SELECT place, data FROM worked WHERE loop = ?", key)
-        if task is None or not task.words:
+        if task is None:
             if stored is not None:
                 writer.connection.execute("DELETE FROM worked WHERE loop = ?", (key,))
                 has_changed = True
@@ -162,20 +162,29 @@ def _choose(writer: Reader) -> None:
     set_meta(writer.connection, _PAST, msgspec.msgpack.encode(stored))
 
 
-def suppose_past_tasks(past: StoredPastTasks, snapshot: Snapshot, board: Scoreboard) -> PastTasks:
-    """Return the past tasks of a state that is not stored, such as that of a dry run; `past` are those before."""
-    changed = snapshot.loops.keys() if board.changed_work is None else board.changed_work
-    supposed = {
-        id: SuccessfulTask.of(loop, find_worked(id, board))
-        for id in changed
-        if (loop := snapshot.loops.get(id)) is not None
-    }
-    rows = past.reader.rows("SELECT loop, data FROM worked") if supposed else []
+def suppose_past_tasks(
+    past: StoredPastTasks, snapshot: Snapshot, board: Scoreboard, changed_work: frozenset[str] | None
+) -> PastTasks:
+    """Return the past tasks of a dry run.
+
+    `past` are those that are stored, `changed_work` the loops that may differ from them; None if any may.
+    """
+    rows = past.reader.rows("SELECT loop, data FROM worked") if changed_work else []
     stored = {from_key(loop): _decode_task(data) for loop, data in rows}
-    if all(task == stored.get(id) if task.words else id not in stored for id, task in supposed.items()):
+    supposed = {
+        id: _find_task(snapshot.loops.get(id), board)
+        for id in (snapshot.loops if changed_work is None else changed_work)
+    }
+    if changed_work is not None and all(stored.get(id) == task for id, task in supposed.items()):
         return past
-    tasks = stored | supposed
+    tasks = {id: task for id, task in (stored | supposed).items() if task is not None}
     return PastTasks.of(tasks[id] for id in snapshot.loops if id in tasks)
+
+
+def _find_task(loop: Loop | None, board: Scoreboard) -> SuccessfulTask | None:
+    """Return the task of a loop in which patterns worked; None of another loop."""
+    task = SuccessfulTask.of(loop, find_worked(loop.id, board)) if loop is not None else None
+    return task if task is not None and task.words else None
 
 
 def read_weights(reader: Reader, past: PastTasks, patterns: Mapping[str, Pattern]) -> WordWeights:

@@ -5,48 +5,146 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from core.debug_memory.index import DebugIndex
 from core.index.debug_sessions import StoredDebugIndex, fill_debug_sessions, update_debug_sessions
 from core.index.learnings import StoredLearnings, fill_learnings, update_learnings
-from core.index.past_tasks import StoredPastTasks, fill_past_tasks, read_weights, update_past_tasks
+from core.index.past_tasks import (
+    StoredPastTasks,
+    fill_past_tasks,
+    read_weights,
+    suppose_past_tasks,
+    update_past_tasks,
+)
+from core.index.snapshot import IndexedSnapshot
 from core.index.terms import StoredPatternIndex, fill_terms, update_terms
+from core.retrieval.learnings import LearningIndex
+from core.retrieval.similarity import LazySimilarity
 
 if TYPE_CHECKING:
-    from core.debug_memory.index import DebugIndex
     from core.index.records import Reader
     from core.learning.scoreboard import Scoreboard
     from core.records.snapshot import Delta, Snapshot
     from core.retrieval.index import PatternIndex
     from core.retrieval.learned_weights import WordWeights
-    from core.retrieval.learnings import LearningIndex
     from core.retrieval.past_tasks import PastTasks
+    from core.retrieval.similarity import SimilarityIndex
 
 
 class StoredTexts:
-    """Indexes of the texts of one view, opened when they are first used."""
+    """Indexes of the texts of one view, opened when they are first used; implements `core.state.texts.Texts`."""
 
-    def __init__(self, reader: Reader, snapshot: Snapshot) -> None:
-        self._reader = reader
-        self._snapshot = snapshot
+    def __init__(self, reader: Reader, snapshot: Snapshot, similarity: LazySimilarity | None = None) -> None:
+        self.reader = reader
+        self.snapshot = snapshot
+        self._similarity = similarity or LazySimilarity(snapshot.patterns)
 
     @cached_property
     def index(self) -> PatternIndex:
-        return StoredPatternIndex.open(self._reader, self._snapshot.patterns)
+        return StoredPatternIndex.open(self.reader, self.snapshot.patterns)
 
-    @cached_property
-    def learnings(self) -> LearningIndex:
-        return StoredLearnings.open(self._reader, self._snapshot)
-
-    @cached_property
-    def past_tasks(self) -> PastTasks:
-        return StoredPastTasks.open(self._reader)
-
-    @cached_property
-    def word_weights(self) -> WordWeights:
-        return read_weights(self._reader, self.past_tasks, self._snapshot.patterns)
+    @property
+    def similarity(self) -> SimilarityIndex:
+        return self._similarity.get()
 
     @cached_property
     def debug(self) -> DebugIndex:
-        return StoredDebugIndex.open(self._reader, self._snapshot.debug_sessions)
+        return StoredDebugIndex.open(self.reader, self.snapshot.debug_sessions)
+
+    @cached_property
+    def learnings(self) -> LearningIndex:
+        return StoredLearnings.open(self.reader, self.snapshot)
+
+    @cached_property
+    def past_tasks(self) -> StoredPastTasks:
+        return StoredPastTasks.open(self.reader)
+
+    @cached_property
+    def word_weights(self) -> WordWeights:
+        return read_weights(self.reader, self.past_tasks, self.snapshot.patterns)
+
+    def updated(self, snapshot: Snapshot, delta: Delta, board: Scoreboard) -> StoredTexts | SupposedTexts:
+        if isinstance(snapshot, IndexedSnapshot):
+            similarity = self._similarity.updated(snapshot.patterns, delta.patterns)
+            return StoredTexts(snapshot.reader, snapshot, similarity)
+        return SupposedTexts(self, snapshot, delta, board, board.changed_work)
+
+    def prepare(self, seconds: float) -> bool:
+        _ = self.index, self.learnings, self.word_weights
+        return True
+
+    def prepare_learnings(self, seconds: float) -> bool:
+        return True
+
+    def prepare_similarity(self, seconds: float) -> bool:
+        return self._similarity.prepare(seconds)
+
+    def release(self) -> None:
+        self._similarity.release()
+
+
+class SupposedTexts:
+    """Indexes of the texts of a dry run: those of a view, with what differs in memory.
+
+    `delta` and `changed_work` are all differences to `stored`; `changed_work` is None if any loop may differ.
+    """
+
+    def __init__(
+        self,
+        stored: StoredTexts,
+        snapshot: Snapshot,
+        delta: Delta,
+        board: Scoreboard,
+        changed_work: frozenset[str] | None,
+    ) -> None:
+        self._stored = stored
+        self._snapshot = snapshot
+        self._delta = delta
+        self._board = board
+        self._changed_work = changed_work
+
+    @cached_property
+    def index(self) -> PatternIndex:
+        return self._stored.index.updated(self._snapshot.patterns, self._delta.patterns)
+
+    @cached_property
+    def similarity(self) -> SimilarityIndex:
+        return self._stored.similarity.updated(self._snapshot.patterns, self._delta.patterns)
+
+    @cached_property
+    def debug(self) -> DebugIndex:
+        sessions = self._snapshot.debug_sessions
+        return DebugIndex.build(sessions) if self._delta.debug_sessions else self._stored.debug
+
+    @cached_property
+    def learnings(self) -> LearningIndex:
+        delta = self._delta
+        has_changed = delta.reflections or delta.memory_tasks or delta.tasks or delta.attempts or delta.loops
+        return LearningIndex.build(self._snapshot) if has_changed else self._stored.learnings
+
+    @cached_property
+    def past_tasks(self) -> PastTasks:
+        return suppose_past_tasks(self._stored.past_tasks, self._snapshot, self._board, self._changed_work)
+
+    @cached_property
+    def word_weights(self) -> WordWeights:
+        return read_weights(self._stored.reader, self.past_tasks, self._snapshot.patterns)
+
+    def updated(self, snapshot: Snapshot, delta: Delta, board: Scoreboard) -> SupposedTexts:
+        before, after = self._changed_work, board.changed_work
+        changed_work = None if before is None or after is None else before | after
+        return SupposedTexts(self._stored, snapshot, self._delta | delta, board, changed_work)
+
+    def prepare(self, seconds: float) -> bool:
+        return True
+
+    def prepare_learnings(self, seconds: float) -> bool:
+        return True
+
+    def prepare_similarity(self, seconds: float) -> bool:
+        return self._stored.prepare_similarity(seconds)
+
+    def release(self) -> None:
+        pass
 
 
 def fill_texts(writer: Reader, snapshot: Snapshot, board: Scoreboard) -> None:
