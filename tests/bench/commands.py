@@ -105,8 +105,8 @@ class Copy:
 def summary(runs: Sequence[Ended]) -> Measured:
     """Medians of runs; the note has what is unusual about the last one."""
     last = runs[-1]
-    if last.code == _USAGE and "No such" in last.errors:
-        return Measured(nan, note="this revision has no such command")
+    if last.code == _USAGE:
+        return Measured(nan, note="this revision has no such command or option")
     mark, notes = "", []
     if last.is_late:
         mark = "timeout"
