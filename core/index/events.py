@@ -66,6 +66,7 @@ _TAIL: Final = 1 << 16  # bytes before the end that must be the same in a longer
 _LINE: Final = 1 << 12  # bytes that most lines fit in
 _BLOCK: Final = 1 << 20
 _PART: Final = 1 << 24  # bytes whose rows are written together
+_FEW: Final = 200  # look-ups of events before it is read which names have any
 _AT: Final = attrgetter("at")
 
 
@@ -365,11 +366,20 @@ class _EventsBy(Mapping[str, "Sequence[Event]"]):
         self._reader = reader
         self._view = view
         self._names = names
+        self._table = table
         self._key = str if table == "event_report" else name_key
-        self._sql = f"SELECT start FROM {table} WHERE key = ? ORDER BY start"
+        self._lookups = 0
+
+    @cached_property
+    def _keys(self) -> frozenset[object]:
+        return frozenset(key for (key,) in self._reader.rows(f"SELECT DISTINCT key FROM {self._table}"))
 
     def __getitem__(self, name: str) -> list[Event]:
-        starts = self._reader.rows(self._sql, self._key(name))
+        key = self._key(name)
+        self._lookups += 1
+        if self._lookups > _FEW and key not in self._keys:  # most patterns of a large project have no event
+            raise KeyError(name)
+        starts = self._reader.rows(f"SELECT start FROM {self._table} WHERE key = ? ORDER BY start", key)
         events = [self._log.event_at(start) for (start,) in starts]
         found = [one for one in events if one.decision not in self._view.undone and name in self._names(one)]
         if not found:
@@ -389,14 +399,38 @@ class _Reports(_EventsBy):
         return (name for (name,) in rows if name in self)
 
 
+class _Doubtful(Mapping[str, int]):
+    """Numbers of doubtful reports by source; see `EventIndex`."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    def __getitem__(self, source: str) -> int:
+        row = self._reader.row("SELECT count FROM event_doubtful WHERE source = ?", source)
+        if row is None:
+            raise KeyError(source)
+        return int(row[0])
+
+    def __iter__(self) -> Iterator[str]:
+        return (source for (source,) in self._reader.rows("SELECT source FROM event_doubtful"))
+
+    def __len__(self) -> int:
+        row = self._reader.row("SELECT count(*) FROM event_doubtful")
+        return int(row[0]) if row is not None else 0
+
+
+def read_doubtful(reader: Reader) -> dict[str, int]:
+    """Return all of `EventIndex.doubtful`."""
+    return dict(reader.rows("SELECT source, count FROM event_doubtful"))
+
+
 def stored_events(log: StoredLog, reader: Reader, view: EventView) -> EventIndex:
     """Return the events of a view by what they are about."""
-    rows = reader.rows("SELECT source, count FROM event_doubtful")
     return EventIndex(
         by_pattern=_EventsBy(log, reader, view, "event_pattern", _pattern_names),
         by_work=_EventsBy(log, reader, view, "event_work", work_names),
         reports=_Reports(log, reader, view, "event_report", _report_names),
-        doubtful=dict(rows),
+        doubtful=_Doubtful(reader),
     )
 
 

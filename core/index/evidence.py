@@ -12,7 +12,7 @@ from core.index.database import get_meta, set_meta
 from core.index.events import StoredLog, stored_events
 from core.learning.bursts import IgnoredPeriods
 from core.learning.evidence_inputs import EvidenceInputs
-from core.learning.evidence_records import LINKED, EventIndex, Link, Links, find_link_changes, links_of
+from core.learning.evidence_records import EventIndex, Link, Links, find_link_changes
 from core.learning.work_names import WorkNames
 from core.records.event_log import EventView
 
@@ -59,16 +59,11 @@ def stored_links(reader: Reader) -> Links:
     return {link: _Links(reader, link) for link in Link}
 
 
-def fill_links(connection: sqlite3.Connection, snapshot: Snapshot) -> None:
-    """Write the links of all records anew."""
+def fill_links(connection: sqlite3.Connection, links: Links) -> None:
+    """Write all links anew."""
     connection.execute("DELETE FROM link")
-    rows = [
-        (link, key, id)
-        for name in LINKED
-        for id, record in getattr(snapshot, name).items()
-        for link, key in links_of(name, record)
-    ]
-    connection.executemany("INSERT INTO link VALUES (?, ?, ?)", sorted(rows))
+    rows = ((link, name, id) for link in sorted(links) for name, ids in sorted(links[link].items()) for id in ids)
+    connection.executemany("INSERT INTO link VALUES (?, ?, ?)", rows)
 
 
 def update_links(connection: sqlite3.Connection, before: Snapshot, after: Snapshot, delta: Delta) -> None:

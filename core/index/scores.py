@@ -17,10 +17,11 @@ import numpy as np
 from msgspec import Struct
 
 from core.index.database import get_meta, pack, set_meta, unpack
+from core.index.events import read_doubtful
 from core.index.evidence import fill_links, open_event_index, open_inputs, update_links, write_ignored
 from core.learning.evidence_changes import settle
 from core.learning.evidence_inputs import EvidenceInputs
-from core.learning.evidence_records import Link
+from core.learning.evidence_records import Link, build_links
 from core.learning.scoreboard import Scoreboard, are_sums_valid, find_used_scripts
 from core.learning.scores import Columns
 from core.learning.use_times import ReplacedTimes, UseTimes
@@ -44,7 +45,7 @@ CHUNK: Final = 8192
 _TIMES_CHUNK: Final = 512
 _IDS: Final = "ids"
 _STATE: Final = "scores"
-_CLOCK_SECONDS: Final = 300.0  # difference of two clocks that is no step back in time
+_CLOCK_SECONDS: Final = 300.0  # difference of two clocks that is not a step back in time
 _PLACE: Final = "SELECT place FROM pattern WHERE id = ?"
 _FEW: Final = 200  # look-ups of IDs before all IDs are read
 
@@ -260,8 +261,8 @@ def update_scores(
     affected = affected.union(*(inputs.links[Link.SCRIPT].get(script, ()) for script in scripts ^ state.scripts))
     ids = [id for id in affected if id in after[1].patterns]
     places = ((before[0].row(_PLACE, id), after[0].row(_PLACE, id)) for id in delta.patterns)
-    gone = [old[0] - 1 for old, new in places if old is not None and old != new]
-    _Writer(connection, msgspec.structs.replace(state, scripts=scripts)).write(inputs, ids, gone, now, settings)
+    removed = [old[0] - 1 for old, new in places if old is not None and old != new]
+    _Writer(connection, msgspec.structs.replace(state, scripts=scripts)).write(inputs, ids, removed, now, settings)
     return inputs.changed_work
 
 
@@ -287,8 +288,10 @@ def fill_scores(
     loaded = Snapshot(**values)
     for table in ("score", "use_time"):
         connection.execute(f"DELETE FROM {table}")
-    fill_links(connection, loaded)
-    inputs = EvidenceInputs.of(loaded, settings.learning, events=open_event_index(reader, loaded))
+    links = build_links(loaded)
+    fill_links(connection, links)
+    events = replace(open_event_index(reader, loaded), doubtful=read_doubtful(reader))
+    inputs = EvidenceInputs.of(loaded, settings.learning, links, events)
     write_ignored(connection, inputs.ignored)
     seconds, scripts = now.timestamp(), find_used_scripts(loaded)
     state = _State(_key(settings), seconds, seconds, 0, has_holes=False, scripts=scripts)
@@ -312,9 +315,11 @@ class _Writer:
         if len(every):
             count = max(self._state.rows, int(every.max()) + 1)
             chunks = self._touched(every, count)
-            for name, kind in Columns.types().items():
-                blank: NDArray[Any] = np.full(len(removed), getattr(Columns.empty(1), name)[0], kind)
-                self._write_column(name, chunks, count, every, np.concatenate((board.column(name), blank)))
+            empty = Columns.empty(CHUNK)
+            for name in Columns.types():
+                blank: NDArray[Any] = getattr(empty, name)
+                values = np.concatenate((board.column(name), np.repeat(blank[:1], len(removed))))
+                self._write_column(name, chunks, count, every, values, blank)
             self._write_times(every, rows, board.use_times)
             self._write_ids(chunks, count, every, [*ids, *[""] * len(removed)])
         state = msgspec.structs.replace(self._state, filled=max(self._state.filled, now.timestamp()))
@@ -347,16 +352,21 @@ class _Writer:
         return sorted({*(rows // CHUNK).tolist(), *new})
 
     def _write_column(
-        self, name: str, chunks: Sequence[int], count: int, rows: NDArray[np.int64], values: NDArray[Any]
+        self,
+        name: str,
+        chunks: Sequence[int],
+        count: int,
+        rows: NDArray[np.int64],
+        values: NDArray[Any],
+        blank: NDArray[Any],
     ) -> None:
-        """Write the values of rows; other rows that no chunk has yet are empty."""
-        kind, blank = Columns.types()[name], getattr(Columns.empty(1), name)[0]
+        """Write the values of rows; other rows that no chunk has yet are like those of `blank`."""
         for chunk in chunks:
             stored = self._chunk(name, chunk)
-            before: NDArray[Any] = np.frombuffer(stored or b"", kind)
+            before: NDArray[Any] = np.frombuffer(stored or b"", blank.dtype)
             mine = rows // CHUNK == chunk
             missing = min(count - chunk * CHUNK, CHUNK) - len(before)
-            after = np.concatenate((before, np.full(missing, blank, kind)))
+            after = np.concatenate((before, blank[:missing]))
             after[rows[mine] % CHUNK] = values[mine]
             if after.tobytes() != stored:
                 self._store(name, chunk, after.tobytes())

@@ -125,7 +125,7 @@ def test_a_log_that_did_not_only_grow_is_indexed_anew(tmp_path: Path) -> None:
     assert len(log.events().by_pattern["pat-error-sample-001"]) == 3
 
 
-def test_a_log_that_is_gone_has_no_events(tmp_path: Path) -> None:
+def test_a_removed_log_has_no_events(tmp_path: Path) -> None:
     log = Log(tmp_path)
     log.append(line(1))
     log.paths.events.unlink()
