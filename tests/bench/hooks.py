@@ -24,6 +24,7 @@ _PROMPT: Final = "Fix the deadlock in the payment webhook migration, TypeError: 
 _FAILURE: Final = "1 failed\nTypeError: Cannot read properties of null (reading 'name')"
 _COMMAND: Final = {"command": "npm test"}
 _DONE: Final = "All tests pass."
+_GAVE_UP: Final = "not finished in time"  # printed by a hook at its deadline
 
 START: Final = "session start"
 PROMPT: Final = "prompt"
@@ -122,7 +123,7 @@ def measure(place: Place, agent: str, kind: str, size: str) -> Measured:
     given, errors = len(runs[-1].output.strip()), " ".join(runs[-1].errors.split())
     notes = [measured.note, f"gives {given:,} characters" if given else "gives nothing", errors[:100]]
     must_give = kind == (FIRST_TOOL if agent == "cursor" else PROMPT)  # Cursor gives no context to a prompt
-    mark = measured.mark or ("nothing" if must_give and not given else "")
+    mark = measured.mark or ("gave up" if _GAVE_UP in errors else "nothing" if must_give and not given else "")
     return replace(measured, note="; ".join(filter(None, notes)), mark=mark)
 
 
