@@ -359,7 +359,7 @@ class Index:
         )
         if get_meta(reader.connection, COMPLETE) is not None:
             found += self._find_log_problems(reader)
-        return tuple(sorted(found, key=attrgetter("file", "pointer", "code")))
+        return tuple(sorted(found, key=attrgetter("file", "pointer", "code", "message")))
 
     def _find_log_problems(self, reader: Reader) -> Iterator[Finding]:
         """Yield findings on the decision log: lost lines, or not a regular file."""

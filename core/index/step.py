@@ -94,7 +94,7 @@ class Step:
             self._forget(file.path)
         else:
             self.joiner.store(file, file.stamp)
-            self._connection.execute("DELETE FROM torn WHERE path = ?", (file.path,))
+            self._end_torn(file.path)
 
     def take_log(self, path: str, stamp: Stamp) -> None:
         """Read a log where it grew."""
@@ -135,7 +135,7 @@ class Step:
         set_meta(self._connection, name, b"%d" % (int(get_meta(self._connection, name) or b"0") + 1))
 
     def _forget(self, path: str) -> None:
-        self._connection.execute("DELETE FROM torn WHERE path = ?", (path,))
+        self._end_torn(path)
         self.joiner.forget(path)
         if is_log(path):
             self._sources.logs.forget(path)
@@ -148,13 +148,18 @@ class Step:
         sql = "INSERT INTO torn VALUES (?, ?, 0, ?) ON CONFLICT DO UPDATE SET problem = excluded.problem"
         self._connection.execute(sql, (path, written, encode(problem)))
 
+    def _end_torn(self, path: str) -> None:
+        """Forget that a file was incomplete."""
+        sql = "SELECT 1 FROM torn WHERE path = ? AND is_reported"
+        self.joiner.has_new_findings |= self._connection.execute(sql, (path,)).fetchone() is not None
+        self._connection.execute("DELETE FROM torn WHERE path = ?", (path,))
+
     def _check_torn(self) -> None:
         """Report the files that stay incomplete, and forget those that are gone."""
         rows = self._connection.execute("SELECT path, since, is_reported FROM torn").fetchall()
         for path, since, is_reported in rows:
             if not os.path.lexists(self._sources.paths.project / path):
                 self._forget(path)
-                self.joiner.has_new_findings |= bool(is_reported)
             elif (late := self._now.timestamp() - since > UNREADABLE_AFTER.total_seconds()) != bool(is_reported):
                 self._connection.execute("UPDATE torn SET is_reported = ? WHERE path = ?", (late, path))
                 self.joiner.has_new_findings = True

@@ -407,24 +407,26 @@ class ReplaceTeamFile(Edit, frozen=True, tag=True):
     is_new: bool
 
     def make(self, workspace: Workspace) -> None:
-        file, half_life = workspace.paths.team_evidence, Settings().maturity.half_life_days
         if self.is_new:
-            file.unlink(missing_ok=True)
-        sums = [
-            TeamSums(
-                pattern_id=_pattern_id(workspace, number),
-                successes=number % 9,
-                failures=number % 4,
-                uses=number % 9 + number % 4,
-                helpful=number % 9,
-                harmful=number % 4,
-                undecayed=0,
-                last_used=NOW - timedelta(days=number % 50),
+            workspace.paths.team_evidence.unlink(missing_ok=True)
+        sums, epoch, half_life = [], NOW - timedelta(days=99), Settings().maturity.half_life_days
+        for number in self.numbers:
+            successes, failures, at = 1 + number % 9, number % 4, NOW - timedelta(days=number % 50)
+            factor = 2.0 ** ((at - epoch) / timedelta(days=half_life))
+            sums.append(
+                TeamSums(
+                    pattern_id=_pattern_id(workspace, number),
+                    successes=successes,
+                    failures=failures,
+                    uses=successes + failures,
+                    helpful=successes * factor,
+                    harmful=failures * factor,
+                    undecayed=successes + failures,
+                    last_used=at,
+                )
             )
-            for number in self.numbers
-        ]
         if sums:
-            TeamEvidenceWriter(workspace.paths).update("web", NOW - timedelta(days=99), half_life, sums)
+            TeamEvidenceWriter(workspace.paths).update("web", epoch, half_life, sums)
 
 
 class ChangeSettings(Edit, frozen=True, tag=True):

@@ -1,4 +1,4 @@
-"""After any edits, a reader that took them one by one shows what a new reader of the same files shows."""
+"""After any edits, a view that took them one by one shows what new ones of the same files show."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 
 from core.config.ownership import TRUSTED_PATHS
 from core.trust.projects import save_answer
 from tests.core.project.edits import NOW, STEPS, Notice, Step, Workspace
-from tests.core.project.views import ReaderView, View
+from tests.core.project.views import IndexView, ReaderView, View
 from tests.differ.comparison import plain_differences
 
 
@@ -50,17 +50,20 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.slow
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(STEPS)
-def test_any_edits_end_where_a_new_reader_begins(folder: Path, steps: list[Step]) -> None:
+@pytest.mark.parametrize("kind", [ReaderView, IndexView])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture], phases=[Phase.generate])
+@given(steps=STEPS)
+def test_any_edits_end_where_a_new_view_begins(kind: type[ReaderView], folder: Path, steps: list[Step]) -> None:
     for one in folder.iterdir():
         shutil.rmtree(one)
     workspace = Workspace(folder / "project")
     save_answer(workspace.paths, "init", NOW)
-    view = ReaderView(workspace.paths, workspace.clock, cache=True)
+    view = kind(workspace.paths, workspace.clock, cache=True)
     view.open()
     view.plain()  # indexes that are built on first use are updated from here on
     follow(view, workspace, steps)
-    anew = ReaderView(workspace.paths, workspace.clock, cache=False)
-    anew.open()
-    assert list(plain_differences(anew.plain(), view.plain())) == []
+    shown = view.plain()
+    for other in (ReaderView, kind):
+        anew = other(workspace.paths, workspace.clock, cache=False)
+        anew.open()
+        assert list(plain_differences(anew.plain(), shown)) == []

@@ -7,18 +7,22 @@ from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 import numpy as np
 from msgspec import Struct
 
 from core.config.paths import ProjectPaths
+from core.index.refresh import Index
 from core.learning.assessment import Assessment
+from core.project.index import Library
 from core.project.project import Project
+from core.records.snapshot import Delta, Snapshot
 from core.sources.configuration import Configuration
 from core.state.contexts import prepare_task_injection
 from core.state.findings import all_findings
 from core.state.project_state import ProjectState
+from core.state.review_items import OFFER
 from tests.fence_token import FENCE_TOKEN
 
 TASKS: Final = ("Fix TypeScript type errors in user validation", "TypeError: Cannot read properties of null")
@@ -92,6 +96,51 @@ class ReaderView:
         return plain_state(self._project.search_all())
 
 
+class IndexView(ReaderView):
+    """The project reader with the records of the index, kept on disk between two processes."""
+
+    def _make(self) -> Project:
+        project = super()._make()
+        found, ledger = self._configuration, project.ledger
+        index = Index(
+            self._paths,
+            found.settings,
+            clock=self._clock,
+            is_kept=self._cache,
+            ledger=ledger,
+            findings=found.findings,
+        )
+        project.library = cast(Library, IndexedLibrary(index))
+        return project
+
+
+class IndexedLibrary:
+    """The index with the methods of `Library` that the project reader calls."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self.origins = index.origins
+        self.story = index.story
+        self.copies = index.copies
+        self.replace_adapted = index.replace_adapted
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self._index.snapshot
+
+    def load(self, *_: object) -> Snapshot:
+        return self._index.load()
+
+    def apply(self, changed: Collection[Path] | None) -> tuple[Snapshot, Delta]:
+        return self._index.refresh(changed)
+
+    def refresh(self, _: datetime) -> tuple[Snapshot, Delta]:
+        return self._index.check_time()
+
+    def save(self) -> None:
+        """Do nothing: the index is written at once."""
+
+
 def plain_state(state: ProjectState) -> dict[str, Any]:
     """A state as JSON values: records and states by ID, questions by key, all in their order."""
     snapshot, board = state.snapshot, state.board
@@ -104,7 +153,9 @@ def plain_state(state: ProjectState) -> dict[str, Any]:
     found["outcomes"] = {id: plain(board.shown_outcome(id)) for id in (*snapshot.loops, *snapshot.attempts)}
     found["loop_patterns"] = {id: plain(board.loop_patterns(id)) for id in snapshot.loops}
     found["bursts"] = plain(board.bursts)
-    found["questions"] = [{"id": item.question_key, **plain(item)} for item in state.queue]
+    # An offer is kept although files change that only the details of its loop contain.
+    asked = [item for item in state.queue if item.kind != OFFER]
+    found["questions"] = [{"id": item.question_key, **plain(item)} for item in asked]
     found["findings"] = plain(all_findings(state))
     found["escalated"] = plain(state.escalations())
     return found
