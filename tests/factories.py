@@ -775,7 +775,7 @@ def iso_ago(**span: float) -> str:
 
 def read_facts(file: str, value: Any) -> tuple[LoopFact, ...]:
     """Facts of a decoded file."""
-    return read_loops(file, value, SOURCES_NOW)[0]
+    return read_loops(file, value, SOURCES_NOW).facts
 
 
 def internal_facts(loop_id: str, **state: Any) -> tuple[LoopFact, ...]:

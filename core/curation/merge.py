@@ -17,10 +17,10 @@ from core.learning.evidence import UseCounts, claimed_rate
 from core.records.patterns import Pattern, PatternType, RecordedCounts, SourceLoop
 from core.records.times import iso, parse_time
 from core.sources.normalize import texts
+from core.sources.pattern_record import read_content_hash
 from core.sources.pattern_text import id_key
 from core.sources.patterns import read_patterns
 from core.sources.schema import CLAIMED_RATE
-from core.sources.usual_patterns import usual_hash
 
 ORIGINS: Final = "origins"  # Key of a record: its counts by the project that they come from.
 _ID_KEYS: Final = ("pattern_id", "template_id", "id")
@@ -112,15 +112,18 @@ def merge_changes(
 
 def as_read(record: Mapping[str, Any], pattern_type: PatternType) -> Pattern:
     """Parse a record like a pattern file; a missing ID becomes a placeholder."""
-    named = record if any(record.get(key) for key in _ID_KEYS) else {"id": "pattern", **record}
-    data = json.dumps({"patterns": [named]}).encode()
+    data = json.dumps({"patterns": [_named(record)]}).encode()
     found = read_patterns(f"{pattern_type.value}-patterns.json", data).patterns
     return found[0] if found else Pattern(id="", type=pattern_type, title="")
 
 
 def text_hash(record: Mapping[str, Any], pattern_type: PatternType) -> str:
-    """Return the content hash of a record: that of `as_read`, but several times faster for usual records."""
-    return usual_hash(json.dumps(record).encode(), pattern_type) or as_read(record, pattern_type).content_hash
+    """Return the content hash of a record: that of `as_read`, but without the scan of its text."""
+    return read_content_hash(_named(record), pattern_type)
+
+
+def _named(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    return record if any(record.get(key) for key in _ID_KEYS) else {"id": "pattern", **record}
 
 
 def count_changes(

@@ -31,7 +31,6 @@ from core.sources.loop_facts import loop_directory
 from core.sources.parallel_parser import ParallelParser, take_sweep
 from core.sources.parse_cache import CachedFile, ParseCache, decode_cached
 from core.sources.parsed_file import EarlierParse, ParsedFile, parse_file, parse_folder
-from core.sources.patterns import EarlierPatterns
 from core.sources.record_collections import ProjectRecords
 from core.sources.record_kinds import FOLDER, LEDGER, LISTED, kind_of, load_order_of
 from core.sources.shared_values import SharedValues
@@ -170,7 +169,9 @@ class Library:
                 parsed = decode_cached(stored, values) if stored is not None else None
                 if parsed is not None:
                     self._take(file, CachedFile(stamps[file], parsed))
-                elif not (parser.parses(file) and self._take_parsed(file, stamps[file], parser)):
+                elif parser.parses(file):
+                    self._take_parsed(file, stamps[file], parser)
+                else:
                     self._read(file, stamps[file])
                 if progress is not None and (done % 100 == 0 or done == len(order)):
                     progress(done, len(order))
@@ -317,18 +318,13 @@ class Library:
         else:
             self._take_new(file, stamp, raw.stamp, parse_file(file, kind, raw, earlier, progress))
 
-    def _take_parsed(self, file: str, stamp: Stamp, parser: ParallelParser) -> bool:
-        """Take the next outcome of a parser; returns False if the file must be read as a whole."""
-        patterns = EarlierPatterns()
-        if (outcome := parser.outcome(file, patterns)) is None:
-            return False
-        if patterns.records:
-            self._earlier[file] = EarlierParse(patterns)
+    def _take_parsed(self, file: str, stamp: Stamp, parser: ParallelParser) -> None:
+        """Take the next outcome of a parser."""
+        outcome = parser.outcome(file)
         if (parsed := outcome.parsed or outcome.problem) is None:
             self._forget(file)
         else:
             self._take_new(file, stamp, outcome.stamp or stamp, parsed)
-        return True
 
     def _take_new(self, file: str, stamp: Stamp, read_stamp: Stamp, parsed: ParsedFile | Problem) -> None:
         """Take what a file contained when its stamp was `read_stamp`; `stamp` is that of the sweep."""

@@ -41,16 +41,16 @@ _NESTED_TYPES: Final = frozenset(_NESTED)
 
 def is_camel(value: Any) -> bool:
     """Whether a value contains known keys in camelCase at any depth."""
-    pending = [value]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, dict):
-            if not _CAMEL.isdisjoint(node):
+    if isinstance(value, dict):
+        if not _CAMEL.isdisjoint(value):
+            return True
+        for key, item in value.items():
+            if isinstance(item, _NESTED) and key not in _FREE and is_camel(item):
                 return True
-            if _has_nested(node):
-                pending += [item for key, item in node.items() if isinstance(item, _NESTED) and key not in _FREE]
-        elif isinstance(node, list):
-            pending += [item for item in node if isinstance(item, _NESTED)]
+    elif isinstance(value, list):
+        for item in value:
+            if isinstance(item, _NESTED) and is_camel(item):
+                return True
     return False
 
 

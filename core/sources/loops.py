@@ -6,61 +6,75 @@ See docs/file-formats.md#loops.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import product
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+import msgspec
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from core.records.debug_sessions import Failure
+from core.records.debug_sessions import Failure, Fix, Results
 from core.records.findings import Finding
 from core.records.loops import ExtractedPattern, Improvement, InjectedUse, Iteration, LoopStatus, Outcome
+from core.records.reflections import Reflection
 from core.records.times import parse_time
 from core.sources import loop_facts as sources
 from core.sources import normalize
 from core.sources.debug_sessions import MAX_TEXT, read_failure, read_fix, read_results
 from core.sources.fields import Fields, document
+from core.sources.key_style import snake_keys
+from core.sources.keys import Count, Entries, Flag, Keys, Names, Number, Rate, Text, Texts, Time, pairs, read_keys
 from core.sources.loop_facts import LoopFact, loop_directory, newest
-from core.sources.record_kinds import loop_source
+from core.sources.record_kinds import STATE, loop_source
+from core.sources.reflections import make_reflection, read_headed_lines
 
 _MAX_FAILURES: Final = 100  # Maximum errors that are read from one field.
-
-Facts = tuple[tuple[LoopFact, ...], tuple[Finding, ...]]
-
-_UPDATED: Final = (*normalize.UPDATED, "last_active", "lastActive")
 _REGISTRIES: Final = frozenset({sources.REGISTRY, sources.EXTERNAL_REGISTRY, sources.LAUNCHER})
 _PATTERN_KEYS: Final = ("pattern_id", "template_id", "id")
 _ITERATION_KEY: Final = re.compile(r"iteration_(\d{1,6})")
+_ACTIVE: Final = ("last_active", "lastActive")
 _CRASH: Final = re.compile(rb"^\[([^\]\n]{8,64})\]", re.MULTILINE)
 
 
-def read_loops(file: str, value: Any, modified_at: datetime) -> Facts:
-    """Read the facts of a decoded JSON file about loops (see `loop_source`)."""
+class LoopRecords(Struct, frozen=True):
+    """The records of one file about loops, and its findings."""
+
+    facts: tuple[LoopFact, ...] = ()
+    reflections: tuple[Reflection, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+def read_loops(file: str, value: Any, modified_at: datetime) -> LoopRecords:
+    """Read a decoded JSON file about loops (see `loop_source`), and the reflections in it."""
     findings: list[Finding] = []
     source = loop_source(file)
     if source in _REGISTRIES and isinstance(value, list):
         value = {"active_loops": value}
     fields = document(file, value, findings)
     if fields is None:
-        return (), tuple(findings)
+        return LoopRecords(findings=tuple(findings))
+    reflections: tuple[Reflection, ...] = ()
     if source in _REGISTRIES:
-        facts = tuple(_read_registry(source, fields))
+        facts = tuple(_read_registry(source, Fields(file, snake_keys(value), findings)))
     elif source == sources.HEARTBEAT:
         facts = (_read_heartbeat(fields, modified_at),)
     elif source in (sources.ANALYTICS, sources.BEST_OUTPUT):
-        facts = (_read_measurements(source, fields, modified_at),)
+        measured = read_keys(_MeasuredKeys, fields)
+        facts = (_measured_fact(source, file, measured, modified_at),)
+        reflections = tuple(_measured_reflections(facts[0], measured, modified_at))
     else:
-        facts = (_read_state(source, fields, modified_at),)
-    return facts, tuple(findings)
+        facts, reflections = _read_state(source, fields, modified_at)
+    return LoopRecords(facts, reflections, tuple(findings))
 
 
-def read_crash_log(file: str, data: bytes, modified_at: datetime) -> Facts:
+def read_crash_log(file: str, data: bytes, modified_at: datetime) -> LoopFact:
     """Read a `crash.log`, in which each entry starts a line with `[ISO time]`."""
     times = [time for found in _CRASH.findall(data) if (time := parse_time(found.decode("ascii", "replace")))]
     directory = loop_directory(file)
-    fact = LoopFact(
+    return LoopFact(
         source=sources.CRASH_LOG,
         file=file,
         loop_id=directory.rpartition("/")[2],
@@ -69,62 +83,233 @@ def read_crash_log(file: str, data: bytes, modified_at: datetime) -> Facts:
         crashes=len(times),
         crashed_at=max(times, default=None),
     )
-    return (fact,), ()
 
 
-def loop_of(fields: Fields) -> str:
-    """Return the loop ID: from the directory, else the file's content, else its name."""
-    directory = loop_directory(fields.file)
+def loop_of(file: str, inner_id: str) -> str:
+    """Return the loop ID: from the directory, else the ID in the file, else the file's name."""
+    directory = loop_directory(file)
     if directory:
         return directory.rpartition("/")[2]
-    *_, folder, name = fields.file.split("/")
+    *_, folder, name = file.split("/")
     by_name = folder if name == "best-output-tracking.json" else (name.rpartition(".")[0] or name)
-    return fields.text(*normalize.LOOP_ID) or by_name
+    return inner_id or by_name
 
 
-def _read_state(source: str, fields: Fields, modified_at: datetime) -> LoopFact:
-    whole = fields
-    if isinstance(fields.mapping.get("loop_state"), dict):
-        fields = fields.inside("loop_state") or fields
-    inner_id = fields.text(*normalize.LOOP_ID)
-    loop_id = loop_of(fields)
-    iterations = tuple(read_iteration(item) for _, item in fields.objects("iterations"))
+class _Rest(Struct, frozen=True):
+    """What few iterations have: an outcome as a word, errors, a fix and test results."""
+
+    outcome: Outcome = Outcome.UNKNOWN
+    failures: tuple[Failure, ...] = ()
+    fix: Fix | None = None
+    results: Results | None = None
+
+
+def _read_rest(fields: Fields, *_: str) -> _Rest:
+    """Read the rest; "completed" together with an error means that the iteration ended without success."""
+    failures = tuple(_failures(fields))
+    word = fields.text("outcome", "status", "verification_status")
+    is_just_finished = bool(failures) and normalize.word(word) in ("completed", "complete", "done")
+    outcome = Outcome.UNKNOWN if is_just_finished else normalize.outcome(word)
+    if outcome is Outcome.UNKNOWN:
+        passed = normalize.flag(fields.mapping.get("verified"))
+        outcome = _VERIFIED[fields.flag("passed") if passed is None else passed]
+    results = read_results(fields)
+    if outcome is Outcome.UNKNOWN and results is not None:
+        outcome = _VERIFIED[results.green]
+    return _Rest(outcome, failures, read_fix(fields), results)
+
+
+_NO_REST: Final = _Rest()
+_VERIFIED: Final = {True: Outcome.SUCCESS, False: Outcome.FAILURE, None: Outcome.UNKNOWN}
+
+
+class _IterationKeys(Keys):
+    number: Annotated[Count, Names(*normalize.ITERATION_NUMBER)] = None
+    timestamp: Annotated[Time, Names("timestamp", "completed_at", "completedAt", "started_at", "startedAt")] = None
+    action: Text = None
+    result: Annotated[Text, Names("result", "output", "notes", "progress")] = None
+    verified: Flag = None
+    learnings: Annotated[Texts, Fields.lines] = None
+    reflections: Annotated[Texts, Fields.lines] = None
+    duration_ms: Annotated[Number, Names("duration_ms", "execution_time_ms", "duration")] = None
+    quality_score: Number = None
+    quality: Annotated[Rate, _read_quality_rate, Names("quality", "final_quality")] = None
+    files: Annotated[Texts, Names("filesModified", "files_modified", "files_changed", "artifactsModified")] = None
+    tools: Annotated[Texts, Names("tools_used", "toolsUsed", "tools")] = None
+    rest: Annotated[
+        _Rest | None,
+        _read_rest,
+        Names(
+            *("outcome", "status", "verification_status", "passed"),
+            *("error_message", "error", "errors", "failures", "test_results", "fix_applied"),
+        ),
+    ] = msgspec.field(default=None, name="#rest")
+
+
+class _UseKeys(Keys):
+    pattern_id: Annotated[str, Meta(min_length=1), Fields.text, Names("pattern_id", "id")]
+    applied: Flag = None
+    successful: Flag = None
+    iteration_used: Annotated[Count, Names("iteration_used", "iteration")] = None
+    timestamp: Annotated[Time, Names("timestamp", "used_at", "at")] = None
+
+
+class _ExtractedKeys(Keys):
+    pattern_id: Annotated[str, Meta(min_length=1), Fields.text, Names(*_PATTERN_KEYS)]
+    new: Flag = None
+    success_rate: Rate = None
+
+
+def _read_uses(fields: Fields, name: str) -> list[_UseKeys]:
+    return [read_keys(_UseKeys, entry) for entry in _pattern_entries(fields, name)]
+
+
+def _read_extracted(fields: Fields, name: str) -> list[_ExtractedKeys]:
+    return [read_keys(_ExtractedKeys, entry) for entry in _pattern_entries(fields, name)]
+
+
+def _read_improvement(learning: Fields, *_: str) -> Improvement | None:
+    """Read `improvement_estimate`; the share is computed from the counts if possible."""
+    estimate = learning.inside("improvement_estimate")
+    if estimate is None:
+        return None
+    baseline, actual = estimate.number("baseline_iterations"), estimate.number("actual_iterations")
+    if baseline is not None and actual is not None and baseline > 0:
+        share: float | None = 1 - actual / baseline
+    else:
+        share = estimate.rate("improvement")
+    return None if baseline is actual is share is None else Improvement(baseline=baseline, actual=actual, share=share)
+
+
+class _LearningKeys(Keys):
+    injected_patterns: Annotated[list[_UseKeys] | None, _read_uses] = None
+    extracted_patterns: Annotated[list[_ExtractedKeys] | None, _read_extracted] = None
+    improvement: Annotated[Improvement | None, _read_improvement, Names("improvement_estimate")] = msgspec.field(
+        default=None, name="#improvement"
+    )
+
+
+class _StateKeys(Keys, rename="camel"):
+    loop_id: Annotated[Text, Names(*normalize.LOOP_ID)] = None
+    status: Text = None
+    task: Annotated[Text, Names(*normalize.TASK)] = None
+    owner: Annotated[Text, Names("owner", "agent")] = None
+    priority: Text = None
+    tags: Texts = None
+    completion: Annotated[Texts, Names(*normalize.CRITERIA)] = None
+    max_iterations: Annotated[Count, Names(*normalize.MAX_ITERATIONS)] = None
+    current_iteration: Annotated[Count, Names(*normalize.ITERATION)] = None
+    current_pid: Annotated[Count, Names("currentPid", "current_pid")] = None
+    start_time: Annotated[Time, Names(*normalize.STARTED)] = None
+    end_time: Annotated[Time, Names(*normalize.ENDED)] = None
+    last_update: Annotated[Time, Names(*normalize.UPDATED)] = None
+    last_active: Annotated[Time, Names(*_ACTIVE)] = None
+    iterations: Entries[_IterationKeys] = None
+    last_result: Annotated[Text, Names("lastResult", "last_result")] = None
+    learnings: Texts = None
+    accumulated_learnings: Texts = None
+    learning: Annotated[_LearningKeys | None, Names("cross_loop_learning", "crossLoopLearning")] = msgspec.field(
+        default=None, name="cross_loop_learning"
+    )
+    total_duration: Annotated[Number, Names("totalDuration_ms", "total_duration_ms")] = msgspec.field(
+        default=None, name="totalDuration_ms"
+    )
+
+
+class _MeasuredIterationKeys(Keys):
+    iteration_number: Annotated[Count, Names(*normalize.ITERATION_NUMBER)] = None
+    timestamp: Time = None
+    quality_score: Number = None
+    quality: Annotated[Rate, _read_quality_rate, Names("quality", "final_quality")] = None
+    reflections: Texts = None
+
+
+class _MeasuredKeys(Keys):
+    """Keys of analytics (except `end_time`, which is never updated) and of the best output."""
+
+    loop_id: Annotated[Text, Names(*normalize.LOOP_ID)] = None
+    task_description: Annotated[Text, Names(*normalize.TASK)] = None
+    start_time: Time = None
+    last_updated: Time = None
+    iterations: Entries[_MeasuredIterationKeys] = None
+    total_iterations: Count = None
+    total_time_ms: Number = None
+
+
+def _read_state(
+    source: str, whole: Fields, modified_at: datetime
+) -> tuple[tuple[LoopFact, ...], tuple[Reflection, ...]]:
+    fields = whole
+    if isinstance(whole.mapping.get("loop_state"), dict):
+        fields = whole.inside("loop_state") or whole
+    state = read_keys(_StateKeys, fields)
+    inner_id = state.loop_id or ""
+    loop_id = loop_of(fields.file, inner_id)
+    started_at, ended_at, updated_at = map(
+        parse_time, (state.start_time, state.end_time, state.last_update or state.last_active)
+    )
+    iterations = [_make_iteration(item) for _, item in pairs(state.iterations)]
     if not iterations:
-        iterations = tuple(_iterations_by_key(fields)) or tuple(_iterations_by_key(whole))
+        iterations = list(_iterations_by_key(fields)) or list(_iterations_by_key(whole))
     if not iterations and (progress := fields.inside("progress")) is not None:
-        iterations = tuple(read_iteration(item) for _, item in progress.objects("completion_checks"))
-    common = _common(fields)
-    times = (common["started_at"], common["ended_at"], common["updated_at"], *[item.at for item in iterations])
-    learning = fields.inside("cross_loop_learning") or fields.inside("crossLoopLearning")
-    return LoopFact(
+        iterations = [read_iteration(item) for _, item in progress.objects("completion_checks")]
+    raw_status, status = _status(fields, state.status or "")
+    learning = state.learning or _LearningKeys()
+    fact = LoopFact(
         source=source,
         file=fields.file,
         loop_id=loop_id,
         inner_id=inner_id if inner_id != loop_id else "",
         directory=loop_directory(fields.file),
         modified_at=modified_at,
-        task=fields.text(*normalize.TASK),
-        owner=fields.text("owner", "agent"),
-        max_iterations=_max_iterations(fields),
-        last_activity_at=newest(*times),
-        pid=fields.count("currentPid", "current_pid"),
-        iterations=iterations,
-        last_result=fields.text("lastResult", "last_result"),
-        learnings=fields.lines(*normalize.LEARNINGS),
-        injected=tuple(_injected(learning, iterations)) if learning else (),
+        task=state.task or "",
+        raw_status=raw_status,
+        status=status,
+        criteria=normalize.texts(state.completion),
+        owner=state.owner or "",
+        priority=state.priority or "",
+        tags=normalize.texts(state.tags),
+        iteration=state.current_iteration,
+        max_iterations=_max_iterations(fields, state.max_iterations),
+        started_at=started_at,
+        ended_at=ended_at,
+        updated_at=updated_at,
+        last_activity_at=newest(started_at, ended_at, updated_at, *[item.at for item in iterations]),
+        pid=state.current_pid,
+        iterations=tuple(iterations),
+        last_result=state.last_result or "",
+        learnings=normalize.lines(state.learnings) or normalize.lines(state.accumulated_learnings),
+        injected=tuple(_uses(learning.injected_patterns or (), iterations)),
         extracted=tuple(
-            ExtractedPattern(
-                pattern_id=entry.text(*_PATTERN_KEYS),
-                new=entry.flag("new") is not False,
-                rate=entry.rate("success_rate"),
-            )
-            for entry in (_pattern_entries(learning, "extracted_patterns") if learning else ())
+            ExtractedPattern(pattern_id=item.pattern_id, new=item.new is not False, rate=item.success_rate)
+            for item in learning.extracted_patterns or ()
         ),
-        improvement=_improvement(learning) if learning else None,
-        quality=tuple(item.quality for item in iterations if item.quality is not None),
-        duration_ms=fields.number("totalDuration_ms", "total_duration_ms"),
-        **common,
+        improvement=learning.improvement,
+        quality=tuple([item.quality for item in iterations if item.quality is not None]),
+        duration_ms=state.total_duration,
     )
+    if fields is not whole:  # reflections are only read outside of it; the findings are already there
+        state = read_keys(_StateKeys, Fields(whole.file, whole.mapping, []))
+        loop_id = loop_of(whole.file, state.loop_id or "")
+        iterations = [_make_iteration(item) for _, item in pairs(state.iterations)]
+    return (fact,), tuple(_state_reflections(fact.file, loop_id, state, iterations, modified_at))
+
+
+def _state_reflections(
+    file: str, loop_id: str, state: _StateKeys, iterations: Sequence[Iteration], modified_at: datetime
+) -> Iterator[Reflection]:
+    """Return the learnings of a loop and of its iterations."""
+    for (key, item), iteration in zip(pairs(state.iterations), iterations, strict=False):
+        for text in normalize.lines(item.learnings) if item.reflections else iteration.learnings:
+            place, at = f"/iterations/{key}/learnings", iteration.at or modified_at
+            yield make_reflection(STATE, file, place, None, at, loop_id, iteration.number, text)
+    if not (state.learnings or state.accumulated_learnings):
+        return
+    times = [item.at for item in iterations] if state.iterations else ()
+    at = newest(*map(parse_time, (state.end_time, state.last_update)), *times) or modified_at
+    for name, learnings in (("learnings", state.learnings), ("accumulatedLearnings", state.accumulated_learnings)):
+        for number, text in read_headed_lines(normalize.texts(learnings)) if learnings else ():
+            yield make_reflection(STATE, file, f"/{name}", None, at, loop_id, number, text)
 
 
 def _iterations_by_key(fields: Fields) -> Iterator[Iteration]:
@@ -136,25 +321,8 @@ def _iterations_by_key(fields: Fields) -> Iterator[Iteration]:
             yield iteration if iteration.number is not None else replace(iteration, number=number)
 
 
-def _common(fields: Fields) -> dict[str, Any]:
-    """Read the fields that have the same names in loop states and registry entries."""
-    raw_status, status = _status(fields)
-    return {
-        "raw_status": raw_status,
-        "status": status,
-        "criteria": fields.texts(*normalize.CRITERIA),
-        "priority": fields.text("priority"),
-        "tags": fields.texts("tags"),
-        "iteration": fields.count(*normalize.ITERATION),
-        "started_at": fields.time(*normalize.STARTED),
-        "ended_at": fields.time(*normalize.ENDED),
-        "updated_at": fields.time(*_UPDATED),
-    }
-
-
-def _status(fields: Fields) -> tuple[str, LoopStatus]:
-    """Read the status word and its meaning; without a known word, flags decide."""
-    raw = fields.text("status")
+def _status(fields: Fields, raw: str) -> tuple[str, LoopStatus]:
+    """Return the status word and its meaning; without a known word, flags decide."""
     status = normalize.loop_status(raw)
     if status is not LoopStatus.UNKNOWN:
         return raw, status
@@ -169,40 +337,23 @@ def _status(fields: Fields) -> tuple[str, LoopStatus]:
     return raw, status
 
 
-def _max_iterations(fields: Fields) -> int | None:
-    most = fields.count(*normalize.MAX_ITERATIONS)
+def _max_iterations(fields: Fields, most: int | None) -> int | None:
     for name in ("configuration", "config"):
         if most is None and name in fields.mapping and (inner := fields.inside(name)) is not None:
             most = inner.count(*normalize.MAX_ITERATIONS)
     return most
 
 
-def _improvement(learning: Fields) -> Improvement | None:
-    """Read `improvement_estimate`; the share is computed from the counts if possible."""
-    estimate = learning.inside("improvement_estimate")
-    if estimate is None:
-        return None
-    baseline, actual = estimate.number("baseline_iterations"), estimate.number("actual_iterations")
-    if baseline is not None and actual is not None and baseline > 0:
-        share: float | None = 1 - actual / baseline
-    else:
-        share = estimate.rate("improvement")
-    return None if baseline is actual is share is None else Improvement(baseline=baseline, actual=actual, share=share)
-
-
-def _injected(learning: Fields, iterations: tuple[Iteration, ...]) -> Iterator[InjectedUse]:
+def _uses(items: Iterable[_UseKeys], iterations: Iterable[Iteration]) -> Iterator[InjectedUse]:
     times = {item.number: item.at for item in iterations if item.number is not None}
-    for entry in _pattern_entries(learning, "injected_patterns"):
-        iteration = entry.count("iteration_used", "iteration")
-        used_at = times.get(iteration) if iteration is not None else None
-        successful = entry.flag("successful")
-        applied = entry.flag("applied")
+    for item in items:
+        iteration = item.iteration_used
         yield InjectedUse(
-            pattern_id=entry.text("pattern_id", "id"),
-            applied=successful is not None if applied is None else applied,
-            successful=successful,
+            pattern_id=item.pattern_id,
+            applied=item.successful is not None if item.applied is None else item.applied,
+            successful=item.successful,
             iteration=iteration,
-            at=entry.time("timestamp", "used_at", "at") or used_at,
+            at=parse_time(item.timestamp) or (times.get(iteration) if iteration is not None else None),
         )
 
 
@@ -230,7 +381,8 @@ def _read_registry(source: str, fields: Fields) -> Iterator[LoopFact]:
         if not loop_id:
             entry.add("missing-id", "the entry has no loop_id; skipped", entry.pointer)
             continue
-        common = _common(entry)
+        raw_status, status = _status(entry, entry.text("status"))
+        started_at, updated_at = entry.time(*normalize.STARTED), entry.time(*normalize.UPDATED, *_ACTIVE)
         pid = entry.count("pid")
         yield LoopFact(
             source=source,
@@ -239,10 +391,18 @@ def _read_registry(source: str, fields: Fields) -> Iterator[LoopFact]:
             task=entry.text("task_summary", *normalize.TASK),
             owner=entry.text("owner"),
             max_iterations=entry.count(*normalize.MAX_ITERATIONS),
-            last_activity_at=newest(common["started_at"], common["updated_at"]),
+            raw_status=raw_status,
+            status=status,
+            criteria=entry.texts(*normalize.CRITERIA),
+            priority=entry.text("priority"),
+            tags=entry.texts("tags"),
+            iteration=entry.count(*normalize.ITERATION),
+            started_at=started_at,
+            ended_at=entry.time(*normalize.ENDED),
+            updated_at=updated_at,
+            last_activity_at=newest(started_at, updated_at),
             pid=pid if source == sources.EXTERNAL_REGISTRY else None,
             launcher_pid=pid if source != sources.REGISTRY else None,
-            **common,
         )
 
 
@@ -258,66 +418,67 @@ def _read_heartbeat(fields: Fields, modified_at: datetime) -> LoopFact:
     )
 
 
-def _read_measurements(source: str, fields: Fields, modified_at: datetime) -> LoopFact:
-    """Read analytics (except `end_time`, which is never updated) or best output."""
-    qualities = []
-    times = [fields.time("last_updated")]
-    for _, item in fields.objects("iterations"):
-        quality = read_quality(item)
-        if quality is not None:
-            qualities.append(quality)
-        times.append(item.time("timestamp"))
+def _measured_fact(source: str, file: str, measured: _MeasuredKeys, modified_at: datetime) -> LoopFact:
+    items = [item for _, item in pairs(measured.iterations)]
+    times = [parse_time(item.timestamp) for item in items]
+    qualities = [_quality(item.quality_score, item.quality) for item in items]
     return LoopFact(
         source=source,
-        file=fields.file,
-        loop_id=loop_of(fields),
-        directory=loop_directory(fields.file),
+        file=file,
+        loop_id=loop_of(file, measured.loop_id or ""),
+        directory=loop_directory(file),
         modified_at=modified_at,
-        task=fields.text(*normalize.TASK),
-        iteration=fields.count("total_iterations"),
-        started_at=fields.time("start_time"),
-        last_activity_at=newest(*times),
-        quality=tuple(qualities),
-        duration_ms=fields.number("total_time_ms"),
+        task=measured.task_description or "",
+        iteration=measured.total_iterations,
+        started_at=parse_time(measured.start_time),
+        last_activity_at=newest(parse_time(measured.last_updated), *times),
+        quality=tuple([quality for quality in qualities if quality is not None]),
+        duration_ms=measured.total_time_ms,
     )
+
+
+def _measured_reflections(fact: LoopFact, measured: _MeasuredKeys, modified_at: datetime) -> Iterator[Reflection]:
+    """Return the reflection texts in the iterations of analytics and best output."""
+    for key, item in pairs(measured.iterations):
+        for index, text in enumerate(normalize.texts(item.reflections) if item.reflections else ()):
+            place, at = f"/iterations/{key}/reflections/{index}", parse_time(item.timestamp) or modified_at
+            number = item.iteration_number
+            yield make_reflection(fact.source, fact.file, place, None, at, fact.loop_id, number, text)
 
 
 def read_iteration(fields: Fields) -> Iteration:
-    """Read an iteration in any of its spellings.
+    """Read an iteration in any of its spellings."""
+    return _make_iteration(read_keys(_IterationKeys, fields))
 
-    "completed" together with an error means that the iteration ended without success.
-    """
-    failures = tuple(_failures(fields))
-    word = fields.text("outcome", "status", "verification_status")
-    is_just_finished = bool(failures) and normalize.word(word) in ("completed", "complete", "done")
-    outcome = Outcome.UNKNOWN if is_just_finished else normalize.outcome(word)
-    if outcome is Outcome.UNKNOWN and (passed := fields.flag("verified", "passed")) is not None:
-        outcome = Outcome.SUCCESS if passed else Outcome.FAILURE
-    results = read_results(fields)
-    if outcome is Outcome.UNKNOWN and results is not None and results.green is not None:
-        outcome = Outcome.SUCCESS if results.green else Outcome.FAILURE
+
+def _make_iteration(keys: _IterationKeys) -> Iteration:
+    rest = keys.rest or _NO_REST
     return Iteration(
-        number=fields.count(*normalize.ITERATION_NUMBER),
-        at=fields.time("timestamp", "completed_at", "completedAt", "started_at", "startedAt"),
-        action=fields.text("action"),
-        result=fields.text("result", "output", "notes", "progress"),
-        outcome=outcome,
-        learnings=fields.lines("learnings", "reflections"),
-        duration_ms=fields.number("duration_ms", "execution_time_ms", "duration"),
-        quality=read_quality(fields),
-        files=fields.texts("filesModified", "files_modified", "files_changed", "artifactsModified"),
-        failures=failures,
-        fix=read_fix(fields),
-        results=results,
-        tools=fields.texts("tools_used", "toolsUsed", "tools"),
+        number=keys.number,
+        at=parse_time(keys.timestamp),
+        action=keys.action or "",
+        result=keys.result or "",
+        outcome=rest.outcome if keys.rest is not None else _VERIFIED[keys.verified],
+        learnings=normalize.lines(keys.learnings) or normalize.lines(keys.reflections),
+        duration_ms=keys.duration_ms,
+        quality=_quality(keys.quality_score, keys.quality),
+        files=normalize.texts(keys.files),
+        failures=rest.failures,
+        fix=rest.fix,
+        results=rest.results,
+        tools=normalize.texts(keys.tools),
     )
 
 
-def read_quality(fields: Fields) -> float | None:
-    """Read the quality as 0..1; `quality_score` is 0..100, other names are rates."""
-    score = fields.number("quality_score")
+def _read_quality_rate(fields: Fields, *names: str) -> float | None:
+    """Read the quality, which does not count beside a `quality_score`."""
+    return fields.rate(*names) if normalize.number(fields.mapping.get("quality_score")) is None else None
+
+
+def _quality(score: float | None, rate: float | None) -> float | None:
+    """Return the quality as 0..1; a score is 0..100."""
     if score is None:
-        return fields.rate("quality", "final_quality")
+        return rate
     return score / 100 if 0 <= score <= 100 else None
 
 

@@ -105,7 +105,9 @@ def texts(value: Any) -> tuple[str, ...]:
     """Return the texts of a list, or a single text, without empty texts."""
     if type(value) is str:  # nearly all
         return (found,) if (found := value.strip()) else ()
-    values = value if isinstance(value, list) else [value]
+    if value is None:
+        return ()
+    values = value if isinstance(value, list | tuple) else [value]
     return tuple([found for item in values if (found := text(item).strip())])
 
 

@@ -15,7 +15,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -24,9 +23,8 @@ from msgspec import Struct
 
 from core.config.paths import ProjectPaths
 from core.sources.parse_units import Unit, divide, group_units, has_patterns, is_parsed, small_pattern_units
-from core.sources.parsed_file import ParsedFile, condense_in_file, parse_file
-from core.sources.patterns import EarlierPatterns, PatternPart, PatternReader, join_parts
-from core.sources.record_kinds import PATTERN_COPIES, PATTERNS, Format, encode_kinds, kind_of, remember_kinds
+from core.sources.parsed_file import ParsedFile, parse_file
+from core.sources.record_kinds import encode_kinds, kind_of, remember_kinds
 from core.sources.sweep import Listing, scan
 from core.sources.worker_process import SWEEP, EarlySweep, WorkerProcess, count_cores, receive, send
 from core.storage.decoded import Problem
@@ -47,16 +45,11 @@ _ERRORS: Final = (OSError, EOFError, msgspec.MsgspecError, ValueError, TypeError
 
 
 class Outcome(Struct, frozen=True, array_like=True):
-    """What parsing a unit gave; without a `stamp` and a `problem`, the file does not exist.
-
-    Pattern files give a `part`, and the `count` of records in the whole file.
-    """
+    """What parsing a file gave; without a `stamp` and a `problem`, the file does not exist."""
 
     stamp: Stamp | None = None
     problem: Problem | None = None
     parsed: ParsedFile | None = None
-    part: PatternPart | None = None
-    count: int = 0
 
 
 class Sweep(Struct, frozen=True, array_like=True):
@@ -69,19 +62,17 @@ class Sweep(Struct, frozen=True, array_like=True):
 
 
 class UnitParser:
-    """Parses units below a project folder, one after the other; opens a file once for consecutive parts."""
+    """Parses files below a project folder, one after the other."""
 
     def __init__(self, project: str) -> None:
         self._project, self._aiwg = project, Path(project) / ".aiwg"
-        self._opened: tuple[str, Outcome, PatternReader | None] | None = None
         self._ahead: dict[str, int | Problem | None] = {}
 
     def parse_all(self, units: Sequence[Unit]) -> Generator[Outcome, None, None]:
         """Parse units; their files are opened ahead, so that the disk reads several at the same time."""
         for start in range(0, len(units), _OPENED_FILES):
             several = units[start : start + _OPENED_FILES]
-            files = {unit.file for unit in several} - {self._opened[0] if self._opened else ""}
-            self._ahead = {file: open_ahead(f"{self._project}/{file}", self._aiwg) for file in files}
+            self._ahead = {unit.file: open_ahead(f"{self._project}/{unit.file}", self._aiwg) for unit in several}
             try:
                 yield from map(self.parse, several)
             finally:
@@ -90,33 +81,17 @@ class UnitParser:
                         os.close(left)
 
     def parse(self, unit: Unit) -> Outcome:
-        file, part, parts = unit
-        if self._opened is None or self._opened[0] != file:
-            self._opened = None  # frees its memory
-            self._opened = file, *self._open(file)
-        _, outcome, reader = self._opened
-        if reader is None:
-            return outcome
-        return Outcome(outcome.stamp, part=reader.read(part, parts), count=reader.count)
-
-    def _open(self, file: str) -> tuple[Outcome, PatternReader | None]:
-        """Return the outcome of a file; of a pattern file its stamp and its reader."""
+        file = unit.file
         path = f"{self._project}/{file}"
         opened = self._ahead.pop(file) if file in self._ahead else open_file(path, self._aiwg)
         kind = kind_of(file)
         raw = read_opened(opened, kind.limit if kind is not None else 0)
         if kind is None or raw is None:
-            return Outcome(), None
+            return Outcome()
         if isinstance(raw, Problem):
-            return Outcome(problem=raw), None
-        if kind.format is not Format.PATTERNS:
-            parsed = parse_file(file, kind, raw)
-            if isinstance(parsed, Problem):
-                return Outcome(raw.stamp, parsed), None
-            return Outcome(raw.stamp, parsed=parsed), None
-        copy_folder = file.rpartition("/")[0] if kind is PATTERN_COPIES else ""
-        reader = PatternReader(file, raw.data, copy_folder, with_schema=kind is PATTERNS)
-        return Outcome(raw.stamp, reader.problem), reader if reader.problem is None else None
+            return Outcome(problem=raw)
+        parsed = parse_file(file, kind, raw)
+        return Outcome(raw.stamp, parsed) if isinstance(parsed, Problem) else Outcome(raw.stamp, parsed=parsed)
 
 
 _encoder: Final = msgspec.msgpack.Encoder()
@@ -131,7 +106,7 @@ class ParallelParser:
 
     Small totals start no worker; then it parses nothing. `outcome` has to be called for each file for which `parses` is
     True, in the order of `files`. The records share `values`. `on_records` is called with file, number of records read
-    and their total after each part of a large pattern file. `running` is a worker that is ready. `use_pause` is called
+    and their total after each pattern file. `running` is a worker that is ready. `use_pause` is called
     until it returns False before this process parses what it would otherwise wait for.
     """
 
@@ -152,7 +127,6 @@ class ParallelParser:
         self._batches = list(group_units(self._units, sizes))
         self._unclaimed: tuple[deque[int], deque[int]] = deque(), deque()  # batches of records, and of patterns
         self._release(range(len(self._batches)))
-        self._failed: set[str] = set()  # divided files whose other parts are not parsed
         self._found: dict[int, bytes | list[Outcome]] = {}
         self._condition = threading.Condition()
         self._workers: list[WorkerProcess] = []
@@ -190,40 +164,19 @@ class ParallelParser:
         """Return whether this parses the file, so that `outcome` has to be called."""
         return file in self._units
 
-    def outcome(self, file: str, known: EarlierPatterns) -> Outcome | None:
-        """Return the outcome of the next file; None if it changed meanwhile and must be read as a whole.
-
-        `known` receives the records of a pattern file.
-        """
-        units = self._units[file]
-        outcomes, done = list[Outcome](), 0
-        for found in islice(self._outcomes, len(units)):
-            outcomes.append(found)
-            if found.part is None:
-                break
-            done += len(found.part.records)
-            self._values.share(ParsedFile(patterns=tuple(one.pattern for one in found.part.records if one.pattern)))
-            if self._on_records is not None and len(units) > 1:
-                self._on_records(file, done, found.count)
-        first = outcomes[0]
-        if len(outcomes) > 1 and any((one.stamp, one.problem) != (first.stamp, first.problem) for one in outcomes):
-            return None
-        if first.part is None:
-            if first.parsed is not None:
-                self._values.share(first.parsed)
-            return first
-        joined = join_parts((one.part for one in outcomes if one.part is not None), known)
-        parsed = ParsedFile(patterns=joined.patterns, findings=joined.findings)
-        return Outcome(first.stamp, parsed=condense_in_file(file, parsed))
+    def outcome(self, file: str) -> Outcome:
+        """Return the outcome of the next file, `file`."""
+        outcome = next(self._outcomes)
+        if outcome.parsed is not None:
+            self._values.share(outcome.parsed)
+            if self._on_records is not None and has_patterns(file):
+                count = len(outcome.parsed.patterns)
+                self._on_records(file, count, count)
+        return outcome
 
     def _in_order(self) -> Generator[Outcome, None, None]:
-        """Parse all batches; those that workers did not claim in this process.
-
-        After a part with a problem, the other parts of its file are left out.
-        """
+        """Parse all batches; those that workers did not claim in this process."""
         for number, batch in enumerate(self._batches):
-            if batch[0].file in self._failed:
-                continue
             while (found := self._take(number)) is None:
                 if self._use_pause():
                     continue
@@ -232,10 +185,7 @@ class ParallelParser:
                     self._put(own, list(self._parser.parse_all(self._batches[own])))
                 else:
                     self._wait(number)
-            for unit, outcome in zip(batch, self._decoded(found, batch), strict=True):
-                if unit.parts > 1 and outcome.part is None:
-                    self._failed.add(unit.file)
-                yield outcome
+            yield from self._decoded(found, batch)
 
     def _decoded(self, found: bytes | list[Outcome], batch: list[Unit]) -> Iterator[Outcome]:
         """Decode the reply of a worker; parses what it cannot contain or is damaged."""
@@ -257,12 +207,10 @@ class ParallelParser:
     def _claim(self, *, is_own: bool = False) -> int | None:
         """Return the next batch to parse; workers parse patterns first: their scan is compiled."""
         with self._condition:
-            while any(self._unclaimed):
+            if any(self._unclaimed):
                 records, patterns = self._unclaimed
                 is_pattern = bool(patterns) and not (is_own and records and records[0] < patterns[0])
-                number = self._unclaimed[is_pattern].popleft()
-                if self._batches[number][0].file not in self._failed:
-                    return number
+                return self._unclaimed[is_pattern].popleft()
         return None
 
     def _release(self, batches: Iterable[int]) -> None:

@@ -1,4 +1,4 @@
-"""Units of about the same size into which files are divided for several processes."""
+"""Groups of files that take several processes about the same time."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ _FORMATS: Final = frozenset({Format.DOCUMENT, Format.PATTERNS, Format.CRASH_LOG}
 
 
 class Unit(NamedTuple):
-    """A file, or one of equal parts of a pattern file."""
+    """A file."""
 
     file: str
-    part: int = 0
-    parts: int = 1
 
 
 def is_parsed(file: str) -> bool:
@@ -30,16 +28,7 @@ def is_parsed(file: str) -> bool:
 
 def divide(sizes: Mapping[str, int]) -> dict[str, list[Unit]]:
     """Return the units of files with these sizes."""
-    found = {}
-    for file, size in sizes.items():
-        parts = size // _BATCH_BYTES if size >= 2 * _BATCH_BYTES and _is_divisible(file, size) else 1
-        found[file] = [Unit(file)] if parts == 1 else [Unit(file, part, parts) for part in range(parts)]
-    return found
-
-
-def _is_divisible(file: str, size: int) -> bool:
-    kind = kind_of(file)
-    return kind is not None and has_patterns(file) and not file.endswith((".yaml", ".yml")) and size <= kind.limit
+    return {file: [Unit(file)] for file in sizes}
 
 
 def has_patterns(file: str) -> bool:
@@ -51,9 +40,7 @@ def small_pattern_units(stamps: Mapping[str, Stamp]) -> Iterator[Unit]:
     """Return the units of pattern files, newest first, without those that take long."""
     files = sorted(filter(has_patterns, stamps), key=lambda file: stamps[file].mtime_ns, reverse=True)
     sizes = {file: stamps[file].size for file in files}
-    for file, units in divide(sizes).items():
-        if sizes[file] <= 2 * _BATCH_BYTES * len(units):
-            yield from units
+    yield from (Unit(file) for file in files if sizes[file] <= 2 * _BATCH_BYTES)
 
 
 def group_units(units: Mapping[str, list[Unit]], sizes: Mapping[str, int]) -> Iterator[list[Unit]]:
@@ -61,12 +48,13 @@ def group_units(units: Mapping[str, list[Unit]], sizes: Mapping[str, int]) -> It
     batch: list[Unit] = []
     size = 0
     for file, parts in units.items():
-        part_size = sizes[file] // len(parts)
-        for unit in parts:
-            batch.append(unit)
-            size += part_size
-            if size >= _BATCH_BYTES or len(batch) == _BATCH_FILES:
-                yield batch
-                batch, size = [], 0
+        if batch and size + sizes[file] > 2 * _BATCH_BYTES:  # a large file is parsed alone
+            yield batch
+            batch, size = [], 0
+        batch += parts
+        size += sizes[file]
+        if size >= _BATCH_BYTES or len(batch) == _BATCH_FILES:
+            yield batch
+            batch, size = [], 0
     if batch:
         yield batch

@@ -31,11 +31,10 @@ from core.sources.events import EventLog
 from core.sources.finding_groups import MAX_UNGROUPED, condense
 from core.sources.loop_facts import LoopFact, directory_fact
 from core.sources.loops import read_crash_log, read_loops
-from core.sources.patterns import EarlierPatterns, read_patterns
+from core.sources.patterns import ReadRecord, read_patterns
 from core.sources.record_kinds import PATTERN_COPIES, PATTERNS, Format, RecordKind
 from core.sources.reflections import read_reflections
 from core.sources.team_evidence import TeamEvidenceLog
-from core.sources.usual_documents import read_usual
 from core.sources.validation import check_records, normalize_keys, restore_key_style
 from core.storage.decoded import Problem
 from core.storage.file_reader import RawFile, Stamp, decode
@@ -73,8 +72,8 @@ class ParsedFile(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
 class EarlierParse:
     """State of the last parse of a file, which makes the next one faster."""
 
-    def __init__(self, patterns: EarlierPatterns | None = None) -> None:
-        self.patterns = patterns or EarlierPatterns()
+    def __init__(self) -> None:
+        self.patterns: Mapping[bytes, ReadRecord] = {}
         self.events: EventLog | None = None
         self.team: TeamEvidenceLog | None = None
         self.decisions: DecisionLog | None = None
@@ -87,8 +86,7 @@ class EarlierParse:
 
 
 _Records = tuple[tuple[Any, ...], tuple[Finding, ...]]
-_DOCUMENT_READERS: Final[Mapping[str, Callable[[str, Any, datetime], _Records]]] = {
-    "loops": read_loops,
+_READERS: Final[Mapping[str, Callable[[str, Any, datetime], _Records]]] = {
     "reflections": read_reflections,
     "memory_tasks": read_memory,
     "tasks": lambda file, value, _: parse_tasks(file, value),
@@ -108,8 +106,11 @@ def parse_file(
     `earlier` is the state of its last parse, which is updated. `progress` is called at intervals while a pattern file
     is read.
     """
-    parsed = _parse(file, kind, raw, earlier or EarlierParse(), progress)
-    return parsed if isinstance(parsed, Problem) else condense_in_file(file, parsed)
+    if kind.format is Format.DOCUMENT:
+        parsed = _parse_document(file, kind, raw)
+    else:
+        parsed = _parse_other(file, kind, raw, earlier or EarlierParse(), progress)
+    return parsed if isinstance(parsed, Problem) or not parsed.findings else condense_in_file(file, parsed)
 
 
 def condense_in_file(file: str, parsed: ParsedFile) -> ParsedFile:
@@ -129,7 +130,7 @@ def parse_folder(file: str, stamp: Stamp) -> ParsedFile:
     return ParsedFile(loops=(fact,)) if fact else ParsedFile()
 
 
-def _parse(
+def _parse_other(
     file: str, kind: RecordKind, raw: RawFile, earlier: EarlierParse, progress: Progress | None
 ) -> ParsedFile | Problem:
     match kind.format:
@@ -139,7 +140,10 @@ def _parse(
             found = read_patterns(
                 file, raw.data, copy_folder, earlier.patterns, with_schema=has_schema, progress=progress
             )
-            return found.problem or ParsedFile(patterns=found.patterns, findings=found.findings)
+            if found.problem is not None:
+                return found.problem
+            earlier.patterns = found.records
+            return ParsedFile(patterns=found.patterns, findings=found.findings)
         case Format.EVENT_LOG:
             earlier.events = events = earlier.events or EventLog(file)
             events.read(raw.data, raw.start)
@@ -163,25 +167,27 @@ def _parse(
             tally.read(raw.data, raw.start)
             return ParsedFile(attempts=(tally.attempt,) if tally.attempt else (), findings=tally.findings)
         case Format.CRASH_LOG:
-            facts, findings = read_crash_log(file, raw.data, raw.stamp.modified_at)
-            return ParsedFile(loops=facts, findings=findings)
-    return _parse_document(file, kind, raw)
+            return ParsedFile(loops=(read_crash_log(file, raw.data, raw.stamp.modified_at),))
+    raise ValueError(f"{kind.format} is not the format of a file")
 
 
 def _parse_document(file: str, kind: RecordKind, raw: RawFile) -> ParsedFile | Problem:
     modified_at = raw.stamp.modified_at
-    if (usual := read_usual(file, kind, raw.data, modified_at)) is not None:
-        return ParsedFile(**usual)  # type: ignore[arg-type]
     decoded = decode(file, raw.data, every=kind.all_documents)
     if decoded.failed:
         return decoded.problems[0]
-    value = normalize_keys(decoded.value)
-    findings = tuple(problem.finding(file) for problem in decoded.problems)
+    findings = tuple([problem.finding(file) for problem in decoded.problems])
     collections: dict[str, tuple[Any, ...]] = {}
-    for name in kind.collections:
-        collections[name], wrong = _DOCUMENT_READERS[name](file, value, modified_at)
-        findings += wrong
-    findings += check_records(file, kind, value, findings)
-    if value is not decoded.value:
+    if "loops" in kind.collections:
+        records = read_loops(file, decoded.value, modified_at)
+        collections = {"loops": records.facts, "reflections": records.reflections}
+        findings += records.findings
+    else:
+        value = normalize_keys(decoded.value)
+        for name in kind.collections:
+            collections[name], wrong = _READERS[name](file, value, modified_at)
+            findings += wrong
+        findings += check_records(file, kind, value, findings)
+    if findings:
         findings = restore_key_style(findings, decoded.value)
     return ParsedFile(**collections, findings=findings)  # type: ignore[arg-type]

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b, sha256
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
+from msgspec import Meta
 
 from core.base.text import visible_line
 from core.config.paths import is_safe_id
 from core.records.findings import Severity
 from core.records.patterns import UNNAMED, IterationRange, Pattern, PatternType, RecordedCounts, SourceLoop, TrendPoint
+from core.records.times import parse_time
 from core.scanning.pattern_scan import find_pattern_scripts, scan_pattern
+from core.sources import normalize
 from core.sources.fields import Fields, quote_value
-from core.sources.normalize import word
+from core.sources.key_style import snake_keys
+from core.sources.keys import Count, Entries, Keys, Names, Number, Rate, Text, Texts, Time, pairs, read_keys
 from core.sources.pattern_text import TYPE_WORDS, PatternItem, id_of
-from core.sources.schema import CLAIMED_RATE, MAX_USES
+from core.sources.schema import MAX_USES
 
 _SLUG: Final = re.compile(r"(?:pat-(?:error|success|anti)|tmpl)-([a-z][a-z0-9-]*?)-\d+(?:-[a-z0-9]+)?")
 _NAME_KEYS: Final = ("name", "title")
@@ -39,13 +43,156 @@ _TEXT_KEYS: Final = {
 """Keys that contain the injected text of a pattern."""
 
 
+def _read_uses(record: Fields, *names: str) -> int | None:
+    count = record.count(*names)
+    if count is not None and count > MAX_USES:
+        record.add("out-of-range", f"{count:,} is not a plausible number of uses; ignored", record.place(names[0]))
+        return None
+    return count
+
+
+Uses: TypeAlias = Annotated[Annotated[int, Meta(ge=0, le=MAX_USES)] | None, _read_uses]
+
+
+class _TrendKeys(Keys):
+    timestamp: Time = None
+    success_rate_snapshot: Rate = None
+    sample_size: Uses = None
+
+
+class _SourceLoopKeys(Keys):
+    loop_id: Text = None
+    timestamp: Time = None
+    contributed_by: Text = None
+    outcome: Any = None
+    iteration: Annotated[Count, Names("iterations_required", "failure_iteration")] = msgspec.field(
+        default=None, name="iterations_required"
+    )
+    file: Text = None
+
+
+def _read_source_loops(record: Fields, name: str) -> list[str | _SourceLoopKeys]:
+    loops: list[str | _SourceLoopKeys] = []
+    for key, value in record.items(name):
+        place = f"{record.place(name)}/{key}"
+        if isinstance(value, str):
+            loops.append(value)
+        elif isinstance(value, dict):
+            loops.append(read_keys(_SourceLoopKeys, Fields(record.file, value, record.findings, place)))
+        else:
+            record.add("wrong-type", f"expected a loop ID or an object, found {quote_value(value)}", place)
+    return loops
+
+
+class _PatternKeys(Keys):
+    """Keys of patterns of all types."""
+
+    name: Annotated[Text, Names(*_NAME_KEYS)] = None
+    source_loops: Annotated[list[str | _SourceLoopKeys] | None, _read_source_loops] = None
+    effectiveness_trend: Entries[_TrendKeys] = None
+    tags: Texts = None
+    related_patterns: Texts = None
+    first_discovered: Time = None
+    last_used: Annotated[Time, Names("last_used", "last_seen")] = None
+    rate: Annotated[Rate, Names("success_rate")] = msgspec.field(default=None, name="success_rate")
+    uses: Annotated[Uses, Names("usage_count", "occurrences")] = msgspec.field(default=None, name="usage_count")
+    successful_applications: Uses = None
+    failed_applications: Uses = None
+    claimed_rate: Rate = None
+    inverted_from: Text = None
+    aliases: Texts = None
+    override: Any = None
+
+
+class _SignatureKeys(Keys):
+    error_type: Text = None
+    error_pattern: Text = None
+    error_message: Text = None
+    error_places: Texts = None
+    error_location_hints: Texts = None
+
+
+class _FixKeys(Keys):
+    description: Text = None
+    fix_category: Text = None
+    code_template: Text = None
+    code_template_language: Text = None
+    diff_pattern: Text = None
+
+
+class _ErrorKeys(_PatternKeys):
+    description: Text = None
+    error_type: Text = None
+    error_pattern: Text = None
+    fix_template: Text = None
+    error_signature: _SignatureKeys | None = None
+    fix_approach: _FixKeys | str | None = None
+
+
+class _RangeKeys(Keys):
+    average: Number = None
+    minimum: Number = None
+    maximum: Number = None
+
+
+class _ApproachKeys(Keys):
+    description: Text = None
+    steps: Texts = None
+    tools_used: Texts = None
+    typical_iterations: _RangeKeys | None = None
+
+
+class _SuccessKeys(_PatternKeys):
+    description: Text = None
+    task_category: Text = None
+    task_description_pattern: Text = None
+    preconditions: Texts = None
+    benefits: Texts = None
+    limitations: Texts = None
+    average_iterations: Number = None
+    approach: _ApproachKeys | str | None = None
+
+
+class _AlternativeKeys(Keys):
+    description: Text = None
+    success_pattern_id: Text = None
+
+
+class _AntiKeys(_PatternKeys):
+    approach_description: Annotated[Text, Names("approach_description", "description")] = None
+    failure_mode: Text = None
+    failure_symptoms: Texts = None
+    why_it_fails: Text = None
+    better_alternative: _AlternativeKeys | str | None = None
+    rate: Annotated[Rate, Names("failure_rate")] = msgspec.field(default=None, name="failure_rate")
+    uses: Annotated[Uses, Names("occurrence_count")] = msgspec.field(default=None, name="occurrence_count")
+
+
+def _read_placeholders(record: Fields, name: str) -> dict[str, str] | None:
+    inner = record.inside(name)
+    return {key: inner.text(key) for key in inner.mapping} if inner is not None else None
+
+
+def _read_description(record: Fields, name: str) -> str | None:
+    text = record.text(name)
+    return text if text or isinstance(record.mapping.get(name), str) else None
+
+
+class _TemplateKeys(_PatternKeys):
+    description: Annotated[Text, _read_description] = None  # None, not "", without a description
+    use_case: Text = None
+    language: Text = None
+    template_code: Text = None
+    placeholders: Annotated[dict[str, str] | None, _read_placeholders] = None
+
+
 def read_pattern(record: Fields, item: PatternItem, copy_folder: str) -> Pattern:
     """Convert a record with snake_case keys (`copy_folder`: see `read_patterns`).
 
     A record without an ID gets a provisional ID made from its text.
     """
     pattern_id = id_of(record.mapping, item.key)
-    kind = _type_of(record.mapping, pattern_id, item)
+    kind = _type_of(record.mapping, pattern_id, item.type)
     if kind is None:
         kind = PatternType.ERROR
         message = (
@@ -60,39 +207,51 @@ def read_pattern(record: Fields, item: PatternItem, copy_folder: str) -> Pattern
         pattern_id = UNNAMED + blake2b(content, digest_size=4).hexdigest()
     elif not is_safe_id(pattern_id):
         record.add("unsafe-id", f"the ID '{visible_line(pattern_id, 60)}' contains invalid characters", item.pointer)
-    text = _TEXT_READERS[kind](record)
-    title = make_title(pattern_id, kind, record.text(*_NAME_KEYS).strip(), text)
-    override = record.mapping.get("override")
+    keys = read_keys(_KEYS[kind], record)
+    text = _TEXTS[kind](keys)
+    title = make_title(pattern_id, kind, (keys.name or "").strip(), text)
     return Pattern(
         id=pattern_id,
         type=kind,
         title=title,
         **text,
-        typical_iterations=_typical_iterations(record) if kind is PatternType.SUCCESS else None,
-        source_loops=_source_loops(record),
+        typical_iterations=_typical_iterations(keys),
+        source_loops=tuple(_source_loops(keys.source_loops or ())),
         trend=tuple(
-            TrendPoint(
-                at=point.time("timestamp"),
-                rate=point.rate("success_rate_snapshot"),
-                sample_size=_uses(point, "sample_size"),
-            )
-            for _, point in record.objects("effectiveness_trend")
+            TrendPoint(at=parse_time(point.timestamp), rate=point.success_rate_snapshot, sample_size=point.sample_size)
+            for _, point in pairs(keys.effectiveness_trend)
         ),
-        tags=record.texts("tags"),
-        related=record.texts("related_patterns"),
-        first_discovered=record.time("first_discovered"),
-        last_used=record.time("last_used", "last_seen"),
-        recorded_counts=_recorded_counts(record, kind),
-        inverted_from=record.text("inverted_from"),
-        aliases=record.texts("aliases"),
+        tags=normalize.texts(keys.tags),
+        related=normalize.texts(keys.related_patterns),
+        first_discovered=parse_time(keys.first_discovered),
+        last_used=parse_time(keys.last_used),
+        recorded_counts=RecordedCounts(
+            rate=keys.rate,
+            uses=keys.uses,
+            successes=keys.successful_applications,
+            failures=keys.failed_applications,
+            claimed=keys.claimed_rate,
+        ),
+        inverted_from=keys.inverted_from or "",
+        aliases=normalize.texts(keys.aliases),
         content_hash=content_hash(kind, title, text),
         file=record.file,
         pointer=item.pointer,
         copy_folder=copy_folder,
-        override=word(override.get("state")) if isinstance(override, dict) else word(override),
+        override=normalize.word(keys.override.get("state") if isinstance(keys.override, dict) else keys.override),
         suspicions=scan_pattern(kind, title, text),
         scripts=find_pattern_scripts(title, text),
     )
+
+
+def read_content_hash(record: Mapping[str, Any], type_of_file: PatternType) -> str:
+    """Return the content hash of a decoded record with an ID, without scanning its text."""
+    mapping = snake_keys(record)
+    pattern_id = id_of(mapping)
+    kind = _type_of(mapping, pattern_id, type_of_file) or PatternType.ERROR
+    keys = read_keys(_KEYS[kind], Fields("", mapping, []))
+    text = _TEXTS[kind](keys)
+    return content_hash(kind, make_title(pattern_id, kind, (keys.name or "").strip(), text), text)
 
 
 def read_record(pattern: Pattern, record: dict[str, Any]) -> Pattern:
@@ -123,9 +282,9 @@ def id_key_of(kind: PatternType) -> str:
     return "template_id" if kind is PatternType.TEMPLATE else "pattern_id"
 
 
-def _type_of(record: Mapping[str, Any], pattern_id: str, item: PatternItem) -> PatternType | None:
+def _type_of(record: Mapping[str, Any], pattern_id: str, suggested: PatternType | None) -> PatternType | None:
     """Return the type from the record, else from its list or file; None if unknown."""
-    declared = TYPE_WORDS.get(word(record.get("type")).split("_")[0])
+    declared = TYPE_WORDS.get(normalize.word(record["type"]).split("_")[0]) if "type" in record else None
     if "template_id" in record or pattern_id.startswith("tmpl-"):
         return PatternType.TEMPLATE
     if (
@@ -142,93 +301,99 @@ def _type_of(record: Mapping[str, Any], pattern_id: str, item: PatternItem) -> P
         return PatternType.TEMPLATE
     if "approach_description" in record:
         return PatternType.ANTI
-    return declared or item.type or (PatternType.ERROR if "error_pattern" in record else None)
+    return declared or suggested or (PatternType.ERROR if "error_pattern" in record else None)
 
 
-def _error_text(record: Fields) -> dict[str, Any]:
+def _error_text(keys: _ErrorKeys) -> dict[str, Any]:
     text: dict[str, Any] = {
-        "error_type": record.text("error_type"),
-        "error_pattern": record.text("error_pattern"),
-        "template_code": record.text("fix_template"),
+        "error_type": keys.error_type or "",
+        "error_pattern": keys.error_pattern or "",
+        "template_code": keys.fix_template or "",
     }
-    if signature := record.inside("error_signature"):
-        text["error_type"] = signature.text("error_type")
-        text["error_pattern"] = signature.text("error_pattern")
-        text["error_message"] = signature.text("error_message")
-        text["places"] = signature.texts("error_places")
-        text["location_hints"] = signature.texts("error_location_hints")
-    if fix := _read_described(record, "fix_approach", text):
-        text["category"] = fix.text("fix_category")
-        text["template_code"] = fix.text("code_template")
-        text["template_language"] = fix.text("code_template_language")
-        text["diff_pattern"] = fix.text("diff_pattern")
+    if (signature := keys.error_signature) is not None:
+        text["error_type"] = signature.error_type or ""
+        text["error_pattern"] = signature.error_pattern or ""
+        text["error_message"] = signature.error_message or ""
+        text["places"] = normalize.texts(signature.error_places)
+        text["location_hints"] = normalize.texts(signature.error_location_hints)
+    fix = keys.fix_approach
+    text["description"] = _description(fix, keys.description)
+    if isinstance(fix, _FixKeys):
+        text["category"] = fix.fix_category or ""
+        text["template_code"] = fix.code_template or ""
+        text["template_language"] = fix.code_template_language or ""
+        text["diff_pattern"] = fix.diff_pattern or ""
     return text
 
 
-def _success_text(record: Fields) -> dict[str, Any]:
+def _success_text(keys: _SuccessKeys) -> dict[str, Any]:
+    approach = keys.approach
     text: dict[str, Any] = {
-        "category": record.text("task_category"),
-        "task_pattern": record.text("task_description_pattern"),
-        "preconditions": record.texts("preconditions"),
-        "benefits": record.texts("benefits"),
-        "limitations": record.texts("limitations"),
-        "average_iterations": record.number("average_iterations"),
+        "category": keys.task_category or "",
+        "task_pattern": keys.task_description_pattern or "",
+        "preconditions": normalize.texts(keys.preconditions),
+        "benefits": normalize.texts(keys.benefits),
+        "limitations": normalize.texts(keys.limitations),
+        "average_iterations": keys.average_iterations,
+        "description": _description(approach, keys.description),
     }
-    if approach := _read_described(record, "approach", text):
-        text["steps"] = approach.texts("steps")
-        text["tools"] = approach.texts("tools_used")
-        typical = approach.inside("typical_iterations")
-        if typical and text["average_iterations"] is None:
-            text["average_iterations"] = typical.number("average")
+    if isinstance(approach, _ApproachKeys):
+        text["steps"] = normalize.texts(approach.steps)
+        text["tools"] = normalize.texts(approach.tools_used)
+        if keys.average_iterations is None and approach.typical_iterations is not None:
+            text["average_iterations"] = approach.typical_iterations.average
     return text
 
 
-def _anti_text(record: Fields) -> dict[str, Any]:
+def _description(inner: _FixKeys | _ApproachKeys | str | None, outer: str | None) -> str:
+    if isinstance(inner, str):
+        return inner
+    return (outer if inner is None else inner.description) or ""
+
+
+def _anti_text(keys: _AntiKeys) -> dict[str, Any]:
     text: dict[str, Any] = {
-        "description": record.text("approach_description", "description"),
-        "category": record.text("failure_mode"),
-        "symptoms": record.texts("failure_symptoms"),
-        "why_it_fails": record.text("why_it_fails"),
+        "description": keys.approach_description or "",
+        "category": keys.failure_mode or "",
+        "symptoms": normalize.texts(keys.failure_symptoms),
+        "why_it_fails": keys.why_it_fails or "",
     }
-    alternative = record.mapping.get("better_alternative")
-    if isinstance(alternative, str):
-        text["better_alternative"] = alternative
-    elif better := record.inside("better_alternative"):
-        text["better_alternative"] = better.text("description")
-        text["better_pattern_id"] = better.text("success_pattern_id")
+    better = keys.better_alternative
+    if isinstance(better, str):
+        text["better_alternative"] = better
+    elif better is not None:
+        text["better_alternative"] = better.description or ""
+        text["better_pattern_id"] = better.success_pattern_id or ""
     return text
 
 
-def _template_text(record: Fields) -> dict[str, Any]:
+def _template_text(keys: _TemplateKeys) -> dict[str, Any]:
+    use_case, language = keys.use_case or "", keys.language or ""
     text: dict[str, Any] = {
-        "description": record.text("description", "use_case"),
-        "use_case": record.text("use_case"),
-        "category": record.text("language"),
-        "template_code": record.text("template_code"),
-        "template_language": record.text("language"),
+        "description": use_case if keys.description is None else keys.description,
+        "use_case": use_case,
+        "category": language,
+        "template_code": keys.template_code or "",
+        "template_language": language,
     }
-    if placeholders := record.inside("placeholders"):
-        text["placeholders"] = tuple((name, placeholders.text(name)) for name in placeholders.mapping)
+    if keys.placeholders is not None:
+        text["placeholders"] = tuple(keys.placeholders.items())
     return text
 
 
-_TEXT_READERS: Final[Mapping[PatternType, Callable[[Fields], dict[str, Any]]]] = {
+_KEYS: Final[Mapping[PatternType, type[_PatternKeys]]] = {
+    PatternType.ERROR: _ErrorKeys,
+    PatternType.SUCCESS: _SuccessKeys,
+    PatternType.ANTI: _AntiKeys,
+    PatternType.TEMPLATE: _TemplateKeys,
+}
+_TEXTS: Final[Mapping[PatternType, Callable[[Any], dict[str, Any]]]] = {
     PatternType.ERROR: _error_text,
     PatternType.SUCCESS: _success_text,
     PatternType.ANTI: _anti_text,
     PatternType.TEMPLATE: _template_text,
 }
-"""For each pattern type, the function that reads the injected fields of a record."""
-
-
-def _read_described(record: Fields, name: str, text: dict[str, Any]) -> Fields | None:
-    """Return the object at `name`, None for a plain text; sets `text["description"]`."""
-    if isinstance(value := record.mapping.get(name), str):
-        text["description"] = value
-        return None
-    inner = record.inside(name)
-    text["description"] = inner.text("description") if inner else record.text("description")
-    return inner
+"""For each pattern type, the function that returns the injected fields of a record."""
 
 
 def make_title(pattern_id: str, kind: PatternType, name: str, text: Mapping[str, Any]) -> str:
@@ -245,55 +410,25 @@ def make_title(pattern_id: str, kind: PatternType, name: str, text: Mapping[str,
     return f"{error_type}: {name}" if error_type and not name.startswith(error_type) else name
 
 
-def _typical_iterations(record: Fields) -> IterationRange | None:
-    approach = record.mapping.get("approach")
-    typical = approach.get("typical_iterations") if isinstance(approach, dict) else None
-    if not isinstance(typical, dict):
+def _typical_iterations(keys: _PatternKeys) -> IterationRange | None:
+    approach = keys.approach if isinstance(keys, _SuccessKeys) else None
+    if not isinstance(approach, _ApproachKeys) or (typical := approach.typical_iterations) is None:
         return None
-    fields = Fields(record.file, typical, record.findings, f"{record.place('approach')}/typical_iterations")
-    return fields.convert(IterationRange) or None
+    return IterationRange(average=typical.average, minimum=typical.minimum, maximum=typical.maximum) or None
 
 
-def _source_loops(record: Fields) -> tuple[SourceLoop, ...]:
-    loops = []
-    for key, value in record.items("source_loops"):
-        place = f"{record.place('source_loops')}/{key}"
-        if isinstance(value, str):
-            loops.append(SourceLoop(loop_id=value))
-        elif isinstance(value, dict):
-            entry = Fields(record.file, value, record.findings, place)
-            loops.append(
-                SourceLoop(
-                    loop_id=entry.text("loop_id"),
-                    at=entry.time("timestamp"),
-                    contributed_by=entry.text("contributed_by"),
-                    outcome=word(value.get("outcome")),
-                    iteration=entry.count("iterations_required", "failure_iteration"),
-                    file=entry.text("file"),
-                )
-            )
+def _source_loops(entries: Iterable[str | _SourceLoopKeys]) -> Iterator[SourceLoop]:
+    for entry in entries:
+        if isinstance(entry, str):
+            loop = SourceLoop(loop_id=entry)
         else:
-            record.add("wrong-type", f"expected a loop ID or an object, found {quote_value(value)}", place)
-    return tuple(loop for loop in loops if loop.loop_id)
-
-
-def _recorded_counts(record: Fields, kind: PatternType) -> RecordedCounts:
-    if kind is PatternType.ANTI:
-        rate, uses = record.rate("failure_rate"), _uses(record, "occurrence_count")
-    else:
-        rate, uses = record.rate("success_rate"), _uses(record, "usage_count", "occurrences")
-    return RecordedCounts(
-        rate=rate,
-        uses=uses,
-        successes=_uses(record, "successful_applications"),
-        failures=_uses(record, "failed_applications"),
-        claimed=record.rate(CLAIMED_RATE),
-    )
-
-
-def _uses(record: Fields, *names: str) -> int | None:
-    count = record.count(*names)
-    if count is not None and count > MAX_USES:
-        record.add("out-of-range", f"{count:,} is not a plausible number of uses; ignored", record.place(names[0]))
-        return None
-    return count
+            loop = SourceLoop(
+                loop_id=entry.loop_id or "",
+                at=parse_time(entry.timestamp),
+                contributed_by=entry.contributed_by or "",
+                outcome=normalize.word(entry.outcome),
+                iteration=entry.iteration,
+                file=entry.file or "",
+            )
+        if loop.loop_id:
+            yield loop

@@ -246,13 +246,16 @@ def _slice(node: Raw, pointer: str, wanted: dict[str, list[int]]) -> Any:
 
 def id_key(record: Mapping[str, Any]) -> str:
     """Return the key that contains the ID of a record; `pattern_id` if none does."""
-    return next((key for key in _ID_KEYS if isinstance(record.get(key), str) and record[key].strip()), _ID_KEYS[0])
+    for key in _ID_KEYS:
+        if isinstance(value := record.get(key), str) and value and not value.isspace():
+            return key
+    return _ID_KEYS[0]
 
 
 def id_of(record: Mapping[str, Any], key: str = "") -> str:
     """Return the ID of a record, otherwise the `key` that it has in its file."""
     found = record.get(id_key(record))
-    return found if isinstance(found, str) and found.strip() else key
+    return found if isinstance(found, str) and found and not found.isspace() else key
 
 
 def empty_file(pattern_type: str) -> JsonText:

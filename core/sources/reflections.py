@@ -6,20 +6,20 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from core.base.grouping import group_pairs
 from core.records.findings import Finding, Severity
 from core.records.loops import Outcome
 from core.records.reflections import TRIGGERS, Reflection
+from core.records.times import parse_time
 from core.sources import normalize
 from core.sources.fields import Fields, document, quote_value
-from core.sources.loop_facts import ANALYTICS, BEST_OUTPUT, newest
-from core.sources.loops import loop_of
+from core.sources.keys import Count, Flag, Keys, Names, Text, Texts, Time, read_keys
+from core.sources.loop_facts import ANALYTICS, BEST_OUTPUT
 from core.sources.record_kinds import CROSS_TASK, EPISODIC, HOOK, MEMORY_MANAGER, REFLEXION, STATE, kind_of
 from core.storage.decoded import Line
 
@@ -40,6 +40,7 @@ _RICHNESS: Final = {
     for rank, shape in enumerate((EPISODIC, REFLEXION, HOOK, MEMORY_MANAGER, CROSS_TASK, ANALYTICS, BEST_OUTPUT, STATE))
 }
 """Rank of the formats, most detailed first; decides which copy is used."""
+_PASSED: Final = {True: Outcome.SUCCESS, False: Outcome.FAILURE, None: Outcome.UNKNOWN}
 _SAME_TIME: Final = timedelta(seconds=60)
 """Maximum time difference for joining a reflection without a loop to one of a loop."""
 _Place = tuple[str, str, int | None, int | None]  # Loop, task (only without a loop), attempt and iteration.
@@ -48,30 +49,23 @@ _Place = tuple[str, str, int | None, int | None]  # Loop, task (only without a l
 def read_reflections(
     file: str, value: Any, modified_at: datetime
 ) -> tuple[tuple[Reflection, ...], tuple[Finding, ...]]:
-    """Read all reflections in a file whose kind has a reflection `shape`."""
+    """Read all reflections in a file whose kind has a reflection `shape`, except those of files about loops."""
     findings: list[Finding] = []
     kind = kind_of(file)
     shape = kind.shape if kind is not None else ""
-    # In files with other content, other readers report the findings.
-    is_own_file = shape in (EPISODIC, HOOK)
     if shape == EPISODIC:
         found = _mark_superseded(tuple(_read_lines(file, value, modified_at, findings)))
     elif file.startswith(_MEMORY_FOLDER):
         found = _read_memory(file, value, modified_at, findings)
-    elif (fields := document(file, value, findings)) is None:
-        return (), tuple(findings) if is_own_file else ()
-    elif shape == HOOK:
-        found = iter((_read_document(fields, modified_at),))
     elif shape == CROSS_TASK:
-        found = _read_memory_task(fields, modified_at)
-    elif shape == STATE:
-        found = _read_loop_state(fields, modified_at)
+        # The reader of the task reports what is not about reflections.
+        found = _read_memory_task(Fields(file, value, findings), modified_at) if isinstance(value, dict) else iter(())
+    elif (fields := document(file, value, findings)) is not None:
+        found = iter((_read_document(fields, modified_at),))
     else:
-        found = _read_measurements(shape, fields, modified_at)
-    reflections = tuple(
-        _with_id(reflection, reflection_key(reflection)) for reflection in found if reflection.text.strip()
-    )
-    if not is_own_file:
+        found = iter(())
+    reflections = tuple(reflection for reflection in found if reflection.text.strip())
+    if shape == CROSS_TASK:
         findings = [finding for finding in findings if "/reflections" in finding.pointer]
     return reflections, tuple(findings)
 
@@ -118,39 +112,55 @@ def _read_lines(
             findings.append(Finding(file, place, Severity.WARNING, "wrong-type", message))
 
 
-def _reflection(
-    fields: Fields, shape: str, at: datetime | None, other_time: datetime, *, pointer: str | None = None, **values: Any
+def make_reflection(
+    shape: str,
+    file: str,
+    pointer: str,
+    at: datetime | None,
+    other_time: datetime,
+    loop_id: str,
+    iteration: int | None,
+    learning: str,
+    **values: Any,
 ) -> Reflection:
-    """Create a reflection; without `at`, it has the approximate time `other_time`."""
-    return Reflection(
+    """Create a reflection, with other `values`; without `at`, it has the approximate time `other_time`."""
+    made = Reflection(
         id="",
         shape=shape,
-        file=fields.file,
-        pointer=fields.pointer if pointer is None else pointer,
+        file=file,
+        pointer=pointer,
+        loop_id=loop_id,
+        iteration=iteration,
         at=at or other_time,
         at_approximate=at is None,
+        learning=learning,
         **values,
     )
+    key = text_key(learning or made.text)
+    # Nothing else refers to it yet, and a copy would take as long as all of this.
+    force_setattr(made, "id", reflection_id(loop_id or made.task_id, made.attempt, iteration, key))
+    return made
 
 
 def _episodic(fields: Fields, modified_at: datetime, task_id: str, loop_id: str = "") -> Reflection:
     """Read a reflection on an attempt; `task_id` is the name of its folder."""
     trigger = normalize.word(fields.text("triggered_by"))
-    return _reflection(
-        fields,
+    return make_reflection(
         EPISODIC,
+        fields.file,
+        fields.pointer,
         fields.time("timestamp"),
         modified_at,
-        loop_id=loop_id,
+        loop_id,
+        fields.count("iteration"),
+        fields.text("learning"),
         task_id=fields.text("task_id") or task_id,
         attempt=fields.count("attempt_id", "attempt"),
-        iteration=fields.count("iteration"),
         kind=normalize.reflection_kind(fields.text("reflection_type", "type")),
         outcome=normalize.outcome(trigger),
         trigger=trigger if trigger in TRIGGERS else "",
         observation=fields.text("observation"),
         analysis=fields.text("analysis"),
-        learning=fields.text("learning"),
         actions=fields.texts("action_items"),
         draft=fields.flag("draft") or False,
     )
@@ -182,50 +192,95 @@ def _read_memory(file: str, value: Any, modified_at: datetime, findings: list[Fi
             yield _episodic(fields, modified_at, folder.rpartition("/")[2], fields.text("loop_id"))
 
 
+class _DocumentKeys(Keys):
+    timestamp: Time = None
+    task_id: Text = None
+    iteration: Annotated[Count, Names("iteration", "trial_number", "iteration_number")] = None
+    effectiveness: Text = None
+
+
+class _EvaluatorKeys(Keys):
+    passed: Flag = None
+
+
+class _SelfReflectionKeys(Keys):
+    reflection_text: Text = None
+    causal_reasoning: Text = None
+    lessons_learned: Texts = None
+    actionable_insights: Texts = None
+
+
+class _ReflexionKeys(_DocumentKeys):
+    self_reflection: _SelfReflectionKeys | None = None
+    evaluator_output: _EvaluatorKeys | None = None
+
+
+class _ManagerKeys(_DocumentKeys):
+    content: Text = None
+    type: Text = None
+
+
+class _HookKeys(_DocumentKeys):
+    type: Annotated[Text, Names("type", "reflection_type")] = None
+    outcome: Text = None
+    trajectory: Texts = None
+    observation: Texts = None
+    reflection: Annotated[Text, Names("reflection", "analysis")] = None
+    strategy_change: Annotated[Text, Names("strategy_change", "learning")] = None
+    action_items: Texts = None
+
+
 def _read_document(fields: Fields, modified_at: datetime) -> Reflection:
     """Read a Reflexion, hook or MemoryManager reflection; its keys show the format."""
-    at = fields.time("timestamp")
-    common: dict[str, Any] = {
-        "loop_id": _loop_of_document(fields),
-        "task_id": fields.text("task_id"),
-        "iteration": fields.count("iteration", "trial_number", "iteration_number"),
-        "effectiveness": normalize.effectiveness(fields.text("effectiveness")),
-    }
-    if common["iteration"] is None and not fields.pointer and (number := _NUMBERED.search(fields.file)):
-        common["iteration"] = int(number[1])
-    reflection = fields.inside("self_reflection")
-    if reflection is not None:
-        evaluator = fields.inside("evaluator_output")
-        passed = evaluator.flag("passed") if evaluator else None
-        shape = REFLEXION
-        common |= {
-            "outcome": Outcome.UNKNOWN if passed is None else Outcome.SUCCESS if passed else Outcome.FAILURE,
-            "observation": reflection.text("reflection_text"),
-            "analysis": reflection.text("causal_reasoning"),
-            "learning": "; ".join(reflection.texts("lessons_learned")),
-            "actions": reflection.texts("actionable_insights"),
+    keys: _DocumentKeys
+    values: dict[str, Any]
+    if "self_reflection" in fields.mapping and fields.inside("self_reflection") is not None:
+        shape, keys = REFLEXION, (reflexion := read_keys(_ReflexionKeys, fields))
+        own = reflexion.self_reflection or _SelfReflectionKeys()
+        evaluator = reflexion.evaluator_output or _EvaluatorKeys()
+        learning: str | None = "; ".join(normalize.texts(own.lessons_learned))
+        values = {
+            "outcome": _PASSED[evaluator.passed],
+            "observation": own.reflection_text or "",
+            "analysis": own.causal_reasoning or "",
+            "actions": normalize.texts(own.actionable_insights),
         }
     elif "content" in fields.mapping:
-        shape = MEMORY_MANAGER
-        common |= {"kind": normalize.reflection_kind(fields.text("type")), "learning": fields.text("content")}
+        shape, keys = MEMORY_MANAGER, (manager := read_keys(_ManagerKeys, fields))
+        learning, values = manager.content, {"kind": normalize.reflection_kind(manager.type)}
     else:
-        shape = HOOK
-        common |= {
-            "kind": normalize.reflection_kind(fields.text("type", "reflection_type")),
-            "outcome": normalize.outcome(fields.text("outcome")),
-            "observation": "; ".join(fields.texts("trajectory", "observation")),
-            "analysis": fields.text("reflection", "analysis"),
-            "learning": fields.text("strategy_change", "learning"),
-            "actions": fields.texts("action_items"),
+        shape, keys = HOOK, (hook := read_keys(_HookKeys, fields))
+        learning = hook.strategy_change
+        values = {
+            "kind": normalize.reflection_kind(hook.type),
+            "outcome": normalize.outcome(hook.outcome),
+            "observation": "; ".join(normalize.texts(hook.trajectory) or normalize.texts(hook.observation)),
+            "analysis": hook.reflection or "",
+            "actions": normalize.texts(hook.action_items),
         }
-    return _reflection(fields, shape, at, modified_at, **common)
+    iteration = keys.iteration
+    if iteration is None and not fields.pointer and (number := _NUMBERED.search(fields.file)):
+        iteration = int(number[1])
+    return make_reflection(
+        shape,
+        fields.file,
+        fields.pointer,
+        parse_time(keys.timestamp),
+        modified_at,
+        _loop_of_document(fields, keys.task_id or ""),
+        iteration,
+        learning or "",
+        task_id=keys.task_id or "",
+        effectiveness=normalize.effectiveness(keys.effectiveness),
+        **values,
+    )
 
 
-def _loop_of_document(fields: Fields) -> str:
+def _loop_of_document(fields: Fields, task_id: str) -> str:
     """Return the loop ID from the record or the folder of its file, or ""."""
     if fields.file.startswith(_MEMORY_FOLDER):
         parts = fields.file.split("/")
-        return fields.text("loop_id") or ("" if fields.text("task_id") or len(parts) == 5 else parts[-2])
+        return fields.text("loop_id") or ("" if task_id or len(parts) == 5 else parts[-2])
     return loop_of_reflection(fields.file)
 
 
@@ -243,45 +298,19 @@ def _read_memory_task(fields: Fields, modified_at: datetime) -> Iterator[Reflect
     task_id = fields.text("task_id", "id") or fields.file.rpartition("/")[2].removesuffix(".json")
     loop_id = next((tag for tag in fields.texts("tags") if _UUID.fullmatch(tag)), "")
     for _, item in fields.objects("reflections"):
-        yield _reflection(
-            item,
+        yield make_reflection(
             CROSS_TASK,
+            item.file,
+            item.pointer,
             item.time("timestamp"),
             at or modified_at,
-            loop_id=loop_id,
+            loop_id,
+            item.count("iteration"),
+            item.text("content"),
             task_id=task_id,
-            iteration=item.count("iteration"),
             kind=normalize.reflection_kind(item.text("type")),
-            learning=item.text("content"),
             effectiveness=normalize.effectiveness(item.text("effectiveness")),
         )
-
-
-def _read_measurements(shape: str, fields: Fields, modified_at: datetime) -> Iterator[Reflection]:
-    """Read the reflection texts in the iterations of analytics and best output."""
-    loop_id = loop_of(fields)
-    for _, item in fields.objects("iterations"):
-        at = item.time("timestamp") or modified_at
-        number = item.count(*normalize.ITERATION_NUMBER)
-        for index, text in enumerate(item.texts("reflections")):
-            place = f"{item.pointer}/reflections/{index}"
-            yield _reflection(item, shape, None, at, pointer=place, loop_id=loop_id, iteration=number, learning=text)
-
-
-def _read_loop_state(fields: Fields, modified_at: datetime) -> Iterator[Reflection]:
-    """Read the learnings of a loop and of its iterations."""
-    make = partial(_reflection, shape=STATE, at=None, loop_id=loop_of(fields))
-    last = newest(fields.time(*normalize.ENDED), fields.time(*normalize.UPDATED))
-    for _, item in fields.objects("iterations"):
-        at = item.time("timestamp", "completed_at", "started_at")
-        last = newest(last, at)
-        place = f"{item.pointer}/learnings"
-        number = item.count(*normalize.ITERATION_NUMBER)
-        for text in item.lines("learnings"):
-            yield make(item, other_time=at or modified_at, pointer=place, iteration=number, learning=text)
-    for name in normalize.LEARNINGS:
-        for number, text in read_headed_lines(fields.texts(name)):
-            yield make(fields, other_time=last or modified_at, pointer=f"/{name}", iteration=number, learning=text)
 
 
 def read_headed_lines(texts: Iterable[str]) -> Iterator[tuple[int | None, str]]:

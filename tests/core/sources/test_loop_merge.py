@@ -89,8 +89,8 @@ def test_a_directory_without_readable_state_is_a_loop_with_a_finding() -> None:
 
 
 def test_a_crash_log_alone_makes_a_loop() -> None:
-    parsed, _ = read_crash_log(f"{INTERNAL_FOLDER}/loops/a/crash.log", b"[2026-05-01T11:00:00Z] boom", SOURCES_NOW)
-    assert join_facts(parsed)["a"].crashes == 1
+    parsed = read_crash_log(f"{INTERNAL_FOLDER}/loops/a/crash.log", b"[2026-05-01T11:00:00Z] boom", SOURCES_NOW)
+    assert join_facts((parsed,))["a"].crashes == 1
 
 
 def test_a_heartbeat_alone_is_not_a_loop() -> None:
@@ -105,8 +105,8 @@ def test_a_dead_process_makes_a_running_loop_crashed() -> None:
 
 
 def test_a_later_crash_log_entry_is_only_mentioned() -> None:
-    log, _ = read_crash_log(f"{INTERNAL_FOLDER}/loops/a/crash.log", b"[2026-05-01T11:55:00Z] boom", SOURCES_NOW)
-    loop = join_facts(internal_facts("a"), log)["a"]
+    log = read_crash_log(f"{INTERNAL_FOLDER}/loops/a/crash.log", b"[2026-05-01T11:55:00Z] boom", SOURCES_NOW)
+    loop = join_facts(internal_facts("a"), (log,))["a"]
     assert loop.status is LoopStatus.RUNNING
     assert "crash.log reports a crash" in loop.liveness_reason
 

@@ -18,8 +18,9 @@ MTIME = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
 def only(file: str, value: Any) -> tuple[LoopFact, tuple[Finding, ...]]:
-    (fact,), findings = read_loops(file, value, MTIME)
-    return fact, findings
+    records = read_loops(file, value, MTIME)
+    (fact,) = records.facts
+    return fact, records.findings
 
 
 def at(hour: int, minute: int = 0) -> datetime:
@@ -124,7 +125,8 @@ def test_a_wrong_field_is_a_finding_and_others_load() -> None:
 
 @pytest.mark.parametrize("value", [None, [], "running", 7, True])
 def test_a_document_that_is_not_an_object_is_a_finding(value: Any) -> None:
-    facts, (finding,) = read_loops(STATE, value, MTIME)
+    records = read_loops(STATE, value, MTIME)
+    facts, (finding,) = records.facts, records.findings
     assert facts == ()
     assert (finding.code, finding.pointer) == ("wrong-type", "")
 
@@ -197,7 +199,8 @@ def test_injected_applied_and_successful_are_three_facts() -> None:
 )
 def test_every_registry_layout_is_read(registry: Any) -> None:
     for file in (".aiwg/ralph/registry.json", ".aiwg/ralph-external/registry.json"):
-        (itself, entry), findings = read_loops(file, registry, MTIME)
+        records = read_loops(file, registry, MTIME)
+        (itself, entry), findings = records.facts, records.findings
         assert findings == ()
         assert itself.loop_id == ""
         assert (entry.loop_id, entry.task) == ("x", "t")
@@ -205,7 +208,8 @@ def test_every_registry_layout_is_read(registry: Any) -> None:
 
 
 def test_an_entry_without_id_is_a_finding() -> None:
-    facts, (finding,) = read_loops(".aiwg/ralph/registry.json", {"active_loops": [{"task": "t"}]}, MTIME)
+    records = read_loops(".aiwg/ralph/registry.json", {"active_loops": [{"task": "t"}]}, MTIME)
+    facts, (finding,) = records.facts, records.findings
     assert [fact.loop_id for fact in facts] == [""]
     assert (finding.code, finding.pointer) == ("missing-id", "/active_loops/0")
 
@@ -229,8 +233,7 @@ def test_a_heartbeat_has_milliseconds() -> None:
 
 def test_crash_log_entries_are_counted_and_the_newest_found() -> None:
     data = b"[2026-04-30T10:00:00Z] boom\nError: \xff[2026]\n\n[2026-04-30T09:00:00Z] old\n[no time] x\n"
-    (fact,), findings = read_crash_log(".aiwg/ralph/loops/x/crash.log", data, MTIME)
-    assert findings == ()
+    fact = read_crash_log(".aiwg/ralph/loops/x/crash.log", data, MTIME)
     assert (fact.loop_id, fact.crashes, fact.crashed_at) == ("x", 2, at(10))
 
 
@@ -294,7 +297,8 @@ JSON_FILES = [file for file in FILES if not file.endswith(".log")]
 
 @given(st.sampled_from(JSON_FILES), VALUES)
 def test_any_json_gives_typed_facts(file: str, value: Any) -> None:
-    facts, findings = read_loops(file, value, MTIME)
+    records = read_loops(file, value, MTIME)
+    facts, findings = records.facts, records.findings
     encoded = msgspec.msgpack.encode(facts)
     assert msgspec.msgpack.decode(encoded, type=tuple[LoopFact, ...]) == facts
     assert all(isinstance(one.message, str) and one.file == file for one in findings)
@@ -302,7 +306,7 @@ def test_any_json_gives_typed_facts(file: str, value: Any) -> None:
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_crash_log(data: bytes) -> None:
-    (fact,), _ = read_crash_log(".aiwg/ralph/loops/x/crash.log", data, MTIME)
+    fact = read_crash_log(".aiwg/ralph/loops/x/crash.log", data, MTIME)
     assert (fact.crashes == 0) == (fact.crashed_at is None)
 
 

@@ -14,10 +14,8 @@ import sys
 import tempfile
 import threading
 import weakref
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +28,8 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.project.index import Library
 from core.records.snapshot import Snapshot
-from core.sources import parallel_parser, parse_units, patterns, worker_process
+from core.sources import parallel_parser, parse_units, worker_process
 from core.sources.parallel_parser import MIN_BYTES, ParallelParser, count_workers
-from core.sources.pattern_text import open_document
-from core.sources.patterns import EarlierPatterns
 from core.sources.shared_values import SharedValues
 from core.sources.sweep import scan
 from core.sources.worker_process import start_early
@@ -152,49 +148,6 @@ class TestResults:
             assert same_but_number(load(project), alone)
 
     @pytest.mark.usefixtures("workers")
-    def test_a_pattern_file_in_parts_keeps_order_ids_and_findings(self, project: Path, alone: Snapshot) -> None:
-        assert len(alone.patterns) > 400
-        assert same_but_number(load(project), alone)
-
-    @pytest.mark.usefixtures("workers")
-    def test_unchanged_records_are_not_decoded_again_after_a_change(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        name = write_patterns(tmp_path, 500)
-        library = Library(ProjectPaths(tmp_path), Settings(), clock=lambda: NOW, cache=False)
-        before = library.load()
-        decoded = []
-        read = patterns._read_item
-
-        def read_and_count(*arguments: Any) -> Any:
-            decoded.append(arguments)
-            return read(*arguments)
-
-        monkeypatch.setattr(patterns, "_read_item", read_and_count)
-        file = tmp_path / name
-        file.write_text(file.read_text().replace("pat-error-null-check-00005", "pat-error-null-check-99999"))
-        after, _ = library.apply([file])
-        assert len(decoded) == 1
-        assert len(after.patterns) == len(before.patterns)
-
-    @pytest.mark.usefixtures("workers")
-    def test_a_file_that_changes_between_its_parts_is_read_as_a_whole(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        name = write_patterns(tmp_path, 500)
-        parse = parallel_parser.UnitParser.parse
-
-        def parse_and_change(self: parallel_parser.UnitParser, unit: object) -> parallel_parser.Outcome:
-            outcome = parse(self, unit)  # type: ignore[arg-type]
-            (tmp_path / name).write_text(json.dumps([{"pattern_id": "pat-error-new-001", **PATTERN}]))
-            self._opened = None
-            return outcome
-
-        replace_worker(monkeypatch, "")
-        monkeypatch.setattr(parallel_parser.UnitParser, "parse", parse_and_change)
-        assert list(load(tmp_path).patterns) == ["pat-error-new-001"]
-
-    @pytest.mark.usefixtures("workers")
     def test_a_file_that_is_removed_while_others_are_parsed_is_missing(
         self, project: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -202,78 +155,8 @@ class TestResults:
         with ParallelParser(project, stamps, SharedValues()) as parser:
             files = [file for file in stamps if parser.parses(file)]
             shutil.rmtree(project)
-            outcomes = [parser.outcome(file, EarlierPatterns()) for file in files]
+            outcomes = [parser.outcome(file) for file in files]
         assert outcomes[-1] == parallel_parser.Outcome()
-
-
-class TestLargePatternFiles:
-    @pytest.fixture
-    def opened(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
-        """Return a function that returns the process of each time that a pattern file was decoded."""
-        use_workers(monkeypatch)
-        log = tmp_path / "log"
-        log.touch()
-
-        def open_and_count(*arguments: Any) -> Any:
-            with log.open("a") as file:
-                file.write("this\n")
-            return open_document(*arguments)
-
-        monkeypatch.setattr(patterns, "open_document", open_and_count)
-        replace_worker(
-            monkeypatch,
-            "import json, os, sys; project, *sys.path[:] = json.loads(sys.stdin.buffer.readline())\n"
-            "from core.sources import parallel_parser, patterns\n"
-            "open_document = patterns.open_document\n"
-            "def open_and_count(*arguments):\n"
-            f"    with open({str(log)!r}, 'a') as file: file.write(f'{{os.getpid()}}\\n')\n"
-            "    return open_document(*arguments)\n"
-            "patterns.open_document = open_and_count\n"
-            "parallel_parser.serve(project)",
-        )
-        return lambda: log.read_text().split()
-
-    def test_each_process_decodes_it_at_most_once(self, tmp_path: Path, opened: Callable[[], list[str]]) -> None:
-        write_patterns(tmp_path, 1000)
-        assert len(load(tmp_path).patterns) > 900
-        assert len(opened()) == len(set(opened())) <= 3
-
-    @pytest.mark.parametrize(
-        ("data", "code"),
-        [
-            pytest.param(b'{"error_patterns": [' + json.dumps(PATTERN).encode() * 1000, None, id="torn"),
-            pytest.param(b"[" * 50_000 + b"]" * 50_000, "too-deep", id="nested too deep"),
-            pytest.param(bytes(100_000), None, id="zeros"),
-        ],
-    )
-    def test_each_process_decodes_a_damaged_one_at_most_once(
-        self, tmp_path: Path, opened: Callable[[], list[str]], data: bytes, code: str | None
-    ) -> None:
-        file = tmp_path / write_patterns(tmp_path, 1)
-        file.write_bytes(data)
-        (file.parent / "success-patterns.json").write_text(json.dumps([{"pattern_id": "pat-success-a", **PATTERN}]))
-        found = load(tmp_path)
-        assert list(found.patterns) == ["pat-success-a"]
-        assert [finding.code for finding in found.findings if finding.file.endswith(file.name)] == [code] * bool(code)
-        assert max(Counter(opened()).values()) <= 2  # there are two files
-
-    def test_after_a_part_with_a_problem_no_other_is_parsed(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        file = tmp_path / write_patterns(tmp_path, 1000)
-        file.write_bytes(file.read_bytes()[:-10])
-        use_workers(monkeypatch)
-        replace_worker(monkeypatch, "")
-        parsed = []
-        parse = parallel_parser.UnitParser.parse
-
-        def parse_and_count(self: parallel_parser.UnitParser, unit: Any) -> parallel_parser.Outcome:
-            parsed.append(unit)
-            return parse(self, unit)
-
-        monkeypatch.setattr(parallel_parser.UnitParser, "parse", parse_and_count)
-        assert not load(tmp_path).patterns
-        assert [(unit.part, unit.parts > 10) for unit in parsed] == [(0, True)]
 
 
 @pytest.mark.usefixtures("workers")
@@ -423,48 +306,6 @@ class TestEarlyWorker:
         library.load()
         assert early is not None and early.worker.process.returncode is not None
 
-    def test_until_the_first_request_it_parses_patterns(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        is_ahead, parsed = threading.Event(), list[parse_units.Unit]()
-        small_units, parse = parse_units.small_pattern_units, parallel_parser.UnitParser.parse
-
-        def note_end(stamps: Mapping[str, Stamp]) -> Iterator[parse_units.Unit]:
-            yield from small_units(stamps)
-            is_ahead.set()
-
-        def parse_and_note(self: parallel_parser.UnitParser, unit: parse_units.Unit) -> parallel_parser.Outcome:
-            parsed.append(unit)
-            return parse(self, unit)
-
-        monkeypatch.setattr(parse_units, "_BATCH_BYTES", 4096)
-        monkeypatch.setattr(parallel_parser, "small_pattern_units", note_end)
-        monkeypatch.setattr(parallel_parser.UnitParser, "parse", parse_and_note)
-        monkeypatch.setattr(gc, "disable", lambda: None)
-        (own_input, requests), (replies, own_output) = (
-            [os.fdopen(end, mode) for end, mode in zip(os.pipe(), ("rb", "wb"), strict=True)] for _ in range(2)
-        )
-        monkeypatch.setattr(sys, "stdin", TextIOWrapper(own_input))
-        monkeypatch.setattr(sys, "stdout", TextIOWrapper(own_output))
-        server = threading.Thread(target=parallel_parser.serve, args=[str(project)])
-        server.start()
-        worker_process.send(requests, worker_process.SWEEP)
-        messages = iter(lambda: worker_process.receive(replies), None)
-        sweep = next(parallel_parser._sweep_decoder.decode(one) for one in messages if len(one) > 8)
-        assert is_ahead.wait(10)
-        units = [*small_units(sweep.stamps)]
-        assert parsed == units
-        assert len(units) > 10
-        batch = [*units, parse_units.Unit(".aiwg/ralph/registry.json")]
-        worker_process.send(requests, msgspec.msgpack.encode(batch))
-        answers = [
-            parallel_parser._outcome_decoder.decode(one)
-            for one in parallel_parser._reply_decoder.decode(worker_process.receive(replies))
-        ]
-        requests.close()
-        server.join()
-        assert parsed == batch  # none twice
-        assert answers == list(map(parallel_parser.UnitParser(str(project)).parse, batch))
-        replies.close()
-
     def test_one_processor_gets_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(worker_process, "count_cores", lambda: 1)
         assert start_early(Path("/")) is None
@@ -534,32 +375,19 @@ class TestWorkers:
         assert count_workers(MIN_BYTES) == expected
         assert count_workers(MIN_BYTES - 1) == 0
 
-    @pytest.mark.usefixtures("workers")
-    def test_the_records_of_a_large_file_are_counted_part_by_part(self, tmp_path: Path) -> None:
-        name = write_patterns(tmp_path, 500)
-        counted: list[tuple[str, int, int]] = []
-        library = Library(ProjectPaths(tmp_path), Settings(), clock=lambda: NOW, cache=False)
-        library.on_records = lambda *count: counted.append(count)
-        library.load()
-        assert len(counted) > 5
-        assert counted == sorted(counted)
-        assert {(file, total) for file, _, total in counted} == {(name, 500)}
-        assert counted[-1][1] == 500
-
 
 def test_requests_and_replies_are_messages_with_a_length(project: Path) -> None:
     stamps = scan(ProjectPaths(project))
     file = next(file for file in stamps if file.endswith("error-patterns.json"))
-    units = [(file, 1, 4), (".aiwg/ralph/loops/x/state.json", 0, 1)]
+    units = [(file,), (".aiwg/ralph/loops/x/state.json",)]
     with worker_process.WorkerProcess(str(project)) as worker:
         assert worker.receive() == b""  # it is ready
         worker.send(msgspec.msgpack.encode(units))
         reply = msgspec.msgpack.decode(worker.receive(), type=list[bytes])
-    part, missing = (msgspec.msgpack.decode(one, type=parallel_parser.Outcome) for one in reply)
-    assert part.stamp == stamps[file]
-    assert part.count == 500
-    assert part.part is not None
-    assert len(part.part.records) == 125
+    found, missing = (msgspec.msgpack.decode(one, type=parallel_parser.Outcome) for one in reply)
+    assert found.stamp == stamps[file]
+    assert found.parsed is not None
+    assert len(found.parsed.patterns) == 500
     assert missing == parallel_parser.Outcome()
 
 

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.records.findings import Finding
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
-from core.sources.record_kinds import kind_of
+from core.sources.loops import read_loops
+from core.sources.record_kinds import kind_of, loop_source
 from core.sources.reflections import join_reflections, read_reflections, reflection_key
 from core.storage.decoded import Line
 
@@ -40,9 +42,17 @@ COUNTED = "The log alone shows nothing to do differently"
 
 
 def read(file: str, value: Any) -> tuple[Reflection, ...]:
-    reflections, findings = read_reflections(file, value, MTIME)
+    reflections, findings = read_all(file, value)
     assert findings == ()
     return reflections
+
+
+def read_all(file: str, value: Any) -> tuple[tuple[Reflection, ...], tuple[Finding, ...]]:
+    """Reflections and findings of a file, with the reader of its kind."""
+    if loop_source(file):
+        records = read_loops(file, value, MTIME)
+        return records.reflections, records.findings
+    return read_reflections(file, value, MTIME)
 
 
 def at(minutes: float = 0) -> str:
@@ -154,9 +164,9 @@ def test_learnings_of_a_state_are_split_by_iteration_and_heading() -> None:
     assert parsed == {"one": 1, "two": 2, "too": 2, "first": None, "three": 3}
 
 
-def test_findings_of_a_state_are_reported_by_the_loop_reader() -> None:
-    assert read_reflections(STATE, [], MTIME) == ((), ())
-    assert read_reflections(STATE, {"iterations": 7, "learnings": {}}, MTIME) == ((), ())
+def test_each_defect_is_reported_once() -> None:
+    _, findings = read_all(STATE, {"iterations": 7, "learnings": {"a": 1}})
+    assert [one.pointer for one in findings] == ["/iterations", "/learnings"]
     _, findings = read_reflections(TASK, {"timestamp": "x", "reflections": [1]}, MTIME)
     assert [one.pointer for one in findings] == ["/reflections/0"]
     _, findings = read_reflections(MANAGED, "x", MTIME)
@@ -275,7 +285,7 @@ def test_any_json_gives_typed_reflections(parsed: list[tuple[str, Any]]) -> None
     found: list[Reflection] = []
     for file, value in parsed:
         document = [Line(1, value)] if file.endswith(".jsonl") else value
-        reflections, _ = read_reflections(file, document, MTIME)
+        reflections, _ = read_all(file, document)
         found += reflections
     encoded = msgspec.msgpack.encode(found)
     assert msgspec.msgpack.decode(encoded, type=list[Reflection]) == found
