@@ -115,6 +115,7 @@ class _Sieve:
         The second group, which most patterns have, is not in the list of the others; without one it is `_ALL`.
         """
         self._bits: list[int] = []
+        self._masks: dict[tuple[str, ...], int] = {}
         self._encoded: dict[int, bytes] = {}
         self._loose: dict[int, tuple[Any, bool]] = {}
 
@@ -128,11 +129,18 @@ class _Sieve:
         self._encoded[number] = pattern
         place = self._literals.__getitem__
         for first, *others in literals:
-            second, *masks = [sum([1 << place(text) for text in group]) for group in others] or [_ALL]
+            second, *masks = [self._mask(group) for group in others] or [_ALL]
             places = [place(text) for text in first]
             self._others += ([] for _ in range(len(self._literals) - len(self._others)))
             for one in places:
                 self._others[one].append((number, second, masks))
+
+    def _mask(self, group: tuple[str, ...]) -> int:
+        """Return the bits of the places of literal parts; many patterns have the same ones."""
+        mask = self._masks.get(group)
+        if mask is None:
+            mask = self._masks[group] = sum([1 << self._literals[text] for text in group])
+        return mask
 
     def compile(self) -> None:
         """Compile what was added."""
@@ -180,7 +188,9 @@ class _Literals(dict[str, int]):
         self._encoding = encoding
 
     def __missing__(self, text: str) -> int:
-        place: int = self.set.Add(self._encoding.of_pattern(re.escape(text))[0])
+        is_plain = text.isascii() and text.isalnum()
+        encoded = text.encode() if is_plain else self._encoding.of_pattern(re.escape(text))[0]
+        place: int = self.set.Add(encoded)
         self[text] = place
         return place
 
@@ -197,7 +207,8 @@ class _Bytes:
 
     def of_pattern(self, pattern: str) -> tuple[bytes, bool]:
         """Encode a pattern; returns it and whether its text has one byte per character."""
-        narrowed = pattern.translate(self._codes)
+        # Translating every pattern would take a tenth of the time of making the engine.
+        narrowed = pattern if pattern.isascii() else pattern.translate(self._codes)
         is_narrow = narrowed.isascii() and not _WIDE.search(pattern)
         return (narrowed if is_narrow else pattern).encode(), is_narrow
 
