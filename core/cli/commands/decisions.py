@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from core.base.errors import AlreadyDone, Proposed, Refused, UnknownRecord
-from core.cli.json import objects
 from core.cli.render.output import line, remark, respond, warn
 from core.cli.support.dry_run import dry_run_option, forecast_decision
 from core.cli.support.id_completion import complete_pattern
@@ -30,6 +29,7 @@ from core.curation.commands import (
 from core.records.decisions import Verb
 
 if TYPE_CHECKING:
+    from core.cli.json import objects
     from core.curation.decision_writer import Decided
     from core.learning.inversion_rules import Inversion
     from core.project.project import Project
@@ -220,6 +220,8 @@ def print_decided(decided: Decided) -> None:
 
 
 def decided_json(decided: Decided) -> objects.Wire:
+    from core.cli.json import objects
+
     return (objects.DecidedTogether if decided.group or decided.refused else objects.Decided).of(decided)
 
 

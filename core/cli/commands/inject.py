@@ -17,7 +17,7 @@ from core.cli.support.dry_run import remark_missing_vectors
 from core.cli.support.hooks import FORMS, PROMPT, SESSION, HookCommand, print_answer, read_event, use_folder
 from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import FRACTION, ReadingCommand, Words, invocation, output_option, setting_option
-from core.cli.support.project import find_loop, open_project
+from core.cli.support.project import find_loop, open_project, open_reader
 from core.records.patterns import PatternType
 from core.retrieval.task import CATEGORIES
 from core.storage.atomic_write import export_file, write_file
@@ -26,6 +26,7 @@ from core.trust.projects import require_trust
 if TYPE_CHECKING:
     from core.config.settings import InjectionSettings
     from core.project.project import Project
+    from core.project.reader import ProjectReader
     from core.records.findings import Finding
     from core.records.loops import Loop
     from core.retrieval.injection import InjectedContext, Injection
@@ -104,7 +105,8 @@ def inject(
         raise click.UsageError("give either a LOOP or --task TEXT")
     if task is not None and not task.strip():
         raise click.UsageError("--task is empty")
-    project = open_project(asks=False)
+    recording = open_project(asks=False) if task is None else None
+    project: ProjectReader = recording or open_reader(reads_agents=False)
     file = export_file(str(output), project.project) if output is not None else None
     loop = _find_loop(project, loop_id) if task is None else None
     text = loop.task if loop is not None else task or ""
@@ -132,8 +134,8 @@ def inject(
     if not given.context and not as_json:
         whole = prepare_task_injection(project.view, text, settings, category, decomposition)
         remark(f"ralphdeck injects nothing: {_why_nothing(whole, project.view)}")
-    if loop is not None and not no_record:
-        _record(project, loop.id, given)  # after the output, so that only delivered patterns are recorded
+    if recording is not None and loop is not None and not no_record:
+        _record(recording, loop.id, given)  # after the output, so that only delivered patterns are recorded
     if event is None:
         end(findings)
 
@@ -161,7 +163,7 @@ def _why_nothing(injection: Injection, state: ProjectState) -> str:
     return text or "no pattern has anything in common with the task"
 
 
-def _find_loop(project: Project, loop_id: str | None) -> Loop:
+def _find_loop(project: ProjectReader, loop_id: str | None) -> Loop:
     """Return the named or the only active loop; raises BadInput for none or several."""
     if loop_id is not None:
         return find_loop(project, loop_id)
@@ -173,7 +175,7 @@ def _find_loop(project: Project, loop_id: str | None) -> Loop:
 
 
 def _prepare(
-    project: Project,
+    project: ProjectReader,
     *,
     types: tuple[str, ...] | None,
     category: str | None,
@@ -197,7 +199,7 @@ def _prepare(
     return settings, category or "", decomposition
 
 
-def _compute_few_vectors(project: Project) -> None:
+def _compute_few_vectors(project: ProjectReader) -> None:
     """Compute the missing vectors; if they are many, print how to compute them."""
     try:
         remark_missing_vectors(*project.embed_few())

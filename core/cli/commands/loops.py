@@ -8,11 +8,10 @@ import click
 
 from core.base.errors import BadInput
 from core.base.formatting import format_cost, format_count
-from core.cli.render.document import print_document
 from core.cli.render.output import Column, id_column, minute, print_table, respond
 from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import ReadingCommand, words_option
-from core.cli.support.project import chosen_project, find_loop, now, open_project, read_configuration, read_snapshot
+from core.cli.support.project import chosen_project, find_loop, now, open_reader, read_configuration, read_snapshot
 from core.metrics.usage import GROUPINGS, UsageGroup, group_usage, has_usage, sum_usage
 from core.records.loops import Loop, LoopStatus, Usage
 from core.records.waits import needs_person
@@ -139,9 +138,10 @@ def show(loop_id: str) -> None:
       ralphdeck loop show ralph-fix-auth-a1b2c3d4
       ralphdeck loop show claude:9c0f1e2a --json | jq '.iterations[].result'
     """
+    from core.cli.render.document import print_document
     from core.documents.loops import loop_document
 
-    project = open_project(asks=False)
+    project = open_reader(reads_agents=False)
     loop = find_loop(project, loop_id)
     details, view = project.read_details(loop), project.view
 

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from core.cli.commands.scan import scan_finding
-from core.cli.json import objects
-from core.cli.render.document import print_blocks
 from core.cli.render.output import Column, day, id_column, line, percent, print_table, respond
 from core.cli.support.as_of import as_of_option, remark_undated, state_as_of
 from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import ReadingCommand
 from core.cli.support.pattern_filter import PatternFilter, filter_options
-from core.cli.support.project import now, open_project, read_configuration, read_snapshot
+from core.cli.support.project import now, open_reader, read_configuration, read_snapshot
 from core.learning.assessment import HELD, QUARANTINE, Assessment
 from core.learning.bursts import known_time
 from core.records.patterns import Maturity, Pattern, PatternType
-from core.state.history import explain_pattern, pattern_lineage
 
 if TYPE_CHECKING:
+    from core.cli.json import objects
     from core.learning.scoreboard import Scoreboard
     from core.records.snapshot import Snapshot
     from core.state.project_state import ProjectState
@@ -92,8 +89,13 @@ def list_patterns(wanted: PatternFilter, sort: str, as_of: datetime | None) -> N
         if as_of is not None:
             remark_undated(snapshot.findings)
 
-    patterns = (objects.PatternRow.of(one, pattern, pinned=one.pin is not None) for pattern, one in rows)
-    respond("PatternList", show, snapshot.findings, patterns=patterns)
+    respond("PatternList", show, snapshot.findings, patterns=lambda: _rows_json(rows))
+
+
+def _rows_json(rows: Iterable[Row]) -> list[objects.Wire]:
+    from core.cli.json import objects
+
+    return [objects.PatternRow.of(one, pattern, pinned=one.pin is not None) for pattern, one in rows]
 
 
 def _scored(as_of: datetime | None) -> tuple[Snapshot, Scoreboard]:
@@ -119,9 +121,11 @@ def show_pattern(pattern_id: str, as_of: datetime | None) -> None:
       ralphdeck pattern show null-check --json | jq .lineage
       ralphdeck pattern show pat-error-null-check-015 --as-of 7d
     """
+    from core.cli.render.document import print_blocks
     from core.documents.patterns import pattern_document
     from core.learning.lineage import loop_results
     from core.state.findings import all_findings
+    from core.state.history import pattern_lineage
 
     state = state_as_of(as_of)
     pattern = state.find_pattern(pattern_id)
@@ -142,6 +146,7 @@ def show_pattern(pattern_id: str, as_of: datetime | None) -> None:
 
 def _team_json(state: ProjectState, pattern_id: str) -> objects.Wire | None:
     """Return the sums of the team's other projects on a pattern; None without any."""
+    from core.cli.json import objects
     from core.learning.states import decayed_counts
     from core.learning.team_sums import list_team_results
 
@@ -153,6 +158,9 @@ def _team_json(state: ProjectState, pattern_id: str) -> objects.Wire | None:
 
 
 def _details(state: ProjectState, pattern: Pattern) -> objects.Wire:
+    from core.cli.commands.scan import scan_finding
+    from core.cli.json import objects
+
     assessment = state.assessment(pattern.id)
     is_anti = pattern.type == "anti"
     return objects.PatternDetails.of(
@@ -184,10 +192,11 @@ def why(pattern_id: str) -> None:
     Example:
       ralphdeck pattern why pat-error-null-check-015
     """
+    from core.cli.render.document import print_blocks
     from core.documents.patterns import explanation
     from core.state.findings import all_findings
 
-    state = open_project().view
+    state = open_reader(reads_agents=True).view
     pattern = state.find_pattern(pattern_id)
 
     def show() -> None:
@@ -198,7 +207,9 @@ def why(pattern_id: str) -> None:
 
 
 def _explanation_json(state: ProjectState, pattern_id: str) -> objects.Wire:
+    from core.cli.json import objects
     from core.state.findings import all_findings, count_conflicts
+    from core.state.history import explain_pattern
 
     found = explain_pattern(state, pattern_id)
     ignored = state.board.ignored_reports(pattern_id)

@@ -11,7 +11,7 @@ import click
 from core.base.errors import BadInput
 from core.base.time_parsing import parse_past_time
 from core.cli.render.output import remark
-from core.cli.support.project import now, open_project
+from core.cli.support.project import now, open_reader
 
 if TYPE_CHECKING:
     from core.records.findings import Finding
@@ -45,7 +45,7 @@ as_of_option: Final = click.option(
 
 def state_as_of(when: datetime | None) -> ProjectState:
     """Load the state of the chosen project, now or at a past moment."""
-    state = open_project().view
+    state = open_reader(reads_agents=True).view
     if when is None:
         return state
     from core.history.as_of import build_past_state  # most commands show the present

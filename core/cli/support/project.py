@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -22,9 +22,12 @@ if TYPE_CHECKING:
     from core.config.settings import Settings, WatchSettings
     from core.project.index import Library
     from core.project.project import Project
+    from core.project.reader import ProjectReader
     from core.records.loops import Loop
     from core.records.snapshot import Snapshot
     from core.sources.configuration import Configuration
+
+_Reader = TypeVar("_Reader", bound="ProjectReader")
 
 
 def now() -> datetime:
@@ -104,7 +107,21 @@ def open_project(*, records: bool = False, configuration: Configuration | None =
     return opened
 
 
-def find_loop(project: Project, loop_id: str) -> Loop:
+def open_reader(*, reads_agents: bool) -> ProjectReader:
+    """Load the chosen project for a command that neither decides nor records, without the imports for these.
+
+    With `reads_agents`, read the loops and lessons of agents and other runners, too. There are no review questions.
+    """
+    from core.project.reader import ProjectReader
+
+    opened = _create(ProjectReader, read_configuration(registry=True), asks=False)
+    load_project(opened)
+    if reads_agents:
+        opened.read_adapted()
+    return opened
+
+
+def find_loop(project: ProjectReader, loop_id: str) -> Loop:
     """Return the loop with this ID; if `.aiwg` has none, read the files of agents and runners first."""
     try:
         return project.view.loop(loop_id)
@@ -117,14 +134,19 @@ def create_project(configuration: Configuration, *, records: bool = False, asks:
     """Return the chosen project without its records; see `open_project`."""
     from core.project.project import Project
 
-    project = chosen_project()
     if isinstance(click.get_current_context().command, DecidingCommand | ReviewingCommand):
         warn_of_user_settings()
     if records:
         require_records()
+    opened = _create(Project, configuration, asks=asks)
+    opened.began = begin_project
+    return opened
+
+
+def _create(kind: type[_Reader], configuration: Configuration, *, asks: bool) -> _Reader:
     settings = configuration.settings
-    opened = Project(
-        project,
+    opened = kind(
+        chosen_project(),
         settings,
         by=decider(settings),
         clock=now,
@@ -133,7 +155,6 @@ def create_project(configuration: Configuration, *, records: bool = False, asks:
         asks=asks,
     )
     click.get_current_context().call_on_close(opened.close)
-    opened.began = begin_project
     opened.agent = os.environ.get("RALPHDECK_AGENT", "").strip()
     return opened
 
@@ -162,7 +183,7 @@ def begin_project(folder: Path) -> str:
     return ignore_in_new_project(folder)
 
 
-def load_project(project: Project) -> None:
+def load_project(project: ProjectReader) -> None:
     """Read the records of a project."""
     project.load()
     _retry_incomplete(project.library, project.apply, project.settings.watch)

@@ -9,7 +9,7 @@ import pytest
 
 from core.config.paths import project_at
 from core.config.settings import Settings
-from core.project.project import Project
+from core.project.reader import ProjectReader
 from core.state.contexts import prepare_task_injection
 from core.storage.vector_file import VectorFile
 from tests.core.cli.conftest import Call
@@ -44,14 +44,14 @@ def test_plain_output_is_the_context_and_nothing_else(examples: Path, call: Call
 def test_it_is_byte_for_byte_what_the_dashboard_previews(
     sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made: list[Project] = []
-    load = Project.load
+    made: list[ProjectReader] = []
+    load = ProjectReader.load
 
-    def remember(opened: Project, *args: object) -> object:
+    def remember(opened: ProjectReader, *args: object) -> object:
         made.append(opened)
         return load(opened)
 
-    monkeypatch.setattr(Project, "load", remember)
+    monkeypatch.setattr(ProjectReader, "load", remember)
     out = call("inject", "--task", TASK, "--project", sample).out
     assert out and out == prepare_task_injection(made[0].view, TASK, Settings().injection).context
 
@@ -210,7 +210,7 @@ def test_the_dashboard_previews_the_same_by_semantic_search(
 ) -> None:
     monkeypatch.delenv("RALPHDECK_SEMANTIC")
     assert call("embed", "--project", sample).code == 0
-    opened = Project(project_at(sample), Settings(), by="ada", clock=lambda: datetime.now(UTC), cache=False)
+    opened = ProjectReader(project_at(sample), Settings(), by="ada", clock=lambda: datetime.now(UTC), cache=False)
     preview = prepare_task_injection(opened.load(), PARAPHRASE)
     assert preview.matched_by == "meaning"
     assert preview.context == call("inject", "--task", PARAPHRASE, "--project", sample).out
