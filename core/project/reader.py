@@ -22,13 +22,13 @@ from core.base.text import safe_matcher
 from core.episodes.similar_tasks import embeddable_work
 from core.learning.scoreboard import Scoreboard
 from core.ledger.ledger import Ledger
-from core.project.aiwg_adapter import AiwgAdapter
 from core.project.index import Library
 from core.project.kept_view import KeptView
 from core.records.extractions import ALL_TYPES, Extraction
 from core.records.loops import LoopDetails
 from core.records.snapshot import Delta, Snapshot
 from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings
+from core.sources.loop_details import read_loop_details
 from core.sources.record_kinds import forget_kinds
 from core.state.project_state import ProjectState
 from core.state.texts import MemoryTexts, Texts
@@ -92,7 +92,6 @@ class ProjectReader:
         self._has_cache = cache
         self._details_lock = threading.Lock()
         self._collector: Collector | None = None
-        self.aiwg = AiwgAdapter(project, self.library)
         self._kept = KeptView(project.project, settings) if cache else None
         self._kept_newest: tuple[int, tuple[ReviewItem, ...], bool] = 0, (), False
         self._clock = clock
@@ -304,7 +303,7 @@ class ProjectReader:
     def read_details(self, loop: Loop) -> LoopDetails:
         """Read the details of a loop with its adapter."""
         if not loop.runner:
-            return self.aiwg.details(loop)
+            return read_loop_details(self.project, loop)
         if loop.is_from_hooks_alone:  # its tasks and attempts are in the records
             return LoopDetails(loop_id=loop.id, iterations=loop.iterations)
         with self._details_lock:

@@ -15,10 +15,9 @@ from itertools import islice
 from typing import Annotated, Any, Final, Literal, Union
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 from msgspec.structs import replace
 
-from core.base.validation import MAX_COUNT
 from core.records.findings import MISSING, NOT_IN_SCHEMA, Finding, Severity
 from core.records.times import parse_time
 from core.sources import normalize
@@ -26,7 +25,7 @@ from core.sources.debug_sessions import session_records
 from core.sources.fields import escape_key, quote_value
 from core.sources.key_style import is_camel, respell, snake_keys
 from core.sources.record_kinds import DEBUG_SESSION, EPISODIC_REFLECTIONS, RecordKind
-from core.sources.schema import MAX_USES, SCHEMAS, Rule
+from core.sources.schema import SCHEMAS, Rule
 from core.storage.decoded import Line
 
 _ID_MESSAGE: Final = "session_id is missing"  # Not reported here, because the reader of debug sessions reports it.
@@ -58,41 +57,29 @@ def check(value: Mapping[str, Any], rule: Rule, file: str, pointer: str = "", *,
 
 
 @functools.cache
-def compile_rule(rule: Rule, *, is_usual: bool = False) -> Any:
-    """Return a type that rejects every record in which `_object` finds violations.
-
-    With `is_usual`, it also rejects other keys and implausible numbers; missing keys are UNSET, and times are strings,
-    which may be invalid.
-    """
-    compile_inner = functools.partial(compile_rule, is_usual=is_usual)
+def compile_rule(rule: Rule) -> Any:
+    """Return a type that rejects every record in which `_object` finds violations."""
     if rule.kind == "object":
         if not rule.keys:
-            return None if is_usual else dict[str, Any]
-        missing = UNSET if is_usual else None
-        none = Union[UnsetType, None] if is_usual else None  # noqa: UP007
+            return dict[str, Any]
         fields = [
-            (name, compile_inner(inner)) if inner.required else (name, Union[compile_inner(inner), none], missing)  # noqa: UP007
+            (name, compile_rule(inner)) if inner.required else (name, Union[compile_rule(inner), None], None)  # noqa: UP007
             for name, inner in sorted(rule.keys.items(), key=lambda item: not item[1].required)
         ]
-        struct = msgspec.defstruct("Record", fields, gc=False, forbid_unknown_fields=is_usual)
+        struct = msgspec.defstruct("Record", fields, gc=False)
         return Union[struct, str] if rule.or_text else struct  # noqa: UP007
     if rule.kind == "array":
-        return list[Any] if rule.items is None else list[compile_inner(rule.items)]  # type: ignore[misc]
+        return list[Any] if rule.items is None else list[compile_rule(rule.items)]  # type: ignore[misc]
     if rule.kind == "string" and rule.words:
         return Literal[(*rule.words, *rule.tolerated)]
     if rule.kind == "string":
         pattern = rf"\A(?:{rule.pattern})\Z" if rule.pattern else None
         return Annotated[str, Meta(pattern=pattern, min_length=rule.length or None)]
     if rule.kind in ("number", "integer"):
-        low, high = rule.low, rule.high
+        low, high = (None if math.isinf(limit) else int(limit) for limit in (rule.low, rule.high))
         number: type = float if rule.kind == "number" else int
-        if is_usual:
-            low = max(low, 0 if rule.rate or number is int else -MAX_COUNT)
-            high = min(high, 1 if rule.rate else MAX_USES if number is int else MAX_COUNT)
-        return Annotated[
-            number, Meta(ge=None if low == -math.inf else int(low), le=None if high == math.inf else int(high))
-        ]
-    return {"time": str if is_usual else datetime, "boolean": bool, "texts": dict[str, str]}[rule.kind]
+        return Annotated[number, Meta(ge=low, le=high)]
+    return {"time": datetime, "boolean": bool, "texts": dict[str, str]}[rule.kind]
 
 
 _Violation = tuple[str, str, Severity, str]  # JSON pointer, code, severity and message.
