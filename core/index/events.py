@@ -265,6 +265,10 @@ class StoredLog:
     def events(self) -> Sequence[Event]:
         return _Events(self)
 
+    @property
+    def newest(self) -> datetime | None:
+        return self.state.newest
+
     @cached_property
     def late(self) -> Sequence[int]:
         return [place for (place,) in self._reader.rows("SELECT place FROM event_late ORDER BY place")]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from core.base.grouping import group_pairs
 from core.index.database import get_meta, set_meta
 from core.index.events import StoredLog, stored_events
 from core.learning.bursts import IgnoredPeriods
@@ -26,18 +28,28 @@ TABLES: Final = (
     # IDs of records by what they name; `kind` is a `Link`.
     "CREATE TABLE link (kind INT, name TEXT, id TEXT, PRIMARY KEY (kind, name, id)) WITHOUT ROWID",
 )
+_FEW: Final = 200  # look-ups of one kind before all are read
 _IGNORED: Final = "ignored reports"
 _ignored_decoder: Final = msgspec.msgpack.Decoder(dict[str, IgnoredPeriods])
 
 
 class _Links(Mapping[str, Sequence[str]]):
-    """The links of one kind."""
+    """The links of one kind: the first ones are found one by one, then all are read."""
 
     def __init__(self, reader: Reader, link: Link) -> None:
         self._reader = reader
         self._link = link
+        self._lookups = 0
+
+    @cached_property
+    def _all(self) -> dict[str, list[str]]:
+        sql = "SELECT name, id FROM link WHERE kind = ? ORDER BY name, id"
+        return group_pairs(iter(self._reader.rows(sql, self._link)))
 
     def __getitem__(self, name: str) -> list[str]:
+        self._lookups += 1
+        if self._lookups > _FEW:
+            return self._all[name]
         sql = "SELECT id FROM link WHERE kind = ? AND name = ? ORDER BY id"
         found = [id for (id,) in self._reader.rows(sql, self._link, name)]
         if not found:

@@ -5,6 +5,7 @@ The row of a pattern is its place in the index, from 0 on. The row of a removed 
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -63,6 +64,7 @@ class _State(Struct, frozen=True, array_like=True):
     rows: int
     has_holes: bool
     scripts: frozenset[str]
+    version: int  # counts changes of the columns, from a random number on
 
 
 _state_decoder: Final = msgspec.msgpack.Decoder(_State)
@@ -84,23 +86,31 @@ def _key(settings: Settings) -> bytes:
 # Reading
 
 
-def load_board(reader: Reader, snapshot: Snapshot, now: datetime, settings: Settings) -> Scoreboard | None:
-    """Return the stored scores of a view of the index at a time; None if there are none under these settings."""
+def load_board(
+    reader: Reader, snapshot: Snapshot, now: datetime, settings: Settings, known: Scoreboard | None = None
+) -> Scoreboard | None:
+    """Return the stored scores of a view of the index at a time; None if there are none under these settings.
+
+    What was read for an earlier board, `known`, is used again if it is the same.
+    """
     with reader.lock:
         state = _read_state(reader.connection, settings)
     if state is None:
         return None
-    stored = _StoredScores(reader, state)
     inputs = open_inputs(reader, snapshot, settings.learning)
-    times = ReplacedTimes(stored)
-    columns = _StoredColumns.of(stored)
-    ids, rows = _Ids(stored), _Rows(stored)
-    board = Scoreboard(
-        ids, now, settings, rows, inputs, columns, state.epoch, state.filled, times, used_scripts=state.scripts
-    )
+    columns = known.columns if known is not None else None
+    if isinstance(columns, _StoredColumns) and known is not None and columns.stored.is_same(reader, state):
+        columns.stored.reader = reader
+        ids, rows, times = known.ids, known.rows_by_id, known.times
+    else:
+        stored = _StoredScores(reader, state)
+        columns, ids, rows, times = _StoredColumns.of(stored), _Ids(stored), _Rows(stored), ReplacedTimes(stored)
     # Another process may have scored them just after this one read its clock.
     is_just_after = 0 < state.filled - now.timestamp() < _CLOCK_SECONDS
-    return board.rescored(datetime.fromtimestamp(state.filled, UTC) if is_just_after else now)
+    now = datetime.fromtimestamp(state.filled, UTC) if is_just_after else now
+    epoch, filled, scripts = state.epoch, state.filled, state.scripts
+    board = Scoreboard(ids, now, settings, rows, inputs, columns, epoch, filled, times, used_scripts=scripts)
+    return board.rescored(now)
 
 
 class _StoredScores:
@@ -109,6 +119,10 @@ class _StoredScores:
     def __init__(self, reader: Reader, state: _State) -> None:
         self.reader = reader
         self.state = state
+
+    def is_same(self, reader: Reader, state: _State) -> bool:
+        """Return whether another view has the same scores."""
+        return state.version == self.state.version
 
     @cached_property
     def all_ids(self) -> list[str]:
@@ -165,19 +179,19 @@ class _StoredScores:
 class _StoredColumns(Columns):
     """Columns that are read when they are first used."""
 
-    __slots__ = ("_stored",)
-    _stored: _StoredScores
+    __slots__ = ("stored",)
+    stored: _StoredScores
 
     @classmethod
     def of(cls, stored: _StoredScores) -> _StoredColumns:
         columns = cls.__new__(cls)
-        columns._stored = stored
+        columns.stored = stored
         return columns
 
     def __getattr__(self, name: str) -> NDArray[Any]:
         if name not in Columns.types():
             raise AttributeError(name)
-        values = self._stored.column(name)
+        values = self.stored.column(name)
         setattr(self, name, values)
         return values
 
@@ -294,7 +308,9 @@ def fill_scores(
     inputs = EvidenceInputs.of(loaded, settings.learning, links, events)
     write_ignored(connection, inputs.ignored)
     seconds, scripts = now.timestamp(), find_used_scripts(loaded)
-    state = _State(_key(settings), seconds, seconds, 0, has_holes=False, scripts=scripts)
+    before = get_meta(connection, _STATE)
+    version = _state_decoder.decode(before).version if before is not None else int.from_bytes(os.urandom(4))
+    state = _State(_key(settings), seconds, seconds, 0, has_holes=False, scripts=scripts, version=version)
     _Writer(connection, state).write(inputs, tuple(loaded.patterns), (), now, settings)
 
 
@@ -318,11 +334,12 @@ class _Writer:
             empty = Columns.empty(CHUNK)
             for name in Columns.types():
                 blank: NDArray[Any] = getattr(empty, name)
-                values = np.concatenate((board.column(name), np.repeat(blank[:1], len(removed))))
+                values = np.concatenate((getattr(board.columns, name), np.repeat(blank[:1], len(removed))))
                 self._write_column(name, chunks, count, every, values, blank)
             self._write_times(every, rows, board.use_times)
             self._write_ids(chunks, count, every, [*ids, *[""] * len(removed)])
-        state = msgspec.structs.replace(self._state, filled=max(self._state.filled, now.timestamp()))
+        filled, version = max(self._state.filled, now.timestamp()), self._state.version + bool(len(every))
+        state = msgspec.structs.replace(self._state, filled=filled, version=version)
         set_meta(self._connection, _STATE, msgspec.msgpack.encode(state))
 
     def _rows_of(self, ids: Sequence[str]) -> NDArray[np.int64]:

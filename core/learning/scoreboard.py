@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec import Struct
@@ -40,8 +40,6 @@ from core.scanning.scripts import find_common_scripts
 from core.scanning.verdict import find_stopping_severity, list_suspicions, pin_covers, stops_orders
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from core.config.settings import Settings
     from core.learning.bursts import Burst
     from core.records.decisions import Pin
@@ -191,11 +189,6 @@ class Scoreboard(Scores):
 
     def _is_valid_at(self, now: datetime) -> bool:
         return are_sums_valid(now, self._epoch, self._filled, self.settings)
-
-    def column(self, name: str) -> NDArray[Any]:
-        """Return an array of `Columns`, to be stored."""
-        values: NDArray[Any] = getattr(self._columns, name)
-        return values
 
     def with_intervals(self) -> Scoreboard:
         """Return the same scores, with the intervals in their columns."""

@@ -292,6 +292,19 @@ class Scores:
     unreviewed = _Column[Flags]()  # no person has approved this text, which arrived by itself
     inversion_pending = _Column[Flags]()  # kept out of contexts until a person decides, even if snoozed
 
+    @property
+    def columns(self) -> Columns:
+        """What all arrays are computed from."""
+        return self._columns
+
+    @property
+    def times(self) -> ReplacedTimes:
+        return self._times
+
+    @property
+    def rows_by_id(self) -> Mapping[str, int]:
+        return self._rows
+
     @cached_property
     def use_times(self) -> UseTimes:
         """Times of all uses."""

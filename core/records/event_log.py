@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import merge
-from itertools import islice
+from itertools import chain, islice
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, overload
 
@@ -28,6 +28,8 @@ class Log(Protocol):
     def by_decision(self) -> Mapping[str, Sequence[int]]: ...  # positions of the events of a decision
     @property
     def errors(self) -> Sequence[int]: ...  # positions of the events with an error
+    @property
+    def newest(self) -> datetime | None: ...  # the newest time
     def is_same(self, other: Log) -> bool:
         """Return whether both are the same log, at any two moments."""
 
@@ -40,16 +42,16 @@ class GrowingLog:
         self.late: list[int] = []
         self.by_decision: dict[str, list[int]] = {}
         self.errors: list[int] = []
-        self._newest: datetime | None = None
+        self.newest: datetime | None = None
         for event in events:
             self.add(event)
 
     def add(self, event: Event) -> None:
         count = len(self.events)
-        if self._newest is not None and event.at < self._newest:
+        if self.newest is not None and event.at < self.newest:
             self.late.append(count)
         else:
-            self._newest = event.at
+            self.newest = event.at
         if event.decision:
             self.by_decision.setdefault(event.decision, []).append(count)
         if event.error is not None:
@@ -58,6 +60,56 @@ class GrowingLog:
 
     def is_same(self, other: Log) -> bool:
         return self is other
+
+
+class ExtendedLog:
+    """The first events of another log, and some that follow them only in memory."""
+
+    def __init__(self, log: Log, count: int, added: Sequence[Event]) -> None:
+        own = GrowingLog()
+        own.newest = log.newest
+        for event in added:
+            own.add(event)
+        self._log = log
+        self.newest = own.newest
+        self.events = _Chain(log.events, count, own.events)
+        self.late = [*(place for place in log.late if place < count), *(count + place for place in own.late)]
+        self.errors = [*(place for place in log.errors if place < count), *(count + place for place in own.errors)]
+        self.by_decision = {
+            id: [
+                *(place for place in log.by_decision.get(id, ()) if place < count),
+                *(count + place for place in own.by_decision.get(id, ())),
+            ]
+            for id in {**log.by_decision, **own.by_decision}
+        }
+
+    def is_same(self, other: Log) -> bool:
+        return self is other or self._log.is_same(other)
+
+
+class _Chain(Sequence["Event"]):
+    """The first events of a sequence, and some more."""
+
+    def __init__(self, first: Sequence[Event], count: int, added: Sequence[Event]) -> None:
+        self._first = first
+        self._count = count
+        self._added = added
+
+    def __len__(self) -> int:
+        return self._count + len(self._added)
+
+    def __iter__(self) -> Iterator[Event]:
+        return chain(islice(self._first, self._count), self._added)
+
+    @overload
+    def __getitem__(self, place: int) -> Event: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Event]: ...
+    def __getitem__(self, place: int | slice) -> Event | Sequence[Event]:
+        places = range(len(self))[place]
+        if not isinstance(places, int):
+            return [self[one] for one in places]
+        return self._first[places] if places < self._count else self._added[places - self._count]
 
 
 class EventView(Sequence["Event"]):
@@ -84,6 +136,10 @@ class EventView(Sequence["Event"]):
     def without(self, undone: frozenset[str]) -> EventView:
         """Return a view of the same events without those of some decisions."""
         return EventView(self.log, undone, self._count)
+
+    def extended(self, events: Sequence[Event]) -> EventView:
+        """Return a view with more events, which are not in the log."""
+        return EventView(ExtendedLog(self.log, self._count, events), self.undone)
 
     @property
     def hidden(self) -> tuple[Event, ...]:

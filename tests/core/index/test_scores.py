@@ -142,6 +142,19 @@ def test_a_reader_whose_clock_is_a_moment_behind_gets_the_stored_scores(tmp_path
     assert tables.board(NOW - timedelta(days=1)).now == NOW - timedelta(days=1)
 
 
+def test_scores_that_did_not_change_are_read_once(tmp_path: Path) -> None:
+    tables = Tables(tmp_path)
+    board = tables.write(Snapshot(patterns={"p": make_pattern("p")}))
+    uses = board.uses
+    tables.write(tables.written)
+    again = load_board(*tables.newest, NOW, tables.settings, board)
+    assert again is not None and again.uses is uses and again.evidence is board.evidence
+    used = (make_event(1, "feedback", days_ago(1), pattern_id="p", success=True),)
+    tables.write(tables.written, used)
+    changed = load_board(*tables.newest, NOW, tables.settings, again)
+    assert changed is not None and changed.uses.tolist() == [1] and uses.tolist() == [0]
+
+
 def test_removed_patterns_leave_no_row(tmp_path: Path) -> None:
     tables = Tables(tmp_path)
     patterns = {id: make_pattern(id) for id in "abcd"}

@@ -31,6 +31,8 @@ def test_views_equal_the_sorted_events_that_are_not_undone(
         shown = [event for event in written if event.decision not in undone]
         hidden = [event for event in written if event.decision in undone]
         views.append((EventView(log).without(frozenset(undone)), shown, hidden))
+        base, last = EventView(log), [make_event(len(written) + 900 + n, "counted", days_ago(n)) for n in range(2)]
+        views.append((base.extended(last).without(frozenset(undone)), [*shown, *last], hidden))
     for view, shown, hidden in views:  # also the earlier ones, after the log grew
         ordered = sorted(shown, key=lambda event: event.at)
         assert [*view] == ordered
@@ -41,7 +43,7 @@ def test_views_equal_the_sorted_events_that_are_not_undone(
         assert [view[place] for place in range(len(view))] == ordered
         assert view[1:-1] == tuple(ordered[1:-1])
         assert view == tuple(ordered) == view
-    for (before, old, _), (after, new, _) in pairwise(views):
+    for (before, old, _), (after, new, _) in pairwise(views[::2]):
         changes = find_event_changes(before, after)
         if old and any(event in new for event in before.hidden):
             assert changes is None
@@ -56,3 +58,10 @@ def test_the_changes_of_another_log_are_unknown() -> None:
     assert find_event_changes(EventView.of([one]), EventView.of([two])) is None
     assert find_event_changes((one,), (two,)) is None
     assert find_event_changes((), EventView.of([two])) == ((two,), ())
+
+
+def test_events_that_are_only_in_memory_are_changes_of_the_log() -> None:
+    one, two = make_event(1, "counted", days_ago(2)), make_event(2, "counted", days_ago(1))
+    known = EventView.of([one])
+    assert find_event_changes(known, known.extended([two])) == ([two], [])
+    assert find_event_changes(known.extended([two]), known) is None
