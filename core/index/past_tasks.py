@@ -14,7 +14,7 @@ import numpy as np
 
 from core.index.database import get_meta, set_meta
 from core.index.records import Decoder, Kind, encode
-from core.index.terms import Places, find_place, from_key, to_key
+from core.index.terms import RowsById, find_place, from_key, to_key
 from core.records.patterns import PatternType
 from core.retrieval.learned_weights import FitInputs, WordWeights
 from core.retrieval.past_tasks import PastTasks, SuccessfulTask, find_worked
@@ -97,12 +97,10 @@ class StoredPastTasks(PastTasks):
         return RowsByKey(zip(self.stored.words, np.split(rows, ends), strict=True)) if len(rows) else RowsByKey()
 
     def _find_pairs(self, rows: Mapping[str, int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        if not isinstance(rows, Places) or rows.reader is not self.reader:
+        if not isinstance(rows, RowsById) or rows.ids.reader is not self.reader:
             return super()._find_pairs(rows)
-        numbers, places = (
-            np.frombuffer(data, np.int32).astype(np.int64) for data in (self.stored.rows, self.stored.places)
-        )
-        return numbers, places
+        numbers, places = (np.frombuffer(data, np.int32) for data in (self.stored.rows, self.stored.places))
+        return numbers.astype(np.int64), rows.ids.numbering.rows(places).astype(np.int64)
 
 
 def fill_past_tasks(writer: Reader, snapshot: Snapshot, board: Scoreboard) -> None:

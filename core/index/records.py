@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import ItemsView, Iterator, Mapping, ValuesView
+from collections.abc import ItemsView, Iterator, Mapping, Sequence, ValuesView
 from enum import IntEnum
 from typing import Any, Final, Generic, TypeVar
 
@@ -141,6 +141,19 @@ class Reader:
         """Return the records that were joined from parts with one key, by ID."""
         rows = self.rows("SELECT number, data FROM record WHERE kind = ? AND key = ? ORDER BY id", kind, key)
         return [self.decode(kind, *row) for row in rows]
+
+
+class ViewIds(Sequence[str]):
+    """The IDs of the patterns of a view by row; all sequences of one view are equal."""
+
+    reader: Reader
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, ViewIds) and other.reader is self.reader:
+            return True
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 class RecordMap(Mapping[str, _Record]):

@@ -20,6 +20,7 @@ from msgspec import Struct
 from core.index.database import get_meta, pack, set_meta, unpack
 from core.index.events import read_doubtful
 from core.index.evidence import fill_links, open_event_index, open_inputs, update_links, write_ignored
+from core.index.records import Reader, ViewIds
 from core.learning.evidence_changes import settle
 from core.learning.evidence_inputs import EvidenceInputs
 from core.learning.evidence_records import Link, build_links
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from core.config.settings import Settings
-    from core.index.records import Reader
     from core.records.snapshot import Delta
 
 TABLES: Final = (
@@ -196,10 +196,11 @@ class _StoredColumns(Columns):
         return values
 
 
-class _Ids(Sequence[str]):
+class _Ids(ViewIds):
     """IDs in the order of the rows."""
 
     def __init__(self, stored: _StoredScores) -> None:
+        self.reader = stored.reader
         self._stored = stored
 
     def __len__(self) -> int:
@@ -210,13 +211,6 @@ class _Ids(Sequence[str]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._stored.ids)
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, _Ids):
-            return self._stored.ids == other._stored.ids
-        return self._stored.ids == other
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 class _Rows(Mapping[str, int]):

@@ -10,15 +10,17 @@ import json
 import sqlite3
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, overload
 
 import numpy as np
 
 from core.index.database import pack, unpack
+from core.index.records import ViewIds
 from core.retrieval.index import SOURCE, TYPES, PatternIndex, pattern_terms
 from core.retrieval.task import content_words
+from core.storage.cache_database import DamagedError
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
@@ -110,15 +112,19 @@ def write_postings(connection: sqlite3.Connection, kind: int, rows_by_term: Mapp
 class StoredPostings:
     """Posting lists of one kind, read when they are needed; texts are the keys."""
 
-    def __init__(self, reader: Reader, kind: int) -> None:
+    def __init__(self, reader: Reader, kind: int, numbering: Numbering | None = None) -> None:
         self._reader = reader
         self._kind = kind
+        self._numbering = numbering  # of patterns, whose rows are not their places
 
     def get(self, key: str, /) -> Rows | None:
         sql = "SELECT chunk, rows FROM term WHERE kind = ? AND term = ? ORDER BY chunk"
         found = self._reader.rows(sql, self._kind, to_key(key))
+        if not found:
+            return None
         parts = [np.frombuffer(unpack(rows), "<u2").astype(np.int32) + chunk * CHUNK for chunk, rows in found]
-        return np.concatenate(parts) if parts else None
+        rows = np.concatenate(parts)
+        return rows if self._numbering is None else self._numbering.rows(rows)
 
     def count(self, keys: Iterable[str], /) -> dict[str, int]:
         # The size of a value is known without reading it: two bytes a row, behind the checksum.
@@ -137,9 +143,6 @@ class StoredPostings:
 class StoredTags(StoredPostings):
     """Posting lists of tags."""
 
-    def __init__(self, reader: Reader) -> None:
-        super().__init__(reader, TAG)
-
     def containing(self, word: str, /) -> Iterable[str]:
         rows = self._reader.rows("SELECT tag FROM tag_word WHERE word = ?", to_key(word))
         return [from_key(tag) for (tag,) in rows]
@@ -148,8 +151,8 @@ class StoredTags(StoredPostings):
 class StoredFacets:
     """Posting lists of all kinds of facets."""
 
-    def __init__(self, reader: Reader) -> None:
-        self._lists = {name: StoredPostings(reader, kind) for name, kind in _FACETS.items()}
+    def __init__(self, reader: Reader, numbering: Numbering) -> None:
+        self._lists = {name: StoredPostings(reader, kind, numbering) for name, kind in _FACETS.items()}
 
     def get(self, key: tuple[str, str], /) -> Rows | None:
         return self._lists[key[0]].get(key[1])
@@ -187,66 +190,75 @@ def write_cells(
         connection.execute("INSERT OR REPLACE INTO cells VALUES (?, ?, ?)", (name, chunk, pack(part.tobytes())))
 
 
-class PatternIds(Sequence[str]):
-    """The ID of the pattern at each place; "" where there is none."""
+class Numbering:
+    """Rows of the patterns of a view: their places, from 0 on and without holes, as in the columns of scores."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, is_used: NDArray[np.bool_]) -> None:
+        """Number the places (from 1 on) for which `is_used` is set."""
+        places = np.flatnonzero(is_used)
+        self.count = len(places)
+        self._places = None if not len(places) or places[-1] == len(places) else places  # None without holes
+
+    def rows(self, places: NDArray[np.integer[Any]]) -> Rows:
+        """Return the rows of the patterns at these places."""
+        rows = places - 1 if self._places is None else self._places.searchsorted(places)
+        return rows.astype(np.int32)
+
+    def place(self, row: int) -> int:
+        """Return the place of the pattern in a row."""
+        return row + 1 if self._places is None else int(self._places[row])
+
+
+class PatternIds(ViewIds):
+    """The ID of the pattern in each row."""
+
+    def __init__(self, reader: Reader, numbering: Numbering) -> None:
         self.reader = reader
-        row = reader.row("SELECT max(place) FROM pattern")
-        self._size = row[0] + 1 if row is not None and row[0] is not None else 0
+        self.numbering = numbering
 
     def __len__(self) -> int:
-        return self._size
+        return self.numbering.count
 
     @overload
-    def __getitem__(self, place: int) -> str: ...
+    def __getitem__(self, row: int) -> str: ...
     @overload
-    def __getitem__(self, place: slice) -> tuple[str, ...]: ...
-    def __getitem__(self, place: int | slice) -> str | tuple[str, ...]:
-        if isinstance(place, slice):
-            return self._all[place]
-        if not 0 <= place < self._size:
-            raise IndexError(place)
+    def __getitem__(self, row: slice) -> tuple[str, ...]: ...
+    def __getitem__(self, row: int | slice) -> str | tuple[str, ...]:
+        if isinstance(row, slice):
+            return self._all[row]
+        if not 0 <= row < self.numbering.count:
+            raise IndexError(row)
         # SQLite takes an integer of numpy for bytes.
-        row = self.reader.row("SELECT id FROM pattern WHERE place = ?", int(place))
-        return str(row[0]) if row is not None else ""
+        found = self.reader.row("SELECT id FROM pattern WHERE place = ?", self.numbering.place(int(row)))
+        if found is None:
+            raise DamagedError("a pattern is missing in the index")
+        return str(found[0])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._all)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PatternIds) and other.reader is self.reader
-
-    def __hash__(self) -> int:
-        return hash(id(self.reader))
-
     @cached_property
     def _all(self) -> tuple[str, ...]:
-        ids = [""] * self._size
-        for place, id in self.reader.rows("SELECT place, id FROM pattern"):
-            ids[place] = id
-        return tuple(ids)
+        return tuple(id for (id,) in self.reader.rows("SELECT id FROM pattern ORDER BY place"))
 
 
-class Places(Mapping[str, int]):
-    """The place of each pattern."""
+class RowsById(Mapping[str, int]):
+    """The row of each pattern."""
 
     def __init__(self, ids: PatternIds) -> None:
-        self._ids = ids
-        self.reader = ids.reader
+        self.ids = ids
 
     def __getitem__(self, id: str) -> int:
-        place = find_place(self._ids.reader, id)
+        place = find_place(self.ids.reader, id)
         if place is None:
             raise KeyError(id)
-        return place
+        return int(self.ids.numbering.rows(np.array([place]))[0])
 
     def __iter__(self) -> Iterator[str]:
-        return filter(None, self._ids)
+        return iter(self.ids)
 
     def __len__(self) -> int:
-        row = self._ids.reader.row("SELECT count(*) FROM pattern")
-        return int(row[0]) if row is not None else 0
+        return len(self.ids)
 
 
 def find_place(reader: Reader, pattern_id: str) -> int | None:
@@ -260,16 +272,20 @@ class StoredPatternIndex(PatternIndex):
 
     @classmethod
     def open(cls, reader: Reader, patterns: Mapping[str, Pattern]) -> StoredPatternIndex:
-        ids = PatternIds(reader)
-        types = read_cells(reader, _TYPE, np.int8, len(ids), -1)
-        tag_counts = read_cells(reader, _TAG_COUNT, np.int8, len(ids))
-        words, tags, facets = StoredPostings(reader, WORD), StoredTags(reader), StoredFacets(reader)
-        return cls(ids, types, tag_counts, words, tags, facets, patterns)
+        row = reader.row("SELECT max(place) FROM pattern")
+        size = row[0] + 1 if row is not None and row[0] is not None else 0
+        types = read_cells(reader, _TYPE, np.int8, size, -1)
+        is_used = types >= 0
+        tag_counts = read_cells(reader, _TAG_COUNT, np.int8, size)[is_used]
+        numbering = Numbering(is_used)
+        words, tags = StoredPostings(reader, WORD, numbering), StoredTags(reader, TAG, numbering)
+        ids, facets = PatternIds(reader, numbering), StoredFacets(reader, numbering)
+        return cls(ids, types[is_used], tag_counts, words, tags, facets, patterns)
 
     @cached_property
     def rows(self) -> Mapping[str, int]:
         assert isinstance(self.ids, PatternIds)
-        return Places(self.ids)
+        return RowsById(self.ids)
 
 
 def fill_terms(writer: Reader, patterns: Mapping[str, Pattern]) -> None:
