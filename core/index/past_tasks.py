@@ -109,16 +109,17 @@ def fill_past_tasks(writer: Reader, snapshot: Snapshot, board: Scoreboard) -> No
     _choose(writer)
 
 
-def update_past_tasks(writer: Reader, old: Snapshot, new: Snapshot, delta: Delta, board: Scoreboard) -> None:
-    """Store the tasks of changed loops again; `board` is that of `new`, made from the board of `old`."""
-    changed = board.changed_work
-    if changed is None:
+def update_past_tasks(
+    writer: Reader, old: Snapshot, new: Snapshot, delta: Delta, board: Scoreboard, changed_work: frozenset[str] | None
+) -> None:
+    """Store the tasks again of loops that changed, or whose uses of patterns may have; None if those of any may."""
+    if changed_work is None:
         writer.connection.execute("DELETE FROM worked")
         fill_past_tasks(writer, new, board)
         return
     # The places of patterns that came or went are in the pairs of a task and a pattern.
     has_other_places = any((id in old.patterns) != (id in new.patterns) for id in delta.patterns)
-    if _replace(writer, new, board, changed | delta.loops) or has_other_places:
+    if _replace(writer, new, board, changed_work | delta.loops) or has_other_places:
         _choose(writer)
 
 

@@ -309,7 +309,7 @@ def fill_terms(writer: Reader, patterns: Mapping[str, Pattern]) -> None:
     write_cells(writer.connection, _TAG_COUNT, np.int8, tag_counts)
 
 
-def update_terms(writer: Reader, before: Reader, old: Snapshot, new: Snapshot, delta: Delta) -> None:
+def update_terms(before: Reader, old: Snapshot, writer: Reader, new: Snapshot, delta: Delta) -> None:
     """Index the changed patterns again; `before` and `old` are the view before the change."""
     terms = TermWriter(writer.connection)
     types, tag_counts = {}, {}

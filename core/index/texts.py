@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from core.debug_memory.index import DebugIndex
+from core.index.database import get_meta, set_meta
 from core.index.debug_sessions import StoredDebugIndex, fill_debug_sessions, update_debug_sessions
 from core.index.learnings import StoredLearnings, fill_learnings, update_learnings
 from core.index.past_tasks import (
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
     from core.retrieval.learned_weights import WordWeights
     from core.retrieval.past_tasks import PastTasks
     from core.retrieval.similarity import SimilarityIndex
+
+_FILLED: Final = "texts"  # name of the value in the table `meta` that is set if texts are stored
+_FILLED_TABLES: Final = (
+    *("term", "tag_word", "cells", "learning", "learning_need", "work", "worked", "debug_value", "debug_fix"),
+)
 
 
 class StoredTexts:
@@ -147,21 +153,40 @@ class SupposedTexts:
         pass
 
 
+def load_texts(reader: Reader, snapshot: Snapshot) -> StoredTexts | None:
+    """Return the indexes of the texts of a view; None if they are not stored yet."""
+    with reader.lock:
+        return StoredTexts(reader, snapshot) if get_meta(reader.connection, _FILLED) is not None else None
+
+
 def fill_texts(writer: Reader, snapshot: Snapshot, board: Scoreboard) -> None:
-    """Index all texts in an open transaction. The tables must be empty."""
+    """Index all texts anew, in the open transaction; takes 3 s for 100,000 patterns and 3,000 loops."""
+    for table in _FILLED_TABLES:
+        writer.connection.execute(f"DELETE FROM {table}")
     fill_terms(writer, snapshot.patterns)
     fill_learnings(writer, snapshot)
     fill_past_tasks(writer, snapshot, board)
     fill_debug_sessions(writer, snapshot.debug_sessions)
+    set_meta(writer.connection, _FILLED, b"1")
 
 
-def update_texts(writer: Reader, before: Reader, old: Snapshot, new: Snapshot, delta: Delta, board: Scoreboard) -> None:
-    """Index what changed, in an open transaction.
+def update_texts(
+    before: tuple[Reader, Snapshot],
+    after: tuple[Reader, Snapshot],
+    delta: Delta,
+    board: Scoreboard,
+    changed_work: frozenset[str] | None,
+) -> None:
+    """Index what changed, in the open transaction of the reader in `after`; all texts if none are stored.
 
-    `before` and `old` are the view before the change, `new` are the records as `writer` sees them. `board` is that of
-    `new`, made from the board of `old`.
+    `before` is the view that the stored texts are of. `board` has the scores of `after`. `changed_work` are the loops
+    whose uses of patterns may have changed, None if any may.
     """
-    update_terms(writer, before, old, new, delta)
-    update_learnings(writer, old, new, delta)
-    update_past_tasks(writer, old, new, delta, board)
+    writer, new = after
+    if get_meta(writer.connection, _FILLED) is None:
+        fill_texts(writer, new, board)
+        return
+    update_terms(*before, writer, new, delta)
+    update_learnings(writer, before[1], new, delta)
+    update_past_tasks(writer, before[1], new, delta, board, changed_work)
     update_debug_sessions(writer, new.debug_sessions, delta.debug_sessions)

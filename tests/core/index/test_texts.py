@@ -63,7 +63,7 @@ class Indexed:
         with self.database.transaction() as connection:
             writer = Reader(connection, {})
             self._write_records(writer)
-            update_texts(writer, before, old, snapshot, delta, self.board)
+            update_texts((before, old), (writer, snapshot), delta, self.board, self.board.changed_work)
         before.connection.close()
 
     def _write_records(self, writer: Reader) -> None:
