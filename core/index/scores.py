@@ -25,8 +25,7 @@ from core.learning.evidence_changes import settle
 from core.learning.evidence_inputs import EvidenceInputs
 from core.learning.evidence_records import Link, build_links
 from core.learning.scoreboard import Scoreboard, are_sums_valid, find_used_scripts
-from core.learning.scores import Columns
-from core.learning.use_times import ReplacedTimes, UseTimes
+from core.learning.scores import Columns, ReplacedTimes, UseTimes
 from core.records.snapshot import Snapshot
 from core.storage.cache_database import DamagedError
 

@@ -26,7 +26,17 @@ from core.learning.bursts import (
     source_of,
 )
 from core.learning.decay import parse_moment
-from core.learning.evidence import collect_observations, find_discoverer, invert_uses, is_later
+from core.learning.evidence import (
+    LOOP,
+    LoopPatterns,
+    collect_loop_patterns,
+    collect_observations,
+    find_discoverer,
+    find_origin,
+    invert_uses,
+    is_about_pattern,
+    is_later,
+)
 from core.learning.evidence_records import EventIndex, Link, Links, build_links, is_unresolved
 from core.learning.finished_work import (
     attempt_signals,
@@ -37,7 +47,6 @@ from core.learning.finished_work import (
 )
 from core.learning.inversion_rules import discovery_key, is_same_fix
 from core.learning.outcomes import OutcomeSignals, Verdict, score_outcome
-from core.learning.recorded_uses import LOOP, LoopPatterns, collect_loop_patterns, find_origin, is_about_pattern
 from core.learning.team_sums import find_team_sums, list_team_results
 from core.learning.work_names import WorkNames, newest_first
 from core.records.events import Event, Observation

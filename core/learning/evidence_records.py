@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from core.base.grouping import group_pairs
 from core.base.shared_map import with_changes
 from core.learning.bursts import report_of_event, source_of
+from core.learning.evidence import find_origin, is_about_pattern
 from core.learning.finished_work import is_report
-from core.learning.recorded_uses import find_origin, is_about_pattern
 from core.records.patterns import PatternType
 
 if TYPE_CHECKING:

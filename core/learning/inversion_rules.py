@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from core.base.grouping import group_pairs
 from core.base.negation import find_prohibition
 from core.base.text import plural, visible_line
-from core.learning.recorded_uses import find_origin
+from core.learning.evidence import find_origin
 from core.learning.statistics import round_percent
 from core.records.loops import Loop, LoopStatus, Outcome
 from core.records.patterns import Pattern, PatternType

@@ -1,4 +1,4 @@
-"""Scores of all patterns at one moment, as arrays with one row per pattern."""
+"""Scores of all patterns at one moment, as arrays with one row per pattern, and what they are computed from."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,6 @@ from core.learning.decay import SECONDS_PER_DAY
 from core.learning.evidence import AGGREGATE, INVERSION, claimed_rate, successes_from_rate
 from core.learning.states import CODES, decayed_counts, multipliers, state_codes
 from core.learning.statistics import jeffreys_intervals
-from core.learning.team_columns import TeamColumns
-from core.learning.use_times import HARMFUL, HELPFUL, INJECTED_ONLY, NO_RESULT, ReplacedTimes, UseTimes
 from core.records.patterns import Maturity, Pattern, RecordedCounts
 from core.records.team import NO_TEAM, TeamEvidence
 
@@ -28,6 +27,14 @@ if TYPE_CHECKING:
     from core.records.events import Observation
     from core.records.team import TeamSums
 
+HELPFUL, HARMFUL, NO_RESULT, INJECTED_ONLY = KINDS = range(4)
+"""Kinds of entries: uses by their result, and injections that were not applied."""
+_MAX_STEPS: Final = 500  # changes of use times that are kept apart
+_MAX_STEP_ENTRIES: Final = 100_000
+REMOVED: Final = -1  # in `UseTimes.renumbered`: the row no longer exists
+_COUNTS: Final = ("successes", "failures", "uses", "injected_only")
+_FIXED: Final = ("undecayed", "fixed_helpful", "fixed_harmful", "fixed_injections")
+_DECAYED: Final = ("helpful", "harmful", "injections")
 _KINDS: Final = {True: HELPFUL, False: HARMFUL, None: NO_RESULT}
 _WITHOUT_TIME: Final = (AGGREGATE, INVERSION)  # sources whose uses have an estimated time, or that of another pattern
 _SIGHTING: Final = -1  # kind of a sighting, which is not a use
@@ -151,6 +158,52 @@ class Columns:
         return Columns(*(np.concatenate([getattr(self, f.name)[keep], getattr(tail, f.name)]) for f in fields(self)))
 
 
+@dataclass(frozen=True, slots=True)
+class TeamColumns:
+    """Sums of some patterns; `sums` are arrays by the names in `core.learning.scores.Columns`."""
+
+    index: NDArray[np.int64]  # places of the patterns in the arrays of `add_to`
+    sums: dict[str, NDArray[Any]]
+    last_used: NDArray[np.float64]  # epoch seconds; NaN if unknown
+    has_future: NDArray[np.bool_]
+
+    @classmethod
+    def of(
+        cls, found: Sequence[tuple[int, TeamSums]], team: TeamEvidence, epoch: float, now: float, half_life: float
+    ) -> TeamColumns:
+        """Convert sums to the reference time `epoch`; the times and the half-life of the project are in seconds."""
+
+        def column(name: str, dtype: Any) -> NDArray[Any]:
+            return np.fromiter(map(attrgetter(name), records), dtype, len(records))
+
+        records = [sums for _, sums in found]
+        sums: dict[str, NDArray[Any]] = {name: column(name, np.int64) for name in _COUNTS}
+        sums |= {name: column(name, np.float64) for name in _FIXED}
+        times = (one.last_used for one in records)
+        last_used = np.fromiter((at.timestamp() if at else math.nan for at in times), np.float64, len(records))
+        last_use = np.where(np.isnan(last_used), team.epoch.timestamp(), last_used)
+        factor = (team.epoch.timestamp() - last_use) / (team.half_life_days * SECONDS_PER_DAY)
+        factor += (np.minimum(last_use, now) - epoch) / half_life
+        all_uses = sums["uses"] + sums["injected_only"]
+        limits = {"helpful": sums["undecayed"], "harmful": sums["undecayed"], "injections": all_uses}
+        for name in _DECAYED:
+            with np.errstate(divide="ignore"):  # the logarithm of 0 becomes 0 again
+                power = np.log2(column(name, np.float64)) + factor
+                most = np.log2(limits[name]) + (now - epoch) / half_life  # the value now of uses that are all new
+            sums[name] = np.exp2(np.minimum(power, most))
+        has_future = (last_used > now) & (sums["helpful"] + sums["harmful"] > 0)
+        index = np.fromiter((row for row, _ in found), np.int64, len(found))
+        sums |= {"team_uses": sums["uses"], "given": sums["injected_only"]}
+        return cls(index, sums, last_used, has_future)
+
+    def add_to(self, columns: Mapping[str, NDArray[Any]]) -> None:
+        """Add these sums to arrays with a row per pattern."""
+        for name, values in self.sums.items():
+            columns[name][self.index] += values
+        columns["last_used"][self.index] = np.fmax(columns["last_used"][self.index], self.last_used)
+        columns["has_future"][self.index] |= self.has_future
+
+
 class ObservationSums:
     """Collects observations of patterns, and sums them up in one pass.
 
@@ -245,6 +298,82 @@ def shown_rate(recorded_counts: RecordedCounts, successes: int, failures: int, m
     if rate is None or claimed is not None or recorded_counts.uses != total:
         return successes / total
     return rate if successes == successes_from_rate(rate, total) else successes / total
+
+
+@dataclass(frozen=True, slots=True)
+class UseTimes:
+    """Dated uses and injections, unsorted; each array has one entry per observation.
+
+    Uses that only the counts of a record contain are left out, since their time is estimated.
+    """
+
+    rows: NDArray[np.int32]  # row of the pattern in the scoreboard
+    at: NDArray[np.float64]  # epoch seconds; may be in the future
+    kinds: NDArray[np.int8]  # one of `KINDS`
+    counts: NDArray[np.int64]  # number of uses
+
+    def encoded(self) -> dict[str, bytes]:
+        """Return the bytes of each array by name; see `decoded`."""
+        return {one.name: getattr(self, one.name).tobytes() for one in fields(self)}
+
+    @classmethod
+    def decoded(cls, encoded: Mapping[str, bytes], size: int) -> UseTimes:
+        """Return read-only use times of `size` patterns; raises ValueError, KeyError if these are not any."""
+        types = (np.int32, np.float64, np.int8, np.int64)
+        times = cls(*(np.frombuffer(encoded[f.name], dtype) for f, dtype in zip(fields(cls), types, strict=True)))
+        if len({len(getattr(times, f.name)) for f in fields(cls)}) > 1:
+            raise ValueError("the arrays of use times differ in length")
+        if len(times.rows) and not (times.rows.min() >= 0 and times.rows.max() < size):
+            raise ValueError("a use time refers to an unknown row")
+        return times
+
+    def renumbered(self, new_rows: NDArray[np.int64]) -> UseTimes:
+        """Replace each row by `new_rows[row]`; drop entries whose new row is `REMOVED`."""
+        rows = new_rows[self.rows]
+        left = rows != REMOVED
+        return UseTimes(rows[left].astype(np.int32), self.at[left], self.kinds[left], self.counts[left])
+
+
+class StoredTimes(Protocol):
+    """Use times that are read when they are needed."""
+
+    def load(self) -> UseTimes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacedTimes:
+    """Use times of all rows, of which later steps replaced some; merged only when they are needed.
+
+    Each step has the replaced rows and their new entries.
+    """
+
+    base: UseTimes | StoredTimes
+    steps: tuple[tuple[NDArray[np.int64], UseTimes], ...] = ()
+
+    def replace(self, rows: NDArray[np.int64], times: UseTimes) -> ReplacedTimes:
+        """Return these times with those of `rows` replaced by `times`."""
+        steps = (*self.steps, (rows, times))
+        made = ReplacedTimes(self.base, steps)
+        is_long = len(steps) > _MAX_STEPS or len(times.rows) > _MAX_STEP_ENTRIES
+        return ReplacedTimes(made.merged()) if is_long else made
+
+    def merged(self) -> UseTimes:
+        base = self.base if isinstance(self.base, UseTimes) else self.base.load()
+        if not self.steps:
+            return base
+        replaced: list[NDArray[Any]] = [base.rows, *(rows for rows, _ in self.steps)]
+        last_row = max(int(rows.max(initial=-1)) for rows in replaced)
+        newest = np.full(last_row + 1, -1)
+        for number, (rows, _) in enumerate(self.steps):
+            newest[rows] = number
+        parts = [base, *(times for _, times in self.steps)]
+        kept = [newest[part.rows] == number for number, part in enumerate(parts, -1)]
+        return UseTimes(
+            *(
+                np.concatenate([getattr(part, one.name)[rows] for part, rows in zip(parts, kept, strict=True)])
+                for one in fields(UseTimes)
+            )
+        )
 
 
 _Array = TypeVar("_Array")

@@ -88,7 +88,7 @@ class WorkNames:
         return [loop_id, *(alias for alias in aliases if self.find_loop_id(alias) == loop_id)]
 
     def owner_id(self, work_id: str) -> str:
-        """Return the ID of the loop or attempt; see `recorded_uses.WorkItems`."""
+        """Return the ID of the loop or attempt; see `evidence.WorkItems`."""
         owner = self._owners.get(work_id)
         if owner is None:
             owner = self._owners[work_id] = self._find_owner(work_id)

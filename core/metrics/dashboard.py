@@ -16,9 +16,9 @@ import numpy as np
 from msgspec import Struct
 
 from core.base.grouping import group_pairs
+from core.learning.scores import HARMFUL, HELPFUL, INJECTED_ONLY, KINDS, NO_RESULT
 from core.learning.states import STATES
 from core.learning.statistics import jeffreys_interval, jeffreys_intervals
-from core.learning.use_times import HARMFUL, HELPFUL, INJECTED_ONLY, KINDS, NO_RESULT
 from core.metrics import DEFAULT_WEEKS
 from core.metrics.causes import Cause, count_failed_loops, top_causes
 from core.metrics.effectiveness import Comparison, compare_injection, count_inherited

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
-from core.learning.evidence import INVERSION, round_half_up
-from core.learning.recorded_uses import loops_with_reflections
+from core.learning.evidence import INVERSION, loops_with_reflections, round_half_up
 from core.learning.states import STATES
 from core.learning.statistics import Difference, format_inconclusive, required_cases, student_quantile
 from core.learning.work_names import WorkNames

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from core.base.grouping import group_pairs
-from core.learning.recorded_uses import LOOP
+from core.learning.evidence import LOOP
 from core.learning.statistics import jeffreys_interval
 from core.records.decisions import Decision, Verb
 from core.records.events import EVENT_LOG

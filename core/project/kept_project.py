@@ -20,7 +20,7 @@ from core.state.project_state import ProjectState
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
-    from core.learning.recorded_uses import LoopPatterns
+    from core.learning.evidence import LoopPatterns
     from core.learning.scoreboard import Scoreboard
     from core.records.episodes import Attempt
     from core.records.loops import Loop, LoopDetails

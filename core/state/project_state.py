@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from core.config.settings import Settings
     from core.debug_memory.escalations import EscalatedSession
     from core.debug_memory.index import DebugIndex
+    from core.learning.evidence import LoopPatterns
     from core.learning.outcomes import Outcome, OutcomeSignals
-    from core.learning.recorded_uses import LoopPatterns
     from core.learning.scoreboard import Assessment, Scoreboard
     from core.records.debug_sessions import DebugSession
     from core.records.episodes import Attempt

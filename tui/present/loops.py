@@ -21,8 +21,8 @@ from tui.present.numbers import ago, bar, sparkline
 
 if TYPE_CHECKING:
     from core.documents.document import Block
+    from core.learning.evidence import LoopPatterns
     from core.learning.outcomes import Outcome
-    from core.learning.recorded_uses import LoopPatterns
     from core.state.project_state import ProjectState
 
 STATUS_CELLS: Final = 16  # Cells of the status column.

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from core.curation.use_counts import CountResult
     from core.learning.assessment import Assessment
     from core.learning.criteria import CriterionWeight
+    from core.learning.evidence import LoopPatterns
     from core.learning.outcomes import Outcome, OutcomeSignals
-    from core.learning.recorded_uses import LoopPatterns
     from core.records.loops import Loop
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from core.learning.recorded_uses import LoopPatterns
+from core.learning.evidence import LoopPatterns
 from core.learning.scoreboard import Scoreboard
 from core.records.episodes import Attempt, Task
 from core.records.events import Event
