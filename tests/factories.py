@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -29,13 +30,18 @@ from core.episodes.protocol import Episodes
 from core.extraction.record_parts import parse_pattern
 from core.extraction.selection import KnownPatterns
 from core.forecast.forecast import Forecast, Forecaster
+from core.index.database import all_tables
+from core.index.join import Joiner, Surroundings
+from core.index.parse import FileParts, parts_of
+from core.index.records import Decoder, Kind, Reader, RecordMap
+from core.index.refresh import Index
 from core.learning import evidence
 from core.learning.assessment import RULE, Assessment
 from core.learning.inversion_rules import Inversion
 from core.learning.scoreboard import Scoreboard
 from core.ledger.decision_log import DecisionLog
-from core.metrics.sections import Figure, Kind, Row
-from core.project.index import Library
+from core.metrics.sections import Figure, Row
+from core.metrics.sections import Kind as FigureKind
 from core.project.project import Project
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure, Fix, Lesson, Results
 from core.records.decisions import CurationState, Decision, Pin, Verb
@@ -48,12 +54,13 @@ from core.records.snapshot import Snapshot
 from core.retrieval.similarity import SimilarityIndex
 from core.review.answers import Answer
 from core.sources.debug_sessions import join_sessions, read_sessions
+from core.sources.liveness import Processes
 from core.sources.loop_facts import LoopFact
-from core.sources.loop_join import LoopCollection
 from core.sources.loops import read_loops
+from core.sources.parsed_file import ParsedFile
 from core.sources.patterns import read_patterns
 from core.state.review_items import ReviewItem
-from core.storage.file_reader import decode
+from core.storage.file_reader import Stamp, decode
 
 # Learning: patterns, uses, pins and scoreboards
 NOW: Final = datetime(2026, 2, 3, tzinfo=UTC)
@@ -580,7 +587,7 @@ def start_first_attempt(memory: Episodes, **fields: Any) -> str:
 
 def load_snapshot(project: Path) -> Snapshot:
     """The snapshot of a project."""
-    found = Library(ProjectPaths(project), Settings(), clock=lambda: datetime(2026, 3, 1, tzinfo=UTC), cache=False)
+    found = Index(ProjectPaths(project), Settings(), clock=lambda: datetime(2026, 3, 1, tzinfo=UTC), is_kept=False)
     return found.load()
 
 
@@ -697,7 +704,7 @@ def make_bars(*labels: str) -> Figure:
         Row(label=label, values=(float(len(labels) - n),), count=len(labels) - n) for n, label in enumerate(labels)
     )
     return Figure(
-        id="causes", title="Causes", takeaway=f"Most often: {labels[0]}", kind=Kind.BARS, about="cause",
+        id="causes", title="Causes", takeaway=f"Most often: {labels[0]}", kind=FigureKind.BARS, about="cause",
         parts=("times",), rows=rows, note="How to read it.",
     )  # fmt: skip
 
@@ -709,7 +716,7 @@ def make_columns(*weeks: tuple[int, int]) -> Figure:
         Row(label=f"{n + 1} Nov", values=week, count=sum(week), week=count - n - 1) for n, week in enumerate(weeks)
     )
     return Figure(
-        id="evidence", title="Evidence", takeaway="9 uses", kind=Kind.COLUMNS, about="week from",
+        id="evidence", title="Evidence", takeaway="9 uses", kind=FigureKind.COLUMNS, about="week from",
         parts=("worked", "failed"), rows=rows, note="",
     )  # fmt: skip
 
@@ -730,7 +737,7 @@ def make_curve(*rates: float | None) -> Figure:
         for n, rate in enumerate(rates)
     )
     return Figure(
-        id="success", title="Success", takeaway="Success fell", kind=Kind.CURVE, about="week from",
+        id="success", title="Success", takeaway="Success fell", kind=FigureKind.CURVE, about="week from",
         parts=("success",), rows=rows, reach="90 % interval", percent=True,
     )  # fmt: skip
 
@@ -742,7 +749,7 @@ def make_spans(*spans: tuple[float, float, float]) -> Figure:
         for n, (low, value, high) in enumerate(spans)
     )
     return Figure(
-        id="iterations", title="Iterations", takeaway="-2.0 iterations", kind=Kind.SPANS, about="tasks",
+        id="iterations", title="Iterations", takeaway="-2.0 iterations", kind=FigureKind.SPANS, about="tasks",
         parts=("average",), rows=rows, reach="fewest – most",
     )  # fmt: skip
 
@@ -803,11 +810,51 @@ def external_facts(loop_id: str, home: str = "loops", **state: Any) -> tuple[Loo
 
 def join_facts(*parsed: Iterable[LoopFact], processes: RunningProcesses | None = None) -> dict[str, Loop]:
     """The rows that these facts make at `NOW`."""
-    loops = LoopCollection()
-    for file, facts in group_pairs((fact.file, fact) for part in parsed for fact in part).items():
-        loops.replace(file, facts)
-    loops.join(SOURCES_NOW, WatchSettings(), processes or RunningProcesses())
-    return loops.records
+    files = group_pairs((fact.file, fact) for part in parsed for fact in part)
+    joined = JoinedFiles(processes)
+    joined.store({file: ParsedFile(loops=tuple(facts)) for file, facts in files.items()})
+    return dict(joined.records(Kind.LOOP))
+
+
+class JoinedFiles:
+    """Records that are joined from parsed files, as the index joins them, at `SOURCES_NOW` or `now`."""
+
+    def __init__(self, processes: Processes | None = None, now: datetime | None = None) -> None:
+        self.now = now or SOURCES_NOW
+        self.changed: dict[str, set[str]] = {}
+        self._processes = processes or RunningProcesses()
+        self._connection = sqlite3.connect(":memory:", isolation_level=None)
+        for table in all_tables():
+            self._connection.execute(table)
+        self._decoded: dict[int, Any] = {}
+
+    def store(self, files: Mapping[str, ParsedFile], *, checks_open: bool = False) -> None:
+        """Replace what some files say; an empty one is removed."""
+        stale_after = timedelta(minutes=WatchSettings().stale_after_minutes)
+        joiner = Joiner(self._connection, self._decoded, Surroundings(self.now, stale_after, self._processes))
+        for number, (path, parsed) in enumerate(files.items()):
+            stamp = Stamp(number, 1, 1, 1)
+            if parsed == ParsedFile():
+                joiner.forget(path)
+            else:
+                joiner.store(FileParts(path, stamp, parts_of(parsed), parsed.findings), stamp)
+        joiner.join(checks_open=checks_open)
+        self.changed = joiner.changed
+
+    def replace_adapted(self, loops: Iterable[Loop]) -> None:
+        stale_after = timedelta(minutes=WatchSettings().stale_after_minutes)
+        joiner = Joiner(self._connection, self._decoded, Surroundings(self.now, stale_after, self._processes))
+        joiner.replace_adapted(loops, (), ())
+        joiner.join(checks_open=True)
+        self.changed = joiner.changed
+
+    def records(self, kind: Kind) -> RecordMap[Any]:
+        return RecordMap(Reader(self._connection, self._decoded), kind)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        rows = self._connection.execute("SELECT data FROM finding ORDER BY about, number")
+        return tuple(Decoder(Finding)(data) for (data,) in rows)
 
 
 def launcher_facts(pid: int, started: str) -> tuple[LoopFact, ...]:

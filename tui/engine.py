@@ -7,7 +7,6 @@ import threading
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +19,6 @@ from core.project.watch_loop import WatchLoop, is_wanted
 from core.records.snapshot import Delta
 from core.records.team_status import DASHBOARD
 from tui.messages import NewestMessage
-from tui.present.frame import Records
 
 if TYPE_CHECKING:
     from textual.message_pump import MessagePump
@@ -57,11 +55,10 @@ class Engine(WatchLoop):
 
     @dataclass(eq=False)
     class Progress(NewestMessage):
-        """Progress of the first load: files read, and `records` of one large file."""
+        """Progress of the first load: files read."""
 
         done: int
         total: int
-        records: Records | None = None
 
     @dataclass(eq=False)
     class Reading(NewestMessage):
@@ -215,7 +212,6 @@ class Engine(WatchLoop):
             self._target.post_message(self.Changed())
 
         last = 0.0
-        files = (0, 0)
 
         def is_due() -> bool:
             nonlocal last
@@ -226,22 +222,13 @@ class Engine(WatchLoop):
             return is_due
 
         def progress(done: int, total: int) -> None:
-            nonlocal files
-            files = done, total
             if is_due() or 0 < done == total:
                 self._target.post_message(self.Progress(done, total))
 
-        def records(file: str, done: int, total: int) -> None:
-            if is_due():
-                self._target.post_message(self.Progress(*files, Records(Path(file).name, done, total)))
-
-        self.project.library.on_records = records
         try:
             self.project.load(progress, publish)
         except _StoppedWhileLoading:
             return
-        finally:
-            self.project.library.on_records = None
         if not self.project.view.snapshot.loops:
             self.connected_agents = find_connected(self.project.project.project)
         if warnings := self.project.apply_pending():
@@ -251,7 +238,7 @@ class Engine(WatchLoop):
         if not self.has_searched_once:
             gc.set_threshold(*_WHILE_BUILDING)
         self._target.post_message(self.Changed())
-        self._keep_view(DRAWN_SECONDS)
+        self._keep_questions(DRAWN_SECONDS)
 
     def begin_turn(self, *, idle: bool) -> None:
         """Search in this turn if idle; request a new search after any other turn."""
@@ -274,7 +261,7 @@ class Engine(WatchLoop):
             return
         super().idle()
         if monotonic() - self._kept_at > KEEP_SECONDS:
-            self._keep_view()
+            self._keep_questions()
         self._target.post_message(self.Changed())  # times and scores depend on the current time
 
     def seconds_left(self) -> float:
@@ -297,10 +284,10 @@ class Engine(WatchLoop):
         detail = "" if known else "".join(traceback.format_exception(error))
         self._target.post_message(self.Failed(text, detail))
 
-    def _keep_view(self, pause: float = 0.0) -> None:
-        """Save the records for the next start in a thread of its own; the process may end meanwhile."""
+    def _keep_questions(self, pause: float = 0.0) -> None:
+        """Save the review questions for the next start in a thread of its own; the process may end meanwhile."""
         self._kept_at = monotonic()
-        timer = threading.Timer(pause, self.project.keep_view)
+        timer = threading.Timer(pause, self.project.keep_questions)
         timer.name, timer.daemon = "ralphdeck-keep", True
         timer.start()
 
@@ -318,7 +305,7 @@ class Engine(WatchLoop):
             self.may_have_freed |= self._search_pending
             if not (self._search_pending or self.has_searched_once):
                 self.has_searched_once = True
-                self._keep_view()
+                self._keep_questions()
                 gc.collect(0)
                 self._exclude_from_collections()  # also the indexes that the search built
             now = monotonic()

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from core.records.team_status import Lease, TeamStatus
     from core.state.project_state import ProjectState
     from tui.engine import Engine
-    from tui.present.frame import Records
     from tui.present.glyphs import Glyphs
     from tui.present.palette_index import PaletteIndex
     from tui.search_worker import SearchWorker
@@ -33,9 +32,8 @@ class Services(Protocol):
 
     `view` is the newest state of the project, `user_state` has settings of this user that are kept between runs,
     `themes` has label and theme by name, `jumps` is the last built index of the palette. `progress` is (files read,
-    files) during the first load, `records` the progress within one large file. `last_visit` is the time of the
-    previous dashboard session on this project, if known. `is_trusted` is whether
-    agents may get something from the project. `team` is None as long as no team is known.
+    files) during the first load, `last_visit` is the time of the previous dashboard session on this project, if known.
+    `is_trusted` is whether agents may get something from the project. `team` is None as long as no team is known.
     """
 
     project: Project
@@ -44,7 +42,6 @@ class Services(Protocol):
     user_state: UserState
     themes: Mapping[str, tuple[str, Theme]]
     progress: tuple[int, int] | None
-    records: Records | None
     last_visit: datetime | None
     jump_guard: JumpGuard
     key_queue: KeyQueue

@@ -34,14 +34,13 @@ class TopBarApp(GlobalActionApp, inherit_bindings=False):
         self._is_shown = False  # whether there is a `view`
         self.progress: tuple[int, int] | None = (0, 0)
         self.bytes_read: tuple[int, int] | None = None
-        self.records: frame.Records | None = None
         self._counted: tuple[Snapshot | None, frame.Counts] = None, frame.Counts(0, 0, 0)
         self.watch_state: WatchState | None = None
         self.is_trusted = True  # whether agents may get something from the project
 
     @on(Engine.Progress)
     def _progressed(self, message: Engine.Progress) -> None:
-        self.progress, self.records = (message.done, message.total), message.records
+        self.progress = message.done, message.total
         if place := self._front():
             for table in place.query(RecordTable):
                 if not table.keys:
@@ -89,7 +88,6 @@ class TopBarApp(GlobalActionApp, inherit_bindings=False):
                 detail=fit.detail,
                 key=self.shown_key("findings"),
                 is_readonly=self.is_open and self.project.is_readonly,
-                records=self.records,
                 bytes_read=self.bytes_read,
                 as_of=view.snapshot.as_of if view is not None else None,
             )

@@ -11,7 +11,7 @@ from typing import Final
 from core.base.errors import RalphdeckError
 from core.config.settings import Settings
 from core.demo.player import DemoPlayer, scratch_project
-from core.project.index import Library
+from core.index.refresh import Index
 from core.records.findings import Severity
 from core.storage.watcher import FileChanges, Watcher, WatchMode
 
@@ -45,20 +45,20 @@ def demo_check(seconds: float = 2.0) -> DemoReport:
 
     def apply_changes(changed: FileChanges) -> None:
         nonlocal changes
-        _, delta = library.apply(None if changed.sweep else changed.paths)
-        watcher.retry(library.retry_paths)
+        _, delta = index.refresh(None if changed.sweep else changed.paths)
+        watcher.retry(index.retry_paths)
         changes += bool(delta)
         changed_loops.update(delta.loops)
         changed_patterns.update(delta.patterns)
 
     with scratch_project(now()) as project:
-        library = Library(project, Settings(), clock=now, cache=False)
-        library.load()
+        index = Index(project, Settings(), clock=now, is_kept=False)
+        index.load()
         watcher = Watcher(project, Settings().watch, apply_changes)
         with watcher, DemoPlayer(project, interval=_INTERVAL):
             never.wait(seconds)
             watch = watcher.state.mode
-        snapshot = library.snapshot
+        snapshot = index.snapshot
     if not changed_loops:
         raise RalphdeckError(f"the demo played for {seconds:g} s, but no change was detected")
     errors = [finding for finding in snapshot.findings if finding.severity is Severity.ERROR]

@@ -24,7 +24,6 @@ from core.curation.curator import Curator
 from core.curation.effects import Outcomes, Step, apply_steps
 from core.curation.pattern_registry import Registry, Stored, UnitOfWork, check_storable
 from core.ledger.ledger import Ledger
-from core.project.index import Library
 from core.project.project import Project
 from core.records.decisions import Decision
 from core.records.extractions import ALL_TYPES, Extraction
@@ -89,8 +88,7 @@ class _Stage(Project):
         super().__init__(project.project, state.settings, by=project.by, clock=lambda: state.now, cache=False)
         self._real = project
         self.ledger = _MemoryLedger(project.project, state.snapshot)
-        self._memory = _MemoryLibrary(project, state, self.ledger)
-        self.library = self._memory
+        self._memory = _MemoryRecords(project, state, self.ledger)
         self.curator = _MemoryCurator(project, state, self._memory, self.ledger)
         self._view = state
 
@@ -102,6 +100,10 @@ class _Stage(Project):
         """Carry out what a person could decide, also for an agent, which would only propose it."""
         return command
 
+    def apply(self, changed: Iterable[Path] | None) -> tuple[ProjectState, Delta]:
+        """Update the scores with everything added so far; `changed` is ignored."""
+        return self._after(*self._memory.refresh())
+
     def _append_events(self, *events: Event) -> None:
         self._memory.add_events(events)
 
@@ -112,14 +114,13 @@ class _Stage(Project):
         return ()
 
 
-class _MemoryLibrary(Library):
+class _MemoryRecords:
     """A snapshot with decisions, events and changed records added to it."""
 
     def __init__(self, project: Project, state: ProjectState, ledger: Ledger) -> None:
-        super().__init__(project.project, state.settings, clock=lambda: state.now, cache=False)
         self._ledger = ledger
         self._snapshot = state.snapshot
-        self._all_copies = project.library.copies
+        self._all_copies = project.index.copies
         self._changed: dict[str, tuple[Pattern, ...]] = {}
         self._new_events: tuple[Event, ...] = ()
         self.touched: set[str] = set()
@@ -139,8 +140,8 @@ class _MemoryLibrary(Library):
         self._changed[pattern_id] = (*others, *records)
         self.touched.add(pattern_id)
 
-    def apply(self, changed: Iterable[Path] | None) -> tuple[Snapshot, Delta]:
-        """Return the snapshot with everything added so far; `changed` is ignored."""
+    def refresh(self) -> tuple[Snapshot, Delta]:
+        """Return the snapshot with everything added so far."""
         before = self._snapshot
         patterns = dict(before.patterns)
         moved = set()
@@ -198,9 +199,9 @@ class _MemoryLedger(Ledger):
 
 
 class _MemoryCurator(Curator):
-    """A curator that writes to a `_MemoryLibrary`."""
+    """A curator that writes to a `_MemoryRecords`."""
 
-    def __init__(self, project: Project, state: ProjectState, memory: _MemoryLibrary, ledger: Ledger) -> None:
+    def __init__(self, project: Project, state: ProjectState, memory: _MemoryRecords, ledger: Ledger) -> None:
         super().__init__(project.project, state.settings, by=project.by, ledger=ledger)
         self._memory = memory
         self._done = len(ledger.decisions())

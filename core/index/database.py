@@ -28,6 +28,7 @@ _PACKAGES: Final = (
 )
 """Packages that decide what is in the index; after a change in them, it is made again."""
 _SETTINGS: Final = ("page_size = 8192", "journal_mode = WAL", "cache_size = -16000", "mmap_size = 1073741824")
+_READ_SECONDS: Final = 1.0
 _WRITE_SECONDS: Final = 30.0  # time to wait for another process that writes
 _TABLES: Final = (
     # Values of the whole project by name.
@@ -132,20 +133,7 @@ class Database:
 
     def read(self) -> sqlite3.Connection:
         """Return a connection that sees the index as it is now, for any thread that locks it."""
-        place = f"{self.file.as_uri()}?mode=ro"
-        connection = sqlite3.connect(
-            place, uri=True, timeout=_WRITE_SECONDS, isolation_level=None, check_same_thread=False
-        )
-        try:
-            connection.execute("PRAGMA mmap_size = 1073741824")
-            if connection.execute("PRAGMA user_version").fetchone()[0] != self._version:
-                raise DamagedError("the index is of another version")
-            connection.execute("BEGIN")
-            connection.execute("SELECT 1 FROM meta LIMIT 1").fetchone()  # the view begins with the first read
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+        return _read(self.file, self._version)
 
     def remove(self) -> None:
         """Delete a damaged index; views that are open still work."""
@@ -157,13 +145,35 @@ class Database:
             self.writer.close()
 
 
+def read_existing(project: Path) -> sqlite3.Connection | None:
+    """Return a connection that sees the index of a project as it is now; None if there is none that is usable."""
+    with suppress(OSError, sqlite3.Error, DamagedError):
+        return _read(cache_path(project, "index"), code_version(_PACKAGES))
+    return None
+
+
+def _read(file: Path, version: int) -> sqlite3.Connection:
+    place = f"{file.as_uri()}?mode=ro"
+    connection = sqlite3.connect(place, uri=True, timeout=_READ_SECONDS, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA mmap_size = 1073741824")
+        if connection.execute("PRAGMA user_version").fetchone()[0] != version:
+            raise DamagedError("the index is of another version")
+        connection.execute("BEGIN")
+        connection.execute("SELECT 1 FROM meta LIMIT 1").fetchone()  # the view begins with the first read
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
 def _connect(file: Path, version: int, wait_seconds: float) -> sqlite3.Connection:
     """Open or create the file; one that is damaged or of another version is made again."""
     if not _has_locks(file.parent):
         raise OSError(f"{file.parent} is on a network: the index needs shared memory")
     for is_last in (False, True):
         try:
-            connection = cache_database.connect(file, version, _SETTINGS, _all_tables())
+            connection = cache_database.connect(file, version, _SETTINGS, all_tables())
             break
         except (DamagedError, sqlite3.DatabaseError) as error:
             if is_last or not cache_database.is_damage(error):
@@ -176,7 +186,7 @@ def _connect(file: Path, version: int, wait_seconds: float) -> sqlite3.Connectio
     return connection
 
 
-def _all_tables() -> Iterator[str]:
+def all_tables() -> Iterator[str]:
     """Yield what creates all tables; imports the modules that fill them only if an index is created."""
     from core.index import debug_sessions, events, evidence, learnings, past_tasks, scores, terms
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from core.index.database import pack, unpack
+from core.index.database import get_meta, pack, unpack
 from core.records.agent_sessions import AgentSession
 from core.records.debug_sessions import DebugSession, Escalation
 from core.records.episodes import Attempt, Task
@@ -122,6 +122,11 @@ class Reader:
         with self.lock:
             found: tuple[Any, ...] | None = self.connection.execute(sql, values).fetchone()
             return found
+
+    def meta(self, name: str) -> bytes | None:
+        """Return a value of the whole project; None if it was never set."""
+        with self.lock:
+            return get_meta(self.connection, name)
 
     def decode(self, kind: Kind, number: int, data: object) -> Any:
         """Return a record, the same object for the same number."""

@@ -2,43 +2,46 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from operator import attrgetter
 from time import monotonic, thread_time
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from core.base.errors import UnknownRecord
-from core.base.text import plural, visible_line
-from core.index.database import Database, get_meta
+from core.base.text import visible_line
+from core.index.database import Database, get_meta, set_meta
 from core.index.logs import Logs
 from core.index.parse import parse_all
-from core.index.records import COLLECTIONS, DECODERS, Decoder, Kind, Reader
-from core.index.snapshot import COMPLETE, CURATION, FINDINGS, FOREIGN, LOG, NUMBER, TEAM, IndexedSnapshot, read_curation
+from core.index.records import COLLECTIONS, DECODERS, Kind, Reader
+from core.index.snapshot import (
+    COMPLETE,
+    CURATION,
+    FINDINGS,
+    FOREIGN,
+    LOG,
+    NUMBER,
+    QUESTIONS,
+    TEAM,
+    IndexedSnapshot,
+    ProjectFiles,
+)
 from core.index.step import Sources, Step, is_log
 from core.index.sweep import Sweep, sweep
 from core.ledger.decision_log import DecisionLog
-from core.ledger.verify import end_findings
-from core.records.event_log import EventView
-from core.records.findings import Finding, Severity
 from core.records.snapshot import Delta, Snapshot
-from core.sources.finding_groups import condense_files
 from core.sources.liveness import Processes, system_processes
 from core.sources.loop_details import read_loop_details
 from core.sources.loop_facts import loop_directory
-from core.sources.parsed_file import ParsedFile
 from core.sources.record_kinds import EVENTS, LISTED, kind_of, load_order_of
 from core.sources.sweep import can_contain_records, newest_states, scan_path
 from core.storage.cache_database import DamagedError, is_damage
-from core.storage.decoded import Problem
 from core.storage.file_reader import Stamp
-from core.trust.last_words import Effect
 from core.trust.origins import Origins
 
 if TYPE_CHECKING:
@@ -48,20 +51,17 @@ if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
     from core.ledger.ledger import Ledger
-    from core.records.decisions import Decision
-    from core.records.events import Event
+    from core.records.findings import Finding
     from core.records.loops import LoopDetails
     from core.records.patterns import Pattern
+    from core.storage.decoded import Problem
 
 _FIRST_PUBLISH: Final = 100  # states of loops before the first partial snapshot: more than a screen has lines
 _STEP_SECONDS: Final = 2.0  # time between two steps of a first load, each of which is shown
 _SWEEP_FROM: Final = 1000  # with more changed paths than this a sweep is faster
-_MAX_NAMED: Final = 3  # patterns that a finding names
 _LISTED_EVERY: Final = 10  # sweeps, of which one lists all folders: some network drives keep no times of folders
 _LIVENESS_INTERVAL: Final = timedelta(seconds=5)  # between two checks of running loops; 1,000 take 30 ms
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
-_FINDING: Final[Decoder[Finding]] = Decoder(Finding)
-_PROBLEM: Final[Decoder[Problem]] = Decoder(Problem)
 
 _Count = Callable[[int, int], None] | None
 _Take = Callable[[Snapshot], object] | None
@@ -90,11 +90,11 @@ class Index:
         self._settings = settings
         self._clock = clock
         self._is_kept = is_kept
-        self._of_settings = findings
         self._logs = Logs(paths, ledger.log if ledger is not None else DecisionLog())
         self.origins = ledger.origins if ledger is not None else Origins(paths.project)
         self._sources = Sources(paths, settings, self._logs, self.origins, processes or system_processes())
         self._lock = threading.RLock()
+        self._files = ProjectFiles(paths, self.origins, lambda: self._logs, findings)
         self._opened: Database | None = None
         self._snapshot: Snapshot = Snapshot()
         self._sweeps = 0
@@ -164,6 +164,11 @@ class Index:
         with self._lock:
             delta: Delta = self._healing(partial(self._write, Sweep({}, set(), {}, paths=()), adapted=found))
             return self._snapshot, delta
+
+    def keep_questions(self, questions: bytes, count: int, *, is_searched: bool) -> None:
+        """Store the review questions, encoded, for the next start; without effect if the index cannot be written."""
+        with self._lock, suppress(sqlite3.Error), self._database.transaction() as connection:
+            set_meta(connection, QUESTIONS, msgspec.msgpack.encode((questions, count, is_searched)))
 
     def close(self) -> None:
         with self._lock:
@@ -312,74 +317,10 @@ class Index:
         if isinstance(before, IndexedSnapshot) and not has_changed and before.number == number:
             return
         reader = Reader(self._database.read(), self._database.decoded)
-        after = IndexedSnapshot.of(reader, self._makers(reader))
+        after = IndexedSnapshot(reader, self._files)
         if isinstance(before, IndexedSnapshot):
             after.take_unchanged(before, find_delta(before, after))
         self._snapshot = after
-
-    def _makers(self, reader: Reader) -> Mapping[str, Callable[[], Any]]:
-        """Return what makes the fields of a snapshot that are not in the index."""
-        return {
-            "events": partial(self._read_events, reader),
-            "withdrawn": partial(self._read_withdrawn, reader),
-            "decisions": self._read_decisions,
-            "findings": partial(self._read_findings, reader),
-            "is_own_event": lambda: self.origins.is_own_event,
-        }
-
-    def _read_decisions(self) -> tuple[Decision, ...]:
-        with self._lock:
-            found = self._logs.read(self._paths.relative(self._paths.ledger))
-        return found[1].decisions if isinstance(found, tuple) else ()
-
-    def _read_log(self) -> EventView:
-        with self._lock:
-            found = self._logs.read(self._paths.relative(self._paths.events))
-        return EventView.of(found[1].events if isinstance(found, tuple) else ())
-
-    def _read_events(self, reader: Reader) -> EventView:
-        return self._read_log().without(read_curation(reader).undone)
-
-    def _read_withdrawn(self, reader: Reader) -> tuple[Event, ...]:
-        return self._read_events(reader).hidden
-
-    def _read_findings(self, reader: Reader) -> tuple[Finding, ...]:
-        """Return all findings, sorted by file; similar ones of many files are one."""
-        about_files: list[Finding] = []
-        found = [*self._of_settings]
-        for about, data in reader.rows("SELECT about, data FROM finding ORDER BY about, number"):
-            if about.startswith(".aiwg"):
-                about_files.append(_FINDING(data))
-            else:
-                found.append(_FINDING(data))
-        found += condense_files(about_files)
-        found += (
-            _PROBLEM(data).finding(path)
-            for path, data in reader.rows("SELECT path, problem FROM torn WHERE is_reported ORDER BY path")
-        )
-        if get_meta(reader.connection, COMPLETE) is not None:
-            found += self._find_log_problems(reader)
-        return tuple(sorted(found, key=attrgetter("file", "pointer", "code", "message")))
-
-    def _find_log_problems(self, reader: Reader) -> Iterator[Finding]:
-        """Yield findings on the decision log: lost lines, or not a regular file."""
-        name = self._paths.relative(self._paths.ledger)
-        with self._lock:
-            found = self._logs.read(name)
-            log = found[1] if isinstance(found, tuple) else ParsedFile()
-            lost = self.origins.lost_words(log.decisions, read_curation(reader).claims)
-        if words := [word for word in lost.values() if word.effect is not Effect.APPROVES]:
-            named = ", ".join(visible_line(word.subject, 80) for word in words[:_MAX_NAMED])
-            what = plural(len(words), "decision that withholds a text is", "decisions that withhold texts are")
-            message = f"{what} missing from the log, though made here; the texts stay withheld: {named}"
-            yield Finding(name, "", Severity.WARNING, "lost-decision", message)
-        if isinstance(found, tuple):
-            yield from end_findings(self._paths, found[0], log.places, is_chained=log.is_chained)
-        elif found is None and os.path.lexists(self._paths.ledger):
-            message = "is not a regular file inside .aiwg: the decisions are unknown, so nothing is injected"
-            yield Finding(name, "", Severity.ERROR, "not-a-file", message)
-        elif found is None:
-            yield from end_findings(self._paths, None, (), is_chained=False)
 
 
 def find_delta(before: Snapshot, after: Snapshot) -> Delta:
@@ -394,16 +335,19 @@ def find_delta(before: Snapshot, after: Snapshot) -> Delta:
         changed[Kind(kind)].add(id)
     for kind, id in after.reader.rows("SELECT kind, id FROM gone WHERE number > ?", *gone):
         changed[Kind(kind)].add(id)
-    has_other = {name: before.meta(name) != after.meta(name) for name in (CURATION, FOREIGN, TEAM, FINDINGS)}
+    has_other = {
+        name: before.reader.meta(name) != after.reader.meta(name) for name in (CURATION, FOREIGN, TEAM, FINDINGS)
+    }
     if has_other[FOREIGN]:
         changed[Kind.PATTERN] |= before.foreign.patterns ^ after.foreign.patterns
     if has_other[TEAM]:
         changed[Kind.TEAM_SUMS] |= before.team.changed_patterns(after.team)
+    event_log = f"{LOG}{EVENTS.name}"
     has_undone = has_other[CURATION] and before.curation.undone != after.curation.undone
     return Delta(
         **{name: frozenset(changed[kind]) for name, kind in COLLECTIONS.items()},
         team=frozenset(changed[Kind.TEAM_SUMS]),
-        events=has_undone or before.meta(f"{LOG}{EVENTS.name}") != after.meta(f"{LOG}{EVENTS.name}"),
+        events=has_undone or before.reader.meta(event_log) != after.reader.meta(event_log),
         decisions=has_other[CURATION],
         findings=has_other[FINDINGS],
     )

@@ -2,60 +2,143 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from datetime import UTC, datetime
+from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from core.index.database import get_meta
+from core.base.text import plural, visible_line
 from core.index.records import COLLECTIONS, Decoder, Kind, Reader, RecordMap
 from core.records.decisions import CurationState
+from core.records.findings import Finding, Severity
 from core.records.origins import NOTHING_FOREIGN, ForeignRecords
 from core.records.snapshot import Delta, Snapshot
 from core.records.team import NO_TEAM, TeamEvidence
 
 if TYPE_CHECKING:
-    Maker = Callable[[], Any]
+    from core.config.paths import ProjectPaths
+    from core.index.logs import Logs
+    from core.records.decisions import Decision
+    from core.records.event_log import EventView
+    from core.sources.parsed_file import ParsedFile
+    from core.trust.origins import Origins
 
-CURATION: Final = "curation"  # names of values in the table `meta`
+# Names of values in the table `meta`.
+CURATION: Final = "curation"
 FOREIGN: Final = "foreign"
 TEAM: Final = "team"
 NUMBER: Final = "number"
+COMPLETE: Final = "complete"
 FINDINGS: Final = "findings"  # counts changes of findings
 LOG: Final = "log:"  # prefix of the stamp of a log
-COMPLETE: Final = "complete"
+SWEPT: Final = "swept"  # when all files were last compared with the index
+QUESTIONS: Final = "questions"  # review questions, their number, and whether the searches for them had ended
 
-_FIELDS: Final = frozenset(one.name for one in fields(Snapshot))
 CURATION_DECODER: Final[Decoder[CurationState]] = Decoder(CurationState)
+_MAX_NAMED: Final = 3  # patterns that a finding names
+_FIELDS: Final = frozenset(one.name for one in fields(Snapshot))
+_FINDING: Final[Decoder[Finding]] = Decoder(Finding)
 _TEAM_DECODER: Final = msgspec.msgpack.Decoder(TeamEvidence)
 _FOREIGN_DECODER: Final = msgspec.msgpack.Decoder(tuple[frozenset[str], frozenset[str]])
 
 
-class IndexedSnapshot(Snapshot):
-    """Records that are decoded when they are first used; `makers` give what is not in the index."""
+class ProjectFiles:
+    """Reads what a snapshot shows and the index does not contain: the logs, and what they say about each other.
 
-    __slots__ = ("_makers", "reader")
-    _makers: Mapping[str, Maker]
+    `findings` are of the settings. `open_logs` returns the reader of the logs.
+    """
+
+    def __init__(
+        self, paths: ProjectPaths, origins: Origins, open_logs: Callable[[], Logs], findings: tuple[Finding, ...] = ()
+    ) -> None:
+        self._paths = paths
+        self._open_logs = open_logs
+        self._of_settings = findings
+        self._lock = threading.RLock()
+        self.origins = origins
+
+    def decisions(self) -> tuple[Decision, ...]:
+        found = self._log(self._paths.relative(self._paths.ledger))
+        return found.decisions if found is not None else ()
+
+    def events(self, undone: frozenset[str]) -> EventView:
+        """Return the events without those of undone decisions."""
+        from core.records.event_log import EventView
+
+        found = self._log(self._paths.relative(self._paths.events))
+        return EventView.of(found.events if found is not None else ()).without(undone)
+
+    def findings(self, reader: Reader) -> tuple[Finding, ...]:
+        """Return all findings, sorted by file; similar ones of many files are one."""
+        from core.sources.finding_groups import condense_files
+        from core.storage.decoded import Problem
+
+        of_files: list[Finding] = []
+        found = [*self._of_settings]
+        for about, data in reader.rows("SELECT about, data FROM finding ORDER BY about, number"):
+            (of_files if about.startswith(".aiwg") else found).append(_FINDING(data))
+        found += condense_files(of_files)
+        decode: Decoder[Problem] = Decoder(Problem)
+        rows = reader.rows("SELECT path, problem FROM torn WHERE is_reported ORDER BY path")
+        found += (decode(data).finding(path) for path, data in rows)
+        if reader.meta(COMPLETE) is not None:
+            found += self._find_log_problems(read_curation(reader))
+        return tuple(sorted(found, key=attrgetter("file", "pointer", "code", "message")))
+
+    def _log(self, path: str) -> ParsedFile | None:
+        with self._lock:
+            found = self._open_logs().read(path)
+        return found[1] if isinstance(found, tuple) else None
+
+    def _find_log_problems(self, curation: CurationState) -> Iterator[Finding]:
+        """Yield findings on the decision log: lost lines, or not a regular file."""
+        from core.ledger.verify import end_findings
+        from core.sources.parsed_file import ParsedFile
+        from core.trust.last_words import Effect
+
+        name = self._paths.relative(self._paths.ledger)
+        with self._lock:
+            found = self._open_logs().read(name)
+            log = found[1] if isinstance(found, tuple) else ParsedFile()
+            lost = self.origins.lost_words(log.decisions, curation.claims)
+        if words := [word for word in lost.values() if word.effect is not Effect.APPROVES]:
+            named = ", ".join(visible_line(word.subject, 80) for word in words[:_MAX_NAMED])
+            what = plural(len(words), "decision that withholds a text is", "decisions that withhold texts are")
+            message = f"{what} missing from the log, though made here; the texts stay withheld: {named}"
+            yield Finding(name, "", Severity.WARNING, "lost-decision", message)
+        if isinstance(found, tuple):
+            yield from end_findings(self._paths, found[0], log.places, is_chained=log.is_chained)
+        elif found is None and os.path.lexists(self._paths.ledger):
+            message = "is not a regular file inside .aiwg: the decisions are unknown, so nothing is injected"
+            yield Finding(name, "", Severity.ERROR, "not-a-file", message)
+        elif found is None:
+            yield from end_findings(self._paths, None, (), is_chained=False)
+
+
+class IndexedSnapshot(Snapshot):
+    """The records of one view, which are decoded when they are first used."""
+
+    __slots__ = ("_files", "reader")
+    _files: ProjectFiles
     reader: Reader
 
-    @classmethod
-    def of(cls, reader: Reader, makers: Mapping[str, Maker]) -> Self:
-        """Return the snapshot of a view; `makers` make the fields that are not in the index."""
-        made = cls.__new__(cls)
+    def __init__(self, reader: Reader, files: ProjectFiles, as_of: datetime | None = None) -> None:
         values: dict[str, Any] = {
             "reader": reader,
-            "_makers": makers,
-            "number": int(get_meta(reader.connection, NUMBER) or b"0"),
-            "complete": get_meta(reader.connection, COMPLETE) is not None,
-            "as_of": None,
+            "_files": files,
+            "number": int(reader.meta(NUMBER) or b"0"),
+            "complete": as_of is None and reader.meta(COMPLETE) is not None,
+            "as_of": as_of,
         }
         values |= {name: RecordMap(reader, kind) for name, kind in COLLECTIONS.items()}
         for name, value in values.items():
-            object.__setattr__(made, name, value)
-        return made
+            object.__setattr__(self, name, value)
 
     def take_unchanged(self, before: IndexedSnapshot, delta: Delta) -> None:
         """Take the fields of an older view that did not change, so that they stay the same objects."""
@@ -67,26 +150,21 @@ class IndexedSnapshot(Snapshot):
         same = {
             "events": not delta.events,
             "withdrawn": not delta.events,
-            "decisions": before.meta(f"{LOG}ledger") == self.meta(f"{LOG}ledger"),
+            "decisions": before.reader.meta(f"{LOG}ledger") == self.reader.meta(f"{LOG}ledger"),
             "curation": not delta.decisions,
-            "foreign": before.meta(FOREIGN) == self.meta(FOREIGN),
+            "foreign": before.reader.meta(FOREIGN) == self.reader.meta(FOREIGN),
             "findings": not delta.findings,
         }
         for name in (name for name, is_same in same.items() if is_same):
-            if (known := before.known(name)) is not None:
+            if (known := before.made(name)) is not None:
                 object.__setattr__(self, name, known)
-        if not delta.team and isinstance(team := before.known("team"), TeamEvidence):
+        if not delta.team and isinstance(team := before.made("team"), TeamEvidence):
             if isinstance(team.sums, RecordMap):
                 team.sums.move_to(self.reader)
             object.__setattr__(self, "team", team)
 
-    def meta(self, name: str) -> bytes | None:
-        """Return a value of the whole project as it is stored; None if it was never set."""
-        row = self.reader.row("SELECT value FROM meta WHERE name = ?", name)
-        return row[0] if row is not None else None
-
-    def known(self, name: str) -> Any:
-        """Return a field that has been made; None for another."""
+    def made(self, name: str) -> Any:
+        """Return a field that was used before; None for another."""
         try:
             return object.__getattribute__(self, name)
         except AttributeError:
@@ -96,29 +174,42 @@ class IndexedSnapshot(Snapshot):
         """Make a field that has no value yet."""
         if name not in _FIELDS:
             raise AttributeError(name)
-        value = self._makers[name]() if name in self._makers else getattr(self, f"_read_{name}")()
+        value = self._make(name)
         object.__setattr__(self, name, value)
         return value
 
-    def _read_curation(self) -> CurationState:
-        return read_curation(self.reader)
+    def _make(self, name: str) -> Any:
+        match name:
+            case "curation":
+                return read_curation(self.reader)
+            case "foreign":
+                return self._read_foreign()
+            case "team":
+                return self._read_team()
+            case "unreadable":
+                rows = self.reader.rows("SELECT path, since FROM torn WHERE is_reported ORDER BY path")
+                return MappingProxyType({path: datetime.fromtimestamp(since, UTC) for path, since in rows})
+            case "events":
+                return self._files.events(self.curation.undone)
+            case "withdrawn":
+                return self._files.events(self.curation.undone).hidden
+            case "decisions":
+                return self._files.decisions()
+            case "findings":
+                return self._files.findings(self.reader)
+        raise AttributeError(name)
 
     def _read_foreign(self) -> ForeignRecords:
-        with self.reader.lock:
-            stored = get_meta(self.reader.connection, FOREIGN)
+        stored = self.reader.meta(FOREIGN)
         patterns, arrived = _FOREIGN_DECODER.decode(stored) if stored else (frozenset[str](), frozenset[str]())
-        return ForeignRecords(patterns, arrived, self._makers["is_own_event"]()) if patterns else NOTHING_FOREIGN
+        return ForeignRecords(patterns, arrived, self._files.origins.is_own_event) if patterns else NOTHING_FOREIGN
 
     def _read_team(self) -> TeamEvidence:
-        with self.reader.lock:
-            stored = get_meta(self.reader.connection, TEAM)
+        stored = self.reader.meta(TEAM)
         if not stored:
             return NO_TEAM
-        return msgspec.structs.replace(_TEAM_DECODER.decode(stored), sums=RecordMap(self.reader, Kind.TEAM_SUMS))
-
-    def _read_unreadable(self) -> Mapping[str, datetime]:
-        rows = self.reader.rows("SELECT path, since FROM torn WHERE is_reported ORDER BY path")
-        return MappingProxyType({path: datetime.fromtimestamp(since, UTC) for path, since in rows})
+        team = _TEAM_DECODER.decode(stored)
+        return msgspec.structs.replace(team, sums=RecordMap(self.reader, Kind.TEAM_SUMS)) if team.space else NO_TEAM
 
 
 def read_curation(reader: Reader) -> CurationState:

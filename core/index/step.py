@@ -13,7 +13,7 @@ from core.index.database import get_meta, set_meta
 from core.index.join import Joiner, Surroundings
 from core.index.parse import LOGS, FileParts
 from core.index.records import Kind, Reader, RecordMap, encode
-from core.index.snapshot import COMPLETE, CURATION, CURATION_DECODER, FINDINGS, FOREIGN, LOG, NUMBER, TEAM
+from core.index.snapshot import COMPLETE, CURATION, CURATION_DECODER, FINDINGS, FOREIGN, LOG, NUMBER, SWEPT, TEAM
 from core.ledger.fold import fold, with_lost_words, with_proposals
 from core.records.decisions import CurationState
 from core.records.team import NO_TEAM, TeamEvidence
@@ -68,9 +68,11 @@ class Step:
         self._reader = Reader(connection, decoded)
         self._has_new_decisions = False
         self._has_news = False
+        self._is_sweep = False
 
     def take_sweep(self, found: Sweep) -> None:
         """Write the folders that were listed, and forget what files that are gone said."""
+        self._is_sweep = found.paths is None
         sql = "INSERT OR REPLACE INTO folder VALUES (?, ?, ?, ?, ?, ?, ?)"
         self._connection.executemany("DELETE FROM folder WHERE path = ?", ((path,) for path in found.left))
         self._connection.executemany(sql, found.listed)
@@ -94,7 +96,7 @@ class Step:
             self._forget(file.path)
         else:
             self.joiner.store(file, file.stamp)
-            self._end_torn(file.path)
+            self._forget_torn(file.path)
 
     def take_log(self, path: str, stamp: Stamp) -> None:
         """Read a log where it grew."""
@@ -114,6 +116,8 @@ class Step:
         self.joiner.join(checks_open=checks_open, with_reflections=is_complete or self._is_complete)
         self._decide()
         self._check_torn()
+        if self._is_sweep:
+            set_meta(self._connection, SWEPT, self._now.isoformat().encode())
         if is_complete and not self._is_complete:
             set_meta(self._connection, COMPLETE, b"1")
             self._has_news = True
@@ -135,7 +139,7 @@ class Step:
         set_meta(self._connection, name, b"%d" % (int(get_meta(self._connection, name) or b"0") + 1))
 
     def _forget(self, path: str) -> None:
-        self._end_torn(path)
+        self._forget_torn(path)
         self.joiner.forget(path)
         if is_log(path):
             self._sources.logs.forget(path)
@@ -148,11 +152,9 @@ class Step:
         sql = "INSERT INTO torn VALUES (?, ?, 0, ?) ON CONFLICT DO UPDATE SET problem = excluded.problem"
         self._connection.execute(sql, (path, written, encode(problem)))
 
-    def _end_torn(self, path: str) -> None:
-        """Forget that a file was incomplete."""
-        sql = "SELECT 1 FROM torn WHERE path = ? AND is_reported"
-        self.joiner.has_new_findings |= self._connection.execute(sql, (path,)).fetchone() is not None
-        self._connection.execute("DELETE FROM torn WHERE path = ?", (path,))
+    def _forget_torn(self, path: str) -> None:
+        sql = "DELETE FROM torn WHERE path = ? RETURNING is_reported"
+        self.joiner.has_new_findings |= any(row[0] for row in self._connection.execute(sql, (path,)))
 
     def _check_torn(self) -> None:
         """Report the files that stay incomplete, and forget those that are gone."""

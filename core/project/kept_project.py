@@ -1,10 +1,11 @@
-"""A project as it was in the last run, shown until the files are read; see docs/performance.md#kept-view.
+"""A project as its index has it, shown until the files are checked; see docs/performance.md#opening.
 
 Its modules import little, because the first rows wait for them.
 """
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields
@@ -12,14 +13,22 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
+import msgspec
+
+from core.index.database import read_existing
+from core.index.records import Reader
+from core.index.snapshot import COMPLETE, QUESTIONS, SWEPT, IndexedSnapshot, ProjectFiles
 from core.learning.evidence_inputs import EvidenceInputs
 from core.learning.outcomes import Outcome, OutcomeSignals, score_signals
-from core.project.kept_view import KeptSnapshot, KeptState, KeptView
+from core.records.times import parse_time
 from core.state.project_state import ProjectState
+from core.storage.cache_database import DamagedError
+from core.trust.origins import Origins
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
+    from core.index.logs import Logs
     from core.learning.evidence import LoopPatterns
     from core.learning.scoreboard import Scoreboard
     from core.records.episodes import Attempt
@@ -43,10 +52,19 @@ class KeptProject:
 
     @classmethod
     def open(cls, project: ProjectPaths, settings: Settings, by: str, clock: Callable[[], datetime]) -> Self | None:
-        """Return the project as it was in the last run; None if no usable view is kept."""
-        kept = KeptView(project.project, settings).load()
-        with suppress(Exception):  # any value of any type may be in a file that another program wrote
-            return cls(project, KeptProjectState.of(kept, settings, clock()), by, clock) if kept is not None else None
+        """Return the project as it was when it was last checked; None if there is no usable index of all of it."""
+        connection = read_existing(project.project)
+        if connection is None:
+            return None
+        reader = Reader(connection, {})
+        with suppress(sqlite3.Error, DamagedError, ValueError):
+            as_of = parse_time((reader.meta(SWEPT) or b"").decode())
+            if as_of is not None and reader.meta(COMPLETE) is not None:
+                files = ProjectFiles(project, Origins(project.project), partial(_open_logs, project))
+                return cls(
+                    project, KeptProjectState.of(IndexedSnapshot(reader, files, as_of), settings, clock()), by, clock
+                )
+        connection.close()
         return None
 
     def story(self, loop_id: str) -> LoopDetails:
@@ -65,19 +83,20 @@ class KeptProjectState(ProjectState):
     """State of the last run; scores, questions and indexes are made when they are first used."""
 
     __slots__ = ("_inputs", "_kept")
-    _kept: KeptState
+    _kept: tuple[bytes, int, bool]  # the questions, their number, and whether the searches for them had ended
     _inputs: EvidenceInputs
 
     @classmethod
-    def of(cls, kept: KeptState, settings: Settings, now: datetime) -> Self:
-        made, snapshot = cls.__new__(cls), KeptSnapshot.of(kept)
+    def of(cls, snapshot: IndexedSnapshot, settings: Settings, now: datetime) -> Self:
+        made = cls.__new__(cls)
+        questions = snapshot.reader.meta(QUESTIONS)
         values = {
             "snapshot": snapshot,
             "settings": settings,
             "now": now,
             "offers": {},
             "earlier_count": 0,
-            "_kept": kept,
+            "_kept": msgspec.msgpack.decode(questions, type=tuple[bytes, int, bool]) if questions else (b"", 0, False),
             "embeddings": None,
             "task_embeddings": None,
             "_inputs": EvidenceInputs.of(snapshot, settings.learning),
@@ -101,11 +120,11 @@ class KeptProjectState(ProjectState):
 
     @property
     def pending_count(self) -> int:
-        return self._kept.questions
+        return self._kept[1]
 
     @property
     def is_count_open(self) -> bool:
-        return not self._kept.is_searched
+        return not self._kept[2]
 
     @property
     def evidence(self) -> object:
@@ -123,15 +142,18 @@ class KeptProjectState(ProjectState):
     def _restore_board(self) -> Scoreboard:
         from core.learning.scoreboard import Scoreboard
 
-        saved = self._kept.scores()
-        with suppress(ValueError, KeyError):
-            if saved is not None:
-                return Scoreboard.restore(saved, self._inputs, self.now, self.settings)
         return Scoreboard.build(self.snapshot, self.now, self.settings)
 
     def _restore_queue(self) -> tuple[ReviewItem, ...]:
+        from core.project.kept_queue import decode_queue
+
         board = self.board
-        return tuple(item for item in self._kept.queue(board.proposal) if item.propose is None or item.subject in board)
+        if not self._kept[0]:
+            return ()
+        with suppress(msgspec.MsgspecError, TypeError, ValueError):
+            queue = decode_queue(self._kept[0], board.proposal)
+            return tuple(item for item in queue if item.propose is None or item.subject in board)
+        return ()
 
 
 def _make_texts(state: KeptProjectState) -> Texts:
@@ -139,3 +161,10 @@ def _make_texts(state: KeptProjectState) -> Texts:
     from core.state.texts import MemoryTexts
 
     return MemoryTexts(state.snapshot, state.board)
+
+
+def _open_logs(project: ProjectPaths) -> Logs:
+    from core.index.logs import Logs
+    from core.ledger.decision_log import DecisionLog
+
+    return Logs(project, DecisionLog())

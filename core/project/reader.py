@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace as changed
 
-from core.base.collector import collector_off
 from core.base.errors import Unwritable
 from core.base.steps import Steps, Work, run_all
 from core.base.text import safe_matcher
 from core.episodes.similar_tasks import embeddable_work
+from core.index.refresh import Index
 from core.learning.scoreboard import Scoreboard
 from core.ledger.ledger import Ledger
-from core.project.index import Library
-from core.project.kept_view import KeptView
 from core.records.extractions import ALL_TYPES, Extraction
 from core.records.loops import LoopDetails
 from core.records.snapshot import Delta, Snapshot
@@ -55,16 +53,14 @@ if TYPE_CHECKING:
 _QUEUE_AGE: Final = timedelta(minutes=1)  # maximum age of the review queue if only time has passed
 _QUEUE_PAUSE: Final = timedelta(seconds=0.3)  # minimum age of the review queue before found questions are added
 _STEP_SECONDS: Final = 0.01  # time in which the review queue is made at once while searching
-_EVIDENCE: Final = ("loops", "tasks", "attempts", "debug_sessions", "escalations", "patterns")
-"""Collections that the scores depend on."""
 _ANY_CONTEXT: Final = "## Anti-Patterns\n\n1. Any\n"  # to learn how a runner gets one
 
 
 class ProjectReader:
     """Open project for reading, with its newest state.
 
-    `by` is the reviewer's name in the ledger; `clock` returns the current time in UTC. With `cache`, parsed files are
-    stored between runs. `findings` are problems in the settings. With `readonly`, every write in the project raises
+    `by` is the reviewer's name in the ledger; `clock` returns the current time in UTC. With `cache`, the index is kept
+    between runs. `findings` are problems in the settings. With `readonly`, every write in the project raises
     `ReadOnly`. Without `asks` there are no review questions, which makes a short run faster.
     """
 
@@ -88,12 +84,11 @@ class ProjectReader:
         self.settings = settings
         self.by = by
         self.ledger = Ledger(project)
-        self.library = Library(project, settings, clock=clock, cache=cache, findings=findings, ledger=self.ledger)
+        self.index = Index(project, settings, clock=clock, is_kept=cache, findings=findings, ledger=self.ledger)
         self._has_cache = cache
         self._details_lock = threading.Lock()
         self._collector: Collector | None = None
-        self._kept = KeptView(project.project, settings) if cache else None
-        self._kept_newest: tuple[int, tuple[ReviewItem, ...], bool] = 0, (), False
+        self._kept_queue: tuple[tuple[ReviewItem, ...], bool] = (), False  # the questions that are in the index
         self._clock = clock
         self._lock = threading.RLock()
         self.embeddings = Embeddings(project, PATTERNS)
@@ -105,7 +100,7 @@ class ProjectReader:
         self._next_queue: tuple[ProjectState, Work[tuple[ReviewItem, ...]]] | None = None  # with the state it is for
         self._is_searched = False  # whether the searches for questions have ended once
         self._earlier_count = 0
-        self._view = self._scored(self.library.snapshot)
+        self._view = self._scored(self.index.snapshot)
 
     @cached_property
     def _search(self) -> QuestionSearch:
@@ -126,69 +121,47 @@ class ProjectReader:
     def load(
         self, progress: Callable[[int, int], None] | None = None, publish: Callable[[ProjectState], None] | None = None
     ) -> ProjectState:
-        """Read all files, newest first.
+        """Read what changed since the last run, newest first.
 
-        `progress` is called with (files done, files in all), `publish` with partial states, unless the kept view is
-        shown.
+        `progress` is called with (files done, files in all), `publish` with partial states of a project that is read
+        for the first time.
         """
-        newest = self._view.snapshot, self._view.board
-
-        def score(snapshot: Snapshot) -> Scoreboard:
-            nonlocal newest
-            newest = snapshot, self._loaded_board(*newest, snapshot)
-            return newest[1]
 
         def published(snapshot: Snapshot) -> None:
-            self._view = self._scored(snapshot, board=score(snapshot))
+            self._view = self._scored(snapshot)
             if publish is not None:
                 publish(self._view)
 
-        with self._lock, collector_off():
-            is_kept = self._view.snapshot.as_of is not None
-            if is_kept:
-                self.library.replace_adapted(_adapted(self._view.snapshot))
+        with self._lock:
             try:
-                if is_kept:
-                    snapshot = self.library.load(progress)
-                else:
-                    snapshot = self.library.load(progress, published if publish else None, score)
+                snapshot = self.index.load(progress, published if publish is not None else None)
             except BaseException:  # nothing may be decided on records that were not checked
                 self._earlier_count = 0
                 self._view = self._scored(Snapshot())
                 raise
-            self._view = self._scored(snapshot, board=None if is_kept else score(snapshot))
+            self._view = self._scored(snapshot)
             self._remember_patterns()
             return self._view
 
     def _remember_patterns(self) -> None:
         """Record once which patterns a trusted project has: the numbers of those that arrive later do not count."""
-        origins = self.library.origins
+        origins = self.index.origins
         if not origins.do_claims_count and not origins.has_patterns and is_trusted(self.project):
             with suppress(Unwritable):
                 origins.add_patterns(self._view.snapshot.patterns.values())
-
-    def _loaded_board(self, before: Snapshot, board: Scoreboard, snapshot: Snapshot) -> Scoreboard:
-        """Score the next state of a load; of those of the last one, what is the same is used again."""
-        changed = {name: _changed_ids(before, snapshot, name) for name in _EVIDENCE}
-        has_events, has_decisions = before.events is not snapshot.events, before.curation is not snapshot.curation
-        team = before.team.changed_patterns(snapshot.team)
-        delta = Delta(**changed, team=team, events=has_events, decisions=has_decisions, findings=False)
-        if sum(map(len, (delta.patterns, delta.loops, delta.attempts, delta.team))) > len(snapshot.patterns) // 2:
-            return Scoreboard.build(snapshot, self._clock(), self.settings)
-        return board.updated(snapshot, delta, self._clock())
 
     def show(self, kept: ProjectState) -> None:
         """Show the state of the last run until `load` has checked the records."""
         self._view, self._earlier_count = kept, kept.pending_count
 
-    def keep_view(self) -> None:
-        """Save parsed files and, if it has changed since the last call, the state for the next start; needs no lock."""
-        self.library.save()
-        view = self._view
-        newest = view.snapshot.number, view.queue, self._is_searched
-        if self._kept is not None and view.snapshot.complete and newest != self._kept_newest:
-            self._kept_newest = newest
-            self._kept.save(view, self._clock(), is_searched=newest[-1])
+    def keep_questions(self) -> None:
+        """Store the review questions for the next start, if they have changed; needs no lock."""
+        from core.project.kept_queue import encode_queue
+
+        newest = self._view.queue, self._is_searched
+        if self._view.snapshot.complete and newest != self._kept_queue:
+            self._kept_queue = newest
+            self.index.keep_questions(encode_queue(newest[0]), self._view.pending_count, is_searched=newest[1])
 
     def search_next(self, *, is_idle: bool = True) -> Delta | None:
         """Do one step (at most about 10 ms) of the searches for review questions.
@@ -230,7 +203,7 @@ class ProjectReader:
     def apply(self, changed: Iterable[Path] | None) -> tuple[ProjectState, Delta]:
         """Read the files in `changed` (None: find them by a sweep) and update the scores."""
         with self._lock:
-            return self._after(*self.library.apply(changed))
+            return self._after(*self.index.refresh(changed))
 
     def open_collector(self, pause: Callable[[float], object] | None = None) -> Collector:
         """Return a new reader of the files of agents and runners, for one thread."""
@@ -265,12 +238,12 @@ class ProjectReader:
     def replace_adapted(self, found: AdapterRecords) -> tuple[ProjectState, Delta]:
         """Replace the loops and lessons of adapters, and update the scores."""
         with self._lock:
-            return self._after(*self.library.replace_adapted(found))
+            return self._after(*self.index.replace_adapted(found))
 
     def refresh(self) -> tuple[ProjectState, Delta]:
         """Update what changes with time alone: stale loops, decay of evidence."""
         with self._lock:
-            return self._after(*self.library.refresh(self._clock()))
+            return self._after(*self.index.check_time())
 
     def embed_missing(
         self, progress: Callable[[int, int], None] | None = None, stop: Callable[[], bool] | None = None
@@ -298,7 +271,7 @@ class ProjectReader:
     def story(self, loop_id: str) -> LoopDetails:
         """Read the details of one loop from disk; raises UnknownRecord."""
         loop = self._view.snapshot.loops.get(loop_id)
-        return self.read_details(loop) if loop is not None else self.library.story(loop_id)
+        return self.read_details(loop) if loop is not None else self.index.story(loop_id)
 
     def read_details(self, loop: Loop) -> LoopDetails:
         """Read the details of a loop with its adapter."""
@@ -441,20 +414,3 @@ class ProjectReader:
             self._questions,
             snapshot.decisions,
         )
-
-
-def _adapted(kept: Snapshot) -> AdapterRecords:
-    """Return the records of adapters in the kept view, to be shown until their files are read."""
-    from core.adapters.adapter_records import AdapterRecords
-
-    return AdapterRecords(
-        loops=tuple(loop for loop in kept.loops.values() if loop.runner and not loop.is_from_hooks_alone),
-        lessons=tuple(kept.lessons.values()),
-    )
-
-
-def _changed_ids(before: Snapshot, after: Snapshot, name: str) -> frozenset[str]:
-    """Return the IDs of a collection whose records are not the same objects."""
-    old, new = getattr(before, name), getattr(after, name)
-    changed = {id for id, record in new.items() if old.get(id) is not record}
-    return frozenset(changed | old.keys() - new.keys() if len(old) + len(changed) != len(new) else changed)

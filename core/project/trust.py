@@ -121,7 +121,7 @@ def trust(project: ProjectReader, how: str) -> None:
 
     The decisions made elsewhere are confirmed by `confirm`. `how`: see `TrustedProject`.
     """
-    project.library.origins.add_patterns(project.view.snapshot.patterns.values())
+    project.index.origins.add_patterns(project.view.snapshot.patterns.values())
     save_answer(project.project, how, project.now(), project_id=known_origin(project.project))
     project.apply(())
 

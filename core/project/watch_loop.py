@@ -211,7 +211,7 @@ class WatchLoop:
     def run(self) -> None:
         # Adding watches to all folders would slow down the first load; the watcher begins with a sweep.
         self._guarded(self.prepare)
-        is_record = self.project.library.is_record
+        is_record = self.project.index.is_record
         watcher = Watcher(self.project.project, self.project.settings.watch, self._noticed, is_record=is_record)
         from core.project.adapter_feed import AdapterFeed  # after the first frame
 
@@ -300,8 +300,8 @@ class WatchLoop:
             self._pacer.count()
             self._read(lambda: self.project.apply(None if sweep else changed))
             if sweep:
-                watcher.swept(self.project.library.scan_seconds)
-            if unfinished := self.project.library.retry_paths:
+                watcher.swept(self.project.index.sweep_seconds)
+            if unfinished := self.project.index.retry_paths:
                 watcher.retry(unfinished)
         elif idle:
             self.idle()

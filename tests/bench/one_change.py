@@ -17,10 +17,10 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
 
+import core.project.index
 import msgspec
 from msgspec.structs import replace
 
-import core.project.index
 from core.project.project import Project
 from core.records.decisions import Decision, Verb
 from core.records.events import event_id

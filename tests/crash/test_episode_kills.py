@@ -13,7 +13,7 @@ import pytest
 
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.project.index import Library
+from core.index.refresh import Index
 from core.records.loops import Outcome
 from tests.crash.episode_worker import STEPS, TASK
 from tests.factories import make_episodes, read_project_json, read_tree
@@ -49,7 +49,7 @@ def worker() -> Iterator[Worker]:
 
 def check_reads(project: Path) -> None:
     now = datetime(2026, 3, 1, tzinfo=UTC)
-    snapshot = Library(ProjectPaths(project), Settings(), clock=lambda: now, cache=False).load()
+    snapshot = Index(ProjectPaths(project), Settings(), clock=lambda: now, is_kept=False).load()
     assert snapshot.findings == ()
 
 

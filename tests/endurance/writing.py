@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
+from core.index.refresh import Index
 from core.ledger.verify import verify_ledger
-from core.project.index import Library
 from core.records.findings import Severity
 from core.sources.archives import read_archives
 from tests.e2e.terminal import ROOT, environment
@@ -138,7 +138,7 @@ def has_mark(project: Path, mark: str) -> bool:
 def problems(project: Path) -> list[str]:
     """Problems: unreadable records, a broken log, incomplete files."""
     paths = ProjectPaths(project)
-    snapshot = Library(paths, Settings(), clock=lambda: datetime.now(UTC), cache=False).load()
+    snapshot = Index(paths, Settings(), clock=lambda: datetime.now(UTC), is_kept=False).load()
     found = [f"{one.file}: {one.message}" for one in snapshot.findings if one.severity is Severity.ERROR]
     return found + [str(problem) for problem in verify_ledger(paths).problems]
 
@@ -146,7 +146,7 @@ def problems(project: Path) -> list[str]:
 def record_ids(project: Path) -> set[str]:
     """IDs of all records that no command deletes: patterns with the archive and merged ones, loops, tasks, sessions."""
     paths = ProjectPaths(project)
-    snapshot = Library(paths, Settings(), clock=lambda: datetime.now(UTC), cache=False).load()
+    snapshot = Index(paths, Settings(), clock=lambda: datetime.now(UTC), is_kept=False).load()
     archived = {one.pattern.id for one in read_archives(paths)[0]}
     sessions = {file.stem for file in (project / ".aiwg").rglob("sessions/**/*.json")}
     return {*snapshot.patterns, *archived, *snapshot.loops, *snapshot.tasks, *sessions} - {*PATTERNS}

@@ -16,8 +16,8 @@ from core.config.settings import Settings
 from core.curation.commands import Deprecate, Note, Promote, Quarantine
 from core.curation.curator import Curator
 from core.curation.record_changes import extract
+from core.index.refresh import Index
 from core.learning.scoreboard import Scoreboard
-from core.project.index import Library
 from core.records.extractions import Extraction, Proposal
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.snapshot import Snapshot
@@ -51,7 +51,7 @@ def write_decisions(tree: Tree) -> None:
 def _decide(tree: Tree) -> None:
     paths = ProjectPaths(tree.root)
     settings = Settings()
-    snapshot = Library(paths, settings, clock=lambda: tree.now, cache=False).load()
+    snapshot = Index(paths, settings, clock=lambda: tree.now, is_kept=False).load()
     patterns = snapshot.patterns
     dana = Curator(paths, settings, by="dana")
     imre = Curator(paths, settings, by="imre")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from core.project.kept_view import KeptView
 from msgspec import structs
 from textual import events
 from textual.command import CommandPalette
@@ -24,7 +25,6 @@ from core.curation.curator import Curator
 from core.curation.decision_writer import Decided
 from core.demo.sample import copy_sample
 from core.project.kept_project import KeptProject, KeptProjectState
-from core.project.kept_view import KeptView
 from core.project.project import Project
 from core.records.patterns import Maturity
 from core.records.snapshot import UNCHECKED, Snapshot
@@ -187,8 +187,8 @@ async def test_one_big_file_shows_how_far_it_is_read(sample: Path, home: Path) -
     def slow(
         progress: Callable[[int, int], None] | None = None, publish: Callable[[ProjectState], None] | None = None
     ) -> ProjectState:
-        assert project.library.on_records is not None
-        project.library.on_records(".aiwg/ralph/shared/patterns/patterns.json", 4200, 10_000)
+        assert project.index.on_records is not None
+        project.index.on_records(".aiwg/ralph/shared/patterns/patterns.json", 4200, 10_000)
         go_on.wait(10)
         return load(progress, publish)
 

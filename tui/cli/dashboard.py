@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from core.project.kept_project import KeptProject
     from core.project.project import Project
     from core.sources.configuration import Configuration
-    from core.sources.worker_process import EarlySweep
 
 CHECK_SECONDS: Final = 2.0  # default duration of `demo --check`
 
@@ -144,11 +143,10 @@ def project_of(path: Path | None) -> ProjectPaths:
 def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
     """Run the dashboard and exit with its code; settings are read only at the start.
 
-    `cache` keeps parsed files between runs; the temporary copy of the demo needs none.
+    `cache` keeps the index between runs; the temporary copy of the demo needs none.
     """
     need_terminal()
     theme = chosen_theme()
-    early = _start_early(project) if cache else None
     gc.disable()  # the app enables it when the project is open: nearly everything created until then stays
     from core.cli.support.logs import start_logging
     from core.cli.support.user_files import current_state_file, keymap_file
@@ -156,7 +154,7 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
 
     start_logging()
     name = str(project.project) if cache else "demo"
-    opening = _Opening(project, invocation().by, readonly=is_readonly(), cache=cache, early=early)
+    opening = _Opening(project, invocation().by, readonly=is_readonly(), cache=cache)
     code = run(
         opening.project,
         project,
@@ -170,26 +168,14 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
     click.get_current_context().exit(code)
 
 
-def _start_early(project: ProjectPaths) -> EarlySweep | None:
-    """Start a worker for a project that is opened for the first time."""
-    from core.sources.worker_process import start_early
-    from core.storage.user_cache import parse_cache_file
-
-    is_first = project.aiwg.is_dir() and not parse_cache_file(project.project).exists()
-    return start_early(project.project) if is_first else None
-
-
 class _Opening:
     """Opens the project of the dashboard. Used in a thread, which has no context of click."""
 
-    def __init__(
-        self, paths: ProjectPaths, by: str | None, *, readonly: bool, cache: bool, early: EarlySweep | None
-    ) -> None:
+    def __init__(self, paths: ProjectPaths, by: str | None, *, readonly: bool, cache: bool) -> None:
         self._paths = paths
         self._by = by
         self._readonly = readonly
         self._cache = cache
-        self._early = early
 
     @cached_property
     def _configuration(self) -> Configuration:
@@ -222,7 +208,6 @@ class _Opening:
             readonly=self._readonly,
         )
         project.began = begin_project
-        project.library.early = self._early
         return project
 
 

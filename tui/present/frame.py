@@ -36,14 +36,6 @@ class Detail(IntEnum):
     NOTHING = 4
 
 
-class Records(NamedTuple):
-    """Progress of reading one large file; its name is untrusted."""
-
-    file: str
-    done: int
-    total: int
-
-
 class Counts(NamedTuple):
     """What the watch status counts in a snapshot."""
 
@@ -140,13 +132,12 @@ def watch_status(
     detail: Detail,
     key: str,
     is_readonly: bool = False,
-    records: Records | None = None,
     bytes_read: tuple[int, int] | None = None,
     as_of: datetime | None = None,
 ) -> Content:
     """Return the progress of the first load, later errors, watch mode and loops.
 
-    `key` is the key that lists errors; `records` is the progress while a large file is read;
+    `key` is the key that lists errors;
     `bytes_read` that of the transcripts of agents; `as_of` is the time of the kept view, if it is shown.
     """
     if detail is Detail.NOTHING:
@@ -156,10 +147,6 @@ def watch_status(
             words, _, short, share = progress_texts("checking", *progress)
             old = f"as of {to_local(as_of):%H:%M}"
             return Content.styled((f"{old}, {words}", f"{old}, {short}", f"{old}…", share)[detail], "$warning")
-        if records is not None:
-            share = f"{records.done:,}/{records.total:,}"
-            brief = format_percent(records.done / max(records.total, 1))
-            return Content.styled((reading_text(records), f"{share} records", share, brief)[detail], "$quiet")
         done, total = progress
         drawn = f"{bar(done, total, PROGRESS_CELLS, glyphs)} " if total and detail is Detail.WORDS else ""
         return Content.assemble((drawn, "$accent"), (progress_texts("opening", done, total)[detail], "$quiet"))
@@ -212,8 +199,3 @@ def sessions_texts(done: int, total: int) -> tuple[str, str, str, str]:
     share = format_percent(done / max(total, 1))
     figures = f"{done >> 20:,} of {total >> 20:,} MB"
     return f"reading sessions: {figures} ", f"sessions {figures}", f"sessions {share}", share
-
-
-def reading_text(records: Records) -> str:
-    """Return the progress of a large file: `reading a.json: 4 of 10 records`."""
-    return f"reading {visible_line(records.file, 40)}: {records.done:,} of {records.total:,} records"

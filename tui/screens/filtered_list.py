@@ -18,7 +18,7 @@ from core.queries.filter_parser import Fields, Query, parse_query
 from core.state.findings import all_findings
 from tui.present.document import document_lines
 from tui.present.findings import unreadable
-from tui.present.frame import progress_texts, reading_text
+from tui.present.frame import progress_texts
 from tui.screens.base_screen import BaseScreen
 from tui.state.saved_views import order_text
 from tui.widgets.bars import ItemLine, TabLine
@@ -230,9 +230,7 @@ class FilteredList(BaseScreen):
 
     def _nothing(self) -> Content:
         if (progress := self.services.progress) is not None:
-            records = self.services.records
-            text = progress_texts("opening", *progress)[0] if records is None else reading_text(records)
-            return Content.styled(text, "$quiet")
+            return Content.styled(progress_texts("opening", *progress)[0], "$quiet")
         if self._query.terms:
             does = "returns" if self.can_return() else "clears the filter"
             return Content.styled(f"No matches. Esc {does}.", "$quiet")

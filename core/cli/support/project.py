@@ -20,7 +20,7 @@ from core.storage.locks import protect
 
 if TYPE_CHECKING:
     from core.config.settings import Settings, WatchSettings
-    from core.project.index import Library
+    from core.index.refresh import Index
     from core.project.project import Project
     from core.project.reader import ProjectReader
     from core.records.loops import Loop
@@ -75,19 +75,19 @@ def read_snapshot(configuration: Configuration | None = None, *, adapted: bool =
 
     With `adapted`, read the loops and lessons of agents and other runners, too.
     """
-    from core.project.index import Library
+    from core.index.refresh import Index
 
     configuration = configuration or read_configuration()
     settings = configuration.settings
-    library = Library(chosen_project(), settings, clock=now, findings=configuration.findings)
-    library.load()
-    _retry_incomplete(library, library.apply, settings.watch)
+    index = Index(chosen_project(), settings, clock=now, findings=configuration.findings)
+    index.load()
+    _retry_incomplete(index, index.refresh, settings.watch)
     if adapted:
         from core.project.adapter_feed import open_collector
 
         with closing(open_collector(chosen_project(), settings, now)) as collector:
-            library.replace_adapted(collector.read_all())
-    return library.snapshot
+            index.replace_adapted(collector.read_all())
+    return index.snapshot
 
 
 def open_project(*, records: bool = False, configuration: Configuration | None = None, asks: bool = True) -> Project:
@@ -186,16 +186,16 @@ def begin_project(folder: Path) -> str:
 def load_project(project: ProjectReader) -> None:
     """Read the records of a project."""
     project.load()
-    _retry_incomplete(project.library, project.apply, project.settings.watch)
+    _retry_incomplete(project.index, project.apply, project.settings.watch)
 
 
-def _retry_incomplete(library: Library, apply: Callable[[Iterable[Path]], object], settings: WatchSettings) -> None:
+def _retry_incomplete(index: Index, apply: Callable[[Iterable[Path]], object], settings: WatchSettings) -> None:
     """Read incomplete files again; files that stay incomplete become findings."""
-    from core.project.index import UNREADABLE_AFTER
+    from core.index.step import UNREADABLE_AFTER
 
     for delay in (*settings.retry_seconds, UNREADABLE_AFTER.total_seconds()):
-        paths = library.retry_paths
-        if len(paths) == len(library.snapshot.unreadable):
+        paths = index.retry_paths
+        if len(paths) == len(index.snapshot.unreadable):
             return
         time.sleep(delay)
         apply(paths)

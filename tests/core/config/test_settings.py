@@ -27,9 +27,9 @@ from core.config.settings import (
     with_threshold,
 )
 from core.demo.sample import copy_sample
+from core.index.refresh import Index
 from core.learning.scoreboard import Scoreboard
 from core.learning.threshold_replay import what_if
-from core.project.index import Library
 
 NAN = float("nan")
 
@@ -96,8 +96,8 @@ DEFAULTS = Settings()
 def history(tmp_path_factory: pytest.TempPathFactory) -> Scoreboard:
     folder = tmp_path_factory.mktemp("sample")
     copy_sample(folder, NOW)
-    library = Library(ProjectPaths(folder), DEFAULTS, clock=lambda: NOW, cache=False)
-    board = Scoreboard.build(library.load(), NOW, DEFAULTS)
+    index = Index(ProjectPaths(folder), DEFAULTS, clock=lambda: NOW, is_kept=False)
+    board = Scoreboard.build(index.load(), NOW, DEFAULTS)
     assert what_if(with_threshold(DEFAULTS, "maturity.half_life_days", "1"), board.history).turns
     return board
 

@@ -15,7 +15,7 @@ from core.config.paths import ProjectPaths
 from core.config.settings import DebugMemorySettings, Settings
 from core.debug_memory.archive import DebugArchive
 from core.debug_memory.retention import retention_period
-from core.project.index import Library
+from core.index.refresh import Index
 from tests.factories import DEBUG_NOW, make_lesson, make_run, make_session
 
 SETTINGS = DebugMemorySettings()
@@ -78,7 +78,7 @@ class Memory:
         return {one.source.removeprefix(".aiwg/"): one.target.removeprefix(".aiwg/") for one in moved}
 
     def sessions(self) -> set[str]:
-        return set(Library(self.paths, Settings(), clock=lambda: DEBUG_NOW, cache=False).load().debug_sessions)
+        return set(Index(self.paths, Settings(), clock=lambda: DEBUG_NOW, is_kept=False).load().debug_sessions)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from core.demo import check
 from core.demo.loops import PlayedLoop, count_use
 from core.demo.player import DemoAgent
 from core.demo.scripts import load_loop_scripts, load_task_scripts
-from core.project.index import Library
+from core.index.refresh import Index
 from core.project.project import Project
 from core.records.episodes import TaskStatus
 from core.records.loops import Liveness, Outcome
@@ -42,14 +42,14 @@ def temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def play_until(done: Callable[[Snapshot], bool], seconds: float = 30) -> Snapshot:
     """The snapshot of a demo that was played until `done` returns True."""
     with demo.scratch_project(datetime.now(UTC)) as project:
-        library = Library(project, Settings(), clock=lambda: datetime.now(UTC), cache=False)
-        library.load()
+        index = Index(project, Settings(), clock=lambda: datetime.now(UTC), is_kept=False)
+        index.load()
         with demo.DemoPlayer(project, interval=0.001):
             deadline = time.monotonic() + seconds
-            while not done(library.snapshot):
+            while not done(index.snapshot):
                 assert time.monotonic() < deadline
-                library.apply(None)
-        return library.apply(None)[0]
+                index.refresh(None)
+        return index.refresh(None)[0]
 
 
 def test_loops_complete_crash_and_are_replaced_by_new_loops() -> None:
@@ -203,7 +203,7 @@ def test_sample_contains_every_scripted_pattern() -> None:
     played = {one.pattern for script in loops for one in script.iterations} - {""}
     played.update(pattern for script in loops for pattern in script.injected)
     with demo.scratch_project(NOW) as project:
-        snapshot = Library(project, Settings(), clock=lambda: NOW, cache=False).load()
+        snapshot = Index(project, Settings(), clock=lambda: NOW, is_kept=False).load()
     assert played <= snapshot.patterns.keys()
 
 
@@ -219,11 +219,11 @@ def test_use_is_counted_in_the_record(
     pattern: str, before: tuple[float, int], worked: bool, after: tuple[float, int]
 ) -> None:
     with demo.scratch_project(NOW) as project:
-        library = Library(project, Settings(), clock=lambda: NOW, cache=False)
-        recorded_counts = library.load().patterns[pattern].recorded_counts
+        index = Index(project, Settings(), clock=lambda: NOW, is_kept=False)
+        recorded_counts = index.load().patterns[pattern].recorded_counts
         assert (recorded_counts.rate, recorded_counts.uses) == before
         count_use(project, pattern, worked, NOW)
-        found = library.apply(None)[0].patterns[pattern]
+        found = index.refresh(None)[0].patterns[pattern]
         assert (found.recorded_counts.rate, found.recorded_counts.uses, found.last_used) == (*after, NOW)
 
 

@@ -12,8 +12,8 @@ import pytest
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.demo.sample import SAMPLE, copy_sample, sample_anchor
+from core.index.refresh import Index
 from core.learning.scoreboard import Scoreboard
-from core.project.index import Library
 from core.project.project import Project
 from core.records.episodes import TaskStatus
 from core.records.loops import Liveness, LoopStatus, Outcome
@@ -63,7 +63,7 @@ def test_copy_equals_the_sample_generated_for_that_day(tmp_path: Path, now: date
 def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
     folder = tmp_path_factory.mktemp("acme-api")
     copy_sample(folder, NOW)
-    return Library(ProjectPaths(folder), Settings(), clock=lambda: NOW, cache=False).load()
+    return Index(ProjectPaths(folder), Settings(), clock=lambda: NOW, is_kept=False).load()
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings, WatchSettings
 from core.episodes.attempt_state import AttemptState, assess_attempt, assess_attempts
-from core.project.index import Library
+from core.index.refresh import Index
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import Outcome
 
@@ -76,7 +76,7 @@ def test_status_of_the_task_decides_without_any_time() -> None:
 
 
 def test_attempts_of_the_example_have_ended() -> None:
-    snapshot = Library(EXAMPLES, Settings(), clock=lambda: NOW, cache=False).load()
+    snapshot = Index(EXAMPLES, Settings(), clock=lambda: NOW, is_kept=False).load()
     found = assess_attempts(snapshot.tasks, snapshot.attempts, NOW, WATCH)
     assert {id: (result.state.value, result.reason) for id, result in found.items()} == {
         "task-001.1": ("ended", "timeout"),

@@ -13,7 +13,7 @@ import pytest
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.episodes import folders
-from core.project.index import Library
+from core.index.refresh import Index
 from tests.factories import EPISODES_START, make_episodes
 
 DRAFTS = ".aiwg/ralph/index/.drafts"
@@ -86,7 +86,7 @@ def test_readers_ignore_half_written_folders(tmp_path: Path, dead_pid: int) -> N
     memory.init_task("Add OAuth")
     left = half_written(tmp_path, dead_pid)
     (left / "reflections.jsonl").write_text("{broken")
-    library = Library(ProjectPaths(tmp_path), Settings(), clock=lambda: EPISODES_START, cache=False)
-    snapshot = library.load()
+    index = Index(ProjectPaths(tmp_path), Settings(), clock=lambda: EPISODES_START, is_kept=False)
+    snapshot = index.load()
     assert [task.id for task in snapshot.tasks.values()] == ["task-001"]
     assert snapshot.findings == ()

@@ -16,7 +16,7 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.episodes.history import MAX_COUNTED, filter_history, read_attempt, read_history, read_whole_history
 from core.episodes.task_lookup import find_attempt, find_task, task_ids
-from core.project.index import Library
+from core.index.refresh import Index
 from core.records.loops import Outcome
 from tests.copying import copy_folder
 from tests.core.cli.conftest import TREES
@@ -96,9 +96,9 @@ def test_attempt_detail(paths: ProjectPaths) -> None:
 
 
 def test_attempt_detail_equals_the_indexed_attempt(paths: ProjectPaths) -> None:
-    library = Library(paths, Settings(), clock=lambda: datetime(2026, 5, 1, tzinfo=UTC))
-    library.load()
-    known = library.snapshot
+    index = Index(paths, Settings(), clock=lambda: datetime(2026, 5, 1, tzinfo=UTC))
+    index.load()
+    known = index.snapshot
     assert {id for id in known.attempts if id.startswith("task-")} == {"task-001.1", "task-001.2", "task-001.3"}
     for attempt in known.attempts.values():
         assert read_attempt(paths, attempt.task_id, attempt.number).attempt == attempt

@@ -19,8 +19,8 @@ from core.episodes.success_metrics import (
     format_points,
     measure_improvement,
 )
+from core.index.refresh import Index
 from core.learning.finished_work import WorkReport, collect_reports
-from core.project.index import Library
 from core.records.episodes import Attempt
 from core.records.events import Event
 from core.records.loops import Outcome
@@ -55,7 +55,7 @@ def counts(found: RetryImprovement) -> list[tuple[int, int]]:
 
 
 def test_example_has_two_retries_with_reflections() -> None:
-    snapshot = Library(EXAMPLES, SETTINGS, clock=lambda: NOW, cache=False).load()
+    snapshot = Index(EXAMPLES, SETTINGS, clock=lambda: NOW, is_kept=False).load()
     found = measure_improvement(snapshot.attempts.values(), snapshot.reflections.values(), {}, SETTINGS)
     assert counts(found) == [(0, 1), (1, 1), (0, 0)]
     assert found.against_first.difference == 0.5

@@ -20,7 +20,7 @@ from core.base.errors import Refused
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.episodes.protocol import Episodes
-from core.project.index import Library
+from core.index.refresh import Index
 from core.records.loops import Outcome
 from core.records.snapshot import Snapshot
 from tests.factories import NO_FSYNC, NO_RETRIES, Killed, bash_action, kill_before_call, make_episodes, remove_leases
@@ -83,9 +83,9 @@ class Protocol(RuleBasedStateMachine):
         return True
 
     def read(self) -> Snapshot:
-        """Load the files with the library."""
+        """Load the files with the index."""
         paths, now = ProjectPaths(self.project), datetime(2026, 3, 1, tzinfo=UTC)
-        snapshot = Library(paths, Settings(), clock=lambda: now, cache=False).load()
+        snapshot = Index(paths, Settings(), clock=lambda: now, is_kept=False).load()
         assert snapshot.findings == ()
         return snapshot
 
@@ -179,7 +179,7 @@ class Protocol(RuleBasedStateMachine):
 
     @invariant()
     def everything_acknowledged_is_there_and_agrees(self) -> None:
-        """Model, library, index, metadata and trajectory are equal."""
+        """Model, index, index, metadata and trajectory are equal."""
         snapshot = self.read()
         assert snapshot.tasks.keys() == self.tasks.keys()
         index = json.loads((self.project / ".aiwg/ralph/index/by-status.json").read_bytes()) if self.tasks else {}

@@ -9,7 +9,7 @@ import pytest
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.episodes.success_metrics import READ_LATENCY_SECONDS, measure_audit_trail, measure_latency, measure_success
-from core.project.index import Library
+from core.index.refresh import Index
 from core.records.episodes import Attempt, Task
 from core.records.loops import Loop, Outcome
 from core.records.reflections import Reflection
@@ -30,7 +30,7 @@ def reflection(number: int) -> Reflection:
 
 
 def test_example_of_the_documentation() -> None:
-    snapshot = Library(EXAMPLES, Settings(), clock=lambda: NOW, cache=False).load()
+    snapshot = Index(EXAMPLES, Settings(), clock=lambda: NOW, is_kept=False).load()
     found = measure_success(snapshot, {"task-001": 0.002, "task-002": 0.001}, NOW, Settings())
     assert (found.audit.ended, found.audit.complete, found.audit.met) == (3, 3, True)
     assert (found.latency.tasks, found.latency.slowest_task, found.latency.met) == (2, "task-001", True)

@@ -13,7 +13,7 @@ from core.config.settings import ExtractionSettings, Settings
 from core.extraction.engine import extract
 from core.extraction.material import Materials
 from core.extraction.selection import KnownPatterns
-from core.project.index import Library
+from core.index.refresh import Index
 from core.project.project import Project
 from core.records.patterns import PatternType
 from core.retrieval.similarity import SimilarityIndex
@@ -72,7 +72,7 @@ def test_the_example_loop_gives_its_patterns(tmp_path: Path) -> None:
     write(tmp_path, "iterations/iteration-2.json", ITERATION_2)
     write(tmp_path, "iterations/iteration-3.json", ITERATION_3)
     paths = ProjectPaths(tmp_path)
-    snapshot = Library(paths, Settings(), clock=lambda: datetime(2026, 2, 3, tzinfo=UTC), cache=False).load()
+    snapshot = Index(paths, Settings(), clock=lambda: datetime(2026, 2, 3, tzinfo=UTC), is_kept=False).load()
     known = KnownPatterns.of(snapshot, SimilarityIndex.build({}))
     extraction = extract(Materials(paths, snapshot).read(LOOP), known, ExtractionSettings())
     errors = [proposal for proposal in extraction.proposals if proposal.type is PatternType.ERROR]

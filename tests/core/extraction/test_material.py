@@ -20,7 +20,7 @@ from core.extraction.engine import MAX_PROPOSALS, extract
 from core.extraction.material import MAX_ACTIONS, MAX_ATTEMPTS, MAX_FAILURES, Materials
 from core.extraction.selection import KnownPatterns
 from core.hooks import answer
-from core.project.index import Library
+from core.index.refresh import Index
 from core.records.extractions import Extraction, Material
 from core.records.loops import LoopDetails
 from core.records.patterns import PatternType
@@ -40,7 +40,7 @@ SESSION = "f9b78063-aed0-4736-9e65-33eecba3295e"
 
 
 def load(paths: ProjectPaths) -> Snapshot:
-    return Library(paths, Settings(), clock=lambda: datetime(2026, 11, 22, tzinfo=UTC), cache=False).load()
+    return Index(paths, Settings(), clock=lambda: datetime(2026, 11, 22, tzinfo=UTC), is_kept=False).load()
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +189,7 @@ def attempt(project: Path, task: str, number: int, actions: int = 0) -> None:
 
 def read(project: Path, source_id: str) -> Material:
     paths = ProjectPaths(project)
-    snapshot = Library(paths, Settings(), clock=lambda: NOW, cache=False).load()
+    snapshot = Index(paths, Settings(), clock=lambda: NOW, is_kept=False).load()
     return Materials(paths, snapshot).read(source_id)
 
 

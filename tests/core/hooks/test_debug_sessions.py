@@ -13,7 +13,7 @@ from core.config.settings import Settings
 from core.hooks import answer, work
 from core.hooks.background import SETTLED_AFTER, needs_background, run
 from core.hooks.sessions import Sessions
-from core.project.index import Library
+from core.index.refresh import Index
 from core.records.debug_sessions import DebugSession, Fix
 from core.search.search import search
 from core.search.words import SearchFilters, SearchPlace, SearchWords
@@ -27,10 +27,10 @@ def _no_background(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def sessions_of(project: ProjectPaths) -> list[DebugSession]:
     """Read the debug sessions as every reader does; there is no finding about them."""
-    library = Library(project, Settings(), clock=lambda: SimulatedAgent(project).at, findings=())
-    library.load()
-    assert not [finding for finding in library.snapshot.findings if "debug-memory" in finding.file]
-    return list(library.snapshot.debug_sessions.values())
+    index = Index(project, Settings(), clock=lambda: SimulatedAgent(project).at, findings=())
+    index.load()
+    assert not [finding for finding in index.snapshot.findings if "debug-memory" in finding.file]
+    return list(index.snapshot.debug_sessions.values())
 
 
 def read_raw(project: ProjectPaths) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from datetime import timedelta
 from pathlib import Path
 
 from core.config.paths import ProjectPaths
+from core.index.refresh import Index
 from core.learning.lineage import LineageEvent, build_lineage, format_lineage, loop_results
 from core.learning.scoreboard import Scoreboard
-from core.project.index import Library
 from core.records.decisions import Decision, Verb
 from core.records.loops import Loop
 from core.records.patterns import Pattern, PatternType, SourceLoop
@@ -55,7 +55,7 @@ def test_the_lineage_block_has_its_exact_text() -> None:
 
 def test_the_lineage_block_of_the_example_tree() -> None:
     tree = Path(__file__).parents[2] / "trees/spec-examples"
-    snapshot = Library(ProjectPaths(tree), SETTINGS, clock=lambda: NOW, cache=False).load()
+    snapshot = Index(ProjectPaths(tree), SETTINGS, clock=lambda: NOW, is_kept=False).load()
     board = Scoreboard.build(snapshot, NOW, SETTINGS)
     pattern, found = snapshot.patterns[NULL_CHECK_015], board.assessment(NULL_CHECK_015)
     events = build_lineage(pattern, board.observations(pattern.id), snapshot.decisions, snapshot.loops)

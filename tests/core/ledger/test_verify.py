@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from core.base.errors import BadInput, Unwritable
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
+from core.index.refresh import Index
 from core.ledger.ledger import Ledger
 from core.ledger.verify import Head, Verification, check_project, read_heads, verify, verify_ledger
-from core.project.index import Library
 from core.records.decisions import Decision, Verb
 from core.storage.hash_chain import Chain, Place, anchor_of, link_lines, read_anchor, strip_link, write_anchor
 from tests.factories import CURATION_NOW
@@ -211,12 +211,12 @@ def test_lines_of_other_programs_break_the_chain(data: bytes, line: int) -> None
 
 
 def test_snapshots_report_breaks_while_the_ledger_grows(paths: ProjectPaths, ledger: Ledger) -> None:
-    library = Library(paths, Settings(), clock=lambda: CURATION_NOW, cache=False)
+    index = Index(paths, Settings(), clock=lambda: CURATION_NOW, is_kept=False)
 
     def found() -> list[tuple[str, str]]:
-        return [(one.pointer, one.message) for one in library.apply([paths.ledger])[0].findings]
+        return [(one.pointer, one.message) for one in index.refresh([paths.ledger])[0].findings]
 
-    library.load()
+    index.load()
     assert found() == []
     ledger.append(made(5), made(6))
     assert found() == []
@@ -237,7 +237,7 @@ def test_snapshots_report_breaks_while_the_ledger_grows(paths: ProjectPaths, led
 
 def test_missing_lines_are_reported_even_in_an_empty_ledger(paths: ProjectPaths, ledger: Ledger) -> None:
     paths.ledger.unlink()
-    (found,) = Library(paths, Settings(), clock=lambda: CURATION_NOW, cache=False).load().findings
+    (found,) = Index(paths, Settings(), clock=lambda: CURATION_NOW, is_kept=False).load().findings
     assert (found.pointer, found.message) == ("line 1", "4 lines after it are missing")
 
 

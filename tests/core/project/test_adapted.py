@@ -38,39 +38,39 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 def test_loops_lessons_and_findings_of_adapters_are_in_the_snapshot(project: Project) -> None:
     project.state("ralph-old-00000001", startTime=(NOW - timedelta(hours=2)).isoformat())
     project.state("ralph-new-00000002", startTime=NOW.isoformat())
-    project.library.load()
-    snapshot, delta = project.library.replace_adapted(FOUND)
+    project.index.load()
+    snapshot, delta = project.index.replace_adapted(FOUND)
     assert list(snapshot.loops) == ["ralph-new-00000002", SESSION.id, "ralph-old-00000001"]
     assert (snapshot.lessons, snapshot.findings) == ({LESSON.id: LESSON}, (BROKEN,))
     assert (delta.loops, delta.lessons, delta.findings) == (frozenset({SESSION.id}), frozenset({LESSON.id}), True)
 
 
 def test_the_same_records_again_change_nothing(project: Project) -> None:
-    project.library.load()
-    before, _ = project.library.replace_adapted(FOUND)
-    after, delta = project.library.replace_adapted(FOUND)
+    project.index.load()
+    before, _ = project.index.replace_adapted(FOUND)
+    after, delta = project.index.replace_adapted(FOUND)
     assert after is before
     assert not delta
 
 
 def test_records_of_adapters_stay_when_files_of_the_project_change(project: Project) -> None:
-    project.library.load()
-    project.library.replace_adapted(FOUND)
+    project.index.load()
+    project.index.replace_adapted(FOUND)
     project.state()
-    snapshot, delta = project.library.apply(None)
+    snapshot, delta = project.index.refresh(None)
     assert SESSION.id in snapshot.loops and LESSON.id in snapshot.lessons
     assert SESSION.id not in delta.loops
 
 
 def test_records_that_are_no_longer_found_are_removed(project: Project) -> None:
-    project.library.load()
-    project.library.replace_adapted(FOUND)
-    snapshot, delta = project.library.replace_adapted(AdapterRecords())
+    project.index.load()
+    project.index.replace_adapted(FOUND)
+    snapshot, delta = project.index.replace_adapted(AdapterRecords())
     assert not (snapshot.loops or snapshot.lessons or snapshot.findings)
     assert (delta.loops, delta.lessons) == (frozenset({SESSION.id}), frozenset({LESSON.id}))
 
 
 def test_records_of_adapters_may_arrive_before_the_first_load(project: Project) -> None:
-    snapshot, _ = project.library.replace_adapted(FOUND)
+    snapshot, _ = project.index.replace_adapted(FOUND)
     assert not snapshot.complete
-    assert list(project.library.load().loops) == [SESSION.id]
+    assert list(project.index.load().loops) == [SESSION.id]

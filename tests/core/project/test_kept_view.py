@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from core.project.kept_view import KeptState, KeptView
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -24,10 +25,9 @@ from core.base.errors import Refused
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation import commands
+from core.index.refresh import Index
 from core.learning.scoreboard import SavedScores
-from core.project.index import Library
 from core.project.kept_project import KeptProject, KeptProjectState
-from core.project.kept_view import KeptState, KeptView
 from core.project.project import Project
 from core.records.events import Event
 from core.records.snapshot import UNCHECKED, Snapshot
@@ -53,7 +53,7 @@ def opened(project: Path) -> Project:
 
 
 def from_nothing(project: Path) -> Snapshot:
-    return replace(Library(ProjectPaths(project), Settings(), clock=lambda: NOW, cache=False).load(), number=0)
+    return replace(Index(ProjectPaths(project), Settings(), clock=lambda: NOW, is_kept=False).load(), number=0)
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_a_load_that_fails_leaves_nothing_unchecked(project: Path, monkeypatch: 
     def fail(*_: object) -> None:
         raise OSError("no more files")
 
-    monkeypatch.setattr(second.library, "load", fail)
+    monkeypatch.setattr(second.index, "load", fail)
     with pytest.raises(OSError, match="no more files"):
         second.load(publish=lambda _: None)
     assert second.view.snapshot == Snapshot()

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import core.project.index
 import pytest
 
-import core.project.index
 from core.config.paths import ProjectPaths
 from core.config.settings import MaturitySettings, Settings
 from core.history.as_of import build_past_state
-from core.project.index import Library
+from core.index.refresh import Index
 from core.project.kept_project import KeptProject
 from core.project.project import Project
 from core.records.findings import Severity
@@ -96,13 +96,13 @@ def test_only_new_lines_are_read(
         return found
 
     monkeypatch.setattr(core.project.index, "read_file", counted)
-    library = Library(paths, Settings(), clock=lambda: NOW, cache=False)
-    library.load()
+    index = Index(paths, Settings(), clock=lambda: NOW, is_kept=False)
+    index.load()
     whole = paths.team_evidence.stat().st_size
-    snapshot, delta = library.apply([write(make_sums(9))])
+    snapshot, delta = index.refresh([write(make_sums(9))])
     assert delta.team == {ID} and not delta.findings
     assert sizes[-1] == (1 << 16) + paths.team_evidence.stat().st_size - whole
-    assert snapshot.team == Library(paths, Settings(), clock=lambda: NOW, cache=False).load().team
+    assert snapshot.team == Index(paths, Settings(), clock=lambda: NOW, is_kept=False).load().team
 
 
 def test_the_caches_return_the_same_sums(paths: ProjectPaths, write: Callable[..., Path]) -> None:

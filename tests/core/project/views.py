@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
 import numpy as np
+from core.project.index import Library
 from msgspec import Struct
 
 from core.config.paths import ProjectPaths
 from core.index.refresh import Index
 from core.learning.assessment import Assessment
-from core.project.index import Library
 from core.project.project import Project
 from core.records.snapshot import Delta, Snapshot
 from core.sources.configuration import Configuration

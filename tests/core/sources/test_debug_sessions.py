@@ -10,7 +10,7 @@ import pytest
 
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.project.index import Library
+from core.index.refresh import Index
 from core.records.debug_sessions import DebugSession, Escalation, Failure, Fix, Results
 from core.records.findings import Finding
 from core.records.patterns import UNNAMED
@@ -212,17 +212,17 @@ def test_locations_are_split_into_file_and_line(location: str, expected: tuple[s
 
 def test_the_index_follows_changed_sessions(tmp_path: Path) -> None:
     paths = ProjectPaths(tmp_path)
-    library = Library(paths, Settings(), clock=lambda: datetime(2026, 11, 22, tzinfo=UTC), cache=False)
+    index = Index(paths, Settings(), clock=lambda: datetime(2026, 11, 22, tzinfo=UTC), is_kept=False)
     file = tmp_path / FILE
     file.parent.mkdir(parents=True)
     file.write_bytes(EXAMPLE)
-    assert set(library.load().debug_sessions) == {"dm-001-example"}
+    assert set(index.load().debug_sessions) == {"dm-001-example"}
     file.write_bytes(EXAMPLE.replace(b"status: passed", b"status: failed"))
-    snapshot, delta = library.apply([file])
+    snapshot, delta = index.refresh([file])
     assert delta.debug_sessions == {"dm-001-example"}
     assert snapshot.debug_sessions["dm-001-example"].status == "failed"
     file.unlink()
-    assert library.apply([file])[0].debug_sessions == {}
+    assert index.refresh([file])[0].debug_sessions == {}
 
 
 def test_a_saved_context_is_an_escalation() -> None:

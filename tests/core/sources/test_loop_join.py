@@ -3,13 +3,13 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from core.sources.loop_join import LoopCollection
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.config.settings import WatchSettings
 from core.records.loops import Liveness, LoopStatus
 from core.sources.loop_facts import LoopFact, directory_fact
-from core.sources.loop_join import LoopCollection
 from tests.factories import (
     EXTERNAL_FOLDER,
     INTERNAL_FOLDER,

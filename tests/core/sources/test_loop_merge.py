@@ -4,11 +4,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from core.sources.loop_join import LoopCollection
 
 from core.config.settings import WatchSettings
 from core.records.loops import Liveness, LoopStatus
 from core.sources.loop_facts import LoopFact, directory_fact
-from core.sources.loop_join import LoopCollection
 from core.sources.loops import read_crash_log
 from tests.factories import (
     EXTERNAL_FOLDER,

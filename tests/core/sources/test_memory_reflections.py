@@ -10,7 +10,7 @@ import pytest
 
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.project.index import Library
+from core.index.refresh import Index
 from core.records.reflections import Reflection
 
 EPISODIC = {
@@ -36,8 +36,8 @@ def read(folder: Path, name: str, data: bytes) -> list[Reflection]:
     file = folder / ".aiwg/ralph/memory/reflections" / name
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(data)
-    library = Library(ProjectPaths(folder), Settings(), clock=lambda: datetime.now(UTC), cache=False)
-    snapshot = library.load()
+    index = Index(ProjectPaths(folder), Settings(), clock=lambda: datetime.now(UTC), is_kept=False)
+    snapshot = index.load()
     assert snapshot.findings == ()
     return sorted(snapshot.reflections.values(), key=lambda one: one.learning)
 
@@ -69,7 +69,7 @@ def test_an_invalid_reflection_is_a_finding(tmp_path: Path) -> None:
     file = tmp_path / ".aiwg/ralph/memory/reflections/x.json"
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps([7, MANAGED]))
-    library = Library(ProjectPaths(tmp_path), Settings(), clock=lambda: datetime.now(UTC), cache=False)
-    snapshot = library.load()
+    index = Index(ProjectPaths(tmp_path), Settings(), clock=lambda: datetime.now(UTC), is_kept=False)
+    snapshot = index.load()
     assert len(snapshot.reflections) == 1
     assert [(one.code, one.pointer) for one in snapshot.findings] == [("wrong-type", "/0")]

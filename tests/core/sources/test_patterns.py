@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from core.records.patterns import IterationRange, Pattern, PatternType, RecordedCounts, SourceLoop
 from core.records.times import parse_time
 from core.sources.patterns import PatternFile, read_patterns
-from core.sources.record_collections import PatternCollection
 
 SHARED = Path(__file__).parents[2] / "trees/spec-examples/.aiwg/ralph/shared/patterns"
 FILE = ".aiwg/ralph/shared/patterns/error-patterns.json"

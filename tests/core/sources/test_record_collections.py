@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from core.sources.record_collections import PatternCollection, ReflectionCollection
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.records.reflections import Reflection
-from core.sources.record_collections import PatternCollection, ReflectionCollection
 from tests.factories import make_pattern
 
 AT = datetime(2026, 4, 30, 10, tzinfo=UTC)

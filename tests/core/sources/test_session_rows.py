@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from core.sources.session_rows import SessionRows
 from msgspec.structs import replace
 
 from core.records.agent_sessions import HOOKS, SESSION_TAG, AgentSession
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import Loop, LoopStatus, Outcome
-from core.sources.session_rows import SessionRows
 from core.sources.session_states import Moment
 from tests.factories import RunningProcesses
 

@@ -11,7 +11,7 @@ import pytest
 
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.project.index import Library
+from core.index.refresh import Index
 from core.records.episodes import Quality
 from core.records.findings import Severity
 from core.sources.key_style import RecordText, camel_keys, respell, snake_keys
@@ -209,8 +209,8 @@ def test_other_records_in_camel_case_are_read(tmp_path: Path) -> None:
         file, _, record = RECORDS[kind]
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_bytes(text(camel_keys(record)))
-    library = Library(ProjectPaths(tmp_path), Settings(), clock=lambda: datetime.now(UTC), cache=False)
-    snapshot = library.load()
+    index = Index(ProjectPaths(tmp_path), Settings(), clock=lambda: datetime.now(UTC), is_kept=False)
+    snapshot = index.load()
     (session,) = snapshot.debug_sessions.values()
     assert session.executions[0].failures[0].error_type == "TypeError"
     assert snapshot.tasks["task-001"].total_attempts == 2

@@ -10,7 +10,7 @@ import pytest
 
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.project.index import Library
+from core.index.refresh import Index
 from core.records.findings import Severity
 from core.records.loops import Liveness, Loop, LoopStatus, Outcome
 from core.records.reflections import Reflection
@@ -22,21 +22,19 @@ NOW = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
 """Some minutes after the upstream tree was written."""
 
 
-def load(name: str) -> Library:
-    library = Library(
-        ProjectPaths(TREES / name), Settings(), clock=lambda: NOW, cache=False, processes=RunningProcesses()
-    )
-    library.load()
-    return library
+def load(name: str) -> Index:
+    index = Index(ProjectPaths(TREES / name), Settings(), clock=lambda: NOW, cache=False, processes=RunningProcesses())
+    index.load()
+    return index
 
 
 @pytest.fixture(scope="module")
-def upstream_library() -> Library:
+def upstream_library() -> Index:
     return load("upstream")
 
 
 @pytest.fixture(scope="module")
-def upstream(upstream_library: Library) -> Snapshot:
+def upstream(upstream_library: Index) -> Snapshot:
     return upstream_library.snapshot
 
 
@@ -170,7 +168,7 @@ def test_cross_task_memory_is_the_union_of_index_and_files(upstream: Snapshot) -
     assert login.indexed
 
 
-def test_loop_details_add_files_beside_the_state(upstream_library: Library) -> None:
+def test_loop_details_add_files_beside_the_state(upstream_library: Index) -> None:
     story = upstream_library.story("ralph-fix-null-user-crash-in-auth-va-3fb529e7")
     assert [(one.number, one.quality, one.duration_ms) for one in story.iterations] == [
         (1, 0.45, 61_000),
@@ -184,13 +182,13 @@ def test_loop_details_add_files_beside_the_state(upstream_library: Library) -> N
     assert "001-checkpoint.json" in story.checkpoints
 
 
-def test_the_hook_loop_ignores_iterations_of_the_previous_one(upstream_library: Library) -> None:
+def test_the_hook_loop_ignores_iterations_of_the_previous_one(upstream_library: Index) -> None:
     story = upstream_library.story("current-loop")
     assert [(one.number, one.action) for one in story.iterations] == [(1, "autofix"), (2, "manual")]
     assert [title for title, _ in story.notes] == ["completion-2026-11-21T20-22-59"]
 
 
-def test_the_daemon_of_an_external_loop_is_found_under_its_launcher_id(upstream_library: Library) -> None:
+def test_the_daemon_of_an_external_loop_is_found_under_its_launcher_id(upstream_library: Index) -> None:
     story = upstream_library.story("ralph-upgrade-dependencies-bb65c3eb")
     (output,) = (text for title, text in story.notes if title == "daemon output")
     assert output.rstrip().endswith('The "path" argument must be of type string. Received an instance of Object')

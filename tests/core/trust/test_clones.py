@@ -118,10 +118,10 @@ def test_sums_of_a_team_count_only_in_a_project_that_the_user_joined(author: Per
     victim = clone()
     victim.run("trust", "--yes")
     from core.config.settings import DEFAULTS
-    from core.project.index import Library
+    from core.index.refresh import Index
 
-    library = Library(victim.paths, DEFAULTS, clock=lambda: START, cache=False)
-    assert not library.load().team.space
+    index = Index(victim.paths, DEFAULTS, clock=lambda: START, is_kept=False)
+    assert not index.load().team.space
 
 
 def test_worktrees_share_the_trust_in_their_repository(evil: Person, clone: Clone) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.project.index import Library
+from core.index.refresh import Index
 from core.records.debug_sessions import DebugSession, Results
 from tests.core.cli.conftest import ROOT, Call
 from tests.factories import DEBUG_NOW
@@ -53,8 +53,8 @@ def started(project: Path, call: Call) -> str:
 
 def read(project: Path) -> DebugSession:
     """Read a session as every reader does; there is no finding about its file."""
-    library = Library(ProjectPaths(project), Settings(), clock=lambda: DEBUG_NOW, cache=False)
-    snapshot = library.load()
+    index = Index(ProjectPaths(project), Settings(), clock=lambda: DEBUG_NOW, is_kept=False)
+    snapshot = index.load()
     assert not [finding for finding in snapshot.findings if "debug-memory" in finding.file]
     return snapshot.debug_sessions[ID]
 

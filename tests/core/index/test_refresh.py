@@ -1,4 +1,4 @@
-"""The library reads files into snapshots and deltas."""
+"""The index reads files into snapshots and deltas."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from typing import Any
 
 import pytest
 
-import core.project.index
+import core.index.logs
+import core.index.parse
+import core.index.refresh
 from core.base.errors import UnknownRecord
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.project.index import UNREADABLE_AFTER, Library
+from core.index import sweep
+from core.index.refresh import Index
+from core.index.step import UNREADABLE_AFTER
 from core.records.findings import Severity
 from core.records.loops import LoopStatus
 from core.records.snapshot import Snapshot
-from core.sources import sweep
-from core.sources.sweep import scan
 from core.storage import file_reader
-from core.storage.file_reader import RawFile, Stamp
+from core.storage.file_reader import RawFile
 from tests.copying import copy_folder
 from tests.factories import record_calls
 
@@ -48,10 +50,10 @@ class Project:
     def __init__(self, folder: Path) -> None:
         self.paths = ProjectPaths(folder)
         self.now = NOW
-        self.library = self.open()
+        self.index = self.open()
 
-    def open(self, *, cache: bool = False) -> Library:
-        return Library(self.paths, Settings(), clock=lambda: self.now, cache=cache)
+    def open(self, *, cache: bool = False) -> Index:
+        return Index(self.paths, Settings(), clock=lambda: self.now, is_kept=cache)
 
     def write(self, name: str, content: Any) -> Path:
         file = self.paths.aiwg / name
@@ -83,7 +85,7 @@ def codes(snapshot: Snapshot) -> list[tuple[str, str]]:
 
 class TestTrees:
     def test_the_documents_own_examples(self) -> None:
-        snapshot = Project(TREES / "spec-examples").library.load()
+        snapshot = Project(TREES / "spec-examples").index.load()
         assert {pattern.id: pattern.title for pattern in snapshot.patterns.values()} == {
             "pat-error-null-check-001": "TypeError: null check",
             "pat-error-null-check-015": "TypeError: null check",
@@ -101,7 +103,7 @@ class TestTrees:
         assert all(finding.severity is not Severity.ERROR for finding in snapshot.findings)
 
     def test_files_of_the_original_tools_are_read(self) -> None:
-        snapshot = Project(TREES / "upstream").library.load()
+        snapshot = Project(TREES / "upstream").index.load()
         folders = {
             folder.name
             for home in ("ralph/loops", "ralph/archive", "ralph-external/archive")
@@ -116,7 +118,7 @@ class TestTrees:
 
 class TestLoading:
     def test_an_empty_project_can_be_opened(self, project: Project) -> None:
-        snapshot = project.library.load()
+        snapshot = project.index.load()
         assert snapshot.complete
         assert not snapshot.loops
         assert not snapshot.findings
@@ -132,7 +134,7 @@ class TestLoading:
         project.patterns(PATTERN)
         progress: list[tuple[int, int]] = []
         partial: list[Snapshot] = []
-        snapshot = project.library.load(lambda done, total: progress.append((done, total)), partial.append)
+        snapshot = project.index.load(lambda done, total: progress.append((done, total)), partial.append)
         swept = [found for found, total in progress if not total]
         assert swept == sorted(swept) and 700 < swept[-1] <= 751, "files found, while their number is not known"
         assert progress[len(swept) :] == [(done, 751) for done in (*range(100, 751, 100), 751)]
@@ -153,22 +155,13 @@ class TestLoading:
         partial: list[Snapshot] = []
         published_before: list[int] = []
 
-        def counted(*args: Any) -> dict[str, Stamp]:
+        def counted(*args: Any, **options: Any) -> sweep.Sweep:
             published_before.append(len(partial[0].loops))
-            return scan(*args)
+            return sweep.sweep(*args, **options)
 
-        monkeypatch.setattr(core.project.index, "scan", counted)
-        project.library.load(publish=partial.append)
+        monkeypatch.setattr(core.index.refresh, "sweep", counted)
+        project.index.load(publish=partial.append)
         assert published_before == [100]
-
-    def test_the_records_of_one_big_file_are_counted_while_it_is_read(self, project: Project) -> None:
-        patterns = [{**PATTERN, "pattern_id": f"pat-error-null-check-{n:03d}"} for n in range(900)]
-        project.write("ralph/shared/patterns/error-patterns.json", {"patterns": patterns})
-        progress: list[tuple[str, int, int]] = []
-        project.library.on_records = lambda file, done, total: progress.append((file, done, total))
-        project.library.load()
-        name = ".aiwg/ralph/shared/patterns/error-patterns.json"
-        assert progress == [(name, done, 900) for done in (200, 400, 600, 800)]
 
     def test_the_lists_come_before_the_reflections_are_read_if_these_take_long(
         self, project: Project, monkeypatch: pytest.MonkeyPatch
@@ -179,9 +172,9 @@ class TestLoading:
             reflection = {"content": f"x{number}", "iteration": number}
             project.write(f"ralph/loops/ralph-a-00000001/reflections/reflection-{number}.json", reflection)
         clock = itertools.count()
-        monkeypatch.setattr(core.project.index, "monotonic", lambda: next(clock))  # each file takes a second
+        monkeypatch.setattr(core.index.refresh, "monotonic", lambda: next(clock))  # each file takes a second
         partial: list[Snapshot] = []
-        snapshot = project.library.load(publish=partial.append)
+        snapshot = project.index.load(publish=partial.append)
         assert (partial[-1].loops, partial[-1].patterns) == (snapshot.loops, snapshot.patterns)
         assert not partial[-1].reflections
         assert snapshot.reflections
@@ -191,7 +184,7 @@ class TestLoading:
         project.state()
         project.write("ralph/loops/ralph-b-00000002/state.json", [1])
         project.write("ralph/heartbeats/x.json", b"[" * 5000)
-        snapshot = project.library.load()
+        snapshot = project.index.load()
         assert set(snapshot.patterns) == {PATTERN["pattern_id"], "pat-error-b-001"}
         assert set(snapshot.loops) >= {LOOP, "ralph-b-00000002"}
         assert (".aiwg/ralph/shared/patterns/error-patterns.json", "wrong-type") in codes(snapshot)
@@ -201,14 +194,14 @@ class TestLoading:
     def test_a_file_that_is_wrong_all_over_does_not_bury_the_others(self, project: Project) -> None:
         project.patterns(PATTERN, *range(250))
         project.write("ralph/heartbeats/x.json", b"[" * 5000)
-        found = [code for _, code in codes(project.library.load())]
+        found = [code for _, code in codes(project.index.load())]
         assert found.count("wrong-type") == 1
         assert "too-deep" in found
 
     def test_violations_of_one_kind_in_many_files_are_one_finding_with_a_count(self, project: Project) -> None:
         for number in range(1, 13):
             project.write(f"ralph/tasks/task-{number:03}/metadata.json", b'{"id": "t", "status": "asleep"}')
-        found = project.library.load()
+        found = project.index.load()
         (finding,) = found.findings
         assert (finding.code, finding.count, finding.pointer) == ("not-in-schema", 12, "/status")
         assert finding.file == ".aiwg/ralph/tasks/task-001/metadata.json"
@@ -219,13 +212,13 @@ class TestLoading:
     def test_findings_are_ordered_by_file(self, project: Project) -> None:
         for name in ("c", "a", "b"):
             project.write(f"ralph/heartbeats/{name}.json", b"[" * 5000)
-        files = [finding.file for finding in project.library.load().findings]
+        files = [finding.file for finding in project.index.load().findings]
         assert files == sorted(files)
 
     def test_events_and_decisions_are_read(self, project: Project) -> None:
         event = {"id": "e", "kind": "applied", "pattern_id": "p", "at": "2026-05-03T10:00:00Z"}
         project.write("ralph/shared/curation/events.jsonl", json.dumps(event).encode() + b"\n")
-        assert [event.id for event in project.library.load().events] == ["e"]
+        assert [event.id for event in project.index.load().events] == ["e"]
 
     def test_only_the_end_of_a_longer_event_log_is_read(
         self, project: Project, monkeypatch: pytest.MonkeyPatch
@@ -246,26 +239,26 @@ class TestLoading:
             sizes.append(len(found.data))
             return found
 
-        monkeypatch.setattr(core.project.index, "read_file", counted)
+        monkeypatch.setattr(core.index.logs, "read_file", counted)
         file = project.write("ralph/shared/curation/events.jsonl", lines(0, 2000))
-        project.library.load()
+        project.index.load()
         with file.open("ab") as log:
             log.write(lines(2000, 2002))
-        snapshot, delta = project.library.apply([file])
+        snapshot, delta = project.index.refresh([file])
         assert delta.events
         assert sizes[-1] == (1 << 16) + len(lines(2000, 2002))
         assert list(snapshot.events) == list(project.open().load().events)
         file.write_bytes(lines(5, 2008))  # another text of about the same length, in the same file
-        snapshot, _ = project.library.apply([file])
+        snapshot, _ = project.index.refresh([file])
         assert {event.id for event in snapshot.events} == {f"e{number}" for number in range(5, 2008)}
 
     def test_a_snapshot_is_never_changed(self, project: Project) -> None:
         project.state()
-        before = project.library.load()
+        before = project.index.load()
         loops = dict(before.loops)
         with pytest.raises(TypeError):
             before.loops["x"] = before.loops[LOOP]  # type: ignore[index]
-        project.library.apply([project.state(status="failed")])
+        project.index.refresh([project.state(status="failed")])
         assert before.loops == loops
 
 
@@ -273,8 +266,8 @@ class TestChanges:
     def test_a_changed_state_changes_its_loop_only(self, project: Project) -> None:
         project.state()
         project.state("ralph-b-00000002")
-        before = project.library.load()
-        after, delta = project.library.apply([project.state(status="failed")])
+        before = project.index.load()
+        after, delta = project.index.refresh([project.state(status="failed")])
         assert delta.loops == {LOOP}
         assert not delta.patterns
         assert after.loops[LOOP].status is LoopStatus.FAILED
@@ -283,41 +276,41 @@ class TestChanges:
 
     def test_the_snapshot_is_reused_when_nothing_changed(self, project: Project) -> None:
         file = project.state()
-        before = project.library.load()
-        after, delta = project.library.apply([file])
+        before = project.index.load()
+        after, delta = project.index.refresh([file])
         assert not delta
         assert after is before
 
     def test_a_changed_pattern_is_one_change(self, project: Project) -> None:
         other = {**PATTERN, "pattern_id": "pat-error-b-001"}
         project.patterns(PATTERN, other)
-        project.library.load()
-        after, delta = project.library.apply([project.patterns({**PATTERN, "usage_count": 3}, other)])
+        project.index.load()
+        after, delta = project.index.refresh([project.patterns({**PATTERN, "usage_count": 3}, other)])
         assert delta.patterns == {PATTERN["pattern_id"]}
         assert after.patterns["pat-error-null-check-001"].recorded_counts.uses == 3
 
     def test_a_loop_that_is_archived_stays_one_loop(self, project: Project) -> None:
         folder = project.state().parent
-        project.library.load()
+        project.index.load()
         archive = project.paths.ralph / "archive"
         archive.mkdir()
         moved = folder.rename(archive / folder.name)
-        after, delta = project.library.apply([folder, moved])
+        after, delta = project.index.refresh([folder, moved])
         assert delta.loops == {LOOP}
         assert after.loops[LOOP].archived
         assert after.loops[LOOP].sources == ("archive",)
 
     def test_a_new_folder_is_read_as_a_whole(self, project: Project) -> None:
-        project.library.load()
+        project.index.load()
         folder = project.state().parent
-        after, _ = project.library.apply([folder])
+        after, _ = project.index.refresh([folder])
         assert set(after.loops) == {LOOP}
 
     def test_a_removed_folder_takes_everything_in_it(self, project: Project) -> None:
         folder = project.state().parent
-        project.library.load()
+        project.index.load()
         shutil.rmtree(folder)
-        after, delta = project.library.apply([folder / "state.json"])
+        after, delta = project.index.refresh([folder / "state.json"])
         assert delta.loops == {LOOP}
         assert not after.loops
 
@@ -325,47 +318,47 @@ class TestChanges:
     def test_a_removed_root_folder_can_return(self, project: Project, named: bool) -> None:
         project.state()
         project.patterns(PATTERN)
-        project.library.load()
+        project.index.load()
         shutil.rmtree(project.paths.aiwg)
-        after, delta = project.library.apply([project.paths.aiwg] if named else None)
+        after, delta = project.index.refresh([project.paths.aiwg] if named else None)
         assert (after.loops, after.patterns) == ({}, {})
         assert delta.loops == {LOOP}
         project.state()
-        after, delta = project.library.apply([project.paths.aiwg] if named else None)
+        after, delta = project.index.refresh([project.paths.aiwg] if named else None)
         assert set(after.loops) == {LOOP}
 
     def test_sweep_finds_unreported_changes(self, project: Project) -> None:
         project.state()
-        project.library.load()
+        project.index.load()
         project.state(status="failed")
         project.state("ralph-b-00000002")
-        after, delta = project.library.apply(None)
+        after, delta = project.index.refresh(None)
         assert delta.loops == {LOOP, "ralph-b-00000002"}
         assert after.loops[LOOP].status is LoopStatus.FAILED
 
     def test_paths_elsewhere_are_passed_over(self, project: Project) -> None:
-        project.library.load()
-        _, delta = project.library.apply([Path("/etc/passwd"), project.paths.project / "src/main.py"])
+        project.index.load()
+        _, delta = project.index.refresh([Path("/etc/passwd"), project.paths.project / "src/main.py"])
         assert not delta
 
     def test_many_changes_at_once(self, project: Project) -> None:
-        project.library.load()
+        project.index.load()
         files = [project.state(f"ralph-a-{number:08x}") for number in range(1100)]
-        after, _ = project.library.apply(files)
+        after, _ = project.index.refresh(files)
         assert len(after.loops) == 1100
 
     def test_changes_one_by_one_end_where_a_fresh_load_does(self, tmp_path: Path) -> None:
         project = Project(tmp_path)
-        project.library.load()
+        project.index.load()
         for tree in ("upstream", "spec-examples"):
             copy_folder(TREES / tree, tmp_path)
         files = sorted(file for file in project.paths.aiwg.rglob("*") if file.is_file())
         for file in files:
-            project.library.apply([file])
+            project.index.refresh([file])
         for file in files[::3]:
             file.unlink()
-            project.library.apply([file])
-        after = project.library.snapshot
+            project.index.refresh([file])
+        after = project.index.snapshot
         fresh = project.open().load()
         assert dict(after.loops) == dict(fresh.loops)
         assert dict(after.patterns) == dict(fresh.patterns)
@@ -377,51 +370,51 @@ class TestChanges:
 class TestTornFiles:
     def test_the_last_good_value_stays_and_the_file_is_to_be_retried(self, project: Project) -> None:
         file = project.patterns(PATTERN)
-        before = project.library.load()
+        before = project.index.load()
         file.write_bytes(b"")
-        after, delta = project.library.apply([file])
+        after, delta = project.index.refresh([file])
         assert not delta
         assert after.patterns == before.patterns
-        assert set(project.library.retry_paths) == {file}
+        assert set(project.index.retry_paths) == {file}
         project.patterns({**PATTERN, "usage_count": 2})
-        after, delta = project.library.apply(project.library.retry_paths)
+        after, delta = project.index.refresh(project.index.retry_paths)
         assert delta.patterns
-        assert not project.library.retry_paths
+        assert not project.index.retry_paths
         assert after.unreadable == {}
 
     def test_it_is_reported_only_after_a_while(self, project: Project) -> None:
         file = project.state()
-        project.library.load()
+        project.index.load()
         file.write_bytes(b'{"loopId": ')
         torn_at = project.now
-        project.library.apply([file])
+        project.index.refresh([file])
         project.wait(UNREADABLE_AFTER.total_seconds() / 2)
-        after, _ = project.library.apply([file])
+        after, _ = project.index.refresh([file])
         assert after.unreadable == {}
         assert after.findings == ()
         project.wait(UNREADABLE_AFTER.total_seconds())
-        after, delta = project.library.refresh(project.now)
+        after, delta = project.index.check_time()
         name = project.paths.relative(file)
         assert after.unreadable == {name: torn_at}
         assert codes(after) == [(name, "bad-json")]
         assert delta.findings
         assert after.loops[LOOP].status is LoopStatus.COMPLETED
         project.state()
-        after, _ = project.library.apply([file])
+        after, _ = project.index.refresh([file])
         assert after.unreadable == {}
         assert after.findings == ()
 
     def test_a_loop_whose_state_was_never_whole_is_a_row(self, project: Project) -> None:
         project.write(f"ralph/loops/{LOOP}/state.json", b"")
-        assert set(project.library.load().loops) == {LOOP}
+        assert set(project.index.load().loops) == {LOOP}
 
     def test_a_deleted_torn_file_is_removed(self, project: Project) -> None:
         file = project.write("ralph/registry.json", b"{")
-        project.library.load()
-        assert set(project.library.retry_paths) == {file}
+        project.index.load()
+        assert set(project.index.retry_paths) == {file}
         file.unlink()
-        project.library.apply([file])
-        assert not project.library.retry_paths
+        project.index.refresh([file])
+        assert not project.index.retry_paths
 
 
 class TestClosedFolders:
@@ -439,12 +432,12 @@ class TestClosedFolders:
 
         with monkeypatch.context() as patch:
             patch.setattr(os, "scandir", scandir)
-            snapshot = project.library.load()
+            snapshot = project.index.load()
             assert codes(snapshot) == [(".aiwg/ralph/archive", "unreadable")]
             assert snapshot.findings[0].severity is Severity.ERROR
             assert set(snapshot.loops) == {LOOP}
-            assert codes(project.library.apply([folder])[0]) == codes(snapshot)
-        snapshot, delta = project.library.apply([folder])
+            assert codes(project.index.refresh([folder])[0]) == codes(snapshot)
+        snapshot, delta = project.index.refresh([folder])
         assert delta.findings
         assert snapshot.findings == ()
         assert set(snapshot.loops) == {LOOP, "b"}
@@ -471,23 +464,11 @@ class TestReopening:
         assert again.loops[LOOP].status is LoopStatus.FAILED
         assert not again.patterns
 
-    def test_what_was_read_is_stored_after_the_result_is_shown(
-        self, project: Project, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        project.state()
-        library = project.open(cache=True)
-        library.load(publish=lambda _: None)
-        assert project.open(cache=True)._cache.load(scan(project.paths)) == {}  # type: ignore[union-attr]
-        library.save()
-        with monkeypatch.context() as patch:
-            patch.setattr(core.project.index, "read_file", lambda *_args: pytest.fail("read again"))
-            assert set(project.open(cache=True).load().loops) == {LOOP}
-
     def test_a_refused_file_is_not_read_again(self, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
         project.write("ralph/heartbeats/x.json", b"[" * 5000)
         first = project.open(cache=True).load()
         with monkeypatch.context() as patch:
-            patch.setattr(core.project.index, "read_file", lambda *_args: pytest.fail("read again"))
+            patch.setattr(core.index.parse, "read_file", lambda *_args: pytest.fail("read again"))
             assert project.open(cache=True).load().findings == first.findings != ()
 
     def test_invalid_time_is_a_finding_and_the_rest_is_read(self, project: Project) -> None:
@@ -502,7 +483,7 @@ class TestReopening:
     def test_a_damaged_cache_is_rebuilt(self, tmp_path: Path, project: Project) -> None:
         project.state()
         first = project.open(cache=True).load()
-        for file in (tmp_path / "cache").rglob("*.sqlite3"):
+        for file in (tmp_path / "cache").rglob("*.index"):
             file.write_bytes(b"nonsense")
         assert dict(project.open(cache=True).load().loops) == dict(first.loops)
 
@@ -510,44 +491,44 @@ class TestReopening:
 def test_unchanged_collections_keep_their_mapping(project: Project) -> None:
     project.patterns(PATTERN)
     state = project.state()
-    before = project.library.load()
+    before = project.index.load()
     project.state(task="another")
-    after, delta = project.library.apply([state])
+    after, delta = project.index.refresh([state])
     assert delta.loops and after.loops is not before.loops
     assert after.loops[LOOP].task == "another"
     assert after.patterns is before.patterns and after.reflections is before.reflections
-    later, _ = project.library.apply([project.patterns(PATTERN, {**PATTERN, "pattern_id": "pat-error-other-002"})])
+    later, _ = project.index.refresh([project.patterns(PATTERN, {**PATTERN, "pattern_id": "pat-error-other-002"})])
     assert later.patterns is not after.patterns and len(later.patterns) == 2 and later.loops is after.loops
 
 
 def test_copy_is_found_in_a_rewritten_file(project: Project) -> None:
     file = project.patterns(PATTERN)
-    project.library.load()
+    project.index.load()
     file.write_text(json.dumps([PATTERN], indent=4))
-    project.library.apply([file])
-    after, _ = project.library.apply([project.patterns(PATTERN, PATTERN)])
+    project.index.refresh([file])
+    after, _ = project.index.refresh([project.patterns(PATTERN, PATTERN)])
     assert [code for _, code in codes(after)] == [code for _, code in codes(project.open().load())] == ["duplicate-id"]
     identifier = PATTERN["pattern_id"]
-    assert len(project.library.copies(str(identifier))) == 2
+    assert len(project.index.copies(str(identifier))) == 2
     assert dict(after.patterns) == dict(project.open().load().patterns)
 
 
 def test_details_of_an_unknown_loop_are_refused(project: Project) -> None:
-    project.library.load()
+    project.index.load()
     with pytest.raises(UnknownRecord, match="no loop"):
-        project.library.story("\x1b[2J")
+        project.index.story("\x1b[2J")
 
 
 def test_calls_from_many_threads_leave_it_consistent(project: Project) -> None:
     project.state()
-    project.library.load()
+    project.index.load()
     files = [project.paths.ralph / "loops" / f"ralph-t-{number:08x}" / "state.json" for number in range(4)]
 
     def work(number: int) -> Iterator[None]:
         for status in ("running", "failed", "completed"):
             project.state(f"ralph-t-{number:08x}", status=status)
-            project.library.apply([files[number]])
-            project.library.refresh(project.now)
+            project.index.refresh([files[number]])
+            project.index.check_time()
             yield
 
     threads = [threading.Thread(target=lambda number=number: list(work(number))) for number in range(4)]
@@ -555,7 +536,7 @@ def test_calls_from_many_threads_leave_it_consistent(project: Project) -> None:
         thread.start()
     for thread in threads:
         thread.join(20)
-    snapshot, _ = project.library.apply(None)
+    snapshot, _ = project.index.refresh(None)
     assert len(snapshot.loops) == 5
     assert all(loop.status is LoopStatus.COMPLETED for loop in snapshot.loops.values())
 
@@ -563,11 +544,11 @@ def test_calls_from_many_threads_leave_it_consistent(project: Project) -> None:
 def test_one_sweep_in_ten_lists_folders_without_a_new_time(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project.state()
     monkeypatch.setattr("time.time_ns", lambda: 2**62)
-    listed = record_calls(monkeypatch, sweep, "_list_folder")
-    project.library.load()
+    listed = record_calls(monkeypatch, sweep._Walk, "_list")
+    project.index.load()
     counts = []
     for _ in range(10):
         listed.clear()
-        project.library.apply(None)
+        project.index.refresh(None)
         counts.append(len(listed))
     assert counts == [0] * 8 + [3, 0]
