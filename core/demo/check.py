@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -51,8 +52,7 @@ def demo_check(seconds: float = 2.0) -> DemoReport:
         changed_loops.update(delta.loops)
         changed_patterns.update(delta.patterns)
 
-    with scratch_project(now()) as project:
-        index = Index(project, Settings(), clock=now, is_kept=False)
+    with scratch_project(now()) as project, closing(Index(project, Settings(), clock=now, is_kept=False)) as index:
         index.load()
         watcher = Watcher(project, Settings().watch, apply_changes)
         with watcher, DemoPlayer(project, interval=_INTERVAL):

@@ -160,8 +160,7 @@ class _MemoryRecords:
         new_events, self._new_events = self._new_events, ()
         delta = Delta(patterns=frozenset(moved), events=bool(new_events), decisions=decided)
         if delta:
-            self._snapshot = replace(
-                before,
+            self._snapshot = before.with_changes(
                 number=before.number + 1,
                 patterns=MappingProxyType(patterns) if moved else before.patterns,
                 events=(*before.events, *new_events) if new_events else before.events,

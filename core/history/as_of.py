@@ -89,7 +89,7 @@ def _snapshot_at(view: ProjectState, when: datetime) -> Snapshot:
     if absent and any(event.decision in absent for event in events):
         events = tuple(event for event in events if event.decision not in absent)
     patterns, counted, findings = _patterns_at(
-        replace(now, events=events), rewind_patterns(now.patterns, later), view, when
+        now.with_changes(events=events), rewind_patterns(now.patterns, later), view, when
     )
     lost = len([id for id in curation.pins if id not in patterns and id not in now.patterns])
     if lost:
@@ -98,8 +98,7 @@ def _snapshot_at(view: ProjectState, when: datetime) -> Snapshot:
     if newer:
         count = plural(newer, "pattern")
         findings.append(_finding(f"{count} with later uses in the team's other projects: all their uses there count"))
-    return replace(
-        now,
+    return now.with_changes(
         patterns=MappingProxyType(patterns),
         loops=_filter_records(now.loops, when, _loop_at),
         reflections=_filter_records(now.reflections, when, _dated_at),
@@ -195,7 +194,7 @@ def _observer(snapshot: Snapshot, then: RewoundPatterns, view: ProjectState) -> 
         """Whether an event is not newer than the counts that were restored."""
         return event.kind != "counted" or event.at <= then.counted_until.get(event.pattern_id, event.at)
 
-    past = replace(snapshot, patterns=then.patterns, events=tuple(filter(is_restored, snapshot.events)))
+    past = snapshot.with_changes(patterns=then.patterns, events=tuple(filter(is_restored, snapshot.events)))
     return EvidenceInputs.of(past, view.settings.learning).observations
 
 

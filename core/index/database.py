@@ -12,7 +12,7 @@ import sqlite3
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -97,6 +97,7 @@ class Database:
         self.writer = writer
         self._version = version
         self._mutex = threading.RLock()
+        self._end: Callable[[], object] = lambda: None  # removes a temporary folder
         self.decoded: dict[int, Any] = {}
         """Decoded records by number, shared by all views."""
 
@@ -114,7 +115,7 @@ class Database:
         folder = Path(tempfile.mkdtemp(prefix="ralphdeck-"))
         file = folder / "index"
         database = cls(file, _connect(file, version, wait_seconds), version)
-        weakref.finalize(database, shutil.rmtree, folder, ignore_errors=True)
+        database._end = weakref.finalize(database, shutil.rmtree, folder, ignore_errors=True)
         return database
 
     @contextmanager
@@ -143,6 +144,7 @@ class Database:
     def close(self) -> None:
         with suppress(sqlite3.Error):
             self.writer.close()
+        self._end()
 
 
 def read_existing(project: Path) -> sqlite3.Connection | None:

@@ -63,6 +63,7 @@ _LISTED_EVERY: Final = 10  # sweeps, of which one lists all folders: some networ
 _LIVENESS_INTERVAL: Final = timedelta(seconds=5)  # between two checks of running loops; 1,000 take 30 ms
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
+_NO_FILES: Final = Sweep({}, set(), {}, paths=())
 _Count = Callable[[int, int], None] | None
 _Take = Callable[[Snapshot], object] | None
 
@@ -156,13 +157,13 @@ class Index:
     def check_time(self) -> tuple[Snapshot, Delta]:
         """Update what changes with time: ended processes, stale loops, incomplete files."""
         with self._lock:
-            delta: Delta = self._healing(partial(self._write, Sweep({}, set(), {}, paths=()), checks_open=True))
+            delta: Delta = self._healing(partial(self._write, _NO_FILES, checks_open=True, is_complete=False))
             return self._snapshot, delta
 
     def replace_adapted(self, found: AdapterRecords) -> tuple[Snapshot, Delta]:
         """Replace the loops, lessons and findings of adapters."""
         with self._lock:
-            delta: Delta = self._healing(partial(self._write, Sweep({}, set(), {}, paths=()), adapted=found))
+            delta: Delta = self._healing(partial(self._write, _NO_FILES, adapted=found, is_complete=False))
             return self._snapshot, delta
 
     def keep_questions(self, questions: bytes, count: int, *, is_searched: bool) -> None:
@@ -204,11 +205,11 @@ class Index:
         self._snapshot = Snapshot(number=self._snapshot.number)
 
     def _load(self, progress: _Count, publish: _Take) -> None:
-        found = self._sweep((lambda count: progress(count, 0)) if progress is not None else None)
-        is_first = not self._snapshot.complete and get_meta(self._database.writer, COMPLETE) is None
+        is_first = get_meta(self._database.writer, COMPLETE) is None
         if is_first and publish is not None and (newest := newest_states(self._paths, _FIRST_PUBLISH)):
             self._write(Sweep(newest, set(), {}, paths=()), is_complete=False)
             publish(self._snapshot)
+        found = self._sweep((lambda count: progress(count, 0)) if progress is not None else None)
         self._write(found, progress=progress, publish=publish if is_first else None, checks_open=True)
 
     def _refresh(self, changed: Iterable[Path] | None) -> Delta:

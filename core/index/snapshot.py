@@ -88,7 +88,7 @@ class ProjectFiles:
         rows = reader.rows("SELECT path, problem FROM torn WHERE is_reported ORDER BY path")
         found += (decode(data).finding(path) for path, data in rows)
         if reader.meta(COMPLETE) is not None:
-            found += self._find_log_problems(read_curation(reader))
+            found += self._find_log_problems(reader)
         return tuple(sorted(found, key=attrgetter("file", "pointer", "code", "message")))
 
     def _log(self, path: str) -> ParsedFile | None:
@@ -96,29 +96,33 @@ class ProjectFiles:
             found = self._open_logs().read(path)
         return found[1] if isinstance(found, tuple) else None
 
-    def _find_log_problems(self, curation: CurationState) -> Iterator[Finding]:
+    def _find_log_problems(self, reader: Reader) -> Iterator[Finding]:
         """Yield findings on the decision log: lost lines, or not a regular file."""
         from core.ledger.verify import end_findings
         from core.sources.parsed_file import ParsedFile
+        from core.storage.decoded import Problem
+        from core.storage.file_reader import Stamp
         from core.trust.last_words import Effect
 
         name = self._paths.relative(self._paths.ledger)
         with self._lock:
             found = self._open_logs().read(name)
             log = found[1] if isinstance(found, tuple) else ParsedFile()
-            lost = self.origins.lost_words(log.decisions, curation.claims)
+            lost = self.origins.lost_words(log.decisions, read_curation(reader).claims)
         if words := [word for word in lost.values() if word.effect is not Effect.APPROVES]:
             named = ", ".join(visible_line(word.subject, 80) for word in words[:_MAX_NAMED])
             what = plural(len(words), "decision that withholds a text is", "decisions that withhold texts are")
             message = f"{what} missing from the log, though made here; the texts stay withheld: {named}"
             yield Finding(name, "", Severity.WARNING, "lost-decision", message)
+        row = reader.row("SELECT inode, size, mtime, ctime FROM file WHERE path = ?", name)
+        is_incomplete = isinstance(found, Problem) and found.torn
         if isinstance(found, tuple):
             yield from end_findings(self._paths, found[0], log.places, is_chained=log.is_chained)
-        elif found is None and os.path.lexists(self._paths.ledger):
+        elif row is None and not is_incomplete and os.path.lexists(self._paths.ledger):
             message = "is not a regular file inside .aiwg: the decisions are unknown, so nothing is injected"
             yield Finding(name, "", Severity.ERROR, "not-a-file", message)
-        elif found is None:
-            yield from end_findings(self._paths, None, (), is_chained=False)
+        elif not is_incomplete:
+            yield from end_findings(self._paths, Stamp(*row) if row is not None else None, (), is_chained=False)
 
 
 class IndexedSnapshot(Snapshot):
@@ -158,10 +162,20 @@ class IndexedSnapshot(Snapshot):
         for name in (name for name, is_same in same.items() if is_same):
             if (known := before.made(name)) is not None:
                 object.__setattr__(self, name, known)
-        if not delta.team and isinstance(team := before.made("team"), TeamEvidence):
+        is_same_team = not delta.team and before.reader.meta(TEAM) == self.reader.meta(TEAM)
+        if is_same_team and isinstance(team := before.made("team"), TeamEvidence):
             if isinstance(team.sums, RecordMap):
                 team.sums.move_to(self.reader)
             object.__setattr__(self, "team", team)
+
+    def with_changes(self, **changes: Any) -> IndexedSnapshot:
+        """Return the same records with other values of some fields, which need not be in the index."""
+        changed = IndexedSnapshot.__new__(IndexedSnapshot)
+        values = {name: self.made(name) for name in ("reader", "_files", *_FIELDS)}
+        for name, value in (values | changes).items():
+            if value is not None or name == "as_of":
+                object.__setattr__(changed, name, value)
+        return changed
 
     def made(self, name: str) -> Any:
         """Return a field that was used before; None for another."""
@@ -202,7 +216,10 @@ class IndexedSnapshot(Snapshot):
     def _read_foreign(self) -> ForeignRecords:
         stored = self.reader.meta(FOREIGN)
         patterns, arrived = _FOREIGN_DECODER.decode(stored) if stored else (frozenset[str](), frozenset[str]())
-        return ForeignRecords(patterns, arrived, self._files.origins.is_own_event) if patterns else NOTHING_FOREIGN
+        if not patterns:
+            return NOTHING_FOREIGN
+        self._files.origins.read_events()
+        return ForeignRecords(patterns, arrived, self._files.origins.is_own_event)
 
     def _read_team(self) -> TeamEvidence:
         stored = self.reader.meta(TEAM)

@@ -174,7 +174,8 @@ class Step:
         if kind is not None:
             set_meta(self._connection, f"{LOG}{kind.name}", msgspec.msgpack.encode(stamp))
             self._has_news = True
-            self._has_new_decisions |= kind.format is Format.DECISION_LOG
+            if kind.format is Format.DECISION_LOG:  # its end may differ from its anchor
+                self._has_new_decisions = self.joiner.has_new_findings = True
             if kind.format is Format.TEAM_EVIDENCE:
                 self._write_team(parsed.team if parsed is not None else None)
 
@@ -204,6 +205,7 @@ class Step:
         if self._has_new_decisions or has_new_origins:
             folded = self._fold(curation)
             set_meta(self._connection, _ORIGINS, key)
+            self.joiner.has_new_findings = True  # decisions may be missing from the log
             if folded != curation or stored is None:
                 curation, self._has_news = folded, True
                 self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (CURATION, encode(curation)))

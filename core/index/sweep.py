@@ -86,6 +86,7 @@ class _Walk:
         self._unreadable: dict[str, Problem] = {}
         self._listed: dict[str, tuple[_StampRow, str, str]] = {}
         self._seen: set[str] = set()
+        self._found = 0
 
     def run(self, stored: Iterable[str]) -> Sweep:
         pending = [f".aiwg/{root}" for root in ROOTS]
@@ -113,7 +114,7 @@ class _Walk:
         known = self._folders.get(folder)
         if known is None or known[0] != row:
             if self._progress is not None:
-                self._progress(len(self._changed))
+                self._progress(self._found)
             known = row, *self._list(folder)
             # A folder that has just changed may change again within the same tick of the clock.
             if time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > _SETTLED_NS and _is_text(folder, *known):
@@ -140,6 +141,7 @@ class _Walk:
         return [f"{folder}/{name}" for name in known[1].split("/")] if known[1] else []
 
     def _compare(self, file: str, row: _StampRow) -> None:
+        self._found += 1
         self._left.discard(file)
         if self._files.get(file) != row:
             self._changed[file] = Stamp(*row)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -72,6 +72,10 @@ class Snapshot:
     def is_partial(self) -> bool:
         """Whether records are missing because the project is opened for the first time."""
         return not self.complete and self.as_of is None
+
+    def with_changes(self, **changes: Any) -> Snapshot:
+        """Return the same records with other values of some fields."""
+        return replace(self, **changes)
 
     def find_loop(self, name: str) -> Loop | None:
         """Return the loop with this ID, or the first one with this alias, or None."""

@@ -119,6 +119,10 @@ class Origins:
         with suppress(Unwritable):
             self._events.add(map(record_digest, events), is_durable=False)
 
+    def read_events(self) -> None:
+        """Read which events happened here; call it before `is_own_event`."""
+        self._events.refresh()
+
     def is_own_event(self, event: Event) -> bool:
         """Return whether an event happened here."""
         return record_digest(event) in self._events
@@ -130,7 +134,7 @@ class Origins:
         """
         if self.do_claims_count or (self._counts_claims and not self.has_patterns):
             return NOTHING_FOREIGN
-        self._events.refresh()
+        self.read_events()
         own = curation.own_patterns
         arrived = frozenset(
             id

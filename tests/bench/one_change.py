@@ -17,10 +17,10 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
 
-import core.project.index
 import msgspec
 from msgspec.structs import replace
 
+import core.index.parse
 from core.project.project import Project
 from core.records.decisions import Decision, Verb
 from core.records.events import event_id
@@ -90,7 +90,7 @@ def _reading_times() -> Iterator[list[float]]:
 
         return call
 
-    module: Any = core.project.index
+    module: Any = core.index.parse
     with (
         patch.object(module, "read_file", timed(module.read_file)),
         patch.object(module, "parse_file", timed(module.parse_file)),

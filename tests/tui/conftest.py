@@ -28,7 +28,7 @@ def _same_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     until a newer one takes its place, however slow the machine is.
     """
     monkeypatch.setattr("tui.base_app.TOAST_SECONDS", 3600.0)
-    monkeypatch.setattr("core.project.index.system_processes", RunningProcesses)
+    monkeypatch.setattr("core.index.refresh.system_processes", RunningProcesses)
     monkeypatch.setenv("TZ", "UTC")
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.delenv("TMUX", raising=False)

@@ -5,14 +5,11 @@ import json
 import shutil
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from core.project.kept_view import KeptView
-from msgspec import structs
 from textual import events
 from textual.command import CommandPalette
 from textual.widgets import Input
@@ -177,38 +174,13 @@ async def test_records_read_first_are_shown_before_the_rest(sample: Path, home: 
         assert user.toasts() == [], "what was there before is no news"
 
 
-async def test_one_big_file_shows_how_far_it_is_read(sample: Path, home: Path) -> None:
-    app = make_app(sample, home)
-    app.user_state.set_here("place", "patterns")
-    go_on = threading.Event()
-    project = app.open_project()
-    load = project.load
-
-    def slow(
-        progress: Callable[[int, int], None] | None = None, publish: Callable[[ProjectState], None] | None = None
-    ) -> ProjectState:
-        assert project.index.on_records is not None
-        project.index.on_records(".aiwg/ralph/shared/patterns/patterns.json", 4200, 10_000)
-        go_on.wait(10)
-        return load(progress, publish)
-
-    project.load = slow  # type: ignore[method-assign]
-    async with app.run_test(size=(160, 40)) as pilot:
-        user = User(app, pilot)
-        await user.sees("reading patterns.json: 4,200 of 10,000 records")
-        assert user.text().count("reading patterns.json: 4,200 of 10,000 records") == 2, "in the bar and in the list"
-        go_on.set()
-        await user.sees("4 loops running", "40 by score")
-        assert "reading" not in user.text()
-
-
 async def test_what_the_last_run_showed_is_drawn_until_it_is_checked(
     sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
     last_run = Project(ProjectPaths(sample), Settings(), by="ana", clock=lambda: NOW)
     last_run.load()
-    last_run.keep_view()
+    last_run.keep_questions()
     key = next(loop.id for loop in last_run.view.snapshot.loops.values() if loop.directory)
     state = sample / last_run.view.snapshot.loops[key].files[0]
     state.write_text(json.dumps(json.loads(state.read_text()) | {"task": "A task that is new"}))
@@ -265,24 +237,6 @@ async def test_what_the_last_run_showed_is_drawn_until_it_is_checked(
         await user.press("2")
         await user.decides("p")
         assert app.view.snapshot.decisions
-
-
-async def test_a_view_of_the_last_run_that_cannot_be_drawn_ends_the_app(
-    sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
-    app = make_app(sample, home)
-    state = app.open_project().load()
-    forged = {
-        id: structs.replace(loop, last_activity=datetime(2026, 1, 1))  # noqa: DTZ001 (no time zone)
-        for id, loop in state.snapshot.loops.items()
-    }
-    KeptView(sample, Settings()).save(replace(state, snapshot=replace(state.snapshot, loops=forged)), NOW)
-    app.open_kept = lambda: KeptProject.open(ProjectPaths(sample), Settings(), "ana", lambda: NOW)
-    monkeypatch.setattr("tui.app.DRAW_SECONDS", 30.0)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await User(app, pilot).until(lambda: app.is_view_unusable, "an error of the view")
-    assert (app.return_code, app.opening_error) == (0, None)
 
 
 @pytest.mark.parametrize(("is_unusable", "views"), [(False, ["kept"]), (True, ["kept", None])])

@@ -231,7 +231,7 @@ def outcome(work: str, success: bool, failure: bool, at: datetime | None, dry_ru
         agent=project.agent,
         signals=Signals(**signals),
     )
-    snapshot = replace(before.snapshot, events=(*before.snapshot.events, event))
+    snapshot = before.snapshot.with_changes(events=(*before.snapshot.events, event))
     board = before.board.updated(snapshot, Delta(events=True), before.now)
     after = replace(before, snapshot=snapshot, board=board)
     if after.board.outcome(event.loop_id) is None:

@@ -92,8 +92,8 @@ def test_example_is_found_in_every_file_format_and_folder(name: str, tmp_path: P
     path.parent.mkdir(parents=True)
     text = {".json": json.dumps(value), ".jsonl": json.dumps(value) + "\n"}.get(path.suffix) or yaml.safe_dump(value)
     path.write_text(text)
-    index = Index(ProjectPaths(tmp_path), Settings(), clock=lambda: DEBUG_NOW, is_kept=False)
-    index = DebugIndex.build(index.load().debug_sessions)
+    snapshot = Index(ProjectPaths(tmp_path), Settings(), clock=lambda: DEBUG_NOW, is_kept=False).load()
+    index = DebugIndex.build(snapshot.debug_sessions)
     assert ids(index.find_similar("TypeError", "src/auth/%.ts")) == ["dm-001-example"]
     assert [lesson.effectiveness for _, lesson in index.find_lessons("null_undefined_access")] == [1.0]
 

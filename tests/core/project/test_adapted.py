@@ -12,7 +12,7 @@ from core.adapters.lessons import lesson_id
 from core.records.findings import Finding, Severity
 from core.records.lessons import Lesson, LessonKind
 from core.records.loops import Loop, LoopStatus
-from tests.core.project.test_index import NOW, Project
+from tests.core.index.test_refresh import NOW, Project
 
 SESSION = Loop(
     id="codex:1", runner="codex", owner="codex", started_at=NOW - timedelta(hours=1), status=LoopStatus.RUNNING

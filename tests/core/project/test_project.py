@@ -110,12 +110,9 @@ def test_load_publishes_partial_states(paths: ProjectPaths, clock: Clock) -> Non
     assert len(views[0].snapshot.loops) < len(last.snapshot.loops)
 
 
-@pytest.mark.parametrize("has_workers", [False, True])
-def test_files_read_last_are_scored(
-    paths: ProjectPaths, clock: Clock, monkeypatch: pytest.MonkeyPatch, has_workers: bool
-) -> None:
+def test_files_read_last_are_scored(paths: ProjectPaths, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = itertools.count()
-    monkeypatch.setattr("core.project.index.monotonic", lambda: next(ticks))  # each file takes a second
+    monkeypatch.setattr("core.index.refresh.monotonic", lambda: next(ticks))  # each file takes a second
     loop_id = next(iter(make_project(paths, clock).view.snapshot.loops))
     task = paths.tasks / "memory"  # tasks are read after the lists are shown
     task.mkdir()
@@ -125,12 +122,8 @@ def test_files_read_last_are_scored(
         events.write(json.dumps(used | {"success": True}) + "\n")
     open_project = Project(paths, Settings(), by="ana", clock=clock, cache=False)
     views: list[ProjectState] = []
-    if has_workers:  # the lists are scored while the rest is parsed
-        monkeypatch.setattr("core.sources.parallel_parser.count_workers", lambda _: 1)
-        open_project.load()
-    else:
-        open_project.load(publish=views.append)
-        assert "memory" not in views[0].snapshot.tasks
+    open_project.load(publish=views.append)
+    assert "memory" not in views[0].snapshot.tasks
     assert loop_id in {use.loop_id for use in open_project.view.board.observations(PLAIN)}
     at_once = Project(paths, Settings(), by="ana", clock=clock, cache=False).load()
     for id in at_once.snapshot.patterns:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
+from zlib import crc32
 
+import msgspec
 import pytest
 
 from core.config.ownership import TRUSTED_PATHS
@@ -15,6 +18,8 @@ from core.config.settings import DEFAULTS
 from core.curation.commands import Note
 from core.project.project import Project
 from core.project.trust_migration import migrate_trust
+from core.records.decisions import Decision
+from core.storage.user_cache import cache_path
 from core.team.consent import Joined, save_joined
 from core.trust.own_records import OwnRecords
 from core.trust.projects import is_due, is_trusted
@@ -58,7 +63,7 @@ def test_decisions_that_this_machine_has_shown_stay_own_ones(tmp_path: Path) -> 
     paths = make_project(tmp_path / "opened", "pat-error-a-001")
     project = _open(paths)
     project.decide(Note("pat-error-a-001", text="before"))
-    project.keep_view()
+    _keep_view(paths, project.ledger.decisions())
     project.decide(Note("pat-error-a-001", text="after"))
     OwnRecords(paths.project, "decisions").path.unlink()
     dashboard = tmp_path / "dashboard.json"
@@ -66,3 +71,12 @@ def test_decisions_that_this_machine_has_shown_stay_own_ones(tmp_path: Path) -> 
     migrate_trust(dashboard, [], NOW + timedelta(days=1))
     [_, late] = project.ledger.decisions()
     assert _open(paths).ledger.claims() == {late.id}
+
+
+def _keep_view(paths: ProjectPaths, decisions: Sequence[Decision]) -> None:
+    """Write the file in which an earlier version kept what it had shown."""
+    header = [b"", b"", str(paths.project.resolve()), {"decisions": 1}]
+    blocks = (msgspec.msgpack.encode(value) for value in (header, decisions))
+    file = cache_path(paths.project, "view")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b"".join(len(block).to_bytes(8) + crc32(block).to_bytes(4) + block for block in blocks))

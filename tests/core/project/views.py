@@ -75,7 +75,7 @@ class ReaderView:
         self._configuration = self._configure()
         self._project = self._make()
         self._project.load()
-        self._project.keep_view()
+        self._project.keep_questions()
 
     def apply(self, changed: Collection[Path] | None) -> None:
         if self._configure() != self._configuration:  # settings are read when a process starts

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from core.records.patterns import IterationRange, Pattern, PatternType, RecordedCounts, SourceLoop
+from core.records.patterns import Pattern, PatternType, RecordedCounts, SourceLoop
 from core.records.times import parse_time
 from core.sources.patterns import PatternFile, read_patterns
 
@@ -326,100 +326,3 @@ class TestRecords:
                     data[place : place + 1] = chance.choice([b"{", b"]", b"7", b"\\", b"\xff", b"null", b'"'])
                 found = read_patterns(f"x/{file.name}", bytes(data))
                 assert found.problem is None or not found.patterns
-
-
-class TestMirrors:
-    def book(self, **files: list[Pattern]) -> PatternCollection:
-        book = PatternCollection()
-        for file, patterns in files.items():
-            book.replace(file, patterns)
-        book.join()
-        return book
-
-    def test_a_record_elsewhere_is_a_copy(self) -> None:
-        registered = list(read([ERROR], "shared").patterns)
-        copy = list(read([{**ERROR, "usage_count": 99}], "memory", "memory").patterns)
-        for files in ({"shared": registered, "memory": copy}, {"memory": copy, "shared": registered}):
-            (pattern,) = self.book(**files).records.values()
-            assert pattern.recorded_counts.uses is None
-            assert [(copy.file, copy.differs) for copy in pattern.copies] == [("memory", True)]
-
-    def test_an_equal_copy_does_not_differ(self) -> None:
-        book = self.book(
-            shared=list(read([ERROR], "shared").patterns),
-            memory=list(read([ERROR], "memory", "memory").patterns),
-        )
-        assert not book.records["pat-error-null-check-001"].copies[0].differs
-
-    def test_a_copy_without_an_original_is_a_pattern(self) -> None:
-        book = self.book(memory=list(read([ERROR], "memory", "memory").patterns))
-        assert book.records["pat-error-null-check-001"].copy_folder == "memory"
-
-    def test_the_first_of_two_records_in_the_registry_counts(self) -> None:
-        book = self.book(
-            shared=list(read([{**ERROR, "usage_count": 1}, {**ERROR, "usage_count": 2}], "shared").patterns)
-        )
-        assert book.records["pat-error-null-check-001"].recorded_counts.uses == 1
-        (finding,) = book.findings
-        assert (finding.code, finding.pointer) == ("duplicate-id", "/1")
-
-    def test_a_copy_takes_over_when_the_record_is_removed(self) -> None:
-        book = self.book(
-            shared=list(read([ERROR], "shared").patterns),
-            memory=list(read([ERROR], "memory", "memory").patterns),
-        )
-        book.replace("shared", [])
-        assert book.join() == {"pat-error-null-check-001"}
-        assert book.records["pat-error-null-check-001"].copy_folder == "memory"
-        book.replace("memory", [])
-        assert book.join() == {"pat-error-null-check-001"}
-        assert book.records == {}
-
-    def test_a_dangling_reference_is_a_finding_while_it_exists(self) -> None:
-        anti = {**ANTI, "better_alternative": {"success_pattern_id": SUCCESS["pattern_id"]}}
-        book = self.book(shared=list(read([anti], "shared").patterns))
-        assert [(finding.code, finding.severity) for finding in book.findings] == [("orphan-reference", "info")]
-        book.replace("other", read([SUCCESS], "other").patterns)
-        book.join()
-        assert list(book.findings) == []
-        book.replace("other", [])
-        book.join()
-        assert [finding.pointer for finding in book.findings] == ["/0"]
-        book.replace("shared", [])
-        book.join()
-        assert list(book.findings) == []
-
-    def test_join_returns_only_changed_ids(self) -> None:
-        book = self.book(shared=list(read(ALL, "shared").patterns))
-        changed = read([{**ERROR, "usage_count": 5}, SUCCESS, ANTI], "shared").patterns
-        book.replace("shared", changed)
-        assert book.join() == {ERROR["pattern_id"], TEMPLATE["template_id"]}
-        assert book.join() == frozenset()
-
-
-def test_a_use_case_is_part_of_the_content_hash() -> None:
-    texts = (
-        {"description": "Guards", "use_case": "Inputs"},
-        {"description": "Guards", "use_case": "Outputs"},
-        {"use_case": "Inputs"},
-    )
-    found = [read([{**TEMPLATE, **text}]).patterns[0] for text in texts]
-    assert [(one.description, one.use_case) for one in found] == [
-        ("Guards", "Inputs"),
-        ("Guards", "Outputs"),
-        ("Inputs", "Inputs"),
-    ]
-    assert len({one.content_hash for one in found}) == 3
-    # A template with only a use case keeps the hash that it had as a description.
-    assert found[2].content_hash == read([{**TEMPLATE, "description": "Inputs"}]).patterns[0].content_hash
-
-
-def test_typical_iterations_are_read_separately() -> None:
-    typical = {"average": 2.5, "minimum": 1, "maximum": "many"}
-    approach = {"description": "Tests first", "typical_iterations": typical}
-    found = read([{**SUCCESS, "approach": approach}])
-    (pattern,) = found.patterns
-    assert pattern.typical_iterations == IterationRange(average=2.5, minimum=1)
-    assert pattern.typical_iterations is not None and pattern.typical_iterations.text == "2.5 on average, at least 1"
-    assert codes(found) == [("wrong-type", "/0/approach/typical_iterations/maximum")]
-    assert IterationRange(average=4, minimum=4, maximum=4).text == "4 on average"

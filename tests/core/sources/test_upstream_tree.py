@@ -23,7 +23,9 @@ NOW = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
 
 
 def load(name: str) -> Index:
-    index = Index(ProjectPaths(TREES / name), Settings(), clock=lambda: NOW, cache=False, processes=RunningProcesses())
+    index = Index(
+        ProjectPaths(TREES / name), Settings(), clock=lambda: NOW, is_kept=False, processes=RunningProcesses()
+    )
     index.load()
     return index
 

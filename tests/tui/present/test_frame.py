@@ -11,7 +11,7 @@ from core.records.loops import Liveness, Loop, LoopStatus
 from core.records.snapshot import Snapshot
 from core.storage.watcher import WatchMode, WatchState
 from tui.actions import PLACES
-from tui.present.frame import FITS, Detail, Records, count_status, fitting_items, places, watch_status
+from tui.present.frame import FITS, Detail, count_status, fitting_items, places, watch_status
 from tui.present.glyphs import DRAWN
 from tui.widgets.bars import Item, TopBar
 
@@ -82,19 +82,6 @@ def test_loops_of_runners_are_counted_without_an_aiwg_folder() -> None:
     assert status_text(Snapshot(loops=loops), Detail.WORDS) == "no .aiwg 2 wait for you 1 loop running"
     assert status_text(Snapshot(loops=loops), Detail.SIGNS).startswith("no .aiwg 2 wait")
     assert status_text(Snapshot(), Detail.SHORT) == "waiting for .aiwg"
-
-
-def test_one_big_file_has_a_progress_of_its_own() -> None:
-    records = Records("patterns.json", 4200, 10_000)
-
-    def status_text(detail: Detail) -> str:
-        return watch_status(
-            count_status(Snapshot()), (3, 9), None, DRAWN, detail=detail, key="F", records=records
-        ).plain
-
-    assert status_text(Detail.WORDS) == "reading patterns.json: 4,200 of 10,000 records"
-    assert status_text(Detail.SHORT) == "4,200/10,000 records"
-    assert status_text(Detail.SIGNS) == "42 %"
 
 
 def test_the_progress_of_opening_has_figures_in_all_phases() -> None:

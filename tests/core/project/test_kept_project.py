@@ -1,0 +1,209 @@
+"""The records of the index are shown until the files are checked, and nothing is decided on them before."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import fields
+from datetime import UTC, datetime
+from operator import attrgetter
+from pathlib import Path
+
+import pytest
+
+from core.base.errors import Refused
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.curation import commands
+from core.project.kept_project import KeptProject
+from core.project.project import Project
+from core.records.events import Event
+from core.records.snapshot import UNCHECKED, Snapshot
+from core.state.contexts import prepare_task_injection
+from core.state.project_state import ProjectState
+from tests.conftest import WriteSample
+
+TREES = Path(__file__).parents[2] / "trees"
+SETTINGS = Settings()
+RECORDS = attrgetter(*(one.name for one in fields(Snapshot) if one.name not in ("number", "complete", "as_of")))
+NOW = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def opened(project: Path) -> Project:
+    return Project(ProjectPaths(project), SETTINGS, by="ana", clock=lambda: NOW)
+
+
+@pytest.fixture
+def project(tmp_path: Path, write_sample: WriteSample) -> Path:
+    project = tmp_path / "project"
+    write_sample(project, NOW)
+    return project
+
+
+@pytest.fixture
+def kept(project: Path) -> Path:
+    """A project of which a view is kept."""
+    first = opened(project)
+    first.load()
+    first.keep_questions()
+    return project
+
+
+def reopened_as_kept(folder: Path) -> Project:
+    """Return a project that shows the kept view, if there is one."""
+    project = opened(folder)
+    if (kept := KeptProject.open(project.project, SETTINGS, "ana", lambda: NOW)) is not None:
+        project.show(kept.view)
+    return project
+
+
+def shown_while_loading(project: Path) -> tuple[list[ProjectState], ProjectState]:
+    reopened = reopened_as_kept(project)
+    states = [reopened.view] if reopened.view.snapshot.as_of is not None else []
+    final = reopened.load(publish=states.append)
+    return states, final
+
+
+def files_of(project: Path) -> dict[Path, bytes]:
+    return {file: file.read_bytes() for file in project.rglob("*") if file.is_file()}
+
+
+def promotion(project: Project) -> commands.Promote:
+    return commands.Promote(pattern_id=next(iter(project.view.snapshot.patterns)))
+
+
+def search(project: Project) -> None:
+    project.load()
+    project.search_all()
+    project.keep_questions()
+
+
+def test_what_was_saved_is_shown_first_with_its_time(project: Path) -> None:
+    saved = opened(project)
+    saved.load()
+    saved.keep_questions()
+    states, final = shown_while_loading(project)
+    (kept,) = states
+    assert kept.snapshot.as_of == NOW
+    assert not kept.snapshot.complete
+    assert RECORDS(kept.snapshot) == RECORDS(saved.view.snapshot)
+    assert all(hasattr(kept, one.name) for one in fields(ProjectState))
+    assert kept.board.saved() == saved.view.board.saved()
+    assert kept.queue == saved.view.queue != ()
+    assert final.snapshot.as_of is None
+    assert final.snapshot.complete
+
+
+def test_reading_from_nothing_shows_partial_states(project: Path) -> None:
+    states, _ = shown_while_loading(project)
+    assert all(state.snapshot.as_of is None for state in states)
+
+
+def test_commands_never_get_unchecked_records(project: Path) -> None:
+    first = opened(project)
+    first.load()
+    first.keep_questions()
+    shutil.rmtree(project / ".aiwg")
+    assert opened(project).load().snapshot.loops == {}
+
+
+def test_a_load_that_fails_leaves_nothing_unchecked(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = opened(project)
+    first.load()
+    first.keep_questions()
+    second = reopened_as_kept(project)
+
+    def fail(*_: object) -> None:
+        raise OSError("no more files")
+
+    monkeypatch.setattr(second.index, "load", fail)
+    with pytest.raises(OSError, match="no more files"):
+        second.load(publish=lambda _: None)
+    assert second.view.snapshot == Snapshot()
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda project: project.decide(promotion(project)),
+        lambda project: project.record(
+            Event(id="e-1", at=NOW, kind="applied", pattern_id=next(iter(project.view.snapshot.patterns)), loop_id="a")
+        ),
+        lambda project: project.inject("a", prepare_task_injection(project.view, "Fix the tests")),
+        lambda project: project.learn_strategies("a"),
+    ],
+)
+def test_nothing_is_decided_or_recorded_on_unchecked_records(kept: Path, write: Callable[[Project], object]) -> None:
+    project = reopened_as_kept(kept)
+    before = files_of(kept)
+    with pytest.raises(Refused, match=UNCHECKED):
+        write(project)
+    assert files_of(kept) == before
+
+
+def test_a_decision_on_unchecked_records_is_refused_after_the_check(kept: Path) -> None:
+    project = reopened_as_kept(kept)
+    seen = project.view
+    project.load()
+    with pytest.raises(Refused, match=UNCHECKED):
+        project.decide(promotion(project), expected_state=seen)
+    project.decide(promotion(project), expected_state=project.view)
+
+
+def test_the_number_of_questions_stays_until_the_searches_have_ended(project: Path) -> None:
+    first = opened(project)
+    search(first)
+    count = len(first.view.queue)
+    again = reopened_as_kept(project)
+    assert (again.view.pending_count, again.view.is_count_open) == (count, False)
+    again.load()
+    assert len(again.view.queue) < count
+    while again.view.is_count_open:
+        assert again.view.pending_count == count
+        assert again.search_next() is not None
+    assert again.view.pending_count == len(again.view.queue) == count
+
+
+def test_a_view_that_is_saved_during_the_searches_is_marked(project: Path) -> None:
+    search(first := opened(project))
+    again = reopened_as_kept(project)
+    again.load()
+    again.keep_questions()
+    early = reopened_as_kept(project).view
+    assert early.is_count_open
+    assert early.pending_count == first.view.pending_count > len(early.queue)
+
+
+def test_a_removed_question_counts_until_the_searches_have_ended(project: Path) -> None:
+    search(opened(project))
+    shutil.rmtree(project / ".aiwg")
+    again = reopened_as_kept(project)
+    again.load()
+    assert again.view.is_count_open
+    assert again.search_all().pending_count == 0
+    assert not again.view.is_count_open
+
+
+def test_the_view_of_loops_needs_neither_scores_nor_the_program(kept: Path) -> None:
+    code = (
+        "import sys\n"
+        "from datetime import UTC, datetime\n"
+        "from pathlib import Path\n"
+        "from core.config.paths import ProjectPaths\n"
+        "from core.config.settings import Settings\n"
+        "from core.project.kept_project import KeptProject\n"
+        "view = KeptProject.open(ProjectPaths(Path(sys.argv[1])), Settings(), '', lambda: datetime.now(UTC)).view\n"
+        "assert view.snapshot.loops and view.pending_count\n"
+        "for id in view.snapshot.loops: view.outcome(id), view.loop_patterns(id)\n"
+        "import tui.screens.loops\n"
+        "print(*({'numpy', 'core.project.project', 'core.curation', 'core.learning.scoreboard'} & {*sys.modules}))\n"
+    )
+    found = subprocess.run([sys.executable, "-c", code, str(kept)], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == ""
