@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.bench.command_runs import SAMPLE
 from tests.e2e.system_calls import STRACE, traced
 from tests.e2e.terminal import ROOT, python
-from tests.e2e.test_privacy import LOOP, private_environment
+from tests.e2e.test_privacy import private_environment
 
 if STRACE is None and "CI" not in os.environ:
     pytest.skip("strace is not installed", allow_module_level=True)
@@ -53,7 +54,7 @@ def test_a_hook_opens_no_connection(name: str, sample: Path, home: Path, tmp_pat
     assert addresses(["hook", "--agent", "claude"], env, tmp_path / "calls.log", event) == []
 
 
-@pytest.mark.parametrize("words", [["loop", "inject", LOOP], ["pattern", "list"], ["review", "--json"], ["log"]])
+@pytest.mark.parametrize("words", [["loop", "inject", SAMPLE.loop], ["pattern", "list"], ["review", "--json"], ["log"]])
 def test_injecting_and_reading_open_no_connection(words: list[str], sample: Path, home: Path, tmp_path: Path) -> None:
     assert addresses(words, joined_environment(sample, home), tmp_path / "calls.log") == []
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,16 @@ from core.config.settings import MaturitySettings, Settings
 from core.index.database import Database
 from core.index.events import update_events
 from core.index.evidence import open_events
+from core.index.logs import Logs
 from core.index.records import COLLECTIONS, Kind, Reader, encode
 from core.index.scores import load_board, update_scores
-from core.index.snapshot import IndexedSnapshot
+from core.index.snapshot import IndexedSnapshot, ProjectFiles
 from core.learning.scoreboard import Scoreboard
+from core.ledger.decision_log import DecisionLog
 from core.records.events import Event
 from core.records.snapshot import Snapshot
 from core.storage.cache_database import DamagedError
+from core.trust.origins import Origins
 from tests.drawn_snapshots import SUSPICIOUS, events, find_difference, same, snapshots
 from tests.factories import NOW, days_ago, make_event, make_pattern, make_recorded_counts
 
@@ -68,9 +70,10 @@ class Tables:
 
     def _view(self, snapshot: Snapshot, reader: Reader | None = None) -> tuple[Reader, IndexedSnapshot]:
         reader = reader or Reader(self.database.read(), self.database.decoded)
-        makers = {name: partial(getattr, snapshot, name) for name in ("curation", "foreign", "team")}
-        undone = snapshot.curation.undone
-        return reader, IndexedSnapshot.of(reader, {**makers, "events": lambda: open_events(reader, self.paths, undone)})
+        files = ProjectFiles(self.paths, Origins(self.paths.project), lambda: Logs(self.paths, DecisionLog()))
+        fields = {name: getattr(snapshot, name) for name in ("curation", "foreign", "team")}
+        events = open_events(reader, self.paths, snapshot.curation.undone)
+        return reader, IndexedSnapshot(reader, files).with_changes(**fields, events=events)
 
     def _write_records(self, kind: Kind, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
         execute = self.database.writer.execute

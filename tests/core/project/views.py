@@ -7,17 +7,14 @@ from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Protocol
 
 import numpy as np
-from core.project.index import Library
 from msgspec import Struct
 
 from core.config.paths import ProjectPaths
-from core.index.refresh import Index
 from core.learning.assessment import Assessment
 from core.project.project import Project
-from core.records.snapshot import Delta, Snapshot
 from core.sources.configuration import Configuration
 from core.state.contexts import prepare_task_injection
 from core.state.findings import all_findings
@@ -94,51 +91,6 @@ class ReaderView:
         self._project.read_adapted()
         self._project.refresh()
         return plain_state(self._project.search_all())
-
-
-class IndexView(ReaderView):
-    """The project reader with the records of the index, kept on disk between two processes."""
-
-    def _make(self) -> Project:
-        project = super()._make()
-        found, ledger = self._configuration, project.ledger
-        index = Index(
-            self._paths,
-            found.settings,
-            clock=self._clock,
-            is_kept=self._cache,
-            ledger=ledger,
-            findings=found.findings,
-        )
-        project.library = cast(Library, IndexedLibrary(index))
-        return project
-
-
-class IndexedLibrary:
-    """The index with the methods of `Library` that the project reader calls."""
-
-    def __init__(self, index: Index) -> None:
-        self._index = index
-        self.origins = index.origins
-        self.story = index.story
-        self.copies = index.copies
-        self.replace_adapted = index.replace_adapted
-
-    @property
-    def snapshot(self) -> Snapshot:
-        return self._index.snapshot
-
-    def load(self, *_: object) -> Snapshot:
-        return self._index.load()
-
-    def apply(self, changed: Collection[Path] | None) -> tuple[Snapshot, Delta]:
-        return self._index.refresh(changed)
-
-    def refresh(self, _: datetime) -> tuple[Snapshot, Delta]:
-        return self._index.check_time()
-
-    def save(self) -> None:
-        """Do nothing: the index is written at once."""
 
 
 def plain_state(state: ProjectState) -> dict[str, Any]:
