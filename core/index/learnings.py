@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
 import numpy as np
 
+from core.index.database import get_meta, set_meta
 from core.index.records import Decoder, Reader, encode
 from core.index.terms import (
     LEARNING,
@@ -37,6 +38,8 @@ from core.retrieval.learnings import (
 from core.retrieval.task import content_words
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from core.records.snapshot import Delta
 
 TABLES: Final = (
@@ -51,6 +54,7 @@ TABLES: Final = (
     # Tasks and loops with learnings by row, with their content words.
     "CREATE TABLE work (row INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, words BLOB NOT NULL)",
 )
+_CHANGES: Final = "changes of learnings"  # name of a number in the table `meta`
 _WORK_OF, _WORK_STATE = "work of learning", "state of work"
 _ABSENT, _UNTITLED, _KNOWN = range(3)  # states of a work; an untitled one has no description
 
@@ -116,6 +120,7 @@ class StoredLearnings(LearningIndex):
     """Index of the learnings of one view."""
 
     _reader: Reader
+    changes: bytes | None
 
     @classmethod
     def open(cls, reader: Reader, snapshot: Snapshot) -> StoredLearnings:
@@ -135,7 +140,13 @@ class StoredLearnings(LearningIndex):
             words=StoredPostings(reader, LEARNING),
         )
         object.__setattr__(found, "_reader", reader)
+        with reader.lock:
+            object.__setattr__(found, "changes", get_meta(reader.connection, _CHANGES))
         return found
+
+    def has_same(self, other: LearningIndex) -> bool:
+        """Return whether `other`, of the same index, has the same learnings."""
+        return isinstance(other, StoredLearnings) and self.changes == other.changes
 
     def find(self, learning_id: str) -> Learning | None:
         """Return the learning with an ID, or None."""
@@ -187,6 +198,7 @@ def fill_learnings(writer: Reader, snapshot: Snapshot) -> None:
     write_postings(connection, LEARNING, words)
     write_cells(connection, _WORK_OF, np.int32, work_of, -1)
     write_cells(connection, _WORK_STATE, np.int8, states)
+    _count_change(connection)
 
 
 def update_learnings(writer: Reader, old: Snapshot, new: Snapshot, delta: Delta) -> None:
@@ -251,6 +263,7 @@ class _LearningWriter:
                 self._terms.move(LEARNING, row, old_words, content_words(learning.text))
                 self._work_of[row] = work
         self._remove_unused(maybe_unused)
+        _count_change(self._writer.connection)
         self._terms.write()
         write_cells(self._writer.connection, _WORK_OF, np.int32, self._work_of, -1)
         write_cells(self._writer.connection, _WORK_STATE, np.int8, self._states)
@@ -279,6 +292,10 @@ class _LearningWriter:
                 self._terms.move(WORK, row, _decode_words(stored[0]), ())
                 self._writer.connection.execute("DELETE FROM work WHERE row = ?", (row,))
                 self._states[row] = _ABSENT
+
+
+def _count_change(connection: sqlite3.Connection) -> None:
+    set_meta(connection, _CHANGES, b"%d" % (int(get_meta(connection, _CHANGES) or b"0") + 1))
 
 
 def _count_rows(reader: Reader, table: str) -> int:

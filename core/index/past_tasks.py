@@ -96,6 +96,10 @@ class StoredPastTasks(PastTasks):
         ends = np.cumsum(np.frombuffer(self.stored.word_counts, np.int32))[:-1]
         return RowsByKey(zip(self.stored.words, np.split(rows, ends), strict=True)) if len(rows) else RowsByKey()
 
+    def has_same(self, other: PastTasks) -> bool:
+        """Return whether `other`, of the same index, has the same tasks."""
+        return isinstance(other, StoredPastTasks) and self.stored.tasks == other.stored.tasks
+
     def _find_pairs(self, rows: Mapping[str, int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         if not isinstance(rows, RowsById) or rows.ids.reader is not self.reader:
             return super()._find_pairs(rows)

@@ -184,6 +184,10 @@ class LearningIndex:
         """Index all learnings; takes about 30 us each."""
         return run_all(MemoryLearnings.build_in_steps(snapshot))
 
+    def has_same(self, other: LearningIndex) -> bool:
+        """Return whether `other` is known to have the same learnings."""
+        return self.learnings is other.learnings
+
     def find(self, learning_id: str) -> Learning | None:
         """Return the learning with an ID, or None."""
         return next((one for one in self.learnings if one is not None and one.id == learning_id), None)

@@ -94,6 +94,10 @@ class PastTasks:
         """Rows of the tasks that contain each word."""
         return index_rows(task.words for task in self.tasks)
 
+    def has_same(self, other: PastTasks) -> bool:
+        """Return whether `other` is known to have the same tasks."""
+        return self is other
+
     def similarity(
         self, profile: TaskProfile, index: PatternIndex, closeness: Closeness | None = None, without: int | None = None
     ) -> Floats:

@@ -80,7 +80,6 @@ class ContextCache:
     def __init__(self) -> None:
         self._token = NO_BLOCKS.choose_token()  # one for all, so that contexts with the same texts are equal
         self._vectors: list[object] = []
-        self._learnings: object = None
         self._relevant: dict[str, Relevance] = {}
         self._view: ProjectState | None = None
         self._given: dict[str, InjectedContext] = {}
@@ -110,9 +109,7 @@ class ContextCache:
                 return given
         if same:
             return task_context(view, known, self._token)
-        same_learnings = (
-            view.learnings.learnings is before.learnings.learnings and view.task_embeddings is before.task_embeddings
-        )
+        same_learnings = view.learnings.has_same(before.learnings) and view.task_embeddings is before.task_embeddings
         found = task_relevance(view, task, known.learnings if same_learnings else None)
         return task_context(view, found, self._token)
 
@@ -122,11 +119,11 @@ class ContextCache:
         same_vectors = len(self._vectors) == len(vectors) and all(map(operator.is_, vectors, self._vectors))
         if view is self._view and same_vectors:
             return
-        learnings = view.learnings.learnings
-        same_sources = self._view is not None and same_vectors and learnings is self._learnings
-        if self._view is None or not (same_sources and same_texts(self._view, view)):
+        last = self._view
+        is_same = last is not None and same_vectors and view.learnings.has_same(last.learnings)
+        if last is None or not (is_same and same_texts(last, view)):
             self._relevant = {}
-        self._view, self._vectors, self._learnings, self._given = view, [*vectors], learnings, {}
+        self._view, self._vectors, self._given = view, [*vectors], {}
 
 
 def find_changed_rows(before: ProjectState, after: ProjectState) -> NDArray[np.int64] | None:
@@ -146,7 +143,7 @@ def find_changed_rows(before: ProjectState, after: ProjectState) -> NDArray[np.i
 def same_texts(one: ProjectState, other: ProjectState) -> bool:
     """Whether relevance to tasks is the same in both states."""
     before, after = one.snapshot.patterns, other.snapshot.patterns
-    if one.past_tasks is not other.past_tasks:
+    if not one.past_tasks.has_same(other.past_tasks):
         return False
     if before is after:
         return True

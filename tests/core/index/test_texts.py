@@ -323,3 +323,16 @@ def test_weights_are_fitted_again_if_a_text_of_a_pattern_changes(folder: Path) -
         == in_memory.word_weights
         == LearnedWeights().get(in_memory.past_tasks, indexed.snapshot.patterns)
     )
+
+
+def test_views_with_the_same_learnings_and_past_tasks_know_it(folder: Path) -> None:
+    reflection = Reflection(id="refl-1", shape="episodic", file="f", learning="cache", task_id="task-001")
+    indexed = Indexed(folder, replace(many_tasks(), reflections={reflection.id: reflection}))
+    _, first = indexed.states()
+    indexed.change(replace(indexed.snapshot, patterns={**indexed.snapshot.patterns, "pat-a": make_pattern("pat-a")}))
+    _, second = indexed.states()
+    assert second.learnings.has_same(first.learnings) and second.past_tasks.has_same(first.past_tasks)
+    loops = dict(list(indexed.snapshot.loops.items())[1:])
+    indexed.change(replace(indexed.snapshot, loops=loops, reflections={}))
+    _, third = indexed.states()
+    assert not third.learnings.has_same(second.learnings) and not third.past_tasks.has_same(second.past_tasks)
