@@ -6,12 +6,18 @@ Only known keys are renamed, and only in objects with fixed keys.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from core.base.text import to_camel
 from core.sources.fields import escape_key
 from core.sources.schema import SCHEMAS, Rule
+from core.storage.decoded import Line
 from core.storage.json_editor import JsonText, Path
+
+if TYPE_CHECKING:
+    from core.records.findings import Finding
 
 _FREE: Final = frozenset({"placeholders", "origins", "additional", "params"})
 """Fields with objects whose keys are data and are never renamed."""
@@ -104,6 +110,25 @@ def respell(pointer: str, value: Any, base: str = "") -> str:
             value = value[int(name)]
         parts.append(escape_key(name))
     return "".join((base, *(f"/{part}" for part in parts)))
+
+
+def normalize_keys(value: Any) -> Any:
+    """Convert the known keys of a document, or of its `Line`s, to snake_case."""
+    if isinstance(value, list) and value and isinstance(value[0], Line):
+        if not any(is_camel(line.value) for line in value):
+            return value
+        return [Line(line.number, snake_keys(line.value)) for line in value]
+    return snake_keys(value) if is_camel(value) else value
+
+
+def restore_key_style(findings: tuple[Finding, ...], value: Any) -> tuple[Finding, ...]:
+    """Translate pointers into `normalize_keys(value)` to pointers into `value`."""
+    lines = {f"line {line.number}": line.value for line in value if isinstance(line, Line)}
+    bases = (finding.pointer.partition("/")[0] for finding in findings)
+    return tuple(
+        replace(finding, pointer=respell(finding.pointer, lines.get(base, value), base))
+        for finding, base in zip(findings, bases, strict=True)
+    )
 
 
 class RecordText(JsonText):

@@ -29,13 +29,14 @@ from core.sources.debug_sessions import read_escalation, read_sessions
 from core.sources.episodes import ActionTally, parse_attempts, parse_tasks
 from core.sources.events import EventLog
 from core.sources.finding_groups import MAX_UNGROUPED, condense
+from core.sources.key_style import normalize_keys, restore_key_style
 from core.sources.loop_facts import LoopFact, directory_fact
 from core.sources.loops import read_crash_log, read_loops
 from core.sources.patterns import ReadRecord, read_patterns
 from core.sources.record_kinds import PATTERN_COPIES, PATTERNS, Format, RecordKind
 from core.sources.reflections import read_reflections
 from core.sources.team_evidence import TeamEvidenceLog
-from core.sources.validation import check_records, normalize_keys, restore_key_style
+from core.sources.validation import check_records
 from core.storage.decoded import Problem
 from core.storage.file_reader import RawFile, Stamp, decode
 from core.storage.hash_chain import Place

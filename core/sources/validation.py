@@ -16,17 +16,14 @@ from typing import Annotated, Any, Final, Literal, Union
 
 import msgspec
 from msgspec import Meta
-from msgspec.structs import replace
 
 from core.records.findings import MISSING, NOT_IN_SCHEMA, Finding, Severity
 from core.records.times import parse_time
 from core.sources import normalize
 from core.sources.debug_sessions import session_records
 from core.sources.fields import escape_key, quote_value
-from core.sources.key_style import is_camel, respell, snake_keys
 from core.sources.record_kinds import DEBUG_SESSION, EPISODIC_REFLECTIONS, RecordKind
 from core.sources.schema import SCHEMAS, Rule
-from core.storage.decoded import Line
 
 _ID_MESSAGE: Final = "session_id is missing"  # Not reported here, because the reader of debug sessions reports it.
 _MAX_FINDINGS: Final = 20  # Maximum violations that are reported for one record.
@@ -179,25 +176,6 @@ def check_records(file: str, kind: RecordKind, value: Any, known: tuple[Finding,
         for pointer, record in _records(kind, value)
         for finding in check(record, SCHEMAS[kind.schema], file, pointer, texts=is_yaml)
         if finding.pointer not in places and finding.message != _ID_MESSAGE
-    )
-
-
-def normalize_keys(value: Any) -> Any:
-    """Convert the known keys of a document, or of its `Line`s, to snake_case."""
-    if isinstance(value, list) and value and isinstance(value[0], Line):
-        if not any(is_camel(line.value) for line in value):
-            return value
-        return [Line(line.number, snake_keys(line.value)) for line in value]
-    return snake_keys(value) if is_camel(value) else value
-
-
-def restore_key_style(findings: tuple[Finding, ...], value: Any) -> tuple[Finding, ...]:
-    """Translate pointers into `normalize_keys(value)` to pointers into `value`."""
-    lines = {f"line {line.number}": line.value for line in value if isinstance(line, Line)}
-    bases = (finding.pointer.partition("/")[0] for finding in findings)
-    return tuple(
-        replace(finding, pointer=respell(finding.pointer, lines.get(base, value), base))
-        for finding, base in zip(findings, bases, strict=True)
     )
 
 
