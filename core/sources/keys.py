@@ -96,9 +96,10 @@ class _Layout(NamedTuple):
 def _convert(kind: type[_K], mapping: Mapping[str, Any]) -> _K | None:
     """Convert an object in the usual spelling; None for any other."""
     later = _layout(kind).later
-    for name in later.keys() & mapping:
-        if mapping.get(later[name]) is None:
-            return None
+    if not later.keys().isdisjoint(mapping):
+        for name in later.keys() & mapping:
+            if mapping.get(later[name]) is None:
+                return None
     try:
         keys: _K = msgspec.convert(mapping, _usual(kind))
         return keys

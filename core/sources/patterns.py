@@ -127,13 +127,17 @@ def _read_item(
         record = Fields(file, snake_keys(original), findings, item.pointer)
     pattern = read_pattern(record, item, copy_folder)
     # No schema applies to a record without an ID or a type.
-    if is_yaml is not None and not pattern.is_unnamed and all(finding.code != "unknown-type" for finding in findings):
+    if (
+        is_yaml is not None
+        and not pattern.is_unnamed
+        and not any(finding.code == "unknown-type" for finding in findings)
+    ):
         value = record.mapping
         if item.key and id_of(value, item.key) == item.key:
             value = {id_key_of(pattern.type): item.key, **value}
-        reported = {finding.pointer for finding in findings}
-        violations = check(value, PATTERNS[pattern.type], file, item.pointer, texts=is_yaml)
-        findings += (found for found in violations if found.code == MISSING or found.pointer not in reported)
+        if violations := check(value, PATTERNS[pattern.type], file, item.pointer, texts=is_yaml):
+            reported = {finding.pointer for finding in findings}
+            findings += (found for found in violations if found.code == MISSING or found.pointer not in reported)
     if record.mapping is not original:
         findings = [replace(one, pointer=respell(one.pointer, original, item.pointer)) for one in findings]
     return pattern, tuple(findings)
@@ -144,7 +148,8 @@ def _record(file: str, item: PatternItem, findings: list[Finding]) -> Fields | N
     value = item.node
     if isinstance(value, Raw):
         decoded = decode_json(bytes(value))
-        findings += (Finding(file, item.pointer, one.severity, one.code, one.message) for one in decoded.problems)
+        if decoded.problems:
+            findings += (Finding(file, item.pointer, one.severity, one.code, one.message) for one in decoded.problems)
         if decoded.failed:
             return None
         value = decoded.value

@@ -53,18 +53,19 @@ def read_reflections(
     findings: list[Finding] = []
     kind = kind_of(file)
     shape = kind.shape if kind is not None else ""
+    found: Iterable[Reflection]
     if shape == EPISODIC:
         found = _mark_superseded(tuple(_read_lines(file, value, modified_at, findings)))
     elif file.startswith(_MEMORY_FOLDER):
         found = _read_memory(file, value, modified_at, findings)
     elif shape == CROSS_TASK:
         # The reader of the task reports what is not about reflections.
-        found = _read_memory_task(Fields(file, value, findings), modified_at) if isinstance(value, dict) else iter(())
+        found = _read_memory_task(Fields(file, value, findings), modified_at) if isinstance(value, dict) else []
     elif (fields := document(file, value, findings)) is not None:
-        found = iter((_read_document(fields, modified_at),))
+        found = [_read_document(fields, modified_at)]
     else:
-        found = iter(())
-    reflections = tuple(reflection for reflection in found if reflection.text.strip())
+        found = []
+    reflections = tuple([reflection for reflection in found if reflection.text.strip()])
     if shape == CROSS_TASK:
         findings = [finding for finding in findings if "/reflections" in finding.pointer]
     return reflections, tuple(findings)

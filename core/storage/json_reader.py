@@ -22,7 +22,8 @@ _NOT_STRUCTURE: Final = bytes(code for code in range(256) if code not in b'[]{}"
 _STRINGS: Final = re.compile(rb'"[^"]*"')
 _DEPTH_CHANGE: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1, ord('"'): 0}
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
-_LINE_DECODER: Final = msgspec.json.Decoder()
+_DOCUMENT_DECODER: Final = msgspec.json.Decoder()
+_DOCUMENT_ENCODER: Final = msgspec.json.Encoder()
 _ERRORS: Final = (msgspec.MsgspecError, RecursionError, ValueError, OverflowError)
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _FIRST_COLON: Final = re.compile(r'"[ \t]*:[ \t]*')
@@ -42,13 +43,11 @@ def is_nested_deeper(data: bytes, levels: int = MAX_DEPTH) -> bool:
 def decode_json(data: bytes) -> Decoded:
     """Decode one JSON document; NaN, Infinity and numbers out of range become null."""
     data = data.removeprefix(BOM)
-    if not data.strip(b" \t\r\n\0"):
-        return _failed(Problem("empty", "is empty", torn=True))
     if is_nested_deeper(data):
         return _failed(TOO_DEEP)
     try:
-        value = msgspec.json.decode(data)
-        encoded = msgspec.json.encode(value)
+        value = _DOCUMENT_DECODER.decode(data)
+        encoded = _DOCUMENT_ENCODER.encode(value)
     except _ERRORS:
         return _decode_tolerantly(data)
     if count_quotes(encoded) < count_quotes(data):
@@ -95,8 +94,8 @@ def _decode_valid_lines(complete: bytes) -> list[Any] | None:
     if not is_usual:
         return None
     try:
-        values = _LINE_DECODER.decode_lines(complete)
-        encoded = msgspec.json.encode(values)
+        values = _DOCUMENT_DECODER.decode_lines(complete)
+        encoded = _DOCUMENT_ENCODER.encode(values)
     except _ERRORS:
         return None
     return values if len(values) == len(lines) and count_quotes(encoded) == count_quotes(complete) else None
@@ -104,6 +103,8 @@ def _decode_valid_lines(complete: bytes) -> list[Any] | None:
 
 def _decode_tolerantly(data: bytes) -> Decoded:
     """Decode with Python's decoder, which accepts more and locates every defect."""
+    if not data.strip(b" \t\r\n\0"):
+        return _failed(Problem("empty", "is empty", torn=True))
     problems: dict[str, Problem] = {}
 
     def note(code: str, message: str) -> None:
