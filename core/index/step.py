@@ -20,6 +20,7 @@ from core.records.team import NO_TEAM, TeamEvidence
 from core.sources.parsed_file import ParsedFile
 from core.sources.record_kinds import Format, kind_of
 from core.storage.decoded import Problem
+from core.storage.hash_chain import anchor_of
 from core.trust.projects import is_joined
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 UNREADABLE_AFTER: Final = timedelta(seconds=1)  # when a torn file is reported; most are complete in 1 ms
 _CLOSED: Final = "folder:"  # prefix of what findings about folders that cannot be listed are about
 _NOTHING_FOREIGN: Final = msgspec.msgpack.encode(((), ()))
+_ANCHOR: Final = "anchor"  # name of its stamp in the table `meta`
 _ORIGINS: Final = "origins"  # what the user's state said when the decisions were folded
 
 
@@ -116,6 +118,7 @@ class Step:
         self.joiner.join(checks_open=checks_open, with_reflections=is_complete or self._is_complete)
         self._decide()
         self._check_torn()
+        self._check_anchor()
         if self._is_sweep:
             set_meta(self._connection, SWEPT, self._now.isoformat().encode())
         if is_complete and not self._is_complete:
@@ -167,6 +170,17 @@ class Step:
                 self.joiner.has_new_findings = True
 
     # Logs
+
+    def _check_anchor(self) -> None:
+        """Note that the anchor of the decision log changed, which is not a record but decides about findings."""
+        try:
+            status = anchor_of(self._sources.paths.ledger).lstat()
+            stamp = b"%d %d %d" % (status.st_ino, status.st_mtime_ns, status.st_size)
+        except OSError:
+            stamp = b""
+        if stamp != get_meta(self._connection, _ANCHOR):
+            set_meta(self._connection, _ANCHOR, stamp)
+            self.joiner.has_new_findings = True
 
     def _note_log(self, path: str, parsed: ParsedFile | None, stamp: Stamp | None) -> None:
         """Note that a log changed, and write the sums of a team."""

@@ -75,9 +75,11 @@ class Workspace:
         self.clock = Clock(NOW)
         self.torn: dict[str, bytes] = {}
         self._changes = 0
+        self._folders: dict[Path, int] = {}
         for name, data in pool()[0].items():
             self.write(name, data)
         confirm_decisions(folder)
+        self.date_folders()
 
     def path(self, name: str) -> Path:
         return self.paths.project / name
@@ -106,6 +108,14 @@ class Workspace:
         self._changes += 1
         at = int(self.clock.now.timestamp()) * 10**9 + self._changes * 1000
         os.utime(path, ns=(at, at))
+
+    def date_folders(self) -> None:
+        """Set the times of folders that changed, which are those of the machine, to that of the clock."""
+        for folder, _, _ in os.walk(self.paths.project):
+            path = Path(folder)
+            if self._folders.get(path) != path.stat().st_mtime_ns:
+                self.date(path)
+                self._folders[path] = path.stat().st_mtime_ns
 
     def files(self) -> dict[Path, tuple[int, int, int]]:
         """All files with what a change of them changes."""
@@ -400,6 +410,19 @@ class ClaimDecision(Edit, frozen=True, tag=True):
         workspace.write(name, workspace.read(name) + json.dumps(line).encode() + b"\n", in_place=True)
 
 
+class CutLog(Edit, frozen=True, tag=True):
+    """Remove the last lines of a log, as the checkout of an older commit does."""
+
+    is_ledger: bool
+    lines: int
+
+    def make(self, workspace: Workspace) -> None:
+        name = workspace.paths.relative(workspace.paths.ledger if self.is_ledger else workspace.paths.events)
+        lines = workspace.read(name).splitlines(keepends=True)
+        if lines and name not in workspace.torn:
+            workspace.write(name, b"".join(lines[: -1 - self.lines % len(lines)]))
+
+
 class ReplaceTeamFile(Edit, frozen=True, tag=True):
     """Write the sums of a team anew, change some, or delete them."""
 
@@ -495,6 +518,7 @@ class Step(Struct, frozen=True):
         before = workspace.files()
         for edit in self.edits:
             edit.make(workspace)
+        workspace.date_folders()
         after = workspace.files()
         return frozenset(path for path, _ in before.items() ^ after.items())
 
@@ -518,6 +542,7 @@ EDITS: Final = st.one_of(
     ),
     st.builds(Decide, _numbers(len(VERBS) - 1), _numbers(40), _numbers(40)),
     st.builds(ClaimDecision, _numbers(40), st.booleans()),
+    st.builds(CutLog, st.booleans(), _numbers(8)),
     st.builds(ReplaceTeamFile, st.lists(_numbers(60), max_size=6).map(tuple), st.booleans()),
     st.builds(ChangeSettings, _numbers(3)),
     st.builds(ChangeRegistry, _numbers(6), st.sampled_from(("running", "paused", "failed", "odd")), st.booleans()),
