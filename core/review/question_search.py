@@ -8,11 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from core.retrieval.task import analyse_task
-from core.review.incremental_checks import IncrementalChecks
 from core.review.lesson_search import LessonSearch
+from core.review.questions.broad import BroadTriggerSearch
 from core.review.questions.duplicate import DuplicateSearch
 from core.review.questions.held import HeldTextSearch
 from core.review.questions.offer import OfferSearch
+from core.review.questions.recurring import RecurringSearch
+from core.review.questions.unreconciled import CountSearch
 from core.review.queue import Found
 from core.review.stored_verdicts import StoredVerdicts, VerdictsInMemory
 from core.review.weakened_search import WeakenedTestSearch
@@ -45,7 +47,9 @@ class QuestionSearch:
         self._extract = extract
         self.offers = OfferSearch(settings.extraction, stored)
         self._duplicates = DuplicateSearch(settings.extraction, stored)
-        self._checks = IncrementalChecks(settings)
+        self._broad = BroadTriggerSearch(settings.review, stored)
+        self._counts = CountSearch()
+        self._recurring = RecurringSearch(settings.extraction, stored)
         self._held_texts = HeldTextSearch()
         self._lessons = LessonSearch(settings)
         self._weakened_tests = WeakenedTestSearch()
@@ -57,18 +61,18 @@ class QuestionSearch:
         return Found(
             alike=self._duplicates.alike,
             offers=self.offers.joined,
-            recurring=self._checks.recurring,
+            recurring=self._recurring.found,
             lessons=self._lessons.found,
             held=self._held_texts.found,
             weakened=self._weakened_tests.found,
-            broad=self._checks.broad,
-            unreconciled=self._checks.unreconciled,
+            broad=self._broad.found,
+            unreconciled=self._counts.found,
         )
 
     def remove(self, source_id: str) -> None:
         """Remove the questions about a source from which patterns were extracted."""
         self.offers.remove(source_id)
-        self._checks.remove_recurring(source_id)
+        self._recurring.remove(source_id)
         self._lessons.remove(source_id)
 
     def look(self, view: ProjectState, *, is_idle: bool = False) -> bool | None:
@@ -84,11 +88,16 @@ class QuestionSearch:
         if changed is None:
             changed = self._duplicates.look(snapshot.patterns, view.texts)
         if changed is None:
-            changed = self._checks.look(
+            changed = self._broad.look(snapshot.patterns)
+        if changed is None:
+            changed = self._counts.look(snapshot.patterns, view.board)
+        if changed is None:
+            changed = self._recurring.look(
                 snapshot,
-                view.board,
+                view.now,
                 lambda: self._get_offers().find_recurring_in_steps(snapshot),
                 lambda cluster: self._get_offers().extract_cluster(cluster, view),
+                is_idle=is_idle,
             )
         if changed is None:
             changed = self._held_texts.look(view)

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Final
 from core.base.steps import Steps, run_all
 from core.review.impact import net
 from core.review.priority import ImpactEstimator, Questions
+from core.review.questions.broad import broad
 from core.review.questions.duplicate import duplicates
 from core.review.questions.held import held_texts, suspected
-from core.review.questions.incoming import arrivals, bursts, escalations, lessons, recurring, weakened_tests
+from core.review.questions.incoming import arrivals, bursts, escalations, lessons, weakened_tests
 from core.review.questions.offer import offered
 from core.review.questions.proposals import proposed_decisions
-from core.review.questions.registry import borderline, broad, inversions, pins, unreconciled
+from core.review.questions.recurring import recurring
+from core.review.questions.registry import borderline, inversions, pins
+from core.review.questions.unreconciled import unreconciled
 
 if TYPE_CHECKING:
     from core.config.settings import Settings

@@ -14,7 +14,7 @@ from core.documents.signs import result_sign, state_sign
 from core.learning.bursts import Burst, known_time
 from core.records.loops import Outcome
 from core.records.patterns import Maturity, Pattern, PatternType
-from core.review.incremental_checks import common_messages
+from core.review.questions.broad import common_messages
 from core.state.agenda import BEST
 from core.state.findings import count_conflicts
 from core.state.history import explain_pattern

@@ -7,8 +7,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from core.base.formatting import format_day, shorten_id
 from core.base.text import plural, visible_line
 from core.learning.bursts import format_burst, format_source
@@ -22,7 +20,6 @@ from core.state import review_items as kinds
 
 if TYPE_CHECKING:
     from core.debug_memory.escalations import EscalatedSession
-    from core.extraction.clustering import Cluster
     from core.records.debug_sessions import DebugSession, Escalation
     from core.records.decisions import CurationState, UnreviewedText
     from core.records.extractions import Extraction
@@ -78,28 +75,6 @@ def _arrival(
     reason += f"; this text {describe_suspicions(suspicions)}" if suspicions else ""
     risk = count_marks(suspicions) if kind == kinds.QUARANTINE else ()
     return scales.item(kind, pattern.id, question=question, reason=reason, place=place, risk=risk)
-
-
-def recurring(scales: ImpactEstimator, learned: Sequence[tuple[Cluster, Extraction]]) -> Iterator[ReviewItem]:
-    """Ask about learnings that several loops reported and no pattern covers."""
-    now, half_life = scales.board.now, scales.settings.maturity.half_life_days
-    for cluster, offer in learned:
-        ages = [max((now - one.reflection.at).days, 0) for one in cluster.members if one.reflection.at is not None]
-        sources = plural(len(cluster.sources), "loop")
-        last = f", last on {format_day(cluster.last_at)}" if cluster.last_at is not None else ""
-        yield scales.item(
-            kinds.RECURRING,
-            cluster.id,
-            question=f"Create a pattern from {{}} that {sources} reported?",
-            name=f"the lesson “{visible_line(cluster.text, 80)}”",
-            this="a lesson",
-            reason="no pattern contains it",
-            place=f"reported {plural(len(cluster.members), 'time')}{last}",
-            impact=scales.new(float(np.exp2(-np.array(ages, np.float64) / half_life).sum())),
-            chars=len(cluster.text) + chars_offered(offer),
-            offer=offer,
-            evidence=len(cluster.members),
-        )
 
 
 def lessons(scales: ImpactEstimator, found: Sequence[tuple[JoinedLesson, Extraction]]) -> Iterator[ReviewItem]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -13,13 +13,11 @@ from core.base.formatting import format_day, shorten_id
 from core.base.text import plural, visible_line
 from core.learning.states import STATES, state_codes
 from core.records.patterns import Maturity
-from core.review.impact import WASTED_USE
 from core.state import review_items as kinds
 
 if TYPE_CHECKING:
     from core.learning.scores import Flags, Floats, Ints
     from core.records.decisions import CurationState, Pin
-    from core.records.findings import Finding
     from core.review.priority import ImpactEstimator
     from core.state.review_items import ReviewItem
 
@@ -198,40 +196,3 @@ def _border(
     if later is not now:
         parts.append(f"decays to {later} within {scales.settings.review.soon_days:g} days")
     return "".join(f"; {part}" for part in parts)
-
-
-def broad(scales: ImpactEstimator, curation: CurationState, shares: Mapping[str, float]) -> Iterator[ReviewItem]:
-    """Ask about patterns with a trigger that matches most common messages, unless a person approved the text."""
-    for pattern_id, share in shares.items():
-        pattern = scales.patterns.get(pattern_id)
-        if pattern is None or pattern_id not in scales.board:
-            continue
-        row = scales.board.row(pattern_id)
-        if scales.stakes.is_withheld[row] or curation.approves(pattern_id, pattern.content_hash):
-            continue
-        yield scales.item(
-            kinds.BROAD,
-            pattern_id,
-            question="The trigger of {} is too broad. Quarantine the pattern?",
-            reason=f"{visible_line(pattern.error_pattern or pattern.task_pattern, 80)} matches "
-            f"{share:.0%} of common messages",
-            impact=WASTED_USE * share * scales.uses(pattern_id) + scales.held(pattern_id),
-        )
-
-
-def unreconciled(scales: ImpactEstimator, doubts: Mapping[str, Finding]) -> Iterator[ReviewItem]:
-    """Ask about records whose counts contradict the evidence."""
-    for pattern_id, doubt in doubts.items():
-        pattern = scales.patterns.get(pattern_id)
-        if pattern is not None and pattern_id in scales.board:
-            make = partial(_unreconciled, scales, pattern_id, doubt)
-            yield scales.ask(kinds.UNRECONCILED, pattern_id, make, doubt, impact=scales.held(pattern_id))
-
-
-def _unreconciled(scales: ImpactEstimator, pattern_id: str, doubt: Finding) -> ReviewItem:
-    return scales.item(
-        kinds.UNRECONCILED,
-        pattern_id,
-        question="Usage counts of {} disagree. Leave them as they are?",
-        reason=visible_line(doubt.message, 160),
-    )
