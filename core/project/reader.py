@@ -13,6 +13,7 @@ from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from msgspec.structs import replace as changed
 
 from core.base.errors import Unwritable
@@ -106,8 +107,14 @@ class ProjectReader:
     def _search(self) -> QuestionSearch:
         from core.review.question_search import QuestionSearch  # a run without questions does not need it
 
+        stored = None
+        if self._has_cache:
+            from core.index.verdicts import IndexVerdicts
+
+            settings = msgspec.msgpack.encode((self.settings.extraction, self.settings.review))
+            stored = IndexVerdicts(self.project.project, ("review", "extraction"), settings)
         here = weakref.proxy(self)  # a cycle would keep each dry run, which is a project, until the next collection
-        return QuestionSearch(self.settings, lambda: here._offers, lambda source_id: here.extraction(source_id))
+        return QuestionSearch(self.settings, lambda: here._offers, lambda source_id: here.extraction(source_id), stored)
 
     def now(self) -> datetime:
         """Current time, as an aware UTC datetime."""

@@ -125,7 +125,7 @@ def test_a_stored_verdict_is_used_until_learnings_or_patterns_change() -> None:
     looked(first, snapshot, [cluster(1)], found)
     searched: list[Snapshot] = []
 
-    def look_again(after: Snapshot, at: datetime = CURATION_NOW, *, is_idle: bool = True) -> RecurringSearch:
+    def search_again(after: Snapshot, at: datetime = CURATION_NOW, *, is_idle: bool = True) -> RecurringSearch:
         search = new_search(stored)
 
         def clusters() -> Sequence[Cluster]:
@@ -137,15 +137,15 @@ def test_a_stored_verdict_is_used_until_learnings_or_patterns_change() -> None:
         return search
 
     same = snapshot_of(make_error_pattern("p"), reflections={"r": reflection("r", "lock the rows first")})
-    assert look_again(same).found == first.found and not searched
+    assert search_again(same).found == first.found and not searched
     learned = snapshot_of(make_error_pattern("p"), reflections=reflections | {"s": reflection("s", "do it twice")})
-    assert look_again(learned, is_idle=False).found == first.found and not searched, "a command uses a recent one"
+    assert search_again(learned, is_idle=False).found == first.found and not searched, "a command uses a recent one"
     later = CURATION_NOW + LATEST + timedelta(seconds=1)
-    assert look_again(learned, later, is_idle=False).found == () and searched == [learned]
+    assert search_again(learned, later, is_idle=False).found == () and searched == [learned]
     searched.clear()
-    assert look_again(learned).found == () and searched == [learned]
+    assert search_again(learned).found == () and searched == [learned]
     known = snapshot_of(make_error_pattern("p"), make_error_pattern("q"), reflections=reflections)
-    assert look_again(known, is_idle=False).found == () and searched == [learned, known]
+    assert search_again(known, is_idle=False).found == () and searched == [learned, known]
 
 
 def test_a_search_during_which_patterns_change_is_not_stored() -> None:
