@@ -18,18 +18,14 @@ from core.base.text import visible_line
 from core.index.database import Database, get_meta, set_meta
 from core.index.logs import Logs
 from core.index.parse import parse_all
-from core.index.records import COLLECTIONS, DECODERS, Kind, Reader
+from core.index.records import DECODERS, Kind, Reader
 from core.index.snapshot import (
     COMPLETE,
-    CURATION,
-    FINDINGS,
-    FOREIGN,
-    LOG,
     NUMBER,
     QUESTIONS,
-    TEAM,
     IndexedSnapshot,
     ProjectFiles,
+    find_delta,
 )
 from core.index.step import Sources, Step, is_log
 from core.index.sweep import Sweep, sweep
@@ -38,7 +34,7 @@ from core.records.snapshot import Delta, Snapshot
 from core.sources.liveness import Processes, system_processes
 from core.sources.loop_details import read_loop_details
 from core.sources.loop_facts import loop_directory
-from core.sources.record_kinds import EVENTS, LISTED, kind_of, load_order_of
+from core.sources.record_kinds import LISTED, kind_of, load_order_of
 from core.sources.sweep import can_contain_records, newest_states, scan_path
 from core.storage.cache_database import DamagedError, is_damage
 from core.storage.file_reader import Stamp
@@ -93,9 +89,9 @@ class Index:
         self._is_kept = is_kept
         self._logs = Logs(paths, ledger.log if ledger is not None else DecisionLog())
         self.origins = ledger.origins if ledger is not None else Origins(paths.project)
-        self._sources = Sources(paths, settings, self._logs, self.origins, processes or system_processes())
-        self._lock = threading.RLock()
         self._files = ProjectFiles(paths, self.origins, lambda: self._logs, findings)
+        self._sources = Sources(paths, settings, self._logs, self._files, self.origins, processes or system_processes())
+        self._lock = threading.RLock()
         self._opened: Database | None = None
         self._snapshot: Snapshot = Snapshot()
         self._sweeps = 0
@@ -285,8 +281,8 @@ class Index:
         while not is_last:
             now = self._clock()
             checks_open = checks_open or abs(now - self._checked_at) >= _LIVENESS_INTERVAL
-            with self._database.transaction() as connection:
-                step = Step(connection, self._database.decoded, self._sources, now)
+            with self._database.transaction():
+                step = Step(self._database, self._sources, now)
                 if is_first:
                     step.take_sweep(found)
                 if adapted is not None:
@@ -322,36 +318,6 @@ class Index:
         if isinstance(before, IndexedSnapshot):
             after.take_unchanged(before, find_delta(before, after))
         self._snapshot = after
-
-
-def find_delta(before: Snapshot, after: Snapshot) -> Delta:
-    """Return what differs between two views of one index; `before` is the older one."""
-    if not isinstance(before, IndexedSnapshot) or not isinstance(after, IndexedSnapshot) or before is after:
-        return Delta()
-    changed: dict[Kind, set[str]] = {kind: set() for kind in Kind}
-    last, gone = (
-        before.reader.row(f"SELECT coalesce(max(number), 0) FROM {one}") or (0,) for one in ("record", "gone")
-    )
-    for kind, id in after.reader.rows("SELECT kind, id FROM record WHERE number > ?", *last):
-        changed[Kind(kind)].add(id)
-    for kind, id in after.reader.rows("SELECT kind, id FROM gone WHERE number > ?", *gone):
-        changed[Kind(kind)].add(id)
-    has_other = {
-        name: before.reader.meta(name) != after.reader.meta(name) for name in (CURATION, FOREIGN, TEAM, FINDINGS)
-    }
-    if has_other[FOREIGN]:
-        changed[Kind.PATTERN] |= before.foreign.patterns ^ after.foreign.patterns
-    if has_other[TEAM]:
-        changed[Kind.TEAM_SUMS] |= before.team.changed_patterns(after.team)
-    event_log = f"{LOG}{EVENTS.name}"
-    has_undone = has_other[CURATION] and before.curation.undone != after.curation.undone
-    return Delta(
-        **{name: frozenset(changed[kind]) for name, kind in COLLECTIONS.items()},
-        team=frozenset(changed[Kind.TEAM_SUMS]),
-        events=has_undone or before.reader.meta(event_log) != after.reader.meta(event_log),
-        decisions=has_other[CURATION],
-        findings=has_other[FINDINGS],
-    )
 
 
 def _rank(file: str, stamps: Mapping[str, Stamp]) -> tuple[int, int, str, str]:

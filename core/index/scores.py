@@ -76,6 +76,11 @@ def _read_state(connection: sqlite3.Connection, settings: Settings) -> _State | 
     return state if state is not None and state.settings == _key(settings) else None
 
 
+def has_scores(connection: sqlite3.Connection, settings: Settings) -> bool:
+    """Return whether scores under these settings are stored."""
+    return _read_state(connection, settings) is not None
+
+
 def _key(settings: Settings) -> bytes:
     """Return a value that differs for settings with which patterns are scored otherwise."""
     used = (settings.learning, settings.maturity, settings.anti_pattern, settings.scan, settings.interval_level)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -67,12 +67,11 @@ class ProjectFiles:
         found = self._log(self._paths.relative(self._paths.ledger))
         return found.decisions if found is not None else ()
 
-    def events(self, undone: frozenset[str]) -> EventView:
+    def events(self, reader: Reader, undone: frozenset[str]) -> EventView:
         """Return the events without those of undone decisions."""
-        from core.records.event_log import EventView
+        from core.index.evidence import open_events
 
-        found = self._log(self._paths.relative(self._paths.events))
-        return EventView.of(found.events if found is not None else ()).without(undone)
+        return open_events(reader, self._paths, undone)
 
     def findings(self, reader: Reader) -> tuple[Finding, ...]:
         """Return all findings, sorted by file; similar ones of many files are one."""
@@ -168,14 +167,8 @@ class IndexedSnapshot(Snapshot):
                 team.sums.move_to(self.reader)
             object.__setattr__(self, "team", team)
 
-    def with_changes(self, **changes: Any) -> IndexedSnapshot:
-        """Return the same records with other values of some fields, which need not be in the index."""
-        changed = IndexedSnapshot.__new__(IndexedSnapshot)
-        values = {name: self.made(name) for name in ("reader", "_files", *_FIELDS)}
-        for name, value in (values | changes).items():
-            if value is not None or name == "as_of":
-                object.__setattr__(changed, name, value)
-        return changed
+    def with_changes(self, **changes: Any) -> Snapshot:
+        return ChangedSnapshot(self, changes)
 
     def made(self, name: str) -> Any:
         """Return a field that was used before; None for another."""
@@ -204,9 +197,9 @@ class IndexedSnapshot(Snapshot):
                 rows = self.reader.rows("SELECT path, since FROM torn WHERE is_reported ORDER BY path")
                 return MappingProxyType({path: datetime.fromtimestamp(since, UTC) for path, since in rows})
             case "events":
-                return self._files.events(self.curation.undone)
+                return self._files.events(self.reader, self.curation.undone)
             case "withdrawn":
-                return self._files.events(self.curation.undone).hidden
+                return self._files.events(self.reader, self.curation.undone).hidden
             case "decisions":
                 return self._files.decisions()
             case "findings":
@@ -229,7 +222,56 @@ class IndexedSnapshot(Snapshot):
         return msgspec.structs.replace(team, sums=RecordMap(self.reader, Kind.TEAM_SUMS)) if team.space else NO_TEAM
 
 
+class ChangedSnapshot(Snapshot):
+    """The records of a view with other values of some fields, which are not in the index."""
+
+    __slots__ = ("_base",)
+    _base: Snapshot
+
+    def __init__(self, base: Snapshot, changes: Mapping[str, Any]) -> None:
+        for name, value in {"_base": base, **changes}.items():
+            object.__setattr__(self, name, value)
+
+    def with_changes(self, **changes: Any) -> Snapshot:
+        return ChangedSnapshot(self, changes)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _FIELDS:
+            raise AttributeError(name)
+        return getattr(self._base, name)
+
+
 def read_curation(reader: Reader) -> CurationState:
     """Return the result of all decisions."""
     row = reader.row("SELECT value FROM meta WHERE name = ?", CURATION)
     return CURATION_DECODER(row[0]) if row is not None else CurationState()
+
+
+def find_delta(before: Snapshot, after: Snapshot) -> Delta:
+    """Return what differs between two views of one index; `before` is the older one."""
+    if not isinstance(before, IndexedSnapshot) or not isinstance(after, IndexedSnapshot) or before is after:
+        return Delta()
+    changed: dict[Kind, set[str]] = {kind: set() for kind in Kind}
+    last, gone = (
+        before.reader.row(f"SELECT coalesce(max(number), 0) FROM {one}") or (0,) for one in ("record", "gone")
+    )
+    for kind, id in after.reader.rows("SELECT kind, id FROM record WHERE number > ?", *last):
+        changed[Kind(kind)].add(id)
+    for kind, id in after.reader.rows("SELECT kind, id FROM gone WHERE number > ?", *gone):
+        changed[Kind(kind)].add(id)
+    has_other = {
+        name: before.reader.meta(name) != after.reader.meta(name) for name in (CURATION, FOREIGN, TEAM, FINDINGS)
+    }
+    if has_other[FOREIGN]:
+        changed[Kind.PATTERN] |= before.foreign.patterns ^ after.foreign.patterns
+    if has_other[TEAM]:
+        changed[Kind.TEAM_SUMS] |= before.team.changed_patterns(after.team)
+    event_log = f"{LOG}events"
+    has_undone = has_other[CURATION] and before.curation.undone != after.curation.undone
+    return Delta(
+        **{name: frozenset(changed[kind]) for name, kind in COLLECTIONS.items()},
+        team=frozenset(changed[Kind.TEAM_SUMS]),
+        events=has_undone or before.reader.meta(event_log) != after.reader.meta(event_log),
+        decisions=has_other[CURATION],
+        findings=has_other[FINDINGS],
+    )

@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
 from core.index.database import get_meta, set_meta
+from core.index.events import forget_events, update_events
 from core.index.join import Joiner, Surroundings
 from core.index.parse import LOGS, FileParts
 from core.index.records import Kind, Reader, RecordMap, encode
-from core.index.snapshot import COMPLETE, CURATION, CURATION_DECODER, FINDINGS, FOREIGN, LOG, NUMBER, SWEPT, TEAM
+from core.index.scores import fill_scores, has_scores, load_board, update_scores
+from core.index.snapshot import (
+    COMPLETE,
+    CURATION,
+    CURATION_DECODER,
+    FINDINGS,
+    FOREIGN,
+    LOG,
+    NUMBER,
+    SWEPT,
+    TEAM,
+    IndexedSnapshot,
+    find_delta,
+)
+from core.index.texts import fill_texts, update_texts
 from core.ledger.fold import fold, with_lost_words, with_proposals
 from core.records.decisions import CurationState
 from core.records.team import NO_TEAM, TeamEvidence
 from core.sources.parsed_file import ParsedFile
-from core.sources.record_kinds import Format, kind_of
+from core.sources.record_kinds import EVENTS, Format, kind_of
 from core.storage.decoded import Problem
 from core.storage.hash_chain import anchor_of
 from core.trust.projects import is_joined
@@ -26,7 +40,9 @@ from core.trust.projects import is_joined
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
+    from core.index.database import Database
     from core.index.logs import Logs
+    from core.index.snapshot import ProjectFiles
     from core.index.sweep import Sweep
     from core.records.patterns import Pattern
     from core.sources.liveness import Processes
@@ -41,11 +57,12 @@ _ORIGINS: Final = "origins"  # what the user's state said when the decisions wer
 
 
 class Sources(NamedTuple):
-    """What the index of a project is made from."""
+    """What the index of a project is made from; `files` make the fields of snapshots that are not in the index."""
 
     paths: ProjectPaths
     settings: Settings
     logs: Logs
+    files: ProjectFiles
     origins: Origins
     processes: Processes
 
@@ -59,9 +76,9 @@ def is_log(path: str) -> bool:
 class Step:
     """Writes within one open transaction; call `finish` last."""
 
-    def __init__(
-        self, connection: sqlite3.Connection, decoded: dict[int, Any], sources: Sources, now: datetime
-    ) -> None:
+    def __init__(self, database: Database, sources: Sources, now: datetime) -> None:
+        connection, decoded = database.writer, database.decoded
+        self._database = database
         self._connection = connection
         self._sources = sources
         self._now = now
@@ -102,6 +119,9 @@ class Step:
 
     def take_log(self, path: str, stamp: Stamp) -> None:
         """Read a log where it grew."""
+        if kind_of(path) is EVENTS:
+            self._take_events(path, stamp)
+            return
         found = self._sources.logs.read(path, stamp)
         if found is None:
             self._forget(path)
@@ -112,6 +132,17 @@ class Step:
             self.take(FileParts(path, read_stamp, findings=parsed.findings), stamp)
         if found is None or not isinstance(found, Problem) or not found.torn:
             self._note_log(path, None if found is None or isinstance(found, Problem) else found[1], stamp)
+
+    def _take_events(self, path: str, stamp: Stamp) -> None:
+        found = update_events(self._connection, self._sources.paths)
+        if found is None:
+            self._forget(path)
+        elif isinstance(found, Problem):
+            self.take(FileParts(path, stamp, problem=found), stamp)
+        else:
+            read_stamp, log = found
+            self.take(FileParts(path, read_stamp, findings=log.findings), stamp)
+        self._note_log(path, None, stamp)
 
     def finish(self, *, checks_open: bool, is_complete: bool) -> None:
         """Join what changed, fold the decisions, and number the result."""
@@ -128,6 +159,29 @@ class Step:
             self._count(FINDINGS)
         if self.has_changed:
             self._count(NUMBER)
+        if self._is_complete:
+            self._derive()
+
+    def _derive(self) -> None:
+        """Score patterns, and index texts, where what they depend on changed."""
+        settings = self._sources.settings
+        after = self._reader, IndexedSnapshot(self._reader, self._sources.files)
+        if has_scores(self._connection, settings):
+            # The change is not committed, so another connection still sees the records before it.
+            reader = Reader(self._database.read(), self._database.decoded)
+            before = reader, IndexedSnapshot(reader, self._sources.files)
+            delta = find_delta(before[1], after[1])
+            if not delta:
+                return
+            changed_work = update_scores(self._connection, before, after, delta, self._now, settings)
+            board = load_board(*after, self._now, settings)
+            if board is not None:
+                update_texts(before, after, delta, board, changed_work)
+            return
+        fill_scores(self._connection, *after, self._now, settings)
+        board = load_board(*after, self._now, settings)
+        if board is not None:
+            fill_texts(*after, board)
 
     @property
     def has_changed(self) -> bool:
@@ -145,6 +199,8 @@ class Step:
         self._forget_torn(path)
         self.joiner.forget(path)
         if is_log(path):
+            if kind_of(path) is EVENTS:
+                forget_events(self._connection)
             self._sources.logs.forget(path)
             self._note_log(path, None, None)
 

@@ -21,6 +21,9 @@ from core.base.steps import Steps, Work, run_all
 from core.base.text import safe_matcher
 from core.episodes.similar_tasks import embeddable_work
 from core.index.refresh import Index
+from core.index.scores import load_board
+from core.index.snapshot import IndexedSnapshot
+from core.index.texts import StoredTexts, load_texts
 from core.learning.scoreboard import Scoreboard
 from core.ledger.ledger import Ledger
 from core.records.extractions import ALL_TYPES, Extraction
@@ -361,15 +364,32 @@ class ProjectReader:
         self._view = replace(self._view, snapshot=snapshot, board=board, queue=queue, now=now)
         return self._view, delta
 
-    def _scored(self, snapshot: Snapshot, delta: Delta | None = None, board: Scoreboard | None = None) -> ProjectState:
-        """Make the next state; without `delta` from nothing but `board`."""
+    def _open_view(self, snapshot: Snapshot, now: datetime) -> tuple[Scoreboard, Texts]:
+        """Return the scores and texts of a snapshot: those in the index, if it has them."""
+        if isinstance(snapshot, IndexedSnapshot):
+            board = load_board(snapshot.reader, snapshot, now, self.settings, self._view.board)
+            texts = load_texts(snapshot.reader, snapshot)
+            if board is not None and texts is not None:
+                return board, texts
+        board = Scoreboard.build(snapshot, now, self.settings)
+        return board, MemoryTexts(snapshot, board)
+
+    def _updated_view(self, snapshot: Snapshot, delta: Delta, now: datetime) -> tuple[Scoreboard, Texts]:
+        if isinstance(snapshot, IndexedSnapshot):
+            board, texts = self._open_view(snapshot, now)
+            if not isinstance(texts, StoredTexts) or not isinstance(self._view.texts, StoredTexts):
+                return board, texts
+        else:
+            board = self._view.board.updated(snapshot, delta, now)  # of a dry run
+        return board, self._view.texts.updated(snapshot, delta, board)
+
+    def _scored(self, snapshot: Snapshot, delta: Delta | None = None) -> ProjectState:
+        """Make the next state; without `delta` from nothing."""
         now = self._clock()
         if delta is None:
-            board = board or Scoreboard.build(snapshot, now, self.settings)
-            texts: Texts = MemoryTexts(snapshot, board)
+            board, texts = self._open_view(snapshot, now)
         else:
-            board = self._view.board.updated(snapshot, delta, now)
-            texts = self._view.texts.updated(snapshot, delta, board)
+            board, texts = self._updated_view(snapshot, delta, now)
             if delta.patterns and self._asks:
                 self._search.offers.forget_comparisons()
         if not snapshot.complete:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-import core.index.logs
+import core.index.events
 import core.index.parse
 import core.index.refresh
 from core.base.errors import UnknownRecord
@@ -239,7 +239,7 @@ class TestLoading:
                 sizes.append(len(found.data))
             return found
 
-        monkeypatch.setattr(core.index.logs, "read_file", counted)
+        monkeypatch.setattr(core.index.events, "read_file", counted)
         file = project.write("ralph/shared/curation/events.jsonl", lines(0, 2000))
         project.index.load()
         with file.open("ab") as log:

@@ -68,7 +68,7 @@ class Tables:
         assert board is not None
         return board
 
-    def _view(self, snapshot: Snapshot, reader: Reader | None = None) -> tuple[Reader, IndexedSnapshot]:
+    def _view(self, snapshot: Snapshot, reader: Reader | None = None) -> tuple[Reader, Snapshot]:
         reader = reader or Reader(self.database.read(), self.database.decoded)
         files = ProjectFiles(self.paths, Origins(self.paths.project), lambda: Logs(self.paths, DecisionLog()))
         fields = {name: getattr(snapshot, name) for name in ("curation", "foreign", "team")}
