@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import msgspec
 
 from core.index.database import read_existing
+from core.index.evidence import open_inputs
 from core.index.records import Reader
 from core.index.snapshot import COMPLETE, QUESTIONS, SWEPT, IndexedSnapshot, ProjectFiles
-from core.learning.evidence_inputs import EvidenceInputs
 from core.learning.outcomes import Outcome, OutcomeSignals, score_signals
 from core.records.times import parse_time
 from core.state.project_state import ProjectState
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from core.config.settings import Settings
     from core.index.logs import Logs
     from core.learning.evidence import LoopPatterns
+    from core.learning.evidence_inputs import EvidenceInputs
     from core.learning.scoreboard import Scoreboard
     from core.records.episodes import Attempt
     from core.records.loops import Loop, LoopDetails
@@ -82,7 +83,8 @@ class KeptProject:
 class KeptProjectState(ProjectState):
     """State of the last run; scores, questions and indexes are made when they are first used."""
 
-    __slots__ = ("_inputs", "_kept")
+    __slots__ = ("_inputs", "_kept", "_reader")
+    _reader: Reader
     _kept: tuple[bytes, int, bool]  # the questions, their number, and whether the searches for them had ended
     _inputs: EvidenceInputs
 
@@ -99,7 +101,8 @@ class KeptProjectState(ProjectState):
             "_kept": msgspec.msgpack.decode(questions, type=tuple[bytes, int, bool]) if questions else (b"", 0, False),
             "embeddings": None,
             "task_embeddings": None,
-            "_inputs": EvidenceInputs.of(snapshot, settings.learning),
+            "_inputs": open_inputs(snapshot.reader, snapshot, settings.learning),
+            "_reader": snapshot.reader,
         }
         for name, value in values.items():
             object.__setattr__(made, name, value)
@@ -140,9 +143,11 @@ class KeptProjectState(ProjectState):
         return self._inputs.loop_patterns(loop_id)
 
     def _restore_board(self) -> Scoreboard:
+        from core.index.scores import load_board
         from core.learning.scoreboard import Scoreboard
 
-        return Scoreboard.build(self.snapshot, self.now, self.settings)
+        board = load_board(self._reader, self.snapshot, self.now, self.settings)
+        return board or Scoreboard.build(self.snapshot, self.now, self.settings)
 
     def _restore_queue(self) -> tuple[ReviewItem, ...]:
         from core.project.kept_queue import decode_queue
@@ -158,9 +163,10 @@ class KeptProjectState(ProjectState):
 
 def _make_texts(state: KeptProjectState) -> Texts:
     """Return the indexes of texts; imports more than the first rows need."""
+    from core.index.texts import load_texts
     from core.state.texts import MemoryTexts
 
-    return MemoryTexts(state.snapshot, state.board)
+    return load_texts(state._reader, state.snapshot) or MemoryTexts(state.snapshot, state.board)
 
 
 def _open_logs(project: ProjectPaths) -> Logs:
