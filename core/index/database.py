@@ -190,10 +190,20 @@ def _connect(file: Path, version: int, wait_seconds: float) -> sqlite3.Connectio
 
 def all_tables() -> Iterator[str]:
     """Yield what creates all tables; imports the modules that fill them only if an index is created."""
-    from core.index import debug_sessions, events, evidence, learnings, past_tasks, scores, terms, verdicts
+    from core.index import (
+        debug_sessions,
+        events,
+        evidence,
+        learnings,
+        past_tasks,
+        scores,
+        similarity,
+        terms,
+        verdicts,
+    )
 
     yield from _TABLES
-    for module in (debug_sessions, events, evidence, learnings, past_tasks, scores, terms, verdicts):
+    for module in (debug_sessions, events, evidence, learnings, past_tasks, scores, similarity, terms, verdicts):
         yield from module.TABLES
 
 

@@ -203,9 +203,11 @@ def read_weights(reader: Reader, past: PastTasks, patterns: Mapping[str, Pattern
     return inputs.fit()
 
 
-def store_weights(writer: Reader, past: PastTasks, patterns: Mapping[str, Pattern]) -> None:
-    """Fit the weights again if they are for other tasks or texts, which takes up to a second, and store them."""
+def store_weights(writer: Reader, past: PastTasks, patterns: Mapping[str, Pattern]) -> bool:
+    """Fit the weights if those stored are for other tasks or texts, which takes 100 ms; return whether they were."""
     inputs = FitInputs.of(past, patterns)
     stored = get_meta(writer.connection, _WEIGHTS)
-    if inputs is not None and (stored is None or stored[: len(inputs.digest)] != inputs.digest):
-        set_meta(writer.connection, _WEIGHTS, inputs.digest + msgspec.msgpack.encode(inputs.fit()))
+    if inputs is None or (stored is not None and stored[: len(inputs.digest)] == inputs.digest):
+        return False
+    set_meta(writer.connection, _WEIGHTS, inputs.digest + msgspec.msgpack.encode(inputs.fit()))
+    return True

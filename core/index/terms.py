@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from core.retrieval.postings import Rows
 
 CHUNK: Final = 8_192  # rows of a posting list, and cells of a column, that are stored together
-WORD, TAG, CATEGORY, ERROR, LANGUAGE, FOUND_IN, LEARNING, WORK = range(8)  # kinds of posting lists
+WORD, TAG, CATEGORY, ERROR, LANGUAGE, FOUND_IN, LEARNING, WORK, COMPARED = range(9)  # kinds of posting lists
 _FACETS: Final = {"category": CATEGORY, "error": ERROR, "language": LANGUAGE, SOURCE: FOUND_IN}
 _TYPE, _TAG_COUNT = "pattern type", "tag count"
 TABLES: Final = (
@@ -196,13 +196,27 @@ class Numbering:
     def __init__(self, is_used: NDArray[np.bool_]) -> None:
         """Number the places (from 1 on) for which `is_used` is set."""
         places = np.flatnonzero(is_used)
+        self._is_used = is_used
         self.count = len(places)
+        self.size = len(is_used)
+        """Number of cells in a column by place."""
         self._places = None if not len(places) or places[-1] == len(places) else places  # None without holes
 
     def rows(self, places: NDArray[np.integer[Any]]) -> Rows:
         """Return the rows of the patterns at these places."""
         rows = places - 1 if self._places is None else self._places.searchsorted(places)
         return rows.astype(np.int32)
+
+    def select(self, cells: NDArray[Any]) -> NDArray[Any]:
+        """Return the cells of the rows of a column by place."""
+        return cells[self._is_used]
+
+    def is_used(self, places: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
+        """Return for which places there is a row."""
+        found = np.zeros(len(places), np.bool_)
+        is_inside = places < self.size
+        found[is_inside] = self._is_used[places[is_inside]]
+        return found
 
     def place(self, row: int) -> int:
         """Return the place of the pattern in a row."""
@@ -276,11 +290,11 @@ class StoredPatternIndex(PatternIndex):
         size = row[0] + 1 if row is not None and row[0] is not None else 0
         types = read_cells(reader, _TYPE, np.int8, size, -1)
         is_used = types >= 0
-        tag_counts = read_cells(reader, _TAG_COUNT, np.int8, size)[is_used]
         numbering = Numbering(is_used)
+        tag_counts = numbering.select(read_cells(reader, _TAG_COUNT, np.int8, size))
         words, tags = StoredPostings(reader, WORD, numbering), StoredTags(reader, TAG, numbering)
         ids, facets = PatternIds(reader, numbering), StoredFacets(reader, numbering)
-        return cls(ids, types[is_used], tag_counts, words, tags, facets, patterns)
+        return cls(ids, numbering.select(types), tag_counts, words, tags, facets, patterns)
 
     @cached_property
     def rows(self) -> Mapping[str, int]:

@@ -13,13 +13,21 @@ from core.index.past_tasks import (
     StoredPastTasks,
     fill_past_tasks,
     read_weights,
+    store_weights,
     suppose_past_tasks,
     update_past_tasks,
+)
+from core.index.similarity import (
+    extend_similarity,
+    forget_similarity,
+    has_similarity,
+    open_similarity,
+    update_similarity,
 )
 from core.index.snapshot import IndexedSnapshot
 from core.index.terms import StoredPatternIndex, fill_terms, update_terms
 from core.retrieval.learnings import LearningIndex
-from core.retrieval.similarity import LazySimilarity
+from core.retrieval.similarity import LazySimilarity, SimilarityIndex
 
 if TYPE_CHECKING:
     from core.index.records import Reader
@@ -28,9 +36,9 @@ if TYPE_CHECKING:
     from core.retrieval.index import PatternIndex
     from core.retrieval.learned_weights import WordWeights
     from core.retrieval.past_tasks import PastTasks
-    from core.retrieval.similarity import SimilarityIndex
 
 _FILLED: Final = "texts"  # name of the value in the table `meta` that is set if texts are stored
+_SETTLED_AT_ONCE: Final = 1_000  # patterns whose texts are indexed in one step
 _FILLED_TABLES: Final = (
     *("term", "tag_word", "cells", "learning", "learning_need", "work", "worked", "debug_value", "debug_fix"),
 )
@@ -39,18 +47,28 @@ _FILLED_TABLES: Final = (
 class StoredTexts:
     """Indexes of the texts of one view, opened when they are first used; implements `core.state.texts.Texts`."""
 
-    def __init__(self, reader: Reader, snapshot: Snapshot, similarity: LazySimilarity | None = None) -> None:
+    def __init__(self, reader: Reader, snapshot: Snapshot) -> None:
         self.reader = reader
         self.snapshot = snapshot
-        self._similarity = similarity or LazySimilarity(snapshot.patterns)
 
     @cached_property
-    def index(self) -> PatternIndex:
+    def index(self) -> StoredPatternIndex:
         return StoredPatternIndex.open(self.reader, self.snapshot.patterns)
 
-    @property
+    @cached_property
     def similarity(self) -> SimilarityIndex:
-        return self._similarity.get()
+        patterns = self.snapshot.patterns
+        if not self._has_similarity:
+            return self._unstored_similarity.get()
+        return open_similarity(self.index, self.reader, patterns)
+
+    @cached_property
+    def _has_similarity(self) -> bool:
+        return has_similarity(self.reader)
+
+    @cached_property
+    def _unstored_similarity(self) -> LazySimilarity:
+        return LazySimilarity(self.snapshot.patterns)
 
     @cached_property
     def debug(self) -> DebugIndex:
@@ -70,8 +88,7 @@ class StoredTexts:
 
     def updated(self, snapshot: Snapshot, delta: Delta, board: Scoreboard) -> StoredTexts | SupposedTexts:
         if isinstance(snapshot, IndexedSnapshot):
-            similarity = self._similarity.updated(snapshot.patterns, delta.patterns)
-            return StoredTexts(snapshot.reader, snapshot, similarity)
+            return StoredTexts(snapshot.reader, snapshot)
         return SupposedTexts(self, snapshot, delta, board, board.changed_work)
 
     def prepare(self, seconds: float) -> bool:
@@ -82,10 +99,11 @@ class StoredTexts:
         return True
 
     def prepare_similarity(self, seconds: float) -> bool:
-        return self._similarity.prepare(seconds)
+        return self._has_similarity or self._unstored_similarity.prepare(seconds)
 
     def release(self) -> None:
-        self._similarity.release()
+        for name in ("similarity", "_unstored_similarity"):
+            self.__dict__.pop(name, None)
 
 
 class SupposedTexts:
@@ -114,7 +132,7 @@ class SupposedTexts:
 
     @cached_property
     def similarity(self) -> SimilarityIndex:
-        return self._stored.similarity.updated(self._snapshot.patterns, self._delta.patterns)
+        return SimilarityIndex.build(self._snapshot.patterns)
 
     @cached_property
     def debug(self) -> DebugIndex:
@@ -147,7 +165,7 @@ class SupposedTexts:
         return True
 
     def prepare_similarity(self, seconds: float) -> bool:
-        return self._stored.prepare_similarity(seconds)
+        return True
 
     def release(self) -> None:
         pass
@@ -167,6 +185,7 @@ def fill_texts(writer: Reader, snapshot: Snapshot, board: Scoreboard) -> None:
     fill_learnings(writer, snapshot)
     fill_past_tasks(writer, snapshot, board)
     fill_debug_sessions(writer, snapshot.debug_sessions)
+    forget_similarity(writer)
     set_meta(writer.connection, _FILLED, b"1")
 
 
@@ -190,3 +209,16 @@ def update_texts(
     update_learnings(writer, before[1], new, delta)
     update_past_tasks(writer, before[1], new, delta, board, changed_work)
     update_debug_sessions(writer, new.debug_sessions, delta.debug_sessions)
+    update_similarity(*before, writer, new, delta)
+
+
+def settle_texts(writer: Reader, snapshot: Snapshot) -> bool:
+    """Do a step of what no change waits for, in the open transaction, about 100 ms; return whether nothing is left.
+
+    These are the weights that are fitted to past tasks, and the texts by which similar patterns are found.
+    """
+    if get_meta(writer.connection, _FILLED) is None:
+        return True
+    if store_weights(writer, StoredPastTasks.open(writer), snapshot.patterns):
+        return False
+    return extend_similarity(writer, snapshot.patterns, _SETTLED_AT_ONCE)

@@ -20,11 +20,13 @@ import numpy as np
 from core.base.lazy_index import LazyIndex
 from core.base.steps import Steps, run_all
 from core.records.patterns import Pattern, PatternType
-from core.retrieval.min_hashes import Bands
+from core.retrieval.min_hashes import Bands, hash_texts
 from core.retrieval.postings import ChangedRows, Postings, Rows, index_rows_in_steps
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from core.retrieval.min_hashes import Hashes
 
     _Numbers = NDArray[np.signedinteger]
 
@@ -49,8 +51,8 @@ def measure_similarity(one: Pattern, other: Pattern) -> float:
     """Return the similarity, 0..1; 0 for different types or task categories."""
     if one.type is not other.type or not _same_task(one, other):
         return 0.0
-    text = _text(one)
-    return _ratios(text, [_text(other)], 0.0)[0] if text else 0.0
+    text = compared_text(one)
+    return _ratios(text, [compared_text(other)], 0.0)[0] if text else 0.0
 
 
 def cap_similarity(value: float) -> float:
@@ -100,7 +102,7 @@ class SimilarityIndex:
 
     def nearest(self, pattern: Pattern, threshold: float) -> tuple[tuple[str, float], ...]:
         """Return (ID, similarity) of other patterns above `threshold`, best first."""
-        return self._sorted(pattern, self._blocks[pattern.type].nearest(_text(pattern), threshold))
+        return self._sorted(pattern, self._blocks[pattern.type].nearest(compared_text(pattern), threshold))
 
     def some_nearest(self, pattern: Pattern, threshold: float) -> tuple[tuple[str, float], ...]:
         """Like `nearest` for an indexed pattern, with limited comparisons: 300 us."""
@@ -160,7 +162,7 @@ class _Texts(Sequence[str]):
         text = self._made[row] if self._made else None
         if text is None:
             pattern = self.patterns[row]
-            text = "" if pattern is None else _text(pattern)
+            text = "" if pattern is None else compared_text(pattern)
             if self._made:
                 self._made[row] = text
         return text
@@ -173,12 +175,12 @@ class _Texts(Sequence[str]):
 
 @dataclass(frozen=True)
 class TextBlock:
-    """Immutable index of the texts of patterns, each as its `sorted_words`."""
+    """Immutable index of the texts of patterns, each as its `sorted_words`; see also `core.index.similarity`."""
 
-    ids: list[str]  # by row, as the texts; "" where a pattern was removed
-    texts: _Texts
+    ids: Sequence[str]  # by row, as the texts; "" where a pattern was removed
+    texts: Sequence[str]
     postings: Postings[str]  # rows by word, see `number_words`
-    sizes: NDArray[np.int32]  # number of words by row
+    sizes: NDArray[np.int32]  # number of words by row; 0 for a row of another index
 
     @classmethod
     def build(cls, patterns: Mapping[str, Pattern]) -> TextBlock:
@@ -208,6 +210,7 @@ class TextBlock:
         outdated = [self.rows[id] for id in changed if id in self.rows]
         if not outdated and not patterns:
             return self
+        assert isinstance(self.texts, _Texts), "only a block in memory is updated"
         left = {id: row for id, row in self.rows.items() if id not in changed}
         kept: list[Pattern | None] = list(self.texts.patterns)
         if len(kept) + len(patterns) > (len(left) + len(patterns)) * 2:
@@ -244,18 +247,19 @@ class TextBlock:
         return self._compare(self.texts[row], rows, threshold)
 
     def _compare(
-        self, text: str, rows: _Numbers, threshold: float, texts: Sequence[str] | None = None
+        self, text: str, rows: _Numbers, threshold: float, texts: Mapping[int, str] | None = None
     ) -> list[tuple[str, float]]:
         others = rows.tolist()
-        texts = self.texts if texts is None else texts
-        ratios = _ratios(text, [texts[row] for row in others], threshold) if others else []
+        compared = [texts[row] if texts is not None else self.texts[row] for row in others]
+        ratios = _ratios(text, compared, threshold) if others else []
         return [(self.ids[row], ratio) for row, ratio in zip(others, ratios, strict=True) if ratio > threshold]
 
     def pairs(self, threshold: float) -> Iterator[tuple[str, str, float]]:
         """Yield all pairs above `threshold`, each once, the lower ID first."""
         postings = {word: holding for word in self.postings if (holding := self.postings.get(word)) is not None}
         left = {word: len(holding) for word, holding in postings.items()}  # rows behind the present one
-        every, texts = list(self.rows.values()), list(self.texts)
+        every = np.flatnonzero(self.sizes).tolist()
+        texts = {row: self.texts[row] for row in every}
         for rows in (every[start : start + _AT_ONCE] for start in range(0, len(every), _AT_ONCE)):
             frequent = []
             for row in rows:
@@ -273,7 +277,7 @@ class TextBlock:
             yield from self._compare_hashed(frequent, threshold, texts)
 
     def _compare_hashed(
-        self, rows: list[int], threshold: float, texts: Sequence[str]
+        self, rows: list[int], threshold: float, texts: Mapping[int, str]
     ) -> Iterator[tuple[str, str, float]]:
         pairs: list[tuple[int, int]] = []
         for row, candidates in self._find_hashed(np.array(rows, np.int32)):
@@ -287,8 +291,8 @@ class TextBlock:
     def _find_candidates(self, text: str, threshold: float, row: int = -1) -> _Candidates:
         """Find rows that share enough with a text, which may be that of a row."""
         words = number_words(text)
-        lists = [rows for word in words if (rows := self.postings.get(word)) is not None]
-        if sum(map(len, lists)) <= _MAX_READ:
+        if sum(self.postings.count(words).values()) <= _MAX_READ:
+            lists = [rows for word in words if (rows := self.postings.get(word)) is not None]
             return self._find_sharing(len(words), lists, threshold)
         if row < 0:
             return _Candidates(*np.unique(self._bands.find(text), return_counts=True), _MAX_HASHED)
@@ -300,7 +304,7 @@ class TextBlock:
             return _Candidates(np.empty(0, np.intp), np.empty(0, np.intp), 0)
         counts = np.bincount(np.concatenate(lists) - first, minlength=len(self.sizes) - first)
         needed = (threshold - _SLACK) / 2 * (self.sizes[first:] + size) - 1
-        if len(self.ids) <= _MAX_CANDIDATES:  # few enough to compare all that share a word
+        if np.count_nonzero(self.sizes) <= _MAX_CANDIDATES:  # few enough to compare all that share a word
             needed = np.ones_like(needed)
         enough = np.flatnonzero(counts >= np.maximum(needed, 1))
         return _Candidates(enough + first, counts[enough], _MAX_CANDIDATES)
@@ -318,7 +322,12 @@ class TextBlock:
 
     @cached_property
     def _bands(self) -> Bands:
-        return Bands(self.texts)
+        return Bands(*self._list_hashes())
+
+    def _list_hashes(self) -> tuple[Hashes, Rows]:
+        """Return the min-hashes of all texts, and their rows."""
+        rows = np.flatnonzero(self.sizes).astype(np.int32)
+        return hash_texts([self.texts[row] for row in rows.tolist()]), rows
 
 
 class _Candidates(NamedTuple):
@@ -387,7 +396,7 @@ def _pairwise_ratios(ones: list[str], others: list[str], threshold: float) -> li
     return ratios
 
 
-def _text(pattern: Pattern) -> str:
+def compared_text(pattern: Pattern) -> str:
     """Return the sorted words of the compared fields."""
     match pattern.type:
         case PatternType.ERROR:

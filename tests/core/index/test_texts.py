@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ from hypothesis import strategies as st
 from core.config.settings import Settings
 from core.debug_memory.index import KEYS, DebugIndex
 from core.index.database import Database
-from core.index.past_tasks import StoredPastTasks, store_weights
 from core.index.records import Kind, Reader
-from core.index.texts import StoredTexts, fill_texts, update_texts
+from core.index.similarity import extend_similarity
+from core.index.texts import StoredTexts, fill_texts, settle_texts, update_texts
 from core.learning.scoreboard import Scoreboard
 from core.project.debug_hooks import on_failure
 from core.records.debug_sessions import DebugSession, Failure
@@ -55,6 +56,7 @@ class Indexed:
             writer = Reader(connection, {})
             self._write_records(writer)
             fill_texts(writer, snapshot, self.board)
+            extend_similarity(writer, snapshot.patterns, 3)
 
     def change(self, snapshot: Snapshot) -> None:
         old, before, delta = self.snapshot, self.reader(), find_delta(self.snapshot, snapshot)
@@ -65,6 +67,14 @@ class Indexed:
             self._write_records(writer)
             update_texts((before, old), (writer, snapshot), delta, self.board, self.board.changed_work)
         before.connection.close()
+
+    def settle(self) -> int:
+        """Do all that no change waits for; returns the number of steps."""
+        for steps in count(1):
+            with self.database.transaction() as connection:
+                if settle_texts(Reader(connection, {}), self.snapshot):
+                    return steps
+        raise AssertionError
 
     def _write_records(self, writer: Reader) -> None:
         """Write the places of patterns and loops."""
@@ -240,6 +250,10 @@ def answers(state: ProjectState) -> Iterator[object]:
     for task in TASKS:
         yield state.learnings.find_matches(analyse_task(task))
         yield prepare_task_injection(state, task, token=TOKEN)
+    yield state.similarity.pairs(0.3)
+    for pattern in state.snapshot.patterns.values():
+        yield state.similarity.nearest(pattern, 0.3)
+        yield state.similarity.some_nearest(pattern, 0.3)
     yield on_failure(state, FAILURE).fixes
     yield on_failure(state, FAILURE, session=state.snapshot.debug_sessions.get("dm-001")).patterns
 
@@ -251,6 +265,7 @@ def test_texts_of_the_index_equal_those_in_memory_after_any_changes(folder: Path
     indexed = Indexed(folder, first)
     for snapshot in later:
         indexed.change(snapshot)
+    indexed.settle()
     in_memory, stored = indexed.states()
     for expected, found in zip(answers(in_memory), answers(stored), strict=True):
         assert found == expected
@@ -300,9 +315,7 @@ def test_stored_weights_equal_those_fitted_in_memory_and_are_fitted_once(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     indexed = Indexed(folder, many_tasks())
-    with indexed.database.transaction() as connection:
-        writer = Reader(connection, {})
-        store_weights(writer, StoredPastTasks.open(writer), indexed.snapshot.patterns)
+    indexed.settle()
     in_memory, stored = indexed.states()
     assert in_memory.word_weights.tasks == 60
     monkeypatch.setattr("core.retrieval.learned_weights.FitInputs.fit", None)
@@ -311,9 +324,7 @@ def test_stored_weights_equal_those_fitted_in_memory_and_are_fitted_once(
 
 def test_weights_are_fitted_again_if_a_text_of_a_pattern_changes(folder: Path) -> None:
     indexed = Indexed(folder, many_tasks())
-    with indexed.database.transaction() as connection:
-        writer = Reader(connection, {})
-        store_weights(writer, StoredPastTasks.open(writer), indexed.snapshot.patterns)
+    indexed.settle()
     first, *_ = indexed.snapshot.patterns.values()
     changed = make_pattern(first.id, title=first.title, tags=("service", "repair"), content_hash="another")
     indexed.change(replace(indexed.snapshot, patterns={**indexed.snapshot.patterns, first.id: changed}))
@@ -336,3 +347,29 @@ def test_views_with_the_same_learnings_and_past_tasks_know_it(folder: Path) -> N
     indexed.change(replace(indexed.snapshot, loops=loops, reflections={}))
     _, third = indexed.states()
     assert not third.learnings.has_same(second.learnings) and not third.past_tasks.has_same(second.past_tasks)
+
+
+def test_frequent_words_are_compared_by_stored_hashes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("cache", "login", "parser", "schema", "retry", "queue", "mail", "price", "route", "lock", "token", "page")
+    patterns = {
+        id: make_pattern(id, description=" ".join(words[number % 5 : number % 5 + 7]), error_pattern=words[number % 3])
+        for number, id in enumerate(f"pat-error-x-{number:03}" for number in range(40))
+    }
+    indexed = Indexed(folder, Snapshot(patterns=patterns))
+    indexed.change(Snapshot(patterns={id: one for id, one in patterns.items() if id != "pat-error-x-007"}))
+    indexed.settle()
+    in_memory, stored = indexed.states()
+    monkeypatch.setattr("core.retrieval.similarity._MAX_READ", 0)
+    assert in_memory.similarity.pairs(0.5)
+    assert stored.similarity.pairs(0.5) == in_memory.similarity.pairs(0.5)
+    for pattern in indexed.snapshot.patterns.values():
+        assert stored.similarity.nearest(pattern, 0.5) == in_memory.similarity.nearest(pattern, 0.5)
+
+
+def test_similar_patterns_are_found_before_their_texts_are_indexed(folder: Path) -> None:
+    one, two = (make_pattern(f"pat-error-x-{number}", description="the same words here") for number in (1, 2))
+    database = Database.open(folder, is_kept=False)
+    with database.transaction() as connection:
+        connection.executemany("INSERT INTO pattern (id) VALUES (?)", [(one.id,), (two.id,)])
+    texts = StoredTexts(Reader(database.read(), {}), Snapshot(patterns={one.id: one, two.id: two}))
+    assert [id for id, _ in texts.similarity.nearest(one, 0.9)] == [two.id]
