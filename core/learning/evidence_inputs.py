@@ -110,7 +110,8 @@ class EvidenceInputs:
     def with_ignored(self, before: EvidenceInputs, sources: Collection[str]) -> EvidenceInputs:
         """Return the same records with the reports that do not count: for other sources than `sources` as before."""
         kept = {source: periods for source, periods in before.ignored.items() if source not in sources}
-        return replace(self, ignored=kept | self._find_ignored(sources), changed_work=frozenset(sources))
+        owners = [source for source in sources if self.owner_id(source) == source]  # others are names of other work now
+        return replace(self, ignored=kept | self._find_ignored(owners), changed_work=frozenset(sources))
 
     def keep_latest(self, before: EvidenceInputs, affected: Collection[str]) -> None:
         """Take over the evidence that was collected before on patterns that are not affected."""
