@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from difflib import unified_diff
 from typing import Final
 
 import msgspec
@@ -214,6 +213,8 @@ def iteration_of(turn: Turn) -> Iteration:
 def _fix_of(fixed: OpenError, text: str) -> Fix:
     edits = [edit for edit in fixed.edits if len(edit) == 3]
     files = tuple(dict.fromkeys(file for file, _, _ in edits))
+    from difflib import unified_diff  # not needed for lists of loops
+
     diffs = (unified_diff(old.splitlines(), new.splitlines(), file, file, lineterm="", n=1) for file, old, new in edits)
     diff = "\n".join(line for lines in diffs for line in lines)
     return Fix(description=fixed.reason or text, diff=diff, files=files, verified=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import unified_diff
 from typing import Final
 
 from msgspec import Struct
@@ -111,6 +110,8 @@ def file_diff(file: str, before: str | None, after: str) -> str:
     """Return a unified diff of a file, "" if nothing changes; `file` is its path for people, `before` None if new."""
     old, new = _LINE.findall(before or ""), _LINE.findall(after)
     name = "/dev/null" if before is None else f"a/{file}"
+    from difflib import unified_diff  # not needed for lists of loops
+
     return "".join(_with_line_ends(unified_diff(old, new, name, f"b/{file}")))
 
 

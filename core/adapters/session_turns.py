@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import unified_diff
 from typing import Final
 
 from msgspec import Struct
@@ -83,6 +82,8 @@ class Turn(Struct, array_like=True):
         """Add a replaced text of a file to the diff, if something failed before."""
         if not self.failures or len(self.diff) >= MAX_DIFF:
             return
+        from difflib import unified_diff  # not needed for lists of loops
+
         lines = unified_diff(old.splitlines(), new.splitlines(), file, file, lineterm="", n=1)
         self.diff = clip("\n".join(filter(None, (self.diff, *lines))), MAX_DIFF)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -76,6 +75,8 @@ def required_cases(difference: float, variance: float, level: float, power: floa
     `difference` is the difference of the two averages, and `variance` the variance of one case, equal in both groups.
     `level` is the level of the interval that should exclude 0, and `power` the probability that it does, both 0..1.
     """
+    from statistics import NormalDist  # takes 3 ms to import, as it imports fractions and random
+
     normal = NormalDist()
     quantiles = normal.inv_cdf((1 + level) / 2) + normal.inv_cdf(power)
     cases = 2 * variance * quantiles**2 / difference**2 if difference else math.inf
@@ -89,6 +90,8 @@ def student_quantile(freedom: float, probability: float) -> float:
     from core.learning.beta_distribution import beta_quantiles
 
     if freedom > _MOST_COUNTED:
+        from statistics import NormalDist
+
         return NormalDist().inv_cdf(probability)
     share = float(beta_quantiles(np.array([freedom / 2]), np.array([0.5]), 2 * (1 - probability))[0])
     return math.sqrt(freedom * (1 - share) / share)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import html
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -115,5 +114,7 @@ def decode_hidden(text: str) -> Iterator[str]:
 
 def _from_escapes(text: str) -> bytes:
     if text[0] == "&":
+        import html
+
         return html.unescape(text).encode("utf-8", "replace")
     return bytes.fromhex("".join(_HEX_PAIR.findall(text)))

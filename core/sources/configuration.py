@@ -6,7 +6,6 @@ it lacks are read from the `pruning_policy` of the pattern registry.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from operator import attrgetter
@@ -167,6 +166,8 @@ def _section(paths: ProjectPaths, file: str, findings: list[Finding]) -> Fields 
         if name not in fields.mapping:
             # Only report keys similar to the name of the section; other keys belong to other programs.
             keys = (key for key in fields.mapping if len(key) <= _NAME_CHARS)
+            import difflib  # only where sections are missing
+
             for key in difflib.get_close_matches(_SECTION[-1], islice(keys, _MAX_KEYS), n=1, cutoff=_CLOSE):
                 message = f"{format_value(key)} is not a section of settings; did you mean {'.'.join(_SECTION)}?"
                 fields.add("unknown-key", message, fields.place(key))
@@ -247,6 +248,8 @@ def _report_unknown(fields: Fields, known: Iterable[str], group: str = "") -> No
             message = f"{format_value(f'{group}{key}')} is ignored: only your own settings.toml can set it"
             fields.add("own-setting", message, fields.place(key), Severity.WARNING)
             continue
+        import difflib  # only for an unknown name
+
         near = difflib.get_close_matches(key[:_NAME_CHARS].casefold(), nearest, n=1)
         hint = f"did you mean {nearest[near[0]]}?" if near else f"valid settings: {', '.join(known)}"
         message = f"unknown setting {format_value(key)}; {hint}"

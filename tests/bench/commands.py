@@ -91,15 +91,17 @@ class Copy:
                 self.prepare(needed)
             self.run_command(command)
 
-    def run_command(self, command: str) -> Ended:
-        """Run a command with its arguments in `tests.bench.command_runs`."""
+    def run_command(self, command: str, *options: str) -> Ended:
+        """Run a command with its arguments in `tests.bench.command_runs`, and options of Python."""
         self._has_run.add(command)
         given = b"".join(msgspec.json.encode({"jsonrpc": "2.0", **message}) + b"\n" for message in _CLIENT)
-        return self.run(arguments(command, self._subjects, str(self._outside)), given if command == "mcp" else b"")
+        return self.run(
+            arguments(command, self._subjects, str(self._outside)), given if command == "mcp" else b"", *options
+        )
 
-    def run(self, words: Sequence[str], given: bytes = b"") -> Ended:
-        """Run the program with these arguments, and `given` on stdin."""
-        return run([sys.executable, "-m", "tui", *words], _ROOT, self._environment, given)
+    def run(self, words: Sequence[str], given: bytes = b"", *options: str) -> Ended:
+        """Run the program with these arguments, `given` on stdin, and options of Python."""
+        return run([sys.executable, *options, "-m", "tui", *words], _ROOT, self._environment, given)
 
 
 def summary(runs: Sequence[Ended]) -> Measured:

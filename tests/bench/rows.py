@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tests.bench import hooks
+from tests.bench import hooks, imports
 from tests.bench.command_runs import CHANGING, LARGEST, RUNS
 from tests.bench.commands import FIRST
 from tests.bench.measured import Measured
@@ -106,6 +106,14 @@ def sized_rows() -> Iterator[Row]:
                     size=size,
                     limits_cpu=True,
                 )
+
+
+def import_rows() -> Iterator[Row]:
+    """What each hook and each short command imports."""
+    for kind in imports.EVENT_KINDS:
+        yield Row("imports", f"imports of `hook`, {kind}", "imports.of_event", arguments={"kind": kind})
+    for command in imports.COMMANDS:
+        yield Row("imports", f"imports of `{command}`", "imports.of_command", arguments={"command": command})
 
 
 ROWS: Final = (
@@ -212,6 +220,7 @@ ROWS: Final = (
         slow=True,
     ),
     Row("code", "lines of the data path", "code.data_path_lines", 22_000),
+    *import_rows(),
     *sized_rows(),
 )
 GROUPS: Final = tuple(dict.fromkeys(row.group for row in ROWS))

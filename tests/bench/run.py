@@ -21,7 +21,7 @@ from tests.bench.rows import GROUPS, ROWS, Row
 
 ROOT: Final = Path(__file__).parents[2]
 NOW: Final = "now"
-_WITHOUT_PROJECTS: Final = {"start", "code"}  # groups that need no generated project
+_WITHOUT_PROJECTS: Final = {"start", "code", "imports"}  # groups that need no generated project
 
 
 class Run:

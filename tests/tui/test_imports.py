@@ -18,19 +18,11 @@ _HEAVY: Final = {"numpy", "sqlite3", "tinydb", "watchdog", "re2", "rapidfuzz"}
 
 FORBIDDEN: Final = {
     "import tui.cli": _SCREEN | _HEAVY | {"msgspec", "yaml", "rich", "tomllib"},  # `--version` and `--help`
-    "import core.cli.commands.task_log, core.episodes.protocol, core.episodes.tool_events": _SCREEN
+    # the answer to the first message of a client of `mcp`, which does not wait for the imports behind it
+    "import core.cli.commands.mcp, core.mcp_server.handshake": _SCREEN
     | _HEAVY
     | _MCP
-    | {"yaml", "rich", "tomllib", "core.learning", "core.project", "core.scanning"},
-    "import core.cli.commands.hook, core.hooks.answer, core.hooks.contexts": _SCREEN
-    | _MCP
-    | {
-        "core.review.queue",
-        "core.review.question_search",
-        "core.debug_memory.runner_reports",
-        "core.extraction.engine",
-    },
-    "import core.cli.commands.hook, core.hooks.answer, core.hooks.contexts, core.hooks.loops": _SCREEN | _MCP,
+    | {"yaml", "rich", "core.project.project", "core.learning", "core.retrieval", "core.curation"},
     # the first frame
     "import tui.app, tui.cli.dashboard": _HEAVY
     | {"yaml", "core.project.project", "core.state.project_state", "core.learning.scoreboard", "tui.palette"},

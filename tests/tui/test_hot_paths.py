@@ -1,0 +1,158 @@
+"""What hooks and short commands import: every tool call and every prompt of an agent waits for it.
+
+Each path runs once, in a sample project that was opened before. The packages that it may import are its contract:
+before adding one, import it only where a rare branch needs it, or measure its cost: `python -m tests.bench --only
+imports`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+import pytest
+from msgspec import Struct
+
+from tests.conftest import WriteSample
+from tests.core.cli.conftest import ROOT
+from tests.factories import NOW
+
+_EVENT: Final = {"session_id": "s", "tool_use_id": "call-2", "tool_name": "Bash", "tool_input": {"command": "make"}}
+_ENTRY: Final = "base cli config records redaction storage trust"
+_TASKS: Final = f"{_ENTRY} episodes sources"
+_LISTS: Final = f"{_ENTRY} learning ledger project scanning sources"
+_CONTEXT: Final = f"{_LISTS} debug_memory episodes retrieval state"
+_LIGHT: Final = "click msgspec typing_extensions platformdirs"
+_ARRAYS: Final = f"{_LIGHT} numpy yaml"
+_SCAN: Final = f"{_ARRAYS} re2 rapidfuzz"
+
+
+class HotPath(Struct, frozen=True):
+    """A command with its event, and the packages of `core` and of others that it may import."""
+
+    words: str
+    core: str
+    others: str = _LIGHT
+    event: Mapping[str, object] = {}
+    never: str = ""  # modules of the standard library that take long, and modules of allowed packages
+
+
+_UNUSED_BY_HOOKS: Final = "difflib html logging secrets shutil socket sqlite3 statistics subprocess tempfile tomllib"
+_HOOK: Final = "hook --agent claude"
+PATHS: Final = {
+    "a tool call": HotPath(
+        _HOOK,
+        f"{_TASKS} agents hooks",
+        event={**_EVENT, "hook_event_name": "PostToolUse"},
+        never=f"{_UNUSED_BY_HOOKS} core.config.settings core.redaction.patterns core.cli.json",
+    ),
+    "a prompt": HotPath(
+        _HOOK,
+        f"{_CONTEXT} adapters agents hooks",
+        _SCAN,
+        {"session_id": "s", "hook_event_name": "UserPromptSubmit", "prompt": "Fix the type errors of the login"},
+        "scipy difflib html logging tomllib core.project.decisions core.cli.json core.adapters.collector",
+    ),
+    "the end of a turn": HotPath(
+        _HOOK,
+        f"{_TASKS} adapters agents debug_memory hooks learning scanning",
+        f"{_LIGHT} yaml",
+        {"session_id": "s", "hook_event_name": "Stop"},
+        never="html logging shutil socket sqlite3 statistics tempfile tomllib",
+    ),
+    "task log": HotPath(
+        "task log task-1 --type bash --tool Bash --success", _TASKS, never=f"{_UNUSED_BY_HOOKS} core.config.settings"
+    ),
+    "pattern list": HotPath(
+        "pattern list",
+        _LISTS,
+        _ARRAYS,
+        never="scipy html logging tomllib core.cli.json core.documents",
+    ),
+    "pattern show": HotPath(
+        "pattern show pat-error-type-mismatch-003",
+        f"{_CONTEXT} adapters agents curation documents metrics",
+        f"{_ARRAYS} rich",
+        never="scipy core.project.decisions core.cli.json core.retrieval.injection",
+    ),
+    "loop list": HotPath(
+        "loop list", f"{_LISTS} adapters metrics", f"{_LIGHT} yaml", never="scipy difflib core.cli.json core.documents"
+    ),
+    "loop inject": HotPath(
+        "loop inject --task Fix",
+        f"{_CONTEXT} adapters agents",
+        _SCAN,
+        never="scipy difflib html logging tomllib core.project.decisions core.adapters.collector",
+    ),
+    "pattern promote": HotPath(
+        "pattern promote pat-error-null-check-015 --by ada",
+        f"{_CONTEXT} adapters agents curation extraction metrics",
+        _SCAN,
+        never="scipy core.adapters.collector core.extraction.engine core.cli.json core.documents",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory, write_sample: WriteSample) -> Path:
+    """The sample project, opened before, with a session and a task in which an attempt is open."""
+    project = tmp_path_factory.mktemp("hot") / "shop"
+    write_sample(project, NOW)
+    run(project, HotPath("pattern list", ""))
+    run(project, HotPath("task init Fix --id task-1", ""))
+    run(project, HotPath("task start task-1", ""))
+    for name, fields in (("UserPromptSubmit", {"prompt": "Fix the login"}), ("PostToolUse", {"tool_use_id": "call-1"})):
+        run(project, HotPath(_HOOK, "", event={**_EVENT, "hook_event_name": name, **fields}))
+    return project
+
+
+def run(project: Path, path: HotPath) -> set[str]:
+    """Run a command in a new process; returns the names of the modules that it has imported."""
+    names = project.with_name("modules")
+    code = (
+        f"import sys\nfrom pathlib import Path\nfrom tui.cli import run\ncode = run({path.words.split()!r})\n"
+        f"Path({str(names)!r}).write_text(' '.join(sys.modules))\nsys.exit(code)"
+    )
+    event = json.dumps({"cwd": str(project), **path.event}).encode()
+    environment = os.environ | {"RALPHDECK_PROJECT": str(project)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environment, input=event, capture_output=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    return set(names.read_text(encoding="utf-8").split())
+
+
+def package(module: str) -> str:
+    """`core.x` for a module of it, the first name for another one; "" for one of the standard library."""
+    first, _, rest = module.partition(".")
+    if first == "core":
+        return f"core.{rest.partition('.')[0]}" if rest else ""
+    return "" if first in sys.stdlib_module_names or first.startswith("_") or find_spec_of(first) is None else first
+
+
+def find_spec_of(name: str) -> object:
+    """Where a package is, None for names that only stand for others, such as those of Jython."""
+    try:
+        return find_spec(name)
+    except ValueError:  # `__main__`
+        return None
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_a_hot_path_imports_only_its_packages(name: str, sample: Path) -> None:
+    path = PATHS[name]
+    modules = run(sample, path)
+    allowed = {*path.others.split(), *(f"core.{one}" for one in path.core.split()), "tui", "sitecustomize", ""}
+    assert {package(module) for module in modules} - allowed == set()
+    assert modules & {*path.never.split()} == set()
+
+
+def test_all_modules_that_a_hot_path_leaves_out_exist() -> None:
+    names = {name for path in PATHS.values() for name in path.never.split()}
+    assert [name for name in names if find_spec(name) is None] == []
