@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -207,8 +206,7 @@ def similar_reflections(
     embeddings: Embeddings[ComparableWork] | None = None,
 ) -> tuple[ChosenReflection, ...]:
     """Find learnings of other work for a task; without `embeddings` compares words."""
-    others = dataclasses.replace(
-        snapshot,
+    others = snapshot.with_changes(
         reflections={id: one for id, one in snapshot.reflections.items() if one.task_id != task.id},
         memory_tasks={id: one for id, one in snapshot.memory_tasks.items() if id != task.id},
     )

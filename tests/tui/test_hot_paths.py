@@ -26,7 +26,7 @@ from tests.factories import NOW
 _EVENT: Final = {"session_id": "s", "tool_use_id": "call-2", "tool_name": "Bash", "tool_input": {"command": "make"}}
 _ENTRY: Final = "base cli config records redaction storage trust"
 _TASKS: Final = f"{_ENTRY} episodes sources"
-_LISTS: Final = f"{_ENTRY} learning ledger project scanning sources"
+_LISTS: Final = f"{_ENTRY} index learning ledger project scanning sources"
 _CONTEXT: Final = f"{_LISTS} debug_memory episodes retrieval state"
 _LIGHT: Final = "click msgspec typing_extensions platformdirs"
 _ARRAYS: Final = f"{_LIGHT} numpy yaml"
