@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from core.index.records import Kind, encode
@@ -52,7 +53,7 @@ class FileParts(NamedTuple):
 
 
 def parse(project: str, path: str, stamp: Stamp, earlier: EarlierParse | None = None) -> FileParts:
-    """Parse a file or the folder of a loop; `earlier` is the last parse of a log that only grows."""
+    """Parse a file or the folder of a loop; `earlier` is the last parse of the file, which is updated."""
     kind = kind_of(path)
     if kind is None:
         return FileParts(path)
@@ -88,11 +89,18 @@ def parts_of(parsed: ParsedFile) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def parse_all(project: str, files: Sequence[tuple[str, Stamp]]) -> Iterator[FileParts]:
+def parse_all(
+    project: str, files: Sequence[tuple[str, Stamp]], earlier: Mapping[str, EarlierParse] = MappingProxyType({})
+) -> Iterator[FileParts]:
     """Parse files in about their order; several processes share the work if there is much.
 
-    What a worker could not parse, for whatever reason, this process parses itself.
+    What a worker could not parse, for whatever reason, this process parses itself, and first the files of which it has
+    the last parse in `earlier`, which is updated.
     """
+    for path, stamp in files:
+        if path in earlier:
+            yield parse(project, path, stamp, earlier[path])
+    files = [item for item in files if item[0] not in earlier]
     if sum(stamp.size for _, stamp in files) < POOL_FROM or _count_workers() < 1:
         for path, stamp in files:
             yield parse(project, path, stamp)

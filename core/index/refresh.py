@@ -34,7 +34,8 @@ from core.records.snapshot import Delta, Snapshot
 from core.sources.liveness import Processes, system_processes
 from core.sources.loop_details import read_loop_details
 from core.sources.loop_facts import loop_directory
-from core.sources.record_kinds import LISTED, kind_of, load_order_of
+from core.sources.parsed_file import EarlierParse
+from core.sources.record_kinds import LISTED, Format, kind_of, load_order_of
 from core.sources.sweep import can_contain_records, newest_states, scan_path
 from core.storage.cache_database import DamagedError, is_damage
 from core.storage.file_reader import Stamp
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from core.storage.decoded import Problem
 
 _FIRST_PUBLISH: Final = 100  # states of loops before the first partial snapshot: more than a screen has lines
+_FEW_FILES: Final = 8  # of a change: pattern files among them will probably change again, so their records are kept
 _STEP_SECONDS: Final = 2.0  # time between two steps of a first load, each of which is shown
 _SWEEP_FROM: Final = 1000  # with more changed paths than this a sweep is faster
 _LISTED_EVERY: Final = 10  # sweeps, of which one lists all folders: some network drives keep no times of folders
@@ -94,6 +96,7 @@ class Index:
         self._lock = threading.RLock()
         self._opened: Database | None = None
         self._snapshot: Snapshot = Snapshot()
+        self._pattern_files: dict[str, EarlierParse] = {}  # those that changed since this process began
         self._sweeps = 0
         self._checked_at = _LONG_AGO
         self.sweep_seconds = 0.0
@@ -276,7 +279,11 @@ class Index:
         """Write what changed, in one transaction; with `publish` in several, each of which is shown."""
         files = sorted(found.changed.items(), key=lambda item: _rank(item[0], found.changed))
         logs = [(path, stamp) for path, stamp in files if is_log(path)]
-        parsed = parse_all(str(self._paths.project), [item for item in files if not is_log(item[0])])
+        for path, _ in files if len(files) <= _FEW_FILES else ():
+            if (kind := kind_of(path)) is not None and kind.format is Format.PATTERNS:
+                self._pattern_files.setdefault(path, EarlierParse())
+        others = [item for item in files if not is_log(item[0])]
+        parsed = parse_all(str(self._paths.project), others, self._pattern_files)
         before, done, is_first, is_last = self._snapshot, 0, True, False
         while not is_last:
             now = self._clock()
