@@ -307,7 +307,7 @@ def fill_scores(
     write_ignored(connection, inputs.ignored)
     seconds, scripts = now.timestamp(), find_used_scripts(loaded)
     before = get_meta(connection, _STATE)
-    version = _state_decoder.decode(before).version if before is not None else int.from_bytes(os.urandom(4))
+    version = _state_decoder.decode(before).version + 1 if before is not None else int.from_bytes(os.urandom(4))
     state = _State(_key(settings), seconds, seconds, 0, has_holes=False, scripts=scripts, version=version)
     _Writer(connection, state).write(inputs, tuple(loaded.patterns), (), now, settings)
 
