@@ -74,9 +74,9 @@ class HookAnswer:
         elif again:
             self._send(send, again if is_fenced(again) else render_blocks("", again))
         elif self._event.source != _COMPACTED and self._has_active_loop():
-            from core.hooks.loops import loop_context, open_project
+            from core.hooks.loops import loop_context
 
-            self._send(send, loop_context(open_project(self._project, self._event.agent, self._clock)))
+            self._send(send, loop_context(self._project, self._event.agent, self._clock))
 
     def _has_active_loop(self) -> bool:
         """Return whether there may be an active loop; most projects of sessions have none."""
@@ -171,11 +171,11 @@ class HookAnswer:
         if not is_trusted(self._project):
             self._warn_untrusted(send, owed)
             return
-        from core.hooks.contexts import known_fix, open_reader, prompt_context
+        from core.hooks.contexts import known_fix, open_state, prompt_context
 
-        reader = open_reader(self._project, self._event.agent, self._clock)
-        given = prompt_context(reader, owed.prompt)
-        fixes = [known_fix(reader, error, has_given | {*given.patterns}) for error in owed.errors]
+        state = open_state(self._project, self._clock)
+        given = prompt_context(state, owed.prompt)
+        fixes = [known_fix(state, self._project, error, has_given | {*given.patterns}) for error in owed.errors]
         self._begin_answer()
         texts: list[str] = []
         with self._sessions.edit(self._event, self._clock()) as session:

@@ -133,12 +133,12 @@ def _extract(project: ProjectPaths, sessions: Sessions, now: datetime) -> bool:
     ended = [(session.id, session.agent, task) for session in sessions.all() for task in session.ended_tasks]
     if not ended:
         return False
+    from core.hooks.contexts import load_project
     from core.hooks.lesson_results import record_results
-    from core.hooks.loops import open_project
     from core.project.debug_hooks import write_task_lessons
     from core.project.watch_loop import extract_unattended, is_wanted
 
-    opened = open_project(project, ended[0][1], lambda: now)
+    opened = load_project(project, ended[0][1], lambda: now)
     is_any_done = False
     for session_id, agent, task in ended:
         opened.by = opened.agent = agent

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from core.hooks.sessions import Given
-from core.project.reader import ProjectReader
+from core.hooks.sweep import start_sweep
+from core.project.quick_state import open_quick_state
 from core.records.debug_sessions import Failure
 from core.retrieval.rendering import count_tokens
 from core.sources.configuration import Configuration
@@ -17,46 +18,52 @@ from core.state.findings import ledger_error
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
     from core.hooks.events import FailedCall
-
-_Reader = TypeVar("_Reader", bound=ProjectReader)
+    from core.project.project import Project
+    from core.state.project_state import ProjectState
 
 MAX_FIX_TOKENS: Final = 300  # size of the answer to a failed tool call
 
 
-def open_reader(project: ProjectPaths, agent: str, clock: Callable[[], datetime]) -> ProjectReader:
-    """Load a project to read it, without the imports for decisions."""
-    return load_project(ProjectReader, project, agent, clock)
+def open_state(project: ProjectPaths, clock: Callable[[], datetime]) -> ProjectState:
+    """Return the state of a project; a comparison with all files begins in the background if the last one is old."""
+    settings = Configuration.read(project).settings  # those in the registry are about pruning alone
+    state, is_sweep_due = open_quick_state(project, settings, clock)
+    if is_sweep_due:
+        start_sweep(project)
+    return state
 
 
-def load_project(kind: type[_Reader], project: ProjectPaths, agent: str, clock: Callable[[], datetime]) -> _Reader:
-    """Load a project; what it records is signed with the name of the agent."""
+def load_project(project: ProjectPaths, agent: str, clock: Callable[[], datetime]) -> Project:
+    """Load a project to record something, signed with the name of the agent."""
+    from core.project.project import Project
+
     found = Configuration.read(project).with_registry(project)
-    opened = kind(project, found.settings, by=agent, clock=clock, findings=found.findings, asks=False)
+    opened = Project(project, found.settings, by=agent, clock=clock, findings=found.findings, asks=False)
     opened.agent = agent
     opened.load()
     return opened
 
 
-def prompt_context(project: ProjectReader, prompt: str) -> Given:
+def prompt_context(state: ProjectState, prompt: str) -> Given:
     """Return the context for a prompt; empty if nothing fits or the decisions cannot be read."""
-    if not prompt or ledger_error(project.view):
+    if not prompt or ledger_error(state):
         return Given()
-    given = prepare_delivery(project.view, prompt)
+    given = prepare_delivery(state, prompt)
     return Given(given.context, list(given.pattern_ids), list(given.reflection_ids))
 
 
-def known_fix(project: ProjectReader, call: FailedCall, has_given: Collection[str] = ()) -> Given:
+def known_fix(state: ProjectState, project: ProjectPaths, call: FailedCall, has_given: Collection[str] = ()) -> Given:
     """Return the known fix for a failed tool call, at most `MAX_FIX_TOKENS`; empty if there is none.
 
     It is also empty if all that is known are patterns that the agent was given, whose IDs are `has_given`.
     """
     from core.project.debug_hooks import on_failure
 
-    failures = find_failures(call, str(project.project.project))
-    if not failures or ledger_error(project.view):
+    failures = find_failures(call, str(project.project))
+    if not failures or ledger_error(state):
         return Given()
     for count in (2, 1):
-        advice = on_failure(project.view, *failures, most=count, only_same=True)
+        advice = on_failure(state, *failures, most=count, only_same=True)
         if not advice.fixes and all(pattern.id in has_given for pattern, _ in advice.patterns):
             return Given()
         if count_tokens(advice.text) <= MAX_FIX_TOKENS:

@@ -1,11 +1,10 @@
-"""Projects that a hook opens to record or to decide, and the context of their active loop."""
+"""The context of the active loop of a project."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.hooks.contexts import load_project
-from core.project.project import Project
+from core.hooks.contexts import load_project, open_state
 from core.state.contexts import prepare_delivery
 from core.state.findings import ledger_error
 
@@ -16,18 +15,13 @@ if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
 
 
-def open_project(project: ProjectPaths, agent: str, clock: Callable[[], datetime]) -> Project:
-    """Load a project; what it records is signed with the name of the agent."""
-    return load_project(Project, project, agent, clock)
-
-
-def loop_context(project: Project) -> str:
+def loop_context(paths: ProjectPaths, agent: str, clock: Callable[[], datetime]) -> str:
     """Return the context of the only active loop and record it; "" if there is none."""
-    loops = project.view.active_loops
-    if len(loops) != 1 or not loops[0].task.strip() or ledger_error(project.view):
+    state = open_state(paths, clock)
+    loops = state.active_loops
+    if len(loops) != 1 or not loops[0].task.strip() or ledger_error(state):
         return ""
-    loop = loops[0]
-    given = prepare_delivery(project.view, loop.task)
+    given = prepare_delivery(state, loops[0].task)
     if given.context:
-        project.inject(loop.id, given)
+        load_project(paths, agent, clock).inject(loops[0].id, given)
     return given.context

@@ -532,6 +532,8 @@ def _is_open(kind: Kind, key: str, record: Any) -> bool:
         return record is not None and record.liveness in _OPEN
     if kind is not Kind.LOOP or record is None:
         return False
+    if record.status.active:
+        return True
     if key == _ADAPTED:
         return bool(record.status is LoopStatus.WAITING)
     return record.liveness in (Liveness.ALIVE, Liveness.FRESH)

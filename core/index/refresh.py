@@ -28,7 +28,7 @@ from core.index.snapshot import (
     find_delta,
 )
 from core.index.step import Sources, Step, is_log
-from core.index.sweep import Sweep, sweep
+from core.index.sweep import Sweep, list_folders, sweep
 from core.ledger.decision_log import DecisionLog
 from core.records.snapshot import Delta, Snapshot
 from core.sources.liveness import Processes, system_processes
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from core.adapters.adapter_records import AdapterRecords
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
+    from core.index.freshness import Changes
     from core.ledger.ledger import Ledger
     from core.records.findings import Finding
     from core.records.loops import LoopDetails
@@ -152,6 +153,14 @@ class Index:
         with self._lock:
             delta: Delta = self._healing(partial(self._refresh, changed))
             return self._snapshot, delta
+
+    def refresh_some(self, changes: Changes) -> Snapshot:
+        """Read the files that a cheap check found; the next one does not find them again."""
+        with self._lock:
+            found = self._find_changes(sorted(changes.paths))
+            found = found._replace(listed=list_folders(self._paths, changes.folders))
+            self._healing(partial(self._write, found, is_complete=False))
+            return self._snapshot
 
     def check_time(self) -> tuple[Snapshot, Delta]:
         """Update what changes with time: ended processes, stale loops, incomplete files."""

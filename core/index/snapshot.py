@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -13,10 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from core.base.text import plural, visible_line
 from core.index.records import COLLECTIONS, Decoder, Kind, Reader, RecordMap
 from core.records.decisions import CurationState
-from core.records.findings import Finding, Severity
+from core.records.findings import Finding
 from core.records.origins import NOTHING_FOREIGN, ForeignRecords
 from core.records.snapshot import Delta, Snapshot
 from core.records.team import NO_TEAM, TeamEvidence
@@ -41,7 +39,6 @@ SWEPT: Final = "swept"  # when all files were last compared with the index
 QUESTIONS: Final = "questions"  # review questions, their number, and whether the searches for them had ended
 
 CURATION_DECODER: Final[Decoder[CurationState]] = Decoder(CurationState)
-_MAX_NAMED: Final = 3  # patterns that a finding names
 _FIELDS: Final = frozenset(one.name for one in fields(Snapshot))
 _FINDING: Final[Decoder[Finding]] = Decoder(Finding)
 _TEAM_DECODER: Final = msgspec.msgpack.Decoder(TeamEvidence)
@@ -86,42 +83,12 @@ class ProjectFiles:
         decode: Decoder[Problem] = Decoder(Problem)
         rows = reader.rows("SELECT path, problem FROM torn WHERE is_reported ORDER BY path")
         found += (decode(data).finding(path) for path, data in rows)
-        if reader.meta(COMPLETE) is not None:
-            found += self._find_log_problems(reader)
         return tuple(sorted(found, key=attrgetter("file", "pointer", "code", "message")))
 
     def _log(self, path: str) -> ParsedFile | None:
         with self._lock:
             found = self._open_logs().read(path)
         return found[1] if isinstance(found, tuple) else None
-
-    def _find_log_problems(self, reader: Reader) -> Iterator[Finding]:
-        """Yield findings on the decision log: lost lines, or not a regular file."""
-        from core.ledger.verify import end_findings
-        from core.sources.parsed_file import ParsedFile
-        from core.storage.decoded import Problem
-        from core.storage.file_reader import Stamp
-        from core.trust.last_words import Effect
-
-        name = self._paths.relative(self._paths.ledger)
-        with self._lock:
-            found = self._open_logs().read(name)
-            log = found[1] if isinstance(found, tuple) else ParsedFile()
-            lost = self.origins.lost_words(log.decisions, read_curation(reader).claims)
-        if words := [word for word in lost.values() if word.effect is not Effect.APPROVES]:
-            named = ", ".join(visible_line(word.subject, 80) for word in words[:_MAX_NAMED])
-            what = plural(len(words), "decision that withholds a text is", "decisions that withhold texts are")
-            message = f"{what} missing from the log, though made here; the texts stay withheld: {named}"
-            yield Finding(name, "", Severity.WARNING, "lost-decision", message)
-        row = reader.row("SELECT inode, size, mtime, ctime FROM file WHERE path = ?", name)
-        is_incomplete = isinstance(found, Problem) and found.torn
-        if isinstance(found, tuple):
-            yield from end_findings(self._paths, found[0], log.places, is_chained=log.is_chained)
-        elif row is None and not is_incomplete and os.path.lexists(self._paths.ledger):
-            message = "is not a regular file inside .aiwg: the decisions are unknown, so nothing is injected"
-            yield Finding(name, "", Severity.ERROR, "not-a-file", message)
-        elif not is_incomplete:
-            yield from end_findings(self._paths, Stamp(*row) if row is not None else None, (), is_chained=False)
 
 
 class IndexedSnapshot(Snapshot):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
+from core.base.text import plural, visible_line
 from core.index.database import get_meta, set_meta
 from core.index.events import forget_events, update_events
 from core.index.join import Joiner, Surroundings
@@ -29,15 +30,21 @@ from core.index.snapshot import (
 )
 from core.index.texts import fill_texts, update_texts
 from core.ledger.fold import fold, with_lost_words, with_proposals
+from core.ledger.verify import end_findings
 from core.records.decisions import CurationState
+from core.records.findings import Finding, Severity
 from core.records.team import NO_TEAM, TeamEvidence
 from core.sources.parsed_file import ParsedFile
 from core.sources.record_kinds import EVENTS, Format, kind_of
 from core.storage.decoded import Problem
-from core.storage.hash_chain import anchor_of
+from core.storage.file_reader import Stamp
+from core.storage.hash_chain import anchor_of, read_anchor
+from core.trust.last_words import Effect
 from core.trust.projects import is_joined
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
     from core.index.database import Database
@@ -46,11 +53,12 @@ if TYPE_CHECKING:
     from core.index.sweep import Sweep
     from core.records.patterns import Pattern
     from core.sources.liveness import Processes
-    from core.storage.file_reader import Stamp
     from core.trust.origins import Origins
 
 UNREADABLE_AFTER: Final = timedelta(seconds=1)  # when a torn file is reported; most are complete in 1 ms
 _CLOSED: Final = "folder:"  # prefix of what findings about folders that cannot be listed are about
+_LOG_PROBLEMS: Final = "decision log"  # what findings about lines that are missing are about
+_MAX_NAMED: Final = 3  # patterns that a finding names
 _NOTHING_FOREIGN: Final = msgspec.msgpack.encode(((), ()))
 _ANCHOR: Final = "anchor"  # name of its stamp in the table `meta`
 _ORIGINS: Final = "origins"  # what the user's state said when the decisions were folded
@@ -244,8 +252,7 @@ class Step:
         if kind is not None:
             set_meta(self._connection, f"{LOG}{kind.name}", msgspec.msgpack.encode(stamp))
             self._has_news = True
-            if kind.format is Format.DECISION_LOG:  # its end may differ from its anchor
-                self._has_new_decisions = self.joiner.has_new_findings = True
+            self._has_new_decisions |= kind.format is Format.DECISION_LOG
             if kind.format is Format.TEAM_EVIDENCE:
                 self._write_team(parsed.team if parsed is not None else None)
 
@@ -265,7 +272,7 @@ class Step:
         """Fold the decisions if they, or what the user says about their origin, changed."""
         origins, changed_patterns = self._sources.origins, self.joiner.changed["patterns"]
         foreign_before = get_meta(self._connection, FOREIGN)
-        key = origins.state_key(with_events=foreign_before not in (None, _NOTHING_FOREIGN))
+        key = origins.state_key(with_events=foreign_before not in (None, _NOTHING_FOREIGN)) + self._anchor_key()
         has_new_origins = key != get_meta(self._connection, _ORIGINS)
         if not self._has_new_decisions and not has_new_origins and not changed_patterns:
             return
@@ -275,7 +282,7 @@ class Step:
         if self._has_new_decisions or has_new_origins:
             folded = self._fold(curation)
             set_meta(self._connection, _ORIGINS, key)
-            self.joiner.has_new_findings = True  # decisions may be missing from the log
+            self.joiner.report(_LOG_PROBLEMS, tuple(self._find_log_problems(folded)))
             if folded != curation or stored is None:
                 curation, self._has_news = folded, True
                 self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (CURATION, encode(curation)))
@@ -303,3 +310,31 @@ class Step:
         is_read = isinstance(found, tuple) or not os.path.lexists(paths.ledger)
         lost = origins.lost_words(log.decisions, claims) if is_read else {}
         return with_proposals(with_lost_words(state, lost), log.decisions, origins.own_proposals(log.proposed))
+
+    def _anchor_key(self) -> bytes:
+        """Return a value that differs if the recorded end of the decision log does, or if it is no regular file."""
+        ledger = self._sources.paths.ledger
+        is_odd = os.path.lexists(ledger) and (ledger.is_symlink() or not ledger.is_file())
+        return msgspec.msgpack.encode((read_anchor(ledger), is_odd))
+
+    def _find_log_problems(self, curation: CurationState) -> Iterator[Finding]:
+        """Yield findings on the decision log: lost lines, or not a regular file."""
+        paths, origins = self._sources.paths, self._sources.origins
+        name = paths.relative(paths.ledger)
+        found = self._sources.logs.read(name)
+        log = found[1] if isinstance(found, tuple) else ParsedFile()
+        lost = origins.lost_words(log.decisions, curation.claims)
+        if words := [word for word in lost.values() if word.effect is not Effect.APPROVES]:
+            named = ", ".join(visible_line(word.subject, 80) for word in words[:_MAX_NAMED])
+            what = plural(len(words), "decision that withholds a text is", "decisions that withhold texts are")
+            message = f"{what} missing from the log, though made here; the texts stay withheld: {named}"
+            yield Finding(name, "", Severity.WARNING, "lost-decision", message)
+        row = self._reader.row("SELECT inode, size, mtime, ctime FROM file WHERE path = ?", name)
+        is_incomplete = isinstance(found, Problem) and found.torn
+        if isinstance(found, tuple):
+            yield from end_findings(paths, found[0], log.places, is_chained=log.is_chained)
+        elif row is None and not is_incomplete and os.path.lexists(paths.ledger):
+            message = "is not a regular file inside .aiwg: the decisions are unknown, so nothing is injected"
+            yield Finding(name, "", Severity.ERROR, "not-a-file", message)
+        elif not is_incomplete:
+            yield from end_findings(paths, Stamp(*row) if row is not None else None, (), is_chained=False)

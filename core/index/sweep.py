@@ -6,6 +6,7 @@ contains. Each file is asked for its stamp, because a write in place changes no 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import stat
@@ -68,6 +69,15 @@ def sweep(
     return _Walk(paths, files, {} if lists_all else folders, progress).run(folders.keys())
 
 
+def list_folders(paths: ProjectPaths, folders: Iterable[str]) -> Sequence[tuple[object, ...]]:
+    """List single folders; returns their rows."""
+    walk = _Walk(paths, {}, {}, None)
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            walk.list_one(folder)
+    return walk.rows
+
+
 class _Walk:
     def __init__(
         self,
@@ -103,10 +113,20 @@ class _Walk:
                 continue
             except OSError as error:
                 self._unreadable[folder] = unreadable_folder(error)
-        rows = [(path, *row, folders, names) for path, (row, folders, names) in self._listed.items()]
+        rows = self.rows
         return Sweep(
             self._changed, self._left, self._unreadable, rows, [path for path in stored if path not in self._seen]
         )
+
+    @property
+    def rows(self) -> list[tuple[object, ...]]:
+        """The folders that were listed, as they are stored."""
+        return [(path, *row, folders, names) for path, (row, folders, names) in self._listed.items()]
+
+    def list_one(self, folder: str) -> None:
+        status = os.lstat(self._project + folder)
+        row = status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+        self._listed[folder] = row, *self._list(folder)
 
     def _enter(self, folder: str, status: os.stat_result, *, is_top: bool) -> list[str]:
         """Compare the files of one folder; returns the folders in it."""

@@ -34,6 +34,7 @@ from core.retrieval.embedding import (
     shared_embedder,
     task_text,
 )
+from core.retrieval.vector_files import OF_PATTERNS, OF_TASKS
 from core.storage.vector_file import VectorFile
 
 if TYPE_CHECKING:
@@ -143,12 +144,10 @@ def _pattern_key(pattern: Pattern) -> bytes:
 
 
 PATTERNS: Final[VectorSubject[Pattern]] = VectorSubject(
-    "memory/embeddings/patterns.vec", "pattern_text-2", pattern_embedding_text, _pattern_key
+    OF_PATTERNS, "pattern_text-2", pattern_embedding_text, _pattern_key
 )
 
-TASKS: Final[VectorSubject[ComparableWork]] = VectorSubject(
-    "index/embeddings/tasks.vec", "task_text-1", task_text, _task_key
-)
+TASKS: Final[VectorSubject[ComparableWork]] = VectorSubject(OF_TASKS, "task_text-1", task_text, _task_key)
 
 
 class Coverage(NamedTuple):

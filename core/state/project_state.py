@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
 
 from core.base.errors import UnknownRecord
 from core.base.id_lookup import find_matching_ids, require_one
 from core.base.text import visible_line
+from core.index.records import RecordMap
 from core.records.loops import Liveness
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from core.retrieval.similarity import SimilarityIndex
     from core.state.review_items import ReviewItem
     from core.state.texts import Texts
+
+_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +139,12 @@ class ProjectState:
 
     @property
     def active_loops(self) -> list[Loop]:
-        """Loops that run and had recent activity."""
-        running = (loop for loop in self.snapshot.loops.values() if loop.status.active)
-        return [loop for loop in running if loop.liveness is not Liveness.STALE]
+        """Loops that run and had recent activity, newest first."""
+        loops = self.snapshot.loops
+        candidates = loops.open_values() if isinstance(loops, RecordMap) else loops.values()
+        running = [loop for loop in candidates if loop.status.active and loop.liveness is not Liveness.STALE]
+        running.sort(key=lambda loop: loop.id)
+        return sorted(running, key=lambda loop: loop.started_at or _LONG_AGO, reverse=True)
 
     def debug_session(self, session_id: str) -> DebugSession:
         """Return the debug session with this ID or unique part, else `UnknownRecord`."""

@@ -14,7 +14,7 @@ from core.config.paths import ProjectPaths
 from core.curation.commands import Bulk, Release
 from core.hooks import answer, background
 from core.hooks.answer import HookAnswer
-from core.hooks.contexts import known_fix, open_reader
+from core.hooks.contexts import known_fix, open_state
 from core.hooks.events import failed_call, parse_event
 from core.project.project import Project
 from core.sources.configuration import Configuration
@@ -67,14 +67,14 @@ class Workshop:
 
     def known_fixes(self, failures: Sequence[Failure]) -> Iterator[str]:
         """Yield the known fix of each failure; nothing is recorded."""
-        reader = open_reader(self.paths, "claude", lambda: NOW)
+        state = open_state(self.paths, lambda: NOW)
         for failure in failures:
             events: list[JsonObject] = []
             conversation = CONVERSATIONS["claude"]("s3", self.paths.project, self.folder / "s3.jsonl", events.append)
             conversation.fail(failure)
             event = parse_event("claude", json.dumps(events[0]).encode())
             assert event is not None
-            yield known_fix(reader, failed_call(event.tool)).context
+            yield known_fix(state, self.paths, failed_call(event.tool)).context
 
     def _conversation(self, name: str) -> Conversation:
         transcript = self.folder / "transcripts" / f"{name}.jsonl"

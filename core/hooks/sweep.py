@@ -1,0 +1,53 @@
+"""Compare all files of a project with its index, in a process of its own that no agent waits for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from core.base.errors import RalphdeckError
+from core.storage.locks import file_lock
+from core.storage.user_cache import cache_path
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+
+_NICE: Final = 10
+
+
+def start_sweep(project: ProjectPaths) -> None:
+    """Start the process and do not wait for it; nothing happens if one is at work.
+
+    `-P` prevents that Python imports modules from the folder of the project.
+    """
+    with suppress(OSError):
+        subprocess.Popen(
+            [sys.executable, "-P", "-m", "core.hooks.sweep", str(project.project)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            start_new_session=True,
+        )
+
+
+def run(folder: str) -> None:
+    """Bring the index of the project in a folder up to date, unless another process does it."""
+    from core.config.paths import ProjectPaths
+    from core.index.refresh import Index
+    from core.sources.configuration import Configuration
+
+    project = ProjectPaths(Path(folder))
+    with file_lock(cache_path(project.project, "sweep.lock"), 0):
+        Index(project, Configuration.read(project).settings, clock=lambda: datetime.now(UTC)).load()
+
+
+if __name__ == "__main__":
+    os.nice(_NICE)
+    with suppress(RalphdeckError, OSError):  # the process has no output; a later event starts it again
+        run(sys.argv[1])

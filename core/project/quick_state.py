@@ -1,0 +1,90 @@
+"""The state of a project for processes that must answer at once, such as hooks: from its index, with a cheap check.
+
+It imports nothing that reads or joins files unless something changed; see docs/architecture.md#freshness.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from core.index.database import read_existing
+from core.index.freshness import find_changes
+from core.index.records import Reader
+from core.index.scores import load_board
+from core.index.snapshot import COMPLETE, SWEPT, IndexedSnapshot, ProjectFiles
+from core.index.texts import load_texts
+from core.records.times import parse_time
+from core.retrieval.vector_files import VECTOR_FILES
+from core.state.project_state import ProjectState
+from core.storage.cache_database import DamagedError
+from core.trust.origins import Origins
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from core.config.paths import ProjectPaths
+    from core.config.settings import Settings
+    from core.index.logs import Logs
+
+SWEEP_AFTER: Final = timedelta(minutes=1)  # since the last sweep, another one is worth its time in the background
+
+
+def open_quick_state(
+    paths: ProjectPaths, settings: Settings, clock: Callable[[], datetime]
+) -> tuple[ProjectState, bool]:
+    """Return the state of a project, and whether all its files should be compared in the background.
+
+    A project without an index is read as a whole.
+    """
+    with suppress(DamagedError, sqlite3.Error, ValueError):
+        connection = read_existing(paths.project)
+        if connection is not None:
+            reader = Reader(connection, {})
+            if reader.meta(COMPLETE) is not None and (state := _open(paths, reader, settings, clock())) is not None:
+                swept = parse_time((reader.meta(SWEPT) or b"").decode())
+                return state, swept is None or not timedelta() <= clock() - swept < SWEEP_AFTER
+    return _load(paths, settings, clock), False
+
+
+def _open(paths: ProjectPaths, reader: Reader, settings: Settings, now: datetime) -> ProjectState | None:
+    """Return the state of a view, after files that changed are read; None if it has no scores or texts."""
+    changes = find_changes(paths, reader)
+    origins = Origins(paths.project)
+    if changes.paths or changes.folders:
+        from core.index.refresh import Index
+
+        index = Index(paths, settings, clock=lambda: now)
+        snapshot = index.refresh_some(changes)
+        assert isinstance(snapshot, IndexedSnapshot)
+    else:
+        snapshot = IndexedSnapshot(reader, ProjectFiles(paths, origins, partial(_open_logs, paths)))
+    board = load_board(snapshot.reader, snapshot, now, settings)
+    texts = load_texts(snapshot.reader, snapshot)
+    if board is None or texts is None:
+        return None
+    state = ProjectState(snapshot, board, texts, (), settings, now, {})
+    return _with_vectors(state, paths) if any((paths.ralph / name).exists() for name in VECTOR_FILES) else state
+
+
+def _with_vectors(state: ProjectState, paths: ProjectPaths) -> ProjectState:
+    from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings
+
+    return replace(state, embeddings=Embeddings(paths, PATTERNS), task_embeddings=Embeddings(paths, TASKS))
+
+
+def _load(paths: ProjectPaths, settings: Settings, clock: Callable[[], datetime]) -> ProjectState:
+    from core.project.reader import ProjectReader
+
+    return ProjectReader(paths, settings, by="", clock=clock, asks=False).load()
+
+
+def _open_logs(paths: ProjectPaths) -> Logs:
+    from core.index.logs import Logs
+    from core.ledger.decision_log import DecisionLog
+
+    return Logs(paths, DecisionLog())
