@@ -119,7 +119,12 @@ def _parse_in_pool(project: str, batches: list[list[tuple[str, Stamp]]]) -> Iter
         while batches or waiting:
             while batches and len(waiting) < 2 * _count_workers():
                 batch = batches.pop(0)
-                waiting.append((pool.submit(_parse_batch, project, batch), batch))
+                try:
+                    waiting.append((pool.submit(_parse_batch, project, batch), batch))
+                except BrokenExecutor:  # a worker was killed
+                    yield from _parse_batch(project, batch)
+            if not waiting:
+                return
             if batches and not waiting[0][0].done():
                 yield from _parse_batch(project, batches.pop(0))
                 continue

@@ -39,35 +39,6 @@ def _group_of(finding: Finding, numbers: Iterator[int]) -> Hashable:
     return _kind(finding), finding.file.rpartition("/")[2]
 
 
-class FileFindings:
-    """The findings of all files, updated file by file."""
-
-    def __init__(self) -> None:
-        self._of_files: dict[str, list[tuple[int, Finding]]] = {}  # with the number of the group
-        self._groups: dict[Hashable, int] = {}
-        self._numbers = count()
-        self._condensed: tuple[Finding, ...] | None = ()
-
-    def replace(self, file: str, findings: Sequence[Finding]) -> None:
-        self._condensed = None
-        self._of_files.pop(file, None)
-        if findings:
-            self._of_files[file] = [(self._group_of(finding), finding) for finding in findings]
-
-    def condensed(self) -> tuple[Finding, ...]:
-        """Return all findings by file; those of files with one name are condensed as in `condense`."""
-        if self._condensed is None:
-            self._condensed = _condense_groups(pair for file in sorted(self._of_files) for pair in self._of_files[file])
-        return self._condensed
-
-    def _group_of(self, finding: Finding) -> int:
-        """Return the number of a group; findings on whole files are not grouped."""
-        number = next(self._numbers)
-        if not finding.pointer.startswith("/"):
-            return number
-        return self._groups.setdefault((_kind(finding), finding.file.rpartition("/")[2]), number)
-
-
 def _kind(finding: Finding) -> Hashable:
     """Group key, equal for findings of one file that differ only in index, line number and values."""
     place = _PLACES.sub("*", finding.pointer)

@@ -1,14 +1,13 @@
 """Table of record kinds: which files under `.aiwg` are read, and how.
 
 Sweep, parser, schema checks, load order and size limits all use it; see docs/file-formats.md#record-kinds. To add a
-kind, add a row and, for a new collection, its reader in `core.sources.parsed_file` and its
-`RecordCollection` in `core.sources.record_collections`.
+kind, add a row and, for a new collection, its reader in `core.sources.parsed_file` and its parts in `core.index.parse`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -196,7 +195,6 @@ KINDS: Final = {kind.name: kind for kind in _ORDERED}
 PATTERNS: Final = KINDS["patterns"]
 PATTERN_COPIES: Final = KINDS["pattern-copies"]
 METRICS: Final = KINDS["metrics"]
-LEDGER: Final = KINDS["ledger"]
 EVENTS: Final = KINDS["events"]
 ESCALATION: Final = KINDS["escalation"]
 ACTIONS: Final = KINDS["actions"]
@@ -218,7 +216,6 @@ IGNORED_FOLDERS: Final = frozenset(
 
 _by_file: dict[str, RecordKind | None] = {}  # loading and each sweep ask for every file, and matching takes long
 _MAX_KNOWN: Final = 1 << 17
-_NUMBERS: Final = {kind.name: number for number, kind in enumerate(_ORDERED)}
 
 
 def kind_of(file: str) -> RecordKind | None:
@@ -230,18 +227,6 @@ def kind_of(file: str) -> RecordKind | None:
             _by_file.clear()
         kind = _by_file[file] = _find_kind(file)
         return kind
-
-
-def encode_kinds(files: Iterable[str]) -> bytes:
-    """Return a byte for the kind of each file; ValueError if one has none."""
-    return bytes(_NUMBERS[kind.name] if (kind := kind_of(file)) is not None else -1 for file in files)
-
-
-def remember_kinds(files: Collection[str], encoded: bytes) -> None:
-    """Remember what `encode_kinds` found in another process; raises ValueError if it cannot be about these files."""
-    if len(files) != len(encoded) or max(encoded, default=0) >= len(_ORDERED):
-        raise ValueError("the kinds are not those of these files")
-    _by_file.update(zip(files, map(_ORDERED.__getitem__, encoded), strict=True))
 
 
 def forget_kinds() -> None:

@@ -337,7 +337,7 @@ def join_reflections(reflections: Iterable[Reflection], aliases: Mapping[str, st
     """Join reflections with the same text, loop and iteration.
 
     `reflections` must contain whole groups (see `reflection_key`). `aliases` maps other IDs of loops to the ID of the
-    loop (`LoopCollection.aliases`).
+    loop.
     """
     groups = group_pairs((reflection_key(reflection), reflection) for reflection in reflections)
     return {joined.id: joined for key, group in groups.items() for joined in join_group(key, group, aliases)}

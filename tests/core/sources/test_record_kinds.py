@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.sources.record_kinds import can_contain_sessions, encode_kinds, forget_kinds, kind_of, remember_kinds
+from core.sources.record_kinds import can_contain_sessions, kind_of
 
 
 @pytest.mark.parametrize(
@@ -36,21 +36,3 @@ def test_reflections_and_debug_sessions_may_share_a_folder(file: str) -> None:
 def test_documents_without_records_are_still_checked(file: str) -> None:
     kind = kind_of(f".aiwg/{file}")
     assert kind is not None and kind.collections == ()
-
-
-def test_another_process_can_send_the_kinds_of_files() -> None:
-    files = [".aiwg/ralph/registry.json", ".aiwg/ralph/loops/a/state.json", ".aiwg/ralph/loops/a/"]
-    kinds = [kind_of(file) for file in files]
-    encoded = encode_kinds(files)
-    forget_kinds()
-    remember_kinds(files, encoded)
-    assert [kind_of(file) for file in files] == kinds
-    assert None not in kinds
-
-
-@pytest.mark.parametrize("encoded", [b"", b"\x00\x00", b"\xff"])
-def test_kinds_of_other_files_are_refused(encoded: bytes) -> None:
-    with pytest.raises(ValueError, match="kinds"):
-        remember_kinds([".aiwg/ralph/registry.json"], encoded)
-    with pytest.raises(ValueError, match="range"):
-        encode_kinds(["README.md"])
