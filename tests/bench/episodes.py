@@ -89,9 +89,10 @@ def _searcher(paths: ProjectPaths) -> Callable[[str], int]:
     return lambda query: search(paths, SearchWords(query), limit=50, index=index, fresh=fresh).total
 
 
-def write_task(source: random.Random, folder: Path, attempts: int, actions: int) -> None:
-    """Write a task with its attempts, the actions of each, and reflections."""
+def write_task(source: random.Random, folder: Path, attempts: int, actions: int, *, is_open: bool = False) -> None:
+    """Write a task with its attempts, the actions of each, and reflections; the last attempt may be open."""
     numbers = range(1, attempts + 1)
+    ended = numbers[:-1] if is_open else numbers
     started = {number: NOW - timedelta(days=30) + timedelta(minutes=40 * number) for number in numbers}
     _write(
         folder / "metadata.json",
@@ -101,7 +102,7 @@ def write_task(source: random.Random, folder: Path, attempts: int, actions: int)
             "completion_criteria": "npm test passes",
             "created": _stamp(started[1]),
             "updated": _stamp(started[attempts]),
-            "status": "completed",
+            "status": "running" if is_open else "completed",
             "current_attempt": attempts,
             "total_attempts": attempts,
             "tags": text(source, 2).split(),
@@ -109,14 +110,15 @@ def write_task(source: random.Random, folder: Path, attempts: int, actions: int)
     )
     _write(
         folder / "trajectory.json",
-        {"task_id": folder.name, "attempts": [_recorded(n, started[n], source) for n in numbers]},
+        {"task_id": folder.name, "attempts": [_recorded(n, started[n], source) for n in ended]},
     )
-    reflections = (json.dumps(_reflection(n, started[n], source)) for n in numbers)
+    reflections = (json.dumps(_reflection(n, started[n], source)) for n in ended)
     (folder / "reflections.jsonl").write_text("\n".join(reflections) + "\n")
     for number in numbers:
         inside = folder / "attempts" / f"{number:03d}"
         _write(inside / "attempt.json", _attempt(number, folder.name, started[number], source))
-        _write(inside / "outcome.json", {"status": "failure", "reason": text(source, 6), "final_quality": 0.6})
+        if number in ended:
+            _write(inside / "outcome.json", {"status": "failure", "reason": text(source, 6), "final_quality": 0.6})
         (inside / "actions.jsonl").write_text(
             "\n".join(json.dumps(_action(source, n, started[number])) for n in range(actions)) + "\n"
         )

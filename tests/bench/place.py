@@ -117,7 +117,8 @@ class Place:
         write_large(project, patterns, self.sizes.events if is_huge else self.sizes.events // 100)
         sized.write_team_sums(project, patterns)
         for number in (1, 2):
-            write_task(random.Random(6), ProjectPaths(project).tasks / f"task-{number:03d}", 2, 20)
+            folder = ProjectPaths(project).tasks / f"task-{number:03d}"
+            write_task(random.Random(6), folder, 2, 20, is_open=number == 2)
 
     @cached_property
     def opened(self) -> Project:

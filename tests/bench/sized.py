@@ -37,7 +37,7 @@ GENERATED: Final = Subjects(
     pattern=error_id(230),
     other=error_id(231),
     template=success_id(30),
-    question=error_id(135),
+    question=error_id(229),  # held: its text gives orders,
     session="session-00007",
 )
 
