@@ -29,6 +29,7 @@ from core.index.snapshot import (
 )
 from core.index.step import Sources, Step, is_log
 from core.index.sweep import Sweep, list_folders, sweep
+from core.index.texts import settle_texts
 from core.ledger.decision_log import DecisionLog
 from core.records.snapshot import Delta, Snapshot
 from core.sources.liveness import Processes, system_processes
@@ -98,6 +99,7 @@ class Index:
         self._opened: Database | None = None
         self._snapshot: Snapshot = Snapshot()
         self._pattern_files: dict[str, EarlierParse] = {}  # those that changed since this process began
+        self._has_settled = False  # whether steps of `settle` wrote something that the newest view does not show
         self._sweeps = 0
         self._checked_at = _LONG_AGO
         self.sweep_seconds = 0.0
@@ -178,6 +180,23 @@ class Index:
         """Store the review questions, encoded, for the next start; without effect if the index cannot be written."""
         with self._lock, suppress(sqlite3.Error), self._database.transaction() as connection:
             set_meta(connection, QUESTIONS, msgspec.msgpack.encode((questions, count, is_searched)))
+
+    def settle(self) -> tuple[bool, Snapshot, Delta]:
+        """Do a step of what no change waits for (about 20 ms); returns also whether nothing is left."""
+        with self._lock:
+            is_settled: bool = self._healing(self._settle)
+            before = self._snapshot
+            if is_settled and self._has_settled:
+                self._has_settled = False
+                self._show(has_changed=True)
+            return is_settled, self._snapshot, find_delta(before, self._snapshot)
+
+    def _settle(self) -> bool:
+        before = self._database.writer.total_changes
+        with self._database.transaction() as connection:
+            is_settled = settle_texts(Reader(connection, self._database.decoded))
+        self._has_settled |= self._database.writer.total_changes != before
+        return is_settled
 
     def close(self) -> None:
         with self._lock:

@@ -128,6 +128,8 @@ def extend_similarity(writer: Reader, patterns: Mapping[str, Pattern], most: int
     Takes about 50 us each.
     """
     rest = _find_rest(writer, most + 1)
+    if not rest:
+        return True
     changes = _Changes(writer)
     for place, id in rest[:most]:
         changes.replace(place, None, patterns.get(id))

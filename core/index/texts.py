@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +18,7 @@ from core.index.past_tasks import (
     suppose_past_tasks,
     update_past_tasks,
 )
+from core.index.records import Kind, RecordMap
 from core.index.similarity import (
     extend_similarity,
     forget_similarity,
@@ -32,13 +34,14 @@ from core.retrieval.similarity import LazySimilarity, SimilarityIndex
 if TYPE_CHECKING:
     from core.index.records import Reader
     from core.learning.scoreboard import Scoreboard
+    from core.records.patterns import Pattern
     from core.records.snapshot import Delta, Snapshot
     from core.retrieval.index import PatternIndex
     from core.retrieval.learned_weights import WordWeights
     from core.retrieval.past_tasks import PastTasks
 
 _FILLED: Final = "texts"  # name of the value in the table `meta` that is set if texts are stored
-_SETTLED_AT_ONCE: Final = 1_000  # patterns whose texts are indexed in one step
+_SETTLED_AT_ONCE: Final = 400  # patterns whose texts are indexed in one step
 _FILLED_TABLES: Final = (
     *("term", "tag_word", "cells", "learning", "learning_need", "work", "worked", "debug_value", "debug_fix"),
 )
@@ -212,13 +215,17 @@ def update_texts(
     update_similarity(*before, writer, new, delta)
 
 
-def settle_texts(writer: Reader, snapshot: Snapshot) -> bool:
-    """Do a step of what no change waits for, in the open transaction, about 100 ms; return whether nothing is left.
+def settle_texts(writer: Reader, patterns: Mapping[str, Pattern] | None = None) -> bool:
+    """Do a step of what no change waits for, in the open transaction, about 20 ms; return whether nothing is left.
+
+    `patterns` are by default those of the index. Fitting the weights is one step of about 100 ms.
 
     These are the weights that are fitted to past tasks, and the texts by which similar patterns are found.
     """
     if get_meta(writer.connection, _FILLED) is None:
         return True
-    if store_weights(writer, StoredPastTasks.open(writer), snapshot.patterns):
+    if patterns is None:
+        patterns = RecordMap(writer, Kind.PATTERN)
+    if store_weights(writer, StoredPastTasks.open(writer), patterns):
         return False
-    return extend_similarity(writer, snapshot.patterns, _SETTLED_AT_ONCE)
+    return extend_similarity(writer, patterns, _SETTLED_AT_ONCE)

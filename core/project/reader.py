@@ -100,6 +100,7 @@ class ProjectReader:
         self.agent = ""  # name of the agent that reports and extracts; "" for the agents named in the files
         self._queue_at = clock()
         self._questions: Questions = {}
+        self._settled: Snapshot | None = None  # the newest one for which the index has done what no change waits for
         self._is_queue_due = False  # whether a search found something that the queue lacks
         self._next_queue: tuple[ProjectState, Work[tuple[ReviewItem, ...]]] | None = None  # with the state it is for
         self._is_searched = False  # whether the searches for questions have ended once
@@ -180,6 +181,8 @@ class ProjectReader:
         loops are not judged.
         """
         with self._lock:
+            if (settled := self._settle()) is not None:
+                return settled
             view = self._view
             is_due = self._is_queue_due and abs(self._clock() - self._queue_at) >= _QUEUE_PAUSE
             if is_due or self._next_queue is not None:
@@ -190,6 +193,19 @@ class ProjectReader:
                 return Delta()
             self._is_searched, self._earlier_count = True, 0
             return self._add_found() if self._is_queue_due or view.earlier_count else None
+
+    def _settle(self) -> Delta | None:
+        """Index for some time what no change waits for; None if nothing is left."""
+        snapshot = self._view.snapshot
+        if not isinstance(self._view.texts, StoredTexts) or snapshot is self._settled:
+            return None
+        is_settled, after, delta = self.index.settle()
+        if after is not snapshot:
+            self._view = self._scored(after, delta)
+        if not is_settled:
+            return delta
+        self._settled = after
+        return delta or None
 
     def _add_found(self) -> Delta:
         """Work on the queue with the questions that were found; starts again if the state has changed."""

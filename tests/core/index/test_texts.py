@@ -72,7 +72,7 @@ class Indexed:
         """Do all that no change waits for; returns the number of steps."""
         for steps in count(1):
             with self.database.transaction() as connection:
-                if settle_texts(Reader(connection, {}), self.snapshot):
+                if settle_texts(Reader(connection, {}), self.snapshot.patterns):
                     return steps
         raise AssertionError
 
