@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
+from core.index.database import get_meta
 from core.index.records import COLLECTIONS, DECODERS, Decoder, Kind, Reader, encode
+from core.index.snapshot import SWEPT
 from core.records.agent_sessions import SESSION_TAG
 from core.records.loops import Liveness, Loop, LoopStatus
 from core.records.reflections import Reflection
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from core.storage.file_reader import Stamp
 
 _MANY: Final = 500  # keys from which one query for all parts of a kind is faster than one for each key
+_SET_BACK: Final = timedelta(minutes=1)  # corrections of the clock that are smaller change no state of a loop for long
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 _ADAPTED: Final = "adapted"
 """Key of the loops that come from other runners or hooks."""
@@ -200,7 +203,7 @@ class Joiner:
 
     def _join_loops(self, *, checks_open: bool) -> None:
         keys = self._touched.pop(Kind.LOOP, set())
-        if REGISTRY in keys:  # all loops say whether a registry lists them
+        if REGISTRY in keys or (checks_open and self._is_set_back):  # all loops say whether a registry lists them
             sql = "SELECT DISTINCT key FROM part WHERE kind = ? AND key != ?"
             keys |= {key for (key,) in self._reader.rows(sql, Kind.LOOP, REGISTRY)}
         open_keys: set[str] = set()
@@ -221,6 +224,12 @@ class Joiner:
         except sqlite3.IntegrityError:  # two loops have the same ID
             self._was_empty[Kind.LOOP] = False
             self._write_all_loops()
+
+    @property
+    def _is_set_back(self) -> bool:
+        """Whether the clock is earlier than at the last sweep: times that had passed are in the future again."""
+        swept = get_meta(self._connection, SWEPT)
+        return swept is not None and datetime.fromisoformat(swept.decode()) - self._around.now > _SET_BACK
 
     def _merge(self, keys: Iterable[str]) -> Iterator[tuple[str, list[Loop]]]:
         context = self._context(_REGISTRY_FILE)
@@ -297,8 +306,8 @@ class Joiner:
             sessions |= {one for name in names for one in self._session_ids(name)}
             sessions |= {row.id for row in self._reader.with_key(Kind.SESSION_ROW, id)}
         if checks_open:
-            sql = "SELECT id FROM record WHERE kind = ? AND is_open"
-            sessions |= {id for (id,) in self._reader.rows(sql, Kind.SESSION_ROW)}
+            sql = "SELECT id FROM record WHERE kind = ? AND (is_open OR ?)"
+            sessions |= {id for (id,) in self._reader.rows(sql, Kind.SESSION_ROW, self._is_set_back)}
             sql = "SELECT id FROM record WHERE kind = ? AND is_open AND key = ?"
             adapted |= {id for (id,) in self._reader.rows(sql, Kind.LOOP, _ADAPTED)}
         now, stale_after, processes = self._around
@@ -440,7 +449,7 @@ class Joiner:
     def _write_row(self, kind: Kind, key: str, id: str, record: Any, before: Sequence[Any] | None) -> bool:
         """Replace a record whose row was `before`: number, data, is_open; returns whether it differs."""
         data = encode(record) if record is not None else None
-        is_open = _is_open(kind, key, record)
+        is_open = _is_open(kind, key, record, self._around.now)
         if before is not None:
             number, data_before, was_open = before
             if data == data_before:
@@ -526,7 +535,7 @@ class _Aliases(Mapping[str, str]):
         return sum(1 for _ in self)
 
 
-def _is_open(kind: Kind, key: str, record: Any) -> bool:
+def _is_open(kind: Kind, key: str, record: Any, now: datetime) -> bool:
     """Return whether time alone may change a record."""
     if kind is Kind.SESSION_ROW:
         return record is not None and record.liveness in _OPEN
@@ -536,7 +545,8 @@ def _is_open(kind: Kind, key: str, record: Any) -> bool:
         return True
     if key == _ADAPTED:
         return bool(record.status is LoopStatus.WAITING)
-    return record.liveness in (Liveness.ALIVE, Liveness.FRESH)
+    times = (record.started_at, record.ended_at, record.updated_at, record.modified_at)
+    return record.liveness in (Liveness.ALIVE, Liveness.FRESH) or any(at is not None and at > now for at in times)
 
 
 def _place_of(record: Any) -> float | None:

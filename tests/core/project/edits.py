@@ -490,12 +490,12 @@ class WriteAgentFile(Edit, frozen=True, tag=True):
 
 
 class StepClock(Edit, frozen=True, tag=True):
-    """Let time pass, or set the clock back, but not before the records of the sample project."""
+    """Let time pass, or set the clock back."""
 
     minutes: int
 
     def make(self, workspace: Workspace) -> None:
-        workspace.clock.now = max(workspace.clock.now + timedelta(minutes=self.minutes), NOW)
+        workspace.clock.now += timedelta(minutes=self.minutes)
 
 
 class Notice(StrEnum):

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 
 from core.config.ownership import TRUSTED_PATHS
 from core.trust.projects import save_answer
-from tests.core.project.edits import NOW, STEPS, ChangeRegistry, MoveLoop, Notice, Step, Tear, Workspace
+from tests.core.project.edits import NOW, STEPS, ChangeRegistry, MoveLoop, Notice, Step, StepClock, Tear, Workspace
 from tests.core.project.views import ReaderView, View
 from tests.differ.comparison import plain_differences
 
@@ -25,6 +25,9 @@ RENAMED_SOURCE = [
 """The source of a burst becomes a former name of a loop."""
 TORN_ANCHOR = [Step((Tear(62, 92),), Notice.REOPEN)]
 """The anchor of the decision log, which is not a record, is incomplete for a while."""
+
+CLOCK_SET_BACK = [Step((StepClock(minutes),), Notice.REOPEN) for minutes in (64_800, -64_800)]
+"""Loops that were stale for a while."""
 
 
 def follow(view: View, workspace: Workspace, steps: Sequence[Step]) -> None:

