@@ -21,7 +21,7 @@ from core.curation.commands import Restore
 from core.queries.memory_links import MemoryLinks
 from core.search.query import parse_search
 from core.search.words import HitKind, SearchHit
-from core.sources.archives import read_archives
+from core.sources.patterns import read_archives
 from tui.actions import PLACES, actions_of, key_name
 from tui.present.document import labelled
 from tui.present.palette_index import ARCHIVED, PaletteIndex, Target

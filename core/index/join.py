@@ -20,7 +20,6 @@ from core.records.agent_sessions import SESSION_TAG
 from core.records.loops import Liveness, Loop, LoopStatus
 from core.records.reflections import Reflection
 from core.sources.agent_sessions import join_agent_sessions
-from core.sources.cross_task_memory import join_memory
 from core.sources.debug_sessions import join_escalations, join_sessions
 from core.sources.episodes import join_attempts, join_tasks
 from core.sources.liveness import process_space
@@ -28,7 +27,7 @@ from core.sources.loop_facts import LoopFact
 from core.sources.loop_groups import EXTERNAL, LOOP, REGISTRY, group_by_loop
 from core.sources.loop_merge import Context, merge_facts
 from core.sources.pattern_join import dangling_findings, duplicate_findings, join_copies, precedence, references
-from core.sources.reflections import join_group
+from core.sources.reflections import join_group, join_memory
 from core.sources.session_states import Moment, SessionWork, build_session_loop, join_session
 from core.sources.stale_waits import mark_stale_wait
 

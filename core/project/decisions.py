@@ -34,8 +34,8 @@ from core.records.events import Event, event_id
 from core.records.lessons import LESSON_ID
 from core.records.snapshot import UNCHECKED
 from core.records.times import parse_time
-from core.sources.archives import read_archives
 from core.sources.events import append_events
+from core.sources.patterns import read_archives
 from core.storage.locks import check_writable
 
 if TYPE_CHECKING:  # imported only for an import of patterns

@@ -24,7 +24,6 @@ from core.records.proposed_decisions import ProposedDecision
 from core.records.reflections import MemoryTask, Reflection
 from core.records.team import TeamEvidence
 from core.sources.agent_sessions import parse_agent_sessions
-from core.sources.cross_task_memory import read_memory
 from core.sources.debug_sessions import read_escalation, read_sessions
 from core.sources.episodes import ActionTally, parse_attempts, parse_tasks
 from core.sources.events import EventLog
@@ -34,7 +33,7 @@ from core.sources.loop_facts import LoopFact, directory_fact
 from core.sources.loops import read_crash_log, read_loops
 from core.sources.patterns import ReadRecord, read_patterns
 from core.sources.record_kinds import PATTERN_COPIES, PATTERNS, Format, RecordKind
-from core.sources.reflections import read_reflections
+from core.sources.reflections import read_memory, read_reflections
 from core.sources.team_evidence import TeamEvidenceLog
 from core.sources.validation import check_records
 from core.storage.decoded import Problem

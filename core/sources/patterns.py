@@ -1,4 +1,4 @@
-"""Read pattern files of every known layout as `Pattern` records.
+"""Read pattern files of every known layout as `Pattern` records, and the archives of patterns.
 
 A file is split into records before any record is decoded, so that a defective record affects only itself.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, Final
@@ -14,16 +15,20 @@ from typing import Any, Final
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from core.base.errors import BadInput
+from core.config.paths import ProjectPaths, is_folder
 from core.records.findings import MISSING, Finding, Severity
 from core.records.patterns import Pattern, PatternType
+from core.records.times import parse_time
 from core.sources.fields import Fields, quote_value
-from core.sources.key_style import SNAKE, is_camel, respell, snake_keys
+from core.sources.key_style import SNAKE, RecordText, is_camel, respell, snake_keys
 from core.sources.pattern_record import id_key_of, read_pattern
-from core.sources.pattern_text import PatternItem, decode_node, id_of, open_document, split_items
+from core.sources.pattern_text import PatternItem, decode_node, id_of, open_document, records, split_items
 from core.sources.schema import PATTERNS, SCHEMAS
 from core.sources.validation import check
 from core.storage.decoded import Problem, encoding_problem
-from core.storage.file_reader import convert_to_utf8
+from core.storage.file_reader import MAX_PATTERN_BYTES, convert_to_utf8, read_file
+from core.storage.json_editor import BadJson
 from core.storage.json_reader import decode_json
 
 _PROGRESS_RECORDS: Final = 200  # Number of records between two calls of `progress`.
@@ -77,7 +82,7 @@ def read_patterns(
         findings.append(encoding_problem(encoding).finding(file))
     about_file: list[Finding] = []
     items = split_items(file, document.value, about_file)
-    records, patterns = dict[bytes, ReadRecord](), list[Pattern]()
+    by_digest, patterns = dict[bytes, ReadRecord](), list[Pattern]()
     unnamed: Counter[str] = Counter()
     for number, item in enumerate(items):
         if progress is not None and number % _PROGRESS_RECORDS == 0 and number:
@@ -89,7 +94,7 @@ def read_patterns(
         elif record.pattern.pointer != item.pointer:
             record = _move(record, record.pattern, item.pointer)
         if digest:
-            records[digest] = record
+            by_digest[digest] = record
         findings += record.findings
         if (pattern := record.pattern) is None:
             continue
@@ -102,7 +107,7 @@ def read_patterns(
         findings += about_file
     if is_yaml is not None and isinstance(document.value, dict):
         findings += _check_registry(file, document.value, is_yaml, has_records=bool(items))
-    return PatternFile(tuple(patterns), tuple(findings), records)
+    return PatternFile(tuple(patterns), tuple(findings), by_digest)
 
 
 def _move(record: ReadRecord, pattern: Pattern, pointer: str) -> ReadRecord:
@@ -168,3 +173,62 @@ def _check_registry(file: str, top: Mapping[str, Any], is_yaml: bool, *, has_rec
         yield replace(one, pointer=respell(one.pointer, dict.fromkeys(top)))
     if has_records and "pattern_registry" in names and "version" not in names:
         yield Finding(file, "", Severity.INFO, MISSING, "version is missing; it is read as 1.0.0")
+
+
+class ArchivedPattern(Struct, frozen=True, kw_only=True):
+    """A pattern archived in `file`, with the state it had then.
+
+    `at` is None if unknown. `source` is the file that contained it; `source`, `reason` and `by` are "" if unknown.
+    """
+
+    pattern: Pattern
+    file: str
+    at: datetime | None = None
+    reason: str = ""
+    by: str = ""
+    source: str = ""
+
+
+def read_archives(paths: ProjectPaths) -> tuple[tuple[ArchivedPattern, ...], tuple[Finding, ...]]:
+    """Read all archived patterns, newest month first, and findings for the archives."""
+    found: list[ArchivedPattern] = []
+    findings: list[Finding] = []
+    if not is_folder(paths.archive):
+        return (), ()
+    for path in sorted(paths.archive.glob("*.json"), reverse=True):
+        file = paths.relative(path)
+        try:
+            read = read_file(paths.inside(file), paths.aiwg, MAX_PATTERN_BYTES)
+        except BadInput as error:
+            findings.append(Problem("link-outside", str(error)).finding(file))
+            continue
+        if isinstance(read, Problem):
+            findings.append(read.finding(file))
+        elif read is not None:
+            archived, wrong = _read_archive(file, read.data)
+            found += archived
+            findings += wrong
+    return tuple(found), tuple(findings)
+
+
+def _read_archive(file: str, data: bytes) -> tuple[list[ArchivedPattern], list[Finding]]:
+    content = read_patterns(file, data)
+    findings = list(content.findings)
+    if content.problem is not None:
+        return [], [*findings, content.problem.finding(file)]
+    try:
+        values = {record.id: record.value for record in records(RecordText(data))}
+    except BadJson:
+        values = {}
+    named = (pattern for pattern in content.patterns if not pattern.is_unnamed)  # only IDs can be restored
+    return [_read_archived(pattern, values.get(pattern.id, {})) for pattern in named], findings
+
+
+def _read_archived(pattern: Pattern, record: dict[str, object]) -> ArchivedPattern:
+    note = record.get("archived")  # time, reason and user
+    if not isinstance(note, dict):
+        note = {"at": record.get("archived_at"), "reason": record.get("archived_reason")}
+    texts = (value if isinstance(value := note.get(key), str) else "" for key in ("reason", "by", "from"))
+    reason, by, source = texts
+    at = parse_time(note.get("at"))
+    return ArchivedPattern(pattern=pattern, file=pattern.file, at=at, reason=reason, by=by, source=source)

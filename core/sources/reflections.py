@@ -1,4 +1,7 @@
-"""Read reflections and join their copies (docs/file-formats.md#reflections)."""
+"""Read reflections and join their copies; read the cross-task memory.
+
+See docs/file-formats.md#reflections and docs/file-formats.md#cross-task-memory.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from msgspec.structs import force_setattr, replace
 from core.base.grouping import group_pairs
 from core.records.findings import Finding, Severity
 from core.records.loops import Outcome
-from core.records.reflections import TRIGGERS, Reflection
+from core.records.reflections import TRIGGERS, MemoryTask, Reflection
 from core.records.times import parse_time
 from core.sources import normalize
 from core.sources.fields import Fields, document, quote_value
@@ -32,6 +35,7 @@ _COUNTED: Final = re.compile(
     re.DOTALL,
 )
 """Learning of drafts of earlier versions that only counted actions, or only named the file that was changed."""
+MEMORY_INDEX: Final = ".aiwg/ralph/memory/task-index.json"
 _MEMORY_FOLDER: Final = ".aiwg/ralph/memory/reflections/"
 _EPISODIC_KEYS: Final = frozenset({"attempt_id", "triggered_by", "reflection_type", "action_items", "observation"})
 """Keys that only reflections on attempts have."""
@@ -439,3 +443,51 @@ def _merge(copies: Sequence[Reflection]) -> dict[str, Any]:
         "kind": next((copy.kind for copy in copies if copy.kind), ""),
         "effectiveness": next((copy.effectiveness for copy in copies if copy.effectiveness), ""),
     }
+
+
+def read_memory(file: str, value: Any, modified_at: datetime) -> tuple[tuple[MemoryTask, ...], tuple[Finding, ...]]:
+    """Read the tasks of a decoded task file, or of `MEMORY_INDEX` (these are `indexed`).
+
+    `modified_at` is the file's mtime in UTC, used for tasks without a time.
+    """
+    findings: list[Finding] = []
+    fields = document(file, value, findings)
+    if fields is None:
+        return (), tuple(findings)
+    if file != MEMORY_INDEX:
+        stem = file.rpartition("/")[2].removesuffix(".json")
+        return (_memory_task(fields, stem, modified_at),), tuple(findings)
+    tasks = []
+    for _, entry in fields.objects("tasks"):
+        task_id = entry.text("task_id", "id")
+        if task_id:
+            tasks.append(replace(_memory_task(entry, task_id, None), indexed=True))
+        else:
+            entry.add("missing-id", "the entry has no task_id; skipped", entry.pointer)
+    return tuple(tasks), tuple(findings)
+
+
+def join_memory(tasks: Iterable[MemoryTask]) -> dict[str, MemoryTask]:
+    """Join the tasks of task files and index by ID; task files take precedence."""
+    joined: dict[str, MemoryTask] = {}
+    for task in tasks:
+        other = joined.get(task.id)
+        if other is None:
+            joined[task.id] = task
+        else:
+            first = other if other.file != MEMORY_INDEX else task
+            joined[task.id] = replace(first, indexed=task.indexed or other.indexed)
+    return joined
+
+
+def _memory_task(fields: Fields, default_id: str, modified_at: datetime | None) -> MemoryTask:
+    return fields.convert(
+        MemoryTask,
+        id=fields.text("task_id", "id") or default_id,
+        description=fields.text("task_description", *normalize.TASK),
+        at=fields.time("timestamp") or modified_at,
+        outcome=normalize.outcome(fields.text("outcome")),
+        quality=fields.rate("final_quality"),
+        learnings=fields.lines("key_learnings"),
+        file=fields.file,
+    )

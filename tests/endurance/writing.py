@@ -16,7 +16,7 @@ from core.config.settings import Settings
 from core.index.refresh import Index
 from core.ledger.verify import verify_ledger
 from core.records.findings import Severity
-from core.sources.archives import read_archives
+from core.sources.patterns import read_archives
 from tests.e2e.terminal import ROOT, environment
 
 LOOP = "ralph-fix-null-customer-crash-in-the-644aee36"

@@ -15,7 +15,7 @@ from tui.present.memory import session_key, task_key
 if TYPE_CHECKING:
     from core.records.decisions import Decision
     from core.records.patterns import Pattern
-    from core.sources.archives import ArchivedPattern
+    from core.sources.patterns import ArchivedPattern
     from core.state.project_state import ProjectState
 
 MAX_OF_A_KIND: Final = 8

@@ -105,7 +105,7 @@ def archived() -> None:
     Example:
       ralphdeck pattern archived
     """
-    from core.sources.archives import read_archives
+    from core.sources.patterns import read_archives
 
     found, findings = read_archives(chosen_project())
     columns = (

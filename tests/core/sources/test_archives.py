@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from core.config.paths import ProjectPaths
-from core.sources.archives import ArchivedPattern, read_archives
+from core.sources.patterns import ArchivedPattern, read_archives
 
 
 def archive(project: Path, name: str, *records: dict[str, Any]) -> Path:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from core.records.loops import Outcome
 from core.records.reflections import MemoryTask
-from core.sources.cross_task_memory import INDEX, join_memory, read_memory
+from core.sources.reflections import MEMORY_INDEX, join_memory, read_memory
 
 MTIME = datetime(2026, 5, 1, 12, tzinfo=UTC)
 FILE = ".aiwg/ralph/memory/tasks/t1.json"
@@ -45,11 +45,11 @@ def test_a_task_file_is_read_completely() -> None:
 
 
 def test_the_task_file_wins_over_the_index() -> None:
-    index = read(INDEX, {"tasks": [{"task_id": "t1", "outcome": "failure"}, {"task_id": "gone"}]})
+    index = read(MEMORY_INDEX, {"tasks": [{"task_id": "t1", "outcome": "failure"}, {"task_id": "gone"}]})
     files = read(FILE, {"outcome": "success"}) + read(".aiwg/ralph/memory/tasks/t2.json", {})
     for parsed in ((*index, *files), (*files, *index)):
         joined = join_memory(parsed)
-        assert {task.id: (task.file == INDEX, task.indexed) for task in joined.values()} == {
+        assert {task.id: (task.file == MEMORY_INDEX, task.indexed) for task in joined.values()} == {
             "t1": (False, True),
             "gone": (True, True),
             "t2": (False, False),
@@ -58,7 +58,7 @@ def test_the_task_file_wins_over_the_index() -> None:
 
 
 def test_wrong_entries_of_the_index_are_findings() -> None:
-    tasks, findings = read_memory(INDEX, {"tasks": [{"outcome": "success"}, 7, {"task_id": "t"}]}, MTIME)
+    tasks, findings = read_memory(MEMORY_INDEX, {"tasks": [{"outcome": "success"}, 7, {"task_id": "t"}]}, MTIME)
     assert [task.id for task in tasks] == ["t"]
     assert [(one.code, one.pointer) for one in findings] == [
         ("missing-id", "/tasks/0"),
@@ -74,7 +74,7 @@ VALUES = st.recursive(
 )
 
 
-@given(st.sampled_from([FILE, INDEX]), VALUES)
+@given(st.sampled_from([FILE, MEMORY_INDEX]), VALUES)
 def test_any_json_gives_typed_tasks(file: str, value: Any) -> None:
     tasks, _ = read_memory(file, value, MTIME)
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(tasks), type=tuple[MemoryTask, ...]) == tasks

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from core.records.decisions import Decision, Verb
-from core.sources.archives import ArchivedPattern
+from core.sources.patterns import ArchivedPattern
 from tests.factories import NOW, make_pattern
 from tui.present.palette_index import ARCHIVED, MAX_OF_A_KIND, PaletteIndex
 
