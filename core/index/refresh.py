@@ -29,7 +29,6 @@ from core.index.snapshot import (
 )
 from core.index.step import Sources, Step, is_log
 from core.index.sweep import Sweep, list_folders, sweep
-from core.index.texts import settle_texts
 from core.ledger.decision_log import DecisionLog
 from core.records.snapshot import Delta, Snapshot
 from core.sources.liveness import Processes, system_processes
@@ -192,6 +191,8 @@ class Index:
             return is_settled, self._snapshot, find_delta(before, self._snapshot)
 
     def _settle(self) -> bool:
+        from core.index.texts import settle_texts  # imports numpy, which few commands need
+
         before = self._database.writer.total_changes
         with self._database.transaction() as connection:
             is_settled = settle_texts(Reader(connection, self._database.decoded))

@@ -14,7 +14,6 @@ from core.index.events import forget_events, update_events
 from core.index.join import Joiner, Surroundings
 from core.index.parse import LOGS, FileParts
 from core.index.records import Kind, Reader, RecordMap, encode
-from core.index.scores import fill_scores, has_scores, load_board, update_scores
 from core.index.snapshot import (
     COMPLETE,
     CURATION,
@@ -28,7 +27,6 @@ from core.index.snapshot import (
     IndexedSnapshot,
     find_delta,
 )
-from core.index.texts import fill_texts, update_texts
 from core.ledger.fold import fold, with_lost_words, with_proposals
 from core.ledger.verify import end_findings
 from core.records.decisions import CurationState
@@ -57,6 +55,7 @@ if TYPE_CHECKING:
 
 UNREADABLE_AFTER: Final = timedelta(seconds=1)  # when a torn file is reported; most are complete in 1 ms
 _CLOSED: Final = "folder:"  # prefix of what findings about folders that cannot be listed are about
+_SETTINGS: Final = "settings"  # those with which patterns were scored
 _LOG_PROBLEMS: Final = "decision log"  # what findings about lines that are missing are about
 _MAX_NAMED: Final = 3  # patterns that a finding names
 _NOTHING_FOREIGN: Final = msgspec.msgpack.encode(((), ()))
@@ -173,6 +172,15 @@ class Step:
     def _derive(self) -> None:
         """Score patterns, and index texts, where what they depend on changed."""
         settings = self._sources.settings
+        key = msgspec.msgpack.encode(msgspec.to_builtins(settings))
+        is_same = key == get_meta(self._connection, _SETTINGS)
+        if is_same and not self.has_changed:
+            return
+        # Imported on use: they import numpy, and most commands find nothing that changed.
+        from core.index.scores import fill_scores, has_scores, load_board, update_scores
+        from core.index.texts import fill_texts, update_texts
+
+        set_meta(self._connection, _SETTINGS, key)
         after = self._reader, IndexedSnapshot(self._reader, self._sources.files)
         if has_scores(self._connection, settings):
             # The change is not committed, so another connection still sees the records before it.

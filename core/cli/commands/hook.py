@@ -21,7 +21,6 @@ from core.config.paths import find_project, project_at
 from core.hooks.answer import HookAnswer
 from core.hooks.deadline import Deadline, record_give_up
 from core.hooks.events import MAX_EVENT, parse_event, project_folder
-from core.hooks.sweep import start_sweep
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
@@ -119,6 +118,8 @@ class _Work:
         if self.answer is not None:
             self.answer.spool()
         if self.project is not None:  # with an index, the next event has what this one could not give
+            from core.hooks.sweep import start_sweep
+
             start_sweep(self.project)
 
     def give_up(self, reason: str) -> NoReturn:
