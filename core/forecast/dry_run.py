@@ -26,6 +26,7 @@ from core.curation.pattern_registry import Registry, Stored, UnitOfWork, check_s
 from core.ledger.ledger import Ledger
 from core.project.project import Project
 from core.records.decisions import Decision
+from core.records.event_log import EventView
 from core.records.extractions import ALL_TYPES, Extraction
 from core.records.snapshot import Delta, Snapshot
 from core.sources.key_style import RecordText
@@ -163,7 +164,7 @@ class _MemoryRecords:
             self._snapshot = before.with_changes(
                 number=before.number + 1,
                 patterns=MappingProxyType(patterns) if moved else before.patterns,
-                events=(*before.events, *new_events) if new_events else before.events,
+                events=EventView.of(before.events).extended(new_events) if new_events else before.events,
                 decisions=decisions,
                 curation=curation,
             )

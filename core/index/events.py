@@ -30,7 +30,6 @@ from core.records.findings import Finding, Severity
 from core.sources.events import decode_event
 from core.sources.record_kinds import EVENTS
 from core.storage.cache_database import DamagedError
-from core.storage.decoded import Problem
 from core.storage.file_reader import RawFile, Stamp, open_file, read_file
 
 if TYPE_CHECKING:
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from core.index.records import Reader
     from core.records.event_log import EventView, Log
     from core.records.events import Event
+    from core.storage.decoded import Problem
 
 TABLES: Final = (
     # Where the lines of events start: by ID, pattern, and work or source of a report.
@@ -105,14 +105,15 @@ def update_events(connection: sqlite3.Connection, paths: ProjectPaths) -> tuple[
     Writes in the open transaction of the connection.
     """
     state = read_state(connection)
-    raw = read_file(paths.events, paths.aiwg, EVENTS.limit, state.tail_start) if state.end else None
+    raw = read_file(paths.events, paths.aiwg, EVENTS.limit, state.tail_start)
     known = state.end - state.tail_start
-    if raw is None or isinstance(raw, Problem) or len(raw.data) < known or crc32(raw.data[:known]) != state.tail:
+    if isinstance(raw, RawFile) and (len(raw.data) < known or crc32(raw.data[:known]) != state.tail):
         forget_events(connection)
-        state, known = LogState(series=state.series + 1), 0
+        state, known = read_state(connection), 0
         raw = read_file(paths.events, paths.aiwg, EVENTS.limit)
-    if raw is None or isinstance(raw, Problem):
-        set_meta(connection, _STATE, msgspec.msgpack.encode(state))
+    if not isinstance(raw, RawFile):
+        if raw is None or not raw.torn:  # one that cannot be read now keeps its last content
+            forget_events(connection)
         return raw
     end = raw.data.rfind(b"\n") + 1
     if end > known:
@@ -128,7 +129,7 @@ def forget_events(connection: sqlite3.Connection) -> None:
     series = read_state(connection).series
     for name in _NAMES:
         connection.execute(f"DELETE FROM {name}")
-    set_meta(connection, _STATE, msgspec.msgpack.encode(LogState(series=series)))
+    set_meta(connection, _STATE, msgspec.msgpack.encode(LogState(series=series + 1)))
 
 
 class _Lines:

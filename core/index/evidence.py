@@ -12,6 +12,7 @@ import msgspec
 from core.base.grouping import group_pairs
 from core.index.database import get_meta, set_meta
 from core.index.events import StoredLog, stored_events
+from core.index.snapshot import IndexedSnapshot
 from core.learning.bursts import IgnoredPeriods
 from core.learning.evidence_inputs import EvidenceInputs
 from core.learning.evidence_records import EventIndex, Link, Links, find_link_changes
@@ -98,6 +99,13 @@ def open_inputs(reader: Reader, snapshot: Snapshot, settings: LearningSettings) 
     ignored = _ignored_decoder.decode(stored) if stored is not None else {}
     links, events = stored_links(reader), open_event_index(reader, snapshot)
     return EvidenceInputs(snapshot, settings, links, events, WorkNames(snapshot, links), ignored)
+
+
+def find_inputs(snapshot: Snapshot, settings: LearningSettings) -> EvidenceInputs:
+    """Return what the evidence comes from: read from the tables for a view of the index, else collected."""
+    if isinstance(snapshot, IndexedSnapshot):
+        return open_inputs(snapshot.reader, snapshot, settings)
+    return EvidenceInputs.of(snapshot, settings)
 
 
 def open_event_index(reader: Reader, snapshot: Snapshot) -> EventIndex:

@@ -21,6 +21,7 @@ from core.index.database import get_meta, pack, set_meta, unpack
 from core.index.events import read_doubtful
 from core.index.evidence import fill_links, open_event_index, open_inputs, update_links, write_ignored
 from core.index.records import Reader, ViewIds
+from core.index.snapshot import IndexedSnapshot
 from core.learning.evidence_changes import settle
 from core.learning.evidence_inputs import EvidenceInputs
 from core.learning.evidence_records import Link, build_links
@@ -115,6 +116,12 @@ def load_board(
     epoch, filled, scripts = state.epoch, state.filled, state.scripts
     board = Scoreboard(ids, now, settings, rows, inputs, columns, epoch, filled, times, used_scripts=scripts)
     return board.rescored(now)
+
+
+def find_board(snapshot: Snapshot, now: datetime, settings: Settings) -> Scoreboard:
+    """Return the scores of a snapshot: the stored ones of a view of the index, else new ones."""
+    stored = load_board(snapshot.reader, snapshot, now, settings) if isinstance(snapshot, IndexedSnapshot) else None
+    return stored or Scoreboard.build(snapshot, now, settings)
 
 
 class _StoredScores:

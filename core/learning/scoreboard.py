@@ -151,7 +151,8 @@ class Scoreboard(Scores):
         if board.ids is not self.ids and board.ids[: len(self.ids)] != self.ids:
             new_rows = np.array([board._rows.get(id, REMOVED) for id in self.ids], np.int64)
             before = ReplacedTimes(before.merged().renumbered(new_rows))
-        return replace(board, _times=before.replace(board.rows_of(filled), times))
+        board = replace(board, _times=before.replace(board.rows_of(filled), times))
+        return board.with_intervals() if not np.isnan(self._columns.low).all() else board
 
     def _changes_scripts(self, snapshot: Snapshot, delta: Delta) -> bool:
         """Return whether the project uses other scripts than before, which may hold or free any pattern."""

@@ -50,7 +50,7 @@ def export_patterns(output: Path | None, team_shared: bool, wanted: PatternFilte
     """
     from core.curation.exchange.export import export, read_entries
     from core.curation.exchange.origins import project_origin
-    from core.learning.scoreboard import Scoreboard
+    from core.index.scores import find_board
 
     if invocation().as_json and output is None:
         raise click.UsageError("--json needs --output, because the patterns are written to stdout without it")
@@ -58,7 +58,7 @@ def export_patterns(output: Path | None, team_shared: bool, wanted: PatternFilte
     file = export_file(str(output), project) if output is not None else None
     configuration = read_configuration()
     snapshot = read_snapshot(configuration)
-    board = Scoreboard.build(snapshot, now(), configuration.settings)
+    board = find_board(snapshot, now(), configuration.settings)
     entries, left_out = read_entries(project, (pattern for pattern, _ in wanted.rows(snapshot, board)))
     origin = project_origin(project, configuration.settings.watch.retry_seconds)
     exported = export(entries, origin, team_shared=team_shared)

@@ -102,11 +102,11 @@ def list_loops(status: frozenset[str], sources: frozenset[str], archived: bool |
         # Only this needs the scores: the table shows neither outcomes nor the event log.
         from core.cli.json import objects
         from core.cli.json.loops import loop_row
-        from core.learning.evidence_inputs import EvidenceInputs
+        from core.index.evidence import find_inputs
         from core.learning.outcomes import score_outcome
 
         present, settings = now(), configuration.settings.learning
-        inputs = EvidenceInputs.of(snapshot, settings)
+        inputs = find_inputs(snapshot, settings)
         rows = []
         for loop in chosen:
             signals = inputs.shown_signals(loop.id)

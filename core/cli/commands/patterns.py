@@ -99,14 +99,14 @@ def _rows_json(rows: Iterable[Row]) -> list[objects.Wire]:
 
 
 def _scored(as_of: datetime | None) -> tuple[Snapshot, Scoreboard]:
-    from core.learning.scoreboard import Scoreboard
+    from core.index.scores import find_board
 
     if as_of is not None:
         state = state_as_of(as_of)
         return state.snapshot, state.board
     configuration = read_configuration()
     snapshot = read_snapshot(configuration)
-    return snapshot, Scoreboard.build(snapshot, now(), configuration.settings)
+    return snapshot, find_board(snapshot, now(), configuration.settings)
 
 
 @click.command("show", cls=ReadingCommand)

@@ -25,6 +25,7 @@ from core.learning.decay import parse_moment
 from core.learning.errors import ErrorAccumulator, ErrorEntry, classify_error
 from core.learning.outcomes import Verdict
 from core.project.scoring import classify_work, find_pattern_uses
+from core.records.event_log import EventView
 from core.records.events import ErrorType, Event, Signals, event_id
 from core.records.snapshot import Delta
 from core.trust.projects import require_trust
@@ -231,7 +232,7 @@ def outcome(work: str, success: bool, failure: bool, at: datetime | None, dry_ru
         agent=project.agent,
         signals=Signals(**signals),
     )
-    snapshot = before.snapshot.with_changes(events=(*before.snapshot.events, event))
+    snapshot = before.snapshot.with_changes(events=EventView.of(before.snapshot.events).extended((event,)))
     board = before.board.updated(snapshot, Delta(events=True), before.now)
     after = replace(before, snapshot=snapshot, board=board)
     if after.board.outcome(event.loop_id) is None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import core.index.events
 from core.config.paths import ProjectPaths
 from core.index.database import Database
 from core.index.events import StoredLog, forget_events, stored_events, update_events
@@ -136,6 +137,16 @@ def test_a_removed_log_has_no_events(tmp_path: Path) -> None:
     with log.database.transaction() as connection:
         forget_events(connection)
     assert tuple(log.view()) == ()
+
+
+def test_a_log_that_cannot_be_read_now_keeps_its_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log(tmp_path)
+    log.append(line(1))
+    problem = Problem("unreadable", "cannot be read", torn=True)
+    with monkeypatch.context() as patched, log.database.transaction() as connection:
+        patched.setattr(core.index.events, "read_file", lambda *_: problem)
+        assert update_events(connection, log.paths) is problem
+    assert len(log.view()) == 1
 
 
 def test_a_replaced_log_is_noticed_when_it_is_read(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from core.index.events import update_events
 from core.index.evidence import open_events
 from core.index.logs import Logs
 from core.index.records import COLLECTIONS, Kind, Reader, encode
-from core.index.scores import load_board, update_scores
+from core.index.scores import fill_scores, load_board, update_scores
 from core.index.snapshot import IndexedSnapshot, ProjectFiles
 from core.learning.scoreboard import Scoreboard
 from core.ledger.decision_log import DecisionLog
@@ -156,6 +156,16 @@ def test_scores_that_did_not_change_are_read_once(tmp_path: Path) -> None:
     tables.write(tables.written, used)
     changed = load_board(*tables.newest, NOW, tables.settings, again)
     assert changed is not None and changed.uses.tolist() == [1] and uses.tolist() == [0]
+
+
+def test_scores_of_no_pattern_are_not_those_of_before(tmp_path: Path) -> None:
+    tables = Tables(tmp_path)
+    board = tables.write(Snapshot(patterns={"p": make_pattern("p")}))
+    with tables.database.transaction() as connection:
+        connection.execute("DELETE FROM record")
+        fill_scores(connection, *tables._view(Snapshot(), Reader(connection, {})), NOW, tables.settings)
+    after = load_board(*tables._view(Snapshot()), NOW, tables.settings, board)
+    assert after is not None and (len(after.ids), after.uses.tolist()) == (0, [])
 
 
 def test_removed_patterns_leave_no_row(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_each_loop_has_its_outcome_once_it_has_one(sample: Path, call: Call) -> 
 
 
 def test_the_plain_list_scores_nothing(sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.learning.evidence_inputs.EvidenceInputs.of", lambda *_: pytest.fail("scored"))
+    monkeypatch.setattr("core.index.evidence.find_inputs", lambda *_: pytest.fail("scored"))
     assert call("loops", "--project", sample).code == 0
 
 
