@@ -224,7 +224,11 @@ class _Checker:
 
     def _single_loop(self) -> tuple[Sequence[str], str]:
         state = self._state
-        proven = [assessment for id in state.board.ids if (assessment := state.assessment(id)).state is Maturity.PROVEN]
+        proven = [
+            assessment
+            for id in sorted(state.board.ids)
+            if (assessment := state.assessment(id)).state is Maturity.PROVEN
+        ]
         broken = [
             one.pattern_id
             for one in proven
@@ -261,7 +265,7 @@ class _Checker:
 
 
 def _ids(board: Scoreboard, rows: Flags) -> list[str]:
-    return [board.ids[row] for row in rows.nonzero()[0].tolist()]
+    return sorted(board.ids[row] for row in rows.nonzero()[0].tolist())
 
 
 def _count_text(broken: Sequence[str]) -> str:

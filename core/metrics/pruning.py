@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from enum import StrEnum
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -36,7 +37,7 @@ class Pruning(Struct, frozen=True):
 
 
 def select_prunable(snapshot: Snapshot, board: Scoreboard, settings: PruningSettings) -> tuple[Pruning, ...]:
-    """Select the patterns to prune at the time of the board, in file order.
+    """Select the patterns to prune at the time of the board, by ID.
 
     The policy never prunes pinned patterns (even if their text was edited since), patterns in quarantine, held
     patterns, patterns with an open or rejected inversion, unregistered copies, and patterns without any date. The rate
@@ -63,7 +64,7 @@ def select_prunable(snapshot: Snapshot, board: Scoreboard, settings: PruningSett
         if reasons and not _is_protected(pattern, assessment, snapshot.curation):
             reason, rules = ", ".join(reasons.values()), tuple(reasons)
             found.append(Pruning(pattern.id, reason, rules, rate, uses, last_activity))
-    return tuple(found)
+    return tuple(sorted(found, key=attrgetter("pattern_id")))
 
 
 def _is_protected(pattern: Pattern, assessment: Assessment, curation: CurationState) -> bool:

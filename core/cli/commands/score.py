@@ -96,7 +96,7 @@ def score(works: tuple[str, ...], criteria: bool) -> None:
         ),
         criteria=(criterion(one, settings) for one in weighted[0].values()) if weighted else (),
         weighted=lambda: _weighted_json(weighted[1]) if criteria and works and weighted else None,
-        inversions=(state.board.ids[row] for row in state.board.inversion_due.nonzero()[0].tolist()),
+        inversions=sorted(state.board.ids[row] for row in state.board.inversion_due.nonzero()[0].tolist()),
     )
 
 
