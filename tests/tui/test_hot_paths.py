@@ -27,7 +27,8 @@ _EVENT: Final = {"session_id": "s", "tool_use_id": "call-2", "tool_name": "Bash"
 _ENTRY: Final = "base cli config records redaction storage trust"
 _TASKS: Final = f"{_ENTRY} episodes sources"
 _LISTS: Final = f"{_ENTRY} index learning ledger project scanning sources"
-_CONTEXT: Final = f"{_LISTS} debug_memory episodes retrieval state"
+_INDEX: Final = f"{_LISTS} debug_memory retrieval"  # what writes the index, also where nothing has changed
+_CONTEXT: Final = f"{_INDEX} episodes state"
 _LIGHT: Final = "click msgspec typing_extensions platformdirs"
 _ARRAYS: Final = f"{_LIGHT} numpy yaml"
 _SCAN: Final = f"{_ARRAYS} re2 rapidfuzz"
@@ -54,10 +55,10 @@ PATHS: Final = {
     ),
     "a prompt": HotPath(
         _HOOK,
-        f"{_CONTEXT} adapters agents hooks",
+        f"{_CONTEXT} agents hooks",
         _SCAN,
         {"session_id": "s", "hook_event_name": "UserPromptSubmit", "prompt": "Fix the type errors of the login"},
-        "scipy difflib html logging tomllib core.project.decisions core.cli.json core.adapters.collector",
+        "scipy difflib html logging tomllib core.project.decisions core.cli.json",
     ),
     "the end of a turn": HotPath(
         _HOOK,
@@ -71,7 +72,7 @@ PATHS: Final = {
     ),
     "pattern list": HotPath(
         "pattern list",
-        _LISTS,
+        _INDEX,
         _ARRAYS,
         never="scipy html logging tomllib core.cli.json core.documents",
     ),
@@ -82,7 +83,7 @@ PATHS: Final = {
         never="scipy core.project.decisions core.cli.json core.retrieval.injection",
     ),
     "loop list": HotPath(
-        "loop list", f"{_LISTS} adapters metrics", f"{_LIGHT} yaml", never="scipy difflib core.cli.json core.documents"
+        "loop list", f"{_INDEX} adapters metrics", _ARRAYS, never="scipy difflib core.cli.json core.documents"
     ),
     "loop inject": HotPath(
         "loop inject --task Fix",
@@ -101,14 +102,14 @@ PATHS: Final = {
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory: pytest.TempPathFactory, write_sample: WriteSample) -> Path:
-    """The sample project, opened before, with a session and a task in which an attempt is open."""
+    """The sample project with a session and a task in which an attempt is open, and with its index."""
     project = tmp_path_factory.mktemp("hot") / "shop"
     write_sample(project, NOW)
-    run(project, HotPath("pattern list", ""))
     run(project, HotPath("task init Fix --id task-1", ""))
     run(project, HotPath("task start task-1", ""))
     for name, fields in (("UserPromptSubmit", {"prompt": "Fix the login"}), ("PostToolUse", {"tool_use_id": "call-1"})):
         run(project, HotPath(_HOOK, "", event={**_EVENT, "hook_event_name": name, **fields}))
+    run(project, HotPath("pattern list", ""))
     return project
 
 
