@@ -17,6 +17,7 @@ from textual import events, on
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from core.base.errors import DamagedError
 from core.base.text import plural, visible
 from core.base.time_parsing import LAST_SEEN, LAST_VISIT
 from core.records.times import iso, parse_time
@@ -106,7 +107,7 @@ class RalphdeckApp(TopBarApp, inherit_bindings=False):
         self.open_project = open_project
         self.open_kept = open_kept
         self._is_drawn = threading.Event()
-        self.is_view_unusable = False  # whether the app ended because of what `open_kept` returned
+        self.is_view_unusable = False  # whether the app ended because the index is damaged
         self.opening_error: Exception | None = None
         self._searches, self._extracts = searches, extracts
         visits = (parse_time(user_state.visit(name)) for name in (LAST_VISIT, LAST_SEEN))
@@ -183,8 +184,9 @@ class RalphdeckApp(TopBarApp, inherit_bindings=False):
         self.screen.call_after_refresh(self._is_drawn.set)
 
     def _handle_exception(self, error: Exception) -> None:
-        """End after an error before the files are checked, because the view of the last run may be its reason."""
-        if not self._exit and self._is_shown and self.view.snapshot.as_of is not None:
+        """End to start again if the index is damaged, which may be the reason of any error before the check."""
+        is_unchecked = self._is_shown and self.view.snapshot.as_of is not None
+        if not self._exit and (is_unchecked or isinstance(error, DamagedError)):
             self.is_view_unusable = True
             self._is_drawn.set()
             self.exit()
@@ -351,4 +353,4 @@ def run(
     flush_output()
     if app.opening_error is not None:
         raise app.opening_error
-    return app.return_code or 0
+    return app.return_code or int(app.is_view_unusable)

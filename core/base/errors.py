@@ -43,6 +43,10 @@ class StaleDecision(Conflict):
     """The data changed since the user saw it; the user must reload and decide again."""
 
 
+class DamagedError(RalphdeckError):
+    """A file of the cache contains something that this version of the program did not write."""
+
+
 class Unwritable(RalphdeckError):
     """A write failed (disk, lock or permission); no partial file remains."""
 

@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import Any, Final
 from zlib import crc32
 
+from core.base.errors import DamagedError, Unwritable
+from core.base.text import visible_line
+from core.config.user_folders import cache_folder
 from core.storage import cache_database
-from core.storage.cache_database import DamagedError
 from core.storage.user_cache import cache_path, code_version
 
 _PACKAGES: Final = (
@@ -96,6 +98,7 @@ class Database:
         self.file = file
         self.writer = writer
         self._version = version
+        self._inode = _inode_of(file)
         self._mutex = threading.RLock()
         self._end: Callable[[], object] = lambda: None  # removes a temporary folder
         self.decoded: dict[int, Any] = {}
@@ -103,25 +106,37 @@ class Database:
 
     @classmethod
     def open(cls, project: Path, *, is_kept: bool = True, wait_seconds: float = _WRITE_SECONDS) -> Database:
-        """Open the index of a project, or create an empty one; OSError or sqlite3.Error if no folder can be used.
+        """Open the index of a project, or create an empty one; raises Unwritable if no folder can be used.
 
         Without `is_kept`, the index is in a temporary folder from the start.
         """
         version = code_version(_PACKAGES)
         if is_kept:
             file = cache_path(project, "index")
-            with suppress(OSError, sqlite3.Error):
-                return cls(file, _connect(file, version, wait_seconds), version)
-        folder = Path(tempfile.mkdtemp(prefix="ralphdeck-"))
-        file = folder / "index"
-        database = cls(file, _connect(file, version, wait_seconds), version)
+            with suppress(OSError, sqlite3.Error, DamagedError):
+                if _has_locks(file.parent):
+                    return cls(file, _connect(file, version, wait_seconds), version)
+        folder = None
+        try:  # on a network, too: no other machine uses the file
+            folder = Path(tempfile.mkdtemp(prefix="ralphdeck-"))
+            file = folder / "index"
+            database = cls(file, _connect(file, version, wait_seconds), version)
+        except (OSError, sqlite3.Error) as error:
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+            raise unwritable(error) from error
         database._end = weakref.finalize(database, shutil.rmtree, folder, ignore_errors=True)
         return database
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Write all or nothing; one thread and process at a time. Raises sqlite3.Error."""
+        """Write all or nothing; one thread and process at a time.
+
+        Raises sqlite3.Error, or DamagedError if the file was deleted: nobody else would read what is written.
+        """
         with self._mutex:
+            if _inode_of(self.file) != self._inode:
+                raise DamagedError("the index was deleted")
             self.writer.execute("BEGIN IMMEDIATE")
             try:
                 yield self.writer
@@ -134,12 +149,13 @@ class Database:
 
     def read(self) -> sqlite3.Connection:
         """Return a connection that sees the index as it is now, for any thread that locks it."""
-        return _read(self.file, self._version)
+        return _read(self.file, self._version, self._inode)
 
     def remove(self) -> None:
-        """Delete a damaged index; views that are open still work."""
+        """Delete a damaged index, if it is still the one that was opened; views that are open still work."""
         self.close()
-        cache_database.remove(self.file)
+        if _inode_of(self.file) == self._inode:
+            cache_database.remove(self.file)
 
     def close(self) -> None:
         with suppress(sqlite3.Error):
@@ -149,12 +165,28 @@ class Database:
 
 def read_existing(project: Path) -> sqlite3.Connection | None:
     """Return a connection that sees the index of a project as it is now; None if there is none that is usable."""
+    file = cache_path(project, "index")
     with suppress(OSError, sqlite3.Error, DamagedError):
-        return _read(cache_path(project, "index"), code_version(_PACKAGES))
+        return _read(file, code_version(_PACKAGES), _inode_of(file))
     return None
 
 
-def _read(file: Path, version: int) -> sqlite3.Connection:
+def unwritable(error: Exception) -> Unwritable:
+    """Return the error for a user whose index can be neither in the cache folder nor in a temporary folder."""
+    folders = f"{visible_line(str(cache_folder()), 200)} or {visible_line(tempfile.gettempdir(), 200)}"
+    return Unwritable(f"cannot write the index of the project in {folders}: {visible_line(str(error), 200)}")
+
+
+def _inode_of(file: Path) -> tuple[int, int] | None:
+    """Return what identifies the file at a path; None if there is none."""
+    with suppress(OSError):
+        status = file.stat()
+        return status.st_dev, status.st_ino
+    return None
+
+
+def _read(file: Path, version: int, inode: tuple[int, int] | None) -> sqlite3.Connection:
+    """Open a view; raises sqlite3.Error, or DamagedError if the file is not the one with this inode."""
     place = f"{file.as_uri()}?mode=ro"
     connection = sqlite3.connect(place, uri=True, timeout=_READ_SECONDS, isolation_level=None, check_same_thread=False)
     try:
@@ -163,6 +195,9 @@ def _read(file: Path, version: int) -> sqlite3.Connection:
             raise DamagedError("the index is of another version")
         connection.execute("BEGIN")
         connection.execute("SELECT 1 FROM meta LIMIT 1").fetchone()  # the view begins with the first read
+        # A database that another process deletes loses its write-ahead log after it was moved.
+        if _inode_of(file) != inode:
+            raise DamagedError("the index was deleted")
     except BaseException:
         connection.close()
         raise
@@ -171,8 +206,6 @@ def _read(file: Path, version: int) -> sqlite3.Connection:
 
 def _connect(file: Path, version: int, wait_seconds: float) -> sqlite3.Connection:
     """Open or create the file; one that is damaged or of another version is made again."""
-    if not _has_locks(file.parent):
-        raise OSError(f"{file.parent} is on a network: the index needs shared memory")
     for is_last in (False, True):
         try:
             connection = cache_database.connect(file, version, _SETTINGS, all_tables())

@@ -21,6 +21,7 @@ from zlib import crc32
 import msgspec
 from msgspec import Struct
 
+from core.base.errors import DamagedError
 from core.base.grouping import group_pairs
 from core.index.database import get_meta, set_meta
 from core.learning.bursts import source_of
@@ -29,7 +30,7 @@ from core.learning.finished_work import is_report
 from core.records.findings import Finding, Severity
 from core.sources.events import decode_event
 from core.sources.record_kinds import EVENTS
-from core.storage.cache_database import DamagedError
+from core.storage.decoded import Problem
 from core.storage.file_reader import RawFile, Stamp, open_file, read_file
 
 if TYPE_CHECKING:

@@ -7,10 +7,12 @@ import sqlite3
 import threading
 from collections.abc import ItemsView, Iterator, Mapping, Sequence, ValuesView
 from enum import IntEnum
+from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
+from core.base.errors import DamagedError
 from core.index.database import get_meta, pack, unpack
 from core.records.agent_sessions import AgentSession
 from core.records.debug_sessions import DebugSession, Escalation
@@ -20,8 +22,10 @@ from core.records.loops import Loop
 from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask, Reflection
 from core.records.team import TeamSums
+from core.storage.cache_database import is_damage, remove
 
 _MOST_DECODED: Final = 60_000  # records that stay decoded, so that an unchanged one stays the same object
+_UNREADABLE: Final = (sqlite3.DatabaseError, UnicodeDecodeError)  # what damaged pages raise
 _MESSAGE_PACK, _JSON = b"\0", b"\1"
 
 _encoder: Final = msgspec.msgpack.Encoder()
@@ -84,7 +88,7 @@ class Decoder(Generic[_Record]):
         self._decode = msgspec.msgpack.Decoder(kind).decode
 
     def __call__(self, stored: object) -> _Record:
-        """Return the record; raises DamagedError or ValueError if it is not one that was stored."""
+        """Return the record; raises DamagedError, MsgspecError or ValueError if it is not one that was stored."""
         data = unpack(stored)
         if data[:1] == _MESSAGE_PACK:
             found: _Record = self._decode(data[1:])
@@ -105,7 +109,10 @@ DECODERS: Final[Mapping[Kind, Decoder[Any]]] = {kind: Decoder(struct) for kind, 
 
 
 class Reader:
-    """One view of the index: an open read transaction, shared by threads."""
+    """One view of the index: an open read transaction, shared by threads.
+
+    Reading raises DamagedError, after which the index does not exist any more.
+    """
 
     def __init__(self, connection: sqlite3.Connection, decoded: dict[int, Any]) -> None:
         self.connection = connection
@@ -115,27 +122,52 @@ class Reader:
     def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         """Return the rows that a query finds."""
         with self.lock:
-            return self.connection.execute(sql, values).fetchall()
+            try:
+                return self.connection.execute(sql, values).fetchall()
+            except _UNREADABLE as error:
+                raise self._unusable(error) from error
 
     def row(self, sql: str, *values: object) -> tuple[Any, ...] | None:
         """Return the first row that a query finds."""
         with self.lock:
-            found: tuple[Any, ...] | None = self.connection.execute(sql, values).fetchone()
+            try:
+                found: tuple[Any, ...] | None = self.connection.execute(sql, values).fetchone()
+            except _UNREADABLE as error:
+                raise self._unusable(error) from error
             return found
 
     def meta(self, name: str) -> bytes | None:
         """Return a value of the whole project; None if it was never set."""
         with self.lock:
-            return get_meta(self.connection, name)
+            try:
+                return get_meta(self.connection, name)
+            except (*_UNREADABLE, DamagedError) as error:
+                raise self._unusable(error) from error
+
+    def shares_records(self, other: Reader) -> bool:
+        """Return whether another view is of the same index, so that equal numbers mean equal records."""
+        return self._decoded is other._decoded
 
     def decode(self, kind: Kind, number: int, data: object) -> Any:
         """Return a record, the same object for the same number."""
         known = self._decoded.get(number)
         if known is None:
-            known = DECODERS[kind](data)
+            try:
+                known = DECODERS[kind](data)
+            except (DamagedError, msgspec.MsgspecError, ValueError) as error:
+                raise self._unusable(error) from error
             if len(self._decoded) < _MOST_DECODED:
                 self._decoded[number] = known
         return known
+
+    def _unusable(self, error: Exception) -> Exception:
+        """Delete a damaged index, so that the next run makes a new one; returns the error to raise."""
+        if not is_damage(error):
+            return error
+        for _, name, file in self.connection.execute("PRAGMA database_list"):
+            if name == "main" and file:
+                remove(Path(file))
+        return DamagedError("the index in the cache folder was damaged and has been deleted; try again")
 
     def find(self, kind: Kind, id: str) -> Any:
         """Return the record with an ID, or None."""

@@ -9,16 +9,16 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from time import monotonic, thread_time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from core.base.errors import UnknownRecord
+from core.base.errors import DamagedError, UnknownRecord
 from core.base.text import visible_line
-from core.index.database import Database, get_meta, set_meta
+from core.index.database import Database, get_meta, set_meta, unwritable
 from core.index.logs import Logs
 from core.index.parse import parse_all
-from core.index.records import DECODERS, Kind, Reader
+from core.index.records import COLLECTIONS, DECODERS, Kind, Reader
 from core.index.snapshot import (
     COMPLETE,
     NUMBER,
@@ -37,7 +37,7 @@ from core.sources.loop_facts import loop_directory
 from core.sources.parsed_file import EarlierParse
 from core.sources.record_kinds import LISTED, Format, kind_of, load_order_of
 from core.sources.sweep import can_contain_records, newest_states, scan_path
-from core.storage.cache_database import DamagedError, is_damage
+from core.storage.cache_database import is_damage
 from core.storage.file_reader import Stamp
 from core.trust.origins import Origins
 
@@ -60,6 +60,7 @@ _STEP_SECONDS: Final = 2.0  # time between two steps of a first load, each of wh
 _SWEEP_FROM: Final = 1000  # with more changed paths than this a sweep is faster
 _LISTED_EVERY: Final = 10  # sweeps, of which one lists all folders: some network drives keep no times of folders
 _LIVENESS_INTERVAL: Final = timedelta(seconds=5)  # between two checks of running loops; 1,000 take 30 ms
+_MAX_DISCARDED: Final = 2  # indexes: one that is damaged, and one in a cache folder that cannot be written
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 _NO_FILES: Final = Sweep({}, set(), {}, paths=())
@@ -99,6 +100,7 @@ class Index:
         self._snapshot: Snapshot = Snapshot()
         self._pattern_files: dict[str, EarlierParse] = {}  # those that changed since this process began
         self._has_settled = False  # whether steps of `settle` wrote something that the newest view does not show
+        self._adapted: AdapterRecords | None = None  # the newest, for a new index
         self._sweeps = 0
         self._checked_at = _LONG_AGO
         self.sweep_seconds = 0.0
@@ -123,7 +125,7 @@ class Index:
         return bool((name := self._name(path)) and kind_of(name))
 
     def copies(self, pattern_id: str) -> tuple[Pattern, ...]:
-        """Return all records of an ID in pattern files and copies, that in effect first."""
+        """Return all records of an ID in pattern files and copies, that in effect first; may raise DamagedError."""
         from core.sources.pattern_join import precedence
 
         with self._lock:
@@ -152,7 +154,7 @@ class Index:
     def refresh(self, changed: Iterable[Path] | None = None) -> tuple[Snapshot, Delta]:
         """Read the files in `changed`; None finds the changed files by a sweep."""
         with self._lock:
-            delta: Delta = self._healing(partial(self._refresh, changed))
+            delta = self._healing(partial(self._refresh, changed))
             return self._snapshot, delta
 
     def refresh_some(self, changes: Changes) -> Snapshot:
@@ -166,14 +168,25 @@ class Index:
     def check_time(self) -> tuple[Snapshot, Delta]:
         """Update what changes with time: ended processes, stale loops, incomplete files."""
         with self._lock:
-            delta: Delta = self._healing(partial(self._write, _NO_FILES, checks_open=True, is_complete=False))
+            delta = self._healing(partial(self._write, _NO_FILES, checks_open=True, is_complete=False))
             return self._snapshot, delta
 
     def replace_adapted(self, found: AdapterRecords) -> tuple[Snapshot, Delta]:
         """Replace the loops, lessons and findings of adapters."""
         with self._lock:
-            delta: Delta = self._healing(partial(self._write, _NO_FILES, adapted=found, is_complete=False))
+            self._adapted = found
+            delta = self._healing(partial(self._write, _NO_FILES, adapted=found, is_complete=False))
             return self._snapshot, delta
+
+    def rebuild(self) -> tuple[Snapshot, Delta]:
+        """Make the index again: a record of it was found damaged."""
+        with self._lock:
+            before = self._snapshot
+            self._discard(is_damaged=True)
+            self._healing(partial(self._load, None, None))
+            if self._adapted is not None:
+                self.replace_adapted(self._adapted)
+            return self._snapshot, _everything(before, self._snapshot)
 
     def keep_questions(self, questions: bytes, count: int, *, is_searched: bool) -> None:
         """Store the review questions, encoded, for the next start; without effect if the index cannot be written."""
@@ -211,16 +224,26 @@ class Index:
             self._opened = Database.open(self._paths.project, is_kept=self._is_kept)
         return self._opened
 
-    def _healing(self, act: Callable[[], Any]) -> Any:
-        """Call `act`; if the index is damaged or cannot be written, again with a new one."""
-        for attempt in range(3):
+    def _healing(self, act: Callable[[], Delta]) -> Delta:
+        """Call `act`; if the index is damaged or cannot be written, again with a new one.
+
+        Raises Unwritable if none can be made.
+        """
+        before, discarded = self._snapshot, 0
+        while True:
             try:
-                return act()
-            except (DamagedError, msgspec.MsgspecError, sqlite3.DatabaseError) as error:
-                if attempt == 2:
-                    raise
+                if not discarded:
+                    return act()
+                self._load(None, None)
+                if self._adapted is not None:
+                    self._write(_NO_FILES, adapted=self._adapted, is_complete=False)
+                act()
+                return _everything(before, self._snapshot)
+            except (DamagedError, msgspec.MsgspecError, sqlite3.DatabaseError, UnicodeDecodeError) as error:
+                if discarded == _MAX_DISCARDED:
+                    raise unwritable(error) from error
                 self._discard(is_damaged=is_damage(error))
-        return None
+                discarded += 1
 
     def _discard(self, *, is_damaged: bool) -> None:
         """Delete a damaged index; one that cannot be written is replaced by one in a temporary folder."""
@@ -230,15 +253,15 @@ class Index:
             self._opened.close()
         self._is_kept = self._is_kept and is_damaged
         self._opened = None
-        self._snapshot = Snapshot(number=self._snapshot.number)
+        self._snapshot = Snapshot()
 
-    def _load(self, progress: _Count, publish: _Take) -> None:
+    def _load(self, progress: _Count, publish: _Take) -> Delta:
         is_first = get_meta(self._database.writer, COMPLETE) is None
         if is_first and publish is not None and (newest := newest_states(self._paths, _FIRST_PUBLISH)):
             self._write(Sweep(newest, set(), {}, paths=()), is_complete=False)
             publish(self._snapshot)
         found = self._sweep((lambda count: progress(count, 0)) if progress is not None else None)
-        self._write(found, progress=progress, publish=publish if is_first else None, checks_open=True)
+        return self._write(found, progress=progress, publish=publish if is_first else None, checks_open=True)
 
     def _refresh(self, changed: Iterable[Path] | None) -> Delta:
         if changed is None:
@@ -354,6 +377,16 @@ class Index:
         if isinstance(before, IndexedSnapshot):
             after.take_unchanged(before, find_delta(before, after))
         self._snapshot = after
+
+
+def _everything(before: Snapshot, after: Snapshot) -> Delta:
+    """Return the difference to a view of an index that was damaged or deleted: all that may have changed."""
+    changed = {name: set(getattr(after, name)) for name in COLLECTIONS}
+    for name, ids in changed.items():
+        with suppress(DamagedError, sqlite3.Error):
+            ids |= set(getattr(before, name))
+    changed["team"] = set(after.team.sums)
+    return Delta(**{name: frozenset(ids) for name, ids in changed.items()}, events=True, decisions=True, findings=True)
 
 
 def _rank(file: str, stamps: Mapping[str, Stamp]) -> tuple[int, int, str, str]:

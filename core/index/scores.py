@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
+from core.base.errors import DamagedError
 from core.index.database import get_meta, pack, set_meta, unpack
 from core.index.events import read_doubtful
 from core.index.evidence import fill_links, open_event_index, open_inputs, update_links, write_ignored
@@ -28,7 +29,6 @@ from core.learning.evidence_records import Link, build_links
 from core.learning.scoreboard import Scoreboard, are_sums_valid, find_used_scripts
 from core.learning.scores import Columns, ReplacedTimes, UseTimes
 from core.records.snapshot import Snapshot
-from core.storage.cache_database import DamagedError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

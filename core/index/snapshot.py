@@ -110,6 +110,10 @@ class IndexedSnapshot(Snapshot):
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
+    def follows(self, before: Snapshot) -> bool:
+        """Return whether a delta leads from another view to this one: both are of the same index."""
+        return isinstance(before, IndexedSnapshot) and self.reader.shares_records(before.reader)
+
     def take_unchanged(self, before: IndexedSnapshot, delta: Delta) -> None:
         """Take the fields of an older view that did not change, so that they stay the same objects."""
         for name in COLLECTIONS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -213,7 +214,9 @@ class Step:
         return get_meta(self._connection, COMPLETE) is not None
 
     def _count(self, name: str) -> None:
-        set_meta(self._connection, name, b"%d" % (int(get_meta(self._connection, name) or b"0") + 1))
+        # An index that is made again must not repeat the numbers of the one before.
+        before = int(get_meta(self._connection, name) or time.time_ns())
+        set_meta(self._connection, name, b"%d" % (before + 1))
 
     def _forget(self, path: str) -> None:
         self._forget_torn(path)

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Final, overload
 
 import numpy as np
 
+from core.base.errors import DamagedError
 from core.index.database import pack, unpack
 from core.index.records import ViewIds
 from core.retrieval.index import SOURCE, TYPES, PatternIndex, pattern_terms
 from core.retrieval.task import content_words
-from core.storage.cache_database import DamagedError
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray

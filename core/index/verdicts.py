@@ -10,8 +10,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
+from core.base.errors import DamagedError
 from core.index.database import Database, pack, unpack
-from core.storage.cache_database import DamagedError
 from core.storage.user_cache import code_digest
 
 TABLES: Final = (

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import msgspec
 
+from core.base.errors import DamagedError
 from core.index.database import read_existing
 from core.index.evidence import open_inputs
 from core.index.records import Reader
@@ -22,7 +23,6 @@ from core.index.snapshot import COMPLETE, QUESTIONS, SWEPT, IndexedSnapshot, Pro
 from core.learning.outcomes import Outcome, OutcomeSignals, score_signals
 from core.records.times import parse_time
 from core.state.project_state import ProjectState
-from core.storage.cache_database import DamagedError
 from core.trust.origins import Origins
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from core.base.errors import DamagedError
 from core.index.database import read_existing
 from core.index.freshness import find_changes
 from core.index.records import Reader
@@ -21,7 +22,6 @@ from core.index.texts import load_texts
 from core.records.times import parse_time
 from core.retrieval.vector_files import VECTOR_FILES
 from core.state.project_state import ProjectState
-from core.storage.cache_database import DamagedError
 from core.trust.origins import Origins
 
 if TYPE_CHECKING:

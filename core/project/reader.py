@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec.structs import replace as changed
 
-from core.base.errors import Unwritable
+from core.base.errors import DamagedError, Unwritable
 from core.base.steps import Steps, Work, run_all
 from core.base.text import safe_matcher
 from core.episodes.similar_tasks import embeddable_work
@@ -150,7 +150,10 @@ class ProjectReader:
                 self._earlier_count = 0
                 self._view = self._scored(Snapshot())
                 raise
-            self._view = self._scored(snapshot)
+            try:
+                self._view = self._scored(snapshot)
+            except DamagedError:
+                self.recover()
             self._remember_patterns()
             return self._view
 
@@ -367,7 +370,23 @@ class ProjectReader:
 
         return Offers(self.project, self.settings.extraction, self.read_details)
 
+    def recover(self) -> tuple[ProjectState, Delta]:
+        """Make the index again, and everything from it, after it was found damaged."""
+        with self._lock:
+            snapshot, delta = self.index.rebuild()
+            self._view = self._scored(snapshot)
+            return self._view, delta
+
     def _after(self, snapshot: Snapshot, delta: Delta) -> tuple[ProjectState, Delta]:
+        try:
+            return self._follow(snapshot, delta)
+        except DamagedError:  # in what did not change
+            return self.recover()
+
+    def _follow(self, snapshot: Snapshot, delta: Delta) -> tuple[ProjectState, Delta]:
+        if isinstance(snapshot, IndexedSnapshot) and not snapshot.follows(self._view.snapshot):
+            self._view = self._scored(snapshot)  # the index was made again
+            return self._view, delta
         if delta:
             self._view = self._scored(snapshot, delta)
             return self._view, delta

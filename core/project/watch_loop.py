@@ -11,7 +11,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final
 
-from core.base.errors import Conflict, RalphdeckError, Refused, UnknownRecord
+from core.base.errors import Conflict, DamagedError, RalphdeckError, Refused, UnknownRecord
 from core.records.agent_sessions import HOOKS
 from core.records.authors import sign_unattended
 from core.records.decisions import Verb
@@ -335,6 +335,9 @@ class WatchLoop:
 
     def _guarded(self, job: Callable[[], None]) -> None:
         try:
-            job()
+            try:
+                job()
+            except DamagedError:
+                self._read(self.project.recover)
         except Exception as error:
             self.failed(error)

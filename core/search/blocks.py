@@ -9,11 +9,11 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from core.base.errors import DamagedError
 from core.redaction.masking import mask_secrets
 from core.redaction.prefilter import may_contain_secret
 from core.search.trigrams import indexed_text
 from core.search.words import HitKind, SearchHit, SearchWords
-from core.storage.cache_database import DamagedError
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)

@@ -12,8 +12,8 @@ from zlib import crc32
 
 import msgspec
 
+from core.base.errors import DamagedError
 from core.storage import cache_database
-from core.storage.cache_database import DamagedError
 from core.storage.user_cache import code_version
 
 _PACKAGES: Final = ("records", "base", "redaction", "storage", "sources", "episodes", "search")

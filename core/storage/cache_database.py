@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sqlite3
 import stat
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
 import msgspec
 
+from core.base.errors import DamagedError
+
 _APPLICATION: Final = 0x72616C70
 _BUSY_SECONDS: Final = 0.2
+_LOCK_SECONDS: Final = 1.0  # time to wait for a process that creates or deletes a database; it may be stopped
+_POLL_SECONDS: Final = 0.002
+_JOURNALS: Final = ("-wal", "-shm", "-journal")
 _PASSING: Final = frozenset(
     getattr(sqlite3, f"SQLITE_{name}") for name in ("BUSY", "LOCKED", "FULL", "IOERR", "CANTOPEN", "READONLY", "NOMEM")
 )  # primary error codes that do not mean that the file is damaged
 
 _Result = TypeVar("_Result")
-
-
-class DamagedError(Exception):
-    """The file contains something that this version of the program did not write."""
 
 
 def use(file: Path, act: Callable[[], _Result]) -> _Result | None:
@@ -48,9 +51,34 @@ def is_damage(error: Exception) -> bool:
 
 def remove(file: Path) -> None:
     """Delete a database and its journal files."""
-    for ending in ("", "-wal", "-shm", "-journal"):
+    with suppress(OSError), _lock_folder(file.parent):
+        # First the database: who opens it without its journals then sees that it was moved.
+        _unlink(file, "", *_JOURNALS)
+
+
+def _unlink(file: Path, *endings: str) -> None:
+    for ending in endings:
         with suppress(OSError):
             file.with_name(file.name + ending).unlink()
+
+
+@contextmanager
+def _lock_folder(folder: Path) -> Iterator[None]:
+    """Exclude other threads and processes that create or delete databases in a folder.
+
+    Otherwise a process could delete the new journals of another one, or open a new database with old journals.
+    """
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        deadline = time.monotonic() + _LOCK_SECONDS
+        while time.monotonic() < deadline:
+            with suppress(OSError):
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            time.sleep(_POLL_SECONDS)
+        yield
+    finally:
+        os.close(handle)
 
 
 def connect(file: Path, version: int, settings: Iterable[str], tables: Iterable[str]) -> sqlite3.Connection:
@@ -59,8 +87,14 @@ def connect(file: Path, version: int, settings: Iterable[str], tables: Iterable[
     Raises OSError, sqlite3.Error, or DamagedError for one of another program or version.
     """
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with _lock_folder(file.parent):
+        return _connect(file, version, settings, tables)
+
+
+def _connect(file: Path, version: int, settings: Iterable[str], tables: Iterable[str]) -> sqlite3.Connection:
     try:
         os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        _unlink(file, *_JOURNALS)  # of a process that was killed while it deleted the database
     except FileExistsError:
         # Not opened: closing it would release the locks of other connections in this process.
         if not stat.S_ISREG(file.lstat().st_mode):

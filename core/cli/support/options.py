@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from core.base.errors import DamagedError
 from core.base.validation import MAX_COUNT
 from core.records.times import parse_time
 
@@ -112,6 +113,13 @@ class ReadingCommand(Command):
     """A command that only reads."""
 
     standard = ("--project", "--json", "--strict")
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; again if it found the index damaged, which has deleted it."""
+        try:
+            return super().invoke(ctx)
+        except DamagedError:
+            return super().invoke(ctx)
 
 
 class DecidingCommand(Command):

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import core.index.events
+from core.base.errors import DamagedError
 from core.config.paths import ProjectPaths
 from core.index.database import Database
 from core.index.events import StoredLog, forget_events, stored_events, update_events
@@ -20,7 +21,6 @@ from core.records.authors import CLIENT
 from core.records.event_log import EventView
 from core.records.events import ErrorNote, ErrorType
 from core.sources.events import EventLog
-from core.storage.cache_database import DamagedError
 from core.storage.decoded import Problem
 from tests.factories import days_ago, make_event
 

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from core.base.errors import DamagedError
 from core.config.paths import ProjectPaths
 from core.config.settings import MaturitySettings, Settings
 from core.index.database import Database
@@ -27,7 +28,6 @@ from core.learning.scoreboard import Scoreboard
 from core.ledger.decision_log import DecisionLog
 from core.records.events import Event
 from core.records.snapshot import Snapshot
-from core.storage.cache_database import DamagedError
 from core.trust.origins import Origins
 from tests.drawn_snapshots import SUSPICIOUS, events, find_difference, same, snapshots
 from tests.factories import NOW, days_ago, make_event, make_pattern, make_recorded_counts

@@ -11,7 +11,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from core.storage.cache_database import DamagedError, connect, use
+from core.base.errors import DamagedError
+from core.storage.cache_database import connect, use
 
 TABLES = ("CREATE TABLE one (value)",)
 

@@ -1,0 +1,285 @@
+"""The index may be damaged, deleted, replaced or impossible at any moment; no one sees a wrong record."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.adapters.adapter_records import AdapterRecords
+from core.base.errors import DamagedError
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.index import database
+from core.index.records import COLLECTIONS
+from core.index.refresh import Index
+from core.project.project import Project
+from core.records.loops import Loop, LoopStatus
+from core.records.snapshot import Snapshot
+from core.storage import cache_database
+from core.storage.user_cache import cache_path
+from tests.copying import copy_folder
+
+ROOT = Path(__file__).parents[3]
+TREE = ROOT / "tests/trees/spec-examples"
+NOW = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
+LOOP = "ralph-a-00000001"
+PAGE = 8192
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ProjectPaths:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    copy_folder(TREE, tmp_path / "project")
+    write_state(tmp_path / "project", "completed")
+    return ProjectPaths(tmp_path / "project")
+
+
+def write_state(folder: Path, status: str, loop: str = LOOP) -> Path:
+    file = folder / f".aiwg/ralph/loops/{loop}/state.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"loopId": loop, "status": status, "startTime": "2026-11-21T20:00:00Z"}))
+    return file
+
+
+def open_index(project: ProjectPaths, *, is_kept: bool = True) -> Index:
+    return Index(project, Settings(), clock=lambda: NOW, is_kept=is_kept)
+
+
+def file_of(project: ProjectPaths) -> Path:
+    return cache_path(project.project, "index")
+
+
+def build(project: ProjectPaths) -> bytes:
+    """Make the index of a project, and return its main file, which contains everything."""
+    open_index(project).load()
+    gc.collect()  # closes the view
+    with closing(sqlite3.connect(file_of(project))) as connection:
+        assert connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
+    return file_of(project).read_bytes()
+
+
+def damage(project: ProjectPaths, change: str) -> None:
+    """Change the file of the index as no program would."""
+    with closing(sqlite3.connect(file_of(project), isolation_level=None)) as connection:
+        connection.execute(change)
+
+
+def content(snapshot: Snapshot) -> dict[str, Any]:
+    found: dict[str, Any] = {name: list(getattr(snapshot, name).items()) for name in COLLECTIONS}
+    return found | {"findings": snapshot.findings, "curation": snapshot.curation, "complete": snapshot.complete}
+
+
+def is_right(project: ProjectPaths, snapshot: Snapshot) -> bool:
+    """Return whether a snapshot shows what the files say."""
+    return content(snapshot) == content(open_index(project, is_kept=False).load())
+
+
+class TestDamage:
+    @pytest.mark.parametrize(
+        "change",
+        [
+            "UPDATE record SET data = zeroblob(20)",
+            "UPDATE record SET data = 'text'",
+            "UPDATE record SET data = substr(data, 1, 9)",
+            "UPDATE part SET data = x'00'",
+            "UPDATE finding SET data = x'00'",
+            "UPDATE meta SET value = x'00'",
+            "DROP TABLE record",
+            "DROP TABLE meta",
+        ],
+    )
+    def test_damaged_rows_are_an_error_once_and_then_made_again(self, project: ProjectPaths, change: str) -> None:
+        build(project)
+        damage(project, change)
+        write_state(project.project, "failed")
+        try:
+            assert is_right(project, open_index(project).load())
+        except DamagedError:
+            assert not file_of(project).exists()
+        assert is_right(project, open_index(project).load())
+
+    def test_a_flipped_bit_in_a_record_is_found(self, project: ProjectPaths) -> None:
+        whole = build(project)
+        with closing(sqlite3.connect(file_of(project))) as connection:
+            values = [data for (data,) in connection.execute("SELECT data FROM record WHERE kind < 3")]
+        places = [place for data in values if (place := whole.find(data)) >= 0]
+        assert len(places) > 5
+        for number, place in enumerate(places):
+            cache_database.remove(file_of(project))
+            at = place + number % 40
+            file_of(project).write_bytes(whole[:at] + bytes([whole[at] ^ 1 << number % 8]) + whole[at + 1 :])
+            with pytest.raises(DamagedError):
+                content(open_index(project).load())
+
+    @pytest.mark.parametrize("junk", [b"", b"nonsense" * 200, b"SQLite format 3\0" + b"\xff" * 5000])
+    def test_a_file_that_is_not_an_index_is_replaced(self, project: ProjectPaths, junk: bytes) -> None:
+        file_of(project).parent.mkdir(parents=True)
+        file_of(project).write_bytes(junk)
+        assert is_right(project, open_index(project).load())
+        assert database.read_existing(project.project) is not None
+
+    def test_pages_that_are_lost_while_the_index_is_open_are_made_again(self, project: ProjectPaths) -> None:
+        whole = build(project)
+        index = open_index(project)
+        index.load()
+        with file_of(project).open("r+b") as file:
+            file.seek(PAGE)
+            file.write(bytes(len(whole) - PAGE))
+        assert is_right(project, index.refresh([write_state(project.project, "failed")])[0])
+
+    def test_a_record_found_damaged_by_what_reads_an_update_is_made_again(self, project: ProjectPaths) -> None:
+        build(project)
+        opened = Project(project, Settings(), by="ana", clock=lambda: NOW)
+        opened.index.load()
+        damage(project, "UPDATE record SET data = zeroblob(20)")
+        view, delta = opened.apply([write_state(project.project, "failed")])
+        assert LOOP in delta.loops
+        assert view.snapshot.loops[LOOP].status is LoopStatus.FAILED
+        assert is_right(project, view.snapshot)
+
+    def test_the_numbers_of_views_go_on_in_an_index_that_is_made_again(self, project: ProjectPaths) -> None:
+        index = open_index(project)
+        before = index.load().number
+        file_of(project).unlink()
+        assert index.refresh([write_state(project.project, "failed")])[0].number > before
+
+
+class TestOtherProcesses:
+    def test_an_index_that_is_deleted_while_it_is_open_is_made_again(self, project: ProjectPaths) -> None:
+        index = open_index(project)
+        before = index.load()
+        file_of(project).unlink()
+        assert before.loops[LOOP].status is LoopStatus.COMPLETED, "open views still work"
+        after, delta = index.refresh([write_state(project.project, "failed")])
+        assert LOOP in delta.loops and delta.findings
+        assert is_right(project, after)
+        assert file_of(project).exists(), "for the next run"
+
+    def test_an_index_that_another_process_replaces_is_used_from_then_on(self, project: ProjectPaths) -> None:
+        index, other = open_index(project), open_index(project)
+        index.load()
+        cache_database.remove(file_of(project))
+        other.load()
+        changed = write_state(project.project, "failed")
+        assert is_right(project, index.refresh([changed])[0])
+        assert is_right(project, other.refresh([changed])[0])
+        assert index.snapshot.number == other.snapshot.number
+
+    def test_loops_of_other_runners_are_kept_when_the_index_is_made_again(self, project: ProjectPaths) -> None:
+        index = open_index(project)
+        index.load()
+        index.replace_adapted(AdapterRecords(loops=(Loop(id="codex:1", runner="codex"),)))
+        file_of(project).unlink()
+        assert "codex:1" in index.refresh([write_state(project.project, "failed")])[0].loops
+
+    def test_an_index_of_another_version_is_replaced(
+        self, project: ProjectPaths, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        older = open_index(project)
+        older.load()
+        monkeypatch.setattr(database, "code_version", lambda packages: 1)
+        assert database.read_existing(project.project) is None
+        assert is_right(project, open_index(project).load())
+        assert database.read_existing(project.project) is not None
+        assert is_right(project, older.refresh([write_state(project.project, "failed")])[0])
+
+    def test_a_link_at_its_path_is_not_followed(self, project: ProjectPaths, tmp_path: Path) -> None:
+        foreign = tmp_path / "foreign"
+        with closing(sqlite3.connect(foreign)) as connection:
+            connection.execute("CREATE TABLE meta (precious)")
+        before = foreign.read_bytes()
+        file_of(project).parent.mkdir(parents=True)
+        file_of(project).symlink_to(foreign)
+        assert is_right(project, open_index(project).load())
+        assert foreign.read_bytes() == before
+
+    def test_a_database_of_another_program_is_replaced_and_not_written(
+        self, project: ProjectPaths, tmp_path: Path
+    ) -> None:
+        file_of(project).parent.mkdir(parents=True)
+        with closing(sqlite3.connect(file_of(project))) as connection:
+            connection.execute("CREATE TABLE meta (precious)")
+        other_name = tmp_path / "foreign"
+        other_name.hardlink_to(file_of(project))
+        before = other_name.read_bytes()
+        assert is_right(project, open_index(project).load())
+        assert other_name.read_bytes() == before
+
+    def test_processes_that_make_the_index_at_the_same_time_end_with_the_same_one(self, project: ProjectPaths) -> None:
+        for number in range(40):
+            write_state(project.project, "failed", f"ralph-b-{number:08x}")
+        command = [sys.executable, "-m", "core.cli", "loop", "list", "--json", "--project", str(project.project)]
+        made = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) for _ in range(3)]
+        printed = {process.communicate()[0] for process in made}
+        assert len(printed) == 1 and b"ralph-b-00000027" in printed.pop()
+        assert is_right(project, open_index(project).load())
+
+
+class TestUnusableFolders:
+    @pytest.mark.parametrize("occupy", [Path.mkdir, os.mkfifo, lambda file: (file.parent.rmdir(), file.parent.touch())])
+    def test_an_index_that_cannot_be_in_the_cache_is_temporary(
+        self,
+        project: ProjectPaths,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        occupy: Callable[[Path], object],
+    ) -> None:
+        (tmp_path / "temporary").mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+        file_of(project).parent.mkdir(parents=True)
+        occupy(file_of(project))
+        index = open_index(project)
+        assert is_right(project, index.load())
+        assert is_right(project, index.refresh([write_state(project.project, "failed")])[0])
+        index.close()
+        gc.collect()
+        assert not list((tmp_path / "temporary").iterdir())
+
+    def test_no_index_is_written_to_a_network(self, project: ProjectPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(database, "_NETWORK_SYSTEMS", ("",))
+        assert is_right(project, open_index(project).load())
+        assert not file_of(project).exists()
+
+    def test_a_full_disk_leaves_the_last_index_and_the_records_are_right(
+        self, project: ProjectPaths, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pages = len(build(project)) // PAGE
+        connect = cache_database.connect
+
+        def connect_to_full_disk(file: Path, *given: Any) -> sqlite3.Connection:
+            connection = connect(file, *given)
+            if file == file_of(project):
+                connection.execute(f"PRAGMA max_page_count = {pages}")
+            return connection
+
+        for number in range(200):
+            write_state(project.project, "failed", f"ralph-b-{number:08x}")
+        with monkeypatch.context() as patch:
+            patch.setattr(cache_database, "connect", connect_to_full_disk)
+            index = open_index(project)
+            assert is_right(project, index.load())
+            assert is_right(project, index.refresh([write_state(project.project, "failed")])[0])
+        reader = database.read_existing(project.project)
+        assert reader is not None
+        assert reader.execute("SELECT count(*) FROM record WHERE id LIKE 'ralph-b-%'").fetchone() == (0,)
+
+    def test_a_disk_without_any_room_is_one_line(self, project: ProjectPaths) -> None:
+        limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536)); "
+        run = "from core.cli.program import main; main(['loop', 'list', '--project', __import__('sys').argv[1]])"
+        command = [sys.executable, "-c", limit + run, str(project.project)]
+        ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert ended.returncode == 1
+        assert ended.stderr.startswith("Error: cannot write the index of the project in ")
+        assert ended.stderr.count("\n") == 1
