@@ -11,6 +11,7 @@ import shutil
 import sqlite3
 import tempfile
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -132,7 +133,7 @@ class Database:
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Write all or nothing; one thread and process at a time.
 
-        Raises sqlite3.Error, or DamagedError if the file was deleted: nobody else would read what is written.
+        Raises sqlite3.Error, or DamagedError if the file was deleted: other processes would not read what is written.
         """
         with self._mutex:
             if _inode_of(self.file) != self._inode:
@@ -161,6 +162,11 @@ class Database:
         with suppress(sqlite3.Error):
             self.writer.close()
         self._end()
+
+
+def delete(project: Path) -> None:
+    """Delete the index of a project; the next run makes it again."""
+    cache_database.remove(cache_path(project, "index"))
 
 
 def read_existing(project: Path) -> sqlite3.Connection | None:
@@ -260,3 +266,9 @@ def get_meta(connection: sqlite3.Connection, name: str) -> bytes | None:
 
 def set_meta(connection: sqlite3.Connection, name: str, value: bytes) -> None:
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, pack(value)))
+
+
+def count_change(connection: sqlite3.Connection, name: str) -> None:
+    """Give a number a larger value; an index that is made again does not repeat the numbers of the one before."""
+    before = get_meta(connection, name) or b"%d" % time.time_ns()
+    set_meta(connection, name, b"%d" % (int(before) + 1))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
 import numpy as np
 
-from core.index.database import get_meta, set_meta
+from core.index.database import count_change, get_meta
 from core.index.records import Decoder, Reader, encode
 from core.index.terms import (
     LEARNING,
@@ -295,7 +295,7 @@ class _LearningWriter:
 
 
 def _count_change(connection: sqlite3.Connection) -> None:
-    set_meta(connection, _CHANGES, b"%d" % (int(get_meta(connection, _CHANGES) or b"0") + 1))
+    count_change(connection, _CHANGES)
 
 
 def _count_rows(reader: Reader, table: str) -> int:

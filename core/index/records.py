@@ -6,6 +6,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import ItemsView, Iterator, Mapping, Sequence, ValuesView
+from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
@@ -138,11 +139,8 @@ class Reader:
 
     def meta(self, name: str) -> bytes | None:
         """Return a value of the whole project; None if it was never set."""
-        with self.lock:
-            try:
-                return get_meta(self.connection, name)
-            except (*_UNREADABLE, DamagedError) as error:
-                raise self._unusable(error) from error
+        with self.lock, self.checking():
+            return get_meta(self.connection, name)
 
     def shares_records(self, other: Reader) -> bool:
         """Return whether another view is of the same index, so that equal numbers mean equal records."""
@@ -152,13 +150,19 @@ class Reader:
         """Return a record, the same object for the same number."""
         known = self._decoded.get(number)
         if known is None:
-            try:
+            with self.checking():
                 known = DECODERS[kind](data)
-            except (DamagedError, msgspec.MsgspecError, ValueError) as error:
-                raise self._unusable(error) from error
             if len(self._decoded) < _MOST_DECODED:
                 self._decoded[number] = known
         return known
+
+    @contextmanager
+    def checking(self) -> Iterator[None]:
+        """Delete the index if something that was read from it turns out to be damaged; raises DamagedError."""
+        try:
+            yield
+        except (DamagedError, msgspec.MsgspecError, sqlite3.DatabaseError, ValueError) as error:
+            raise self._unusable(error) from error
 
     def _unusable(self, error: Exception) -> Exception:
         """Delete a damaged index, so that the next run makes a new one; returns the error to raise."""

@@ -9,7 +9,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from time import monotonic, thread_time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
@@ -64,6 +64,7 @@ _MAX_DISCARDED: Final = 2  # indexes: one that is damaged, and one in a cache fo
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 _NO_FILES: Final = Sweep({}, set(), {}, paths=())
+_Result = TypeVar("_Result")
 _Count = Callable[[int, int], None] | None
 _Take = Callable[[Snapshot], object] | None
 
@@ -154,29 +155,28 @@ class Index:
     def refresh(self, changed: Iterable[Path] | None = None) -> tuple[Snapshot, Delta]:
         """Read the files in `changed`; None finds the changed files by a sweep."""
         with self._lock:
-            delta = self._healing(partial(self._refresh, changed))
-            return self._snapshot, delta
+            return self._update(partial(self._refresh, changed))
 
     def refresh_some(self, changes: Changes) -> Snapshot:
         """Read the files that a cheap check found; the next one does not find them again."""
         with self._lock:
-            found = self._find_changes(sorted(changes.paths))
-            found = found._replace(listed=list_folders(self._paths, changes.folders))
-            self._healing(partial(self._write, found, is_complete=False))
+            self._healing(partial(self._refresh_some, changes))
             return self._snapshot
+
+    def _refresh_some(self, changes: Changes) -> None:
+        found = self._find_changes(sorted(changes.paths))
+        self._write(found._replace(listed=list_folders(self._paths, changes.folders)), is_complete=False)
 
     def check_time(self) -> tuple[Snapshot, Delta]:
         """Update what changes with time: ended processes, stale loops, incomplete files."""
         with self._lock:
-            delta = self._healing(partial(self._write, _NO_FILES, checks_open=True, is_complete=False))
-            return self._snapshot, delta
+            return self._update(partial(self._write, _NO_FILES, checks_open=True, is_complete=False))
 
     def replace_adapted(self, found: AdapterRecords) -> tuple[Snapshot, Delta]:
         """Replace the loops, lessons and findings of adapters."""
         with self._lock:
             self._adapted = found
-            delta = self._healing(partial(self._write, _NO_FILES, adapted=found, is_complete=False))
-            return self._snapshot, delta
+            return self._update(partial(self._write, _NO_FILES, adapted=found, is_complete=False))
 
     def rebuild(self) -> tuple[Snapshot, Delta]:
         """Make the index again: a record of it was found damaged."""
@@ -190,13 +190,13 @@ class Index:
 
     def keep_questions(self, questions: bytes, count: int, *, is_searched: bool) -> None:
         """Store the review questions, encoded, for the next start; without effect if the index cannot be written."""
-        with self._lock, suppress(sqlite3.Error), self._database.transaction() as connection:
+        with self._lock, suppress(sqlite3.Error, DamagedError), self._database.transaction() as connection:
             set_meta(connection, QUESTIONS, msgspec.msgpack.encode((questions, count, is_searched)))
 
     def settle(self) -> tuple[bool, Snapshot, Delta]:
         """Do a step of what no change waits for (about 20 ms); returns also whether nothing is left."""
         with self._lock:
-            is_settled: bool = self._healing(self._settle)
+            is_settled = self._healing(self._settle)
             before = self._snapshot
             if is_settled and self._has_settled:
                 self._has_settled = False
@@ -224,21 +224,28 @@ class Index:
             self._opened = Database.open(self._paths.project, is_kept=self._is_kept)
         return self._opened
 
-    def _healing(self, act: Callable[[], Delta]) -> Delta:
+    def _update(self, act: Callable[[], Delta]) -> tuple[Snapshot, Delta]:
+        """Call `act`; returns the newest snapshot, and what differs from the one before."""
+        before = self._snapshot
+        delta = self._healing(act)
+        after = self._snapshot
+        if isinstance(after, IndexedSnapshot) and isinstance(before, IndexedSnapshot) and not after.follows(before):
+            delta = _everything(before, after)
+        return after, delta
+
+    def _healing(self, act: Callable[[], _Result]) -> _Result:
         """Call `act`; if the index is damaged or cannot be written, again with a new one.
 
         Raises Unwritable if none can be made.
         """
-        before, discarded = self._snapshot, 0
+        discarded = 0
         while True:
             try:
-                if not discarded:
-                    return act()
-                self._load(None, None)
-                if self._adapted is not None:
-                    self._write(_NO_FILES, adapted=self._adapted, is_complete=False)
-                act()
-                return _everything(before, self._snapshot)
+                if discarded:
+                    self._load(None, None)
+                    if self._adapted is not None:
+                        self._write(_NO_FILES, adapted=self._adapted, is_complete=False)
+                return act()
             except (DamagedError, msgspec.MsgspecError, sqlite3.DatabaseError, UnicodeDecodeError) as error:
                 if discarded == _MAX_DISCARDED:
                     raise unwritable(error) from error

@@ -152,7 +152,8 @@ class IndexedSnapshot(Snapshot):
         """Make a field that has no value yet."""
         if name not in _FIELDS:
             raise AttributeError(name)
-        value = self._make(name)
+        with self.reader.checking():
+            value = self._make(name)
         object.__setattr__(self, name, value)
         return value
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import time
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
 from core.base.text import plural, visible_line
-from core.index.database import get_meta, set_meta
+from core.index.database import count_change, get_meta, set_meta
 from core.index.events import forget_events, update_events
 from core.index.join import Joiner, Surroundings
 from core.index.parse import LOGS, FileParts
@@ -164,9 +163,9 @@ class Step:
             set_meta(self._connection, COMPLETE, b"1")
             self._has_news = True
         if self.joiner.has_new_findings:
-            self._count(FINDINGS)
+            count_change(self._connection, FINDINGS)
         if self.has_changed:
-            self._count(NUMBER)
+            count_change(self._connection, NUMBER)
         if self._is_complete:
             self._derive()
 
@@ -212,11 +211,6 @@ class Step:
     @property
     def _is_complete(self) -> bool:
         return get_meta(self._connection, COMPLETE) is not None
-
-    def _count(self, name: str) -> None:
-        # An index that is made again must not repeat the numbers of the one before.
-        before = int(get_meta(self._connection, name) or time.time_ns())
-        set_meta(self._connection, name, b"%d" % (before + 1))
 
     def _forget(self, path: str) -> None:
         self._forget_torn(path)

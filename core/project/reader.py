@@ -204,7 +204,7 @@ class ProjectReader:
             return None
         is_settled, after, delta = self.index.settle()
         if after is not snapshot:
-            self._view = self._scored(after, delta)
+            _, delta = self._after(after, delta)
         if not is_settled:
             return delta
         self._settled = after
@@ -402,7 +402,8 @@ class ProjectReader:
     def _open_view(self, snapshot: Snapshot, now: datetime) -> tuple[Scoreboard, Texts]:
         """Return the scores and texts of a snapshot: those in the index, if it has them."""
         if isinstance(snapshot, IndexedSnapshot):
-            board = load_board(snapshot.reader, snapshot, now, self.settings, self._view.board)
+            known = self._view.board if snapshot.follows(self._view.snapshot) else None
+            board = load_board(snapshot.reader, snapshot, now, self.settings, known)
             texts = load_texts(snapshot.reader, snapshot)
             if board is not None and texts is not None:
                 return board, texts

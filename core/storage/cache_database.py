@@ -102,14 +102,15 @@ def _connect(file: Path, version: int, settings: Iterable[str], tables: Iterable
         file.chmod(0o600)
     connection = sqlite3.connect(file, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
+        is_made = _is_of(connection, version)
+        if not is_made and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            raise DamagedError("the database is of another program or version")
         for setting in settings:
             connection.execute(f"PRAGMA {setting}")
         # Do not wait for the disk: a cache damaged by a power cut is made again.
         connection.execute("PRAGMA synchronous = OFF")
-        if _is_of(connection, version):
+        if is_made:
             return connection
-        if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            raise DamagedError("the database is of another program or version")
         connection.execute("BEGIN IMMEDIATE")
         if not _is_of(connection, version):  # otherwise another process has just created the tables
             for table in tables:

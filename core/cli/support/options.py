@@ -115,10 +115,14 @@ class ReadingCommand(Command):
     standard = ("--project", "--json", "--strict")
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; again if it found the index damaged, which has deleted it."""
+        """Run the command; again with a new index if it found the index damaged."""
         try:
             return super().invoke(ctx)
         except DamagedError:
+            from core.cli.support.project import chosen_project
+            from core.index.database import delete
+
+            delete(chosen_project().project)
             return super().invoke(ctx)
 
 
