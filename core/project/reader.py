@@ -204,7 +204,7 @@ class ProjectReader:
             return None
         is_settled, after, delta = self.index.settle()
         if after is not snapshot:
-            _, delta = self._after(after, delta)
+            self._view = self._scored(after, delta)
         if not is_settled:
             return delta
         self._settled = after
@@ -384,9 +384,6 @@ class ProjectReader:
             return self.recover()
 
     def _follow(self, snapshot: Snapshot, delta: Delta) -> tuple[ProjectState, Delta]:
-        if isinstance(snapshot, IndexedSnapshot) and not snapshot.follows(self._view.snapshot):
-            self._view = self._scored(snapshot)  # the index was made again
-            return self._view, delta
         if delta:
             self._view = self._scored(snapshot, delta)
             return self._view, delta
@@ -422,6 +419,8 @@ class ProjectReader:
     def _scored(self, snapshot: Snapshot, delta: Delta | None = None) -> ProjectState:
         """Make the next state; without `delta` from nothing."""
         now = self._clock()
+        if isinstance(snapshot, IndexedSnapshot) and not snapshot.follows(self._view.snapshot):
+            delta = None  # the index was made again
         if delta is None:
             board, texts = self._open_view(snapshot, now)
         else:
