@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from msgspec import Struct
 
 from core.base.errors import UnknownRecord
 from core.base.formatting import shorten_id
@@ -63,17 +62,6 @@ _MAX_CACHED: Final = 64  # assessments that are kept, more than the rows on a sc
 _MAX_HALF_LIVES: Final = 500.0  # maximum age of the sums in half-lives; a float can represent 2**500
 
 
-class SavedScores(Struct, frozen=True, array_like=True):
-    """The sums of a scoreboard, to be saved and restored: IDs in order of the rows, times, and bytes of arrays."""
-
-    ids: tuple[str, ...]
-    epoch: float
-    filled: float
-    columns: dict[str, bytes]
-    use_times: dict[str, bytes]
-    interval: tuple[bytes, bytes]
-
-
 @dataclass(frozen=True)
 class Scoreboard(Scores):
     """The assessments of all patterns at one moment; immutable.
@@ -107,32 +95,6 @@ class Scoreboard(Scores):
         epoch = seconds if epoch is None else epoch
         board = cls(ids, now, settings, rows, inputs, columns, epoch, seconds, ReplacedTimes(none), used_scripts)
         return replace(board, _times=ReplacedTimes(board._fill(ids)))
-
-    @classmethod
-    def restore(cls, saved: SavedScores, inputs: EvidenceInputs, now: datetime, settings: Settings) -> Scoreboard:
-        """Restore saved scores of these records; raises ValueError, KeyError if they are not consistent."""
-        ids = saved.ids
-        rows = {id: row for row, id in enumerate(ids)}
-        if len(rows) != len(ids) or rows.keys() != inputs.snapshot.patterns.keys():
-            raise ValueError("the scores are those of other patterns")
-        if not 0 <= saved.epoch <= saved.filled:
-            raise ValueError("the times of the scores are not in order")
-        columns = Columns.decoded(saved.columns, len(ids))
-        times = ReplacedTimes(UseTimes.decoded(saved.use_times, len(ids)))
-        low, high = (np.frombuffer(ends, np.float64) for ends in saved.interval)
-        if not len(low) == len(high) == len(ids):
-            raise ValueError("not every pattern has an interval")
-        scripts = find_used_scripts(inputs.snapshot)
-        board = cls(ids, now, settings, rows, inputs, columns, saved.epoch, saved.filled, times, scripts)
-        board.__dict__["interval"] = low, high
-        return board.rescored(now)
-
-    def saved(self) -> SavedScores:
-        columns, use_times = self._columns.encoded(), self.use_times.encoded()
-        low, high = self.interval
-        return SavedScores(
-            tuple(self.ids), self._epoch, self._filled, columns, use_times, (low.tobytes(), high.tobytes())
-        )
 
     def updated(self, snapshot: Snapshot, delta: Delta, now: datetime) -> Scoreboard:
         """Return the same as `build`, but recompute only what `delta` affects."""
@@ -338,7 +300,7 @@ class Scoreboard(Scores):
         rate, last_used = float(self.rate[row]), float(self.last_used[row])
         decided_by = INVERSION if columns.inversion_pending[row] else RULE
         if self._is_pinned(row):
-            pin = self._curation.pins.get(pattern_id)  # a damaged kept view lacks it
+            pin = self._curation.pins.get(pattern_id)
             decided_by = SCRIPT if pin is not None and pin.decided_by is not Author.PERSON else HUMAN
         elif columns.quarantined[row]:
             decided_by = HELD if columns.held[row] else QUARANTINE

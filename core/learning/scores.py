@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 HELPFUL, HARMFUL, NO_RESULT, INJECTED_ONLY = KINDS = range(4)
 """Kinds of entries: uses by their result, and injections that were not applied."""
-_MAX_STEPS: Final = 500  # changes of use times that are kept apart
-_MAX_STEP_ENTRIES: Final = 100_000
 REMOVED: Final = -1  # in `UseTimes.renumbered`: the row no longer exists
 _COUNTS: Final = ("successes", "failures", "uses", "injected_only")
 _FIXED: Final = ("undecayed", "fixed_helpful", "fixed_harmful", "fixed_injections")
@@ -120,20 +118,6 @@ class Columns:
     def types(cls) -> dict[str, type]:
         """Return the type of the values of each array."""
         return {one.name: _TYPES[str(one.type)] for one in fields(cls)}
-
-    def encoded(self) -> dict[str, bytes]:
-        """Return the bytes of each array by name; see `decoded`."""
-        return {one.name: getattr(self, one.name).tobytes() for one in fields(self)}
-
-    @classmethod
-    def decoded(cls, encoded: Mapping[str, bytes], size: int) -> Columns:
-        """Return read-only columns; raises ValueError, KeyError for other arrays than those of `encoded`."""
-        columns = cls(**{one.name: np.frombuffer(encoded[one.name], _TYPES[str(one.type)]) for one in fields(cls)})
-        if any(len(getattr(columns, one.name)) != size for one in fields(cls)):
-            raise ValueError(f"not all columns have {size} rows")
-        if size and not NO_PIN <= columns.pin.min() <= columns.pin.max() < len(CODES):
-            raise ValueError("a pin has an unknown state")
-        return columns
 
     def clear_decisions(self, rows: Ints) -> None:
         """Reset the columns that depend on decisions."""
@@ -312,21 +296,6 @@ class UseTimes:
     kinds: NDArray[np.int8]  # one of `KINDS`
     counts: NDArray[np.int64]  # number of uses
 
-    def encoded(self) -> dict[str, bytes]:
-        """Return the bytes of each array by name; see `decoded`."""
-        return {one.name: getattr(self, one.name).tobytes() for one in fields(self)}
-
-    @classmethod
-    def decoded(cls, encoded: Mapping[str, bytes], size: int) -> UseTimes:
-        """Return read-only use times of `size` patterns; raises ValueError, KeyError if these are not any."""
-        types = (np.int32, np.float64, np.int8, np.int64)
-        times = cls(*(np.frombuffer(encoded[f.name], dtype) for f, dtype in zip(fields(cls), types, strict=True)))
-        if len({len(getattr(times, f.name)) for f in fields(cls)}) > 1:
-            raise ValueError("the arrays of use times differ in length")
-        if len(times.rows) and not (times.rows.min() >= 0 and times.rows.max() < size):
-            raise ValueError("a use time refers to an unknown row")
-        return times
-
     def renumbered(self, new_rows: NDArray[np.int64]) -> UseTimes:
         """Replace each row by `new_rows[row]`; drop entries whose new row is `REMOVED`."""
         rows = new_rows[self.rows]
@@ -352,10 +321,7 @@ class ReplacedTimes:
 
     def replace(self, rows: NDArray[np.int64], times: UseTimes) -> ReplacedTimes:
         """Return these times with those of `rows` replaced by `times`."""
-        steps = (*self.steps, (rows, times))
-        made = ReplacedTimes(self.base, steps)
-        is_long = len(steps) > _MAX_STEPS or len(times.rows) > _MAX_STEP_ENTRIES
-        return ReplacedTimes(made.merged()) if is_long else made
+        return ReplacedTimes(self.base, (*self.steps, (rows, times)))
 
     def merged(self) -> UseTimes:
         base = self.base if isinstance(self.base, UseTimes) else self.base.load()
