@@ -212,6 +212,12 @@ class Index:
         self._has_settled |= self._database.writer.total_changes != before
         return is_settled
 
+    @property
+    def database(self) -> Database:
+        """The open database, for tables that are not filled from files; OSError or sqlite3.Error if there is none."""
+        with self._lock:
+            return self._database
+
     def close(self) -> None:
         with self._lock:
             if self._opened is not None:

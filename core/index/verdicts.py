@@ -7,19 +7,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from hashlib import blake2b
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from core.base.errors import DamagedError
-from core.index.database import Database, pack, unpack
+from core.index.database import pack, unpack
 from core.storage.user_cache import code_digest
+
+if TYPE_CHECKING:
+    from core.index.refresh import Index
 
 TABLES: Final = (
     "CREATE TABLE verdict (kind TEXT, key TEXT, owner BLOB NOT NULL, data BLOB NOT NULL, PRIMARY KEY (kind, key))"
     " WITHOUT ROWID",
 )
 _MOST: Final = 100_000  # Verdicts of a kind; if there are more, all are made again.
-_WAIT_SECONDS: Final = 1.0  # Time to wait for another process that writes; without the index, all is searched again.
 _AT_ONCE: Final = 500  # Keys of one query.
 
 
@@ -29,8 +30,8 @@ class IndexVerdicts:
     The index is opened when it is first used. If it cannot be used, nothing is stored.
     """
 
-    def __init__(self, project: Path, packages: Sequence[str], settings: bytes) -> None:
-        self._project = project
+    def __init__(self, index: Index, packages: Sequence[str], settings: bytes) -> None:
+        self._index = index
         self._packages = packages
         self._settings = settings
 
@@ -38,19 +39,13 @@ class IndexVerdicts:
     def _owner(self) -> bytes:
         return blake2b(code_digest(self._packages) + self._settings, digest_size=16).digest()
 
-    @cached_property
-    def _database(self) -> Database | None:
-        with suppress(OSError, sqlite3.Error, DamagedError):
-            return Database.open(self._project, wait_seconds=_WAIT_SECONDS)
-        return None
-
     def get(self, kind: str, keys: Iterable[str]) -> Mapping[str, bytes]:
         """Return the stored verdicts of these keys; a damaged one counts as not stored."""
         wanted, found = list(keys), dict[str, bytes]()
-        if not wanted or self._database is None:
+        if not wanted:
             return found
-        with suppress(sqlite3.Error, DamagedError):
-            connection = self._database.read()
+        with suppress(OSError, sqlite3.Error, DamagedError):
+            connection = self._index.database.read()
             try:
                 for start in range(0, len(wanted), _AT_ONCE):
                     part = wanted[start : start + _AT_ONCE]
@@ -67,9 +62,7 @@ class IndexVerdicts:
 
     def put(self, kind: str, verdicts: Mapping[str, bytes]) -> None:
         """Store verdicts, in place of those with the same keys."""
-        if self._database is None:
-            return
-        with suppress(sqlite3.Error), self._database.transaction() as connection:
+        with suppress(OSError, sqlite3.Error, DamagedError), self._index.database.transaction() as connection:
             connection.execute("DELETE FROM verdict WHERE kind = ? AND owner <> ?", (kind, self._owner))
             (count,) = connection.execute("SELECT count(*) FROM verdict WHERE kind = ?", (kind,)).fetchone()
             if count > _MOST:

@@ -109,14 +109,12 @@ class ProjectReader:
 
     @cached_property
     def _search(self) -> QuestionSearch:
-        from core.review.question_search import QuestionSearch  # a run without questions does not need it
+        # A run without questions does not need them.
+        from core.index.verdicts import IndexVerdicts
+        from core.review.question_search import QuestionSearch
 
-        stored = None
-        if self._has_cache:
-            from core.index.verdicts import IndexVerdicts
-
-            settings = msgspec.msgpack.encode((self.settings.extraction, self.settings.review))
-            stored = IndexVerdicts(self.project.project, ("review", "extraction"), settings)
+        settings = msgspec.msgpack.encode((self.settings.extraction, self.settings.review))
+        stored = IndexVerdicts(self.index, ("review", "extraction"), settings)
         here = weakref.proxy(self)  # a cycle would keep each dry run, which is a project, until the next collection
         return QuestionSearch(self.settings, lambda: here._offers, lambda source_id: here.extraction(source_id), stored)
 

@@ -5,13 +5,18 @@ from pathlib import Path
 
 import pytest
 
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
 from core.index import verdicts
+from core.index.refresh import Index
 from core.index.verdicts import IndexVerdicts
 from core.storage.user_cache import cache_path
+from tests.factories import CURATION_NOW
 
 
 def opened(project: Path, settings: bytes = b"") -> IndexVerdicts:
-    return IndexVerdicts(project, ("review",), settings)
+    index = Index(ProjectPaths(project), Settings(), clock=lambda: CURATION_NOW)
+    return IndexVerdicts(index, ("review",), settings)
 
 
 @pytest.fixture
