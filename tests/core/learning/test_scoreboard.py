@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from core.base.errors import BadInput, UnknownRecord
 from core.config.settings import MaturitySettings, Settings
-from core.learning.evidence_inputs import EvidenceInputs
-from core.learning.scoreboard import Assessment, SavedScores, Scoreboard
+from core.learning.scoreboard import Assessment, Scoreboard
 from core.learning.states import decayed_counts
 from core.learning.threshold_replay import what_if
 from core.records.decisions import CurationState, InversionVerdict, UnreviewedText
@@ -265,38 +264,6 @@ def test_rescored_equals_a_new_board_at_that_time(snapshot: Snapshot, first: int
         now = NOW + timedelta(days=days)
         board = board.rescored(now)
         same(board, Scoreboard.build(snapshot, now, SUSPICIOUS))
-
-
-def inputs_of(snapshot: Snapshot) -> EvidenceInputs:
-    return EvidenceInputs.of(snapshot, SUSPICIOUS.learning)
-
-
-@settings(max_examples=25)
-@given(snapshots(), st.integers(-40, 500))
-def test_saved_scores_restore_the_same_board(snapshot: Snapshot, days: int) -> None:
-    saved = msgspec.msgpack.encode(Scoreboard.build(snapshot, NOW, SUSPICIOUS).saved())
-    now = NOW + timedelta(days=days)
-    restored = Scoreboard.restore(msgspec.msgpack.decode(saved, type=SavedScores), inputs_of(snapshot), now, SUSPICIOUS)
-    same(restored, Scoreboard.build(snapshot, now, SUSPICIOUS))
-
-
-def test_saved_scores_that_do_not_fit_are_refused() -> None:
-    snapshot = Snapshot(patterns={ID: make_pattern(ID)})
-    saved = Scoreboard.build(snapshot, NOW, SETTINGS).saved()
-    short = {name: value[:-1] for name, value in saved.columns.items()}
-    rows = saved.use_times | {"rows": np.array([1], np.int32).tobytes()}
-    wrong: list[dict[str, Any]] = [
-        {"ids": ()},
-        {"ids": (ID, ID)},
-        {"columns": short},
-        {"columns": {}},
-        {"use_times": rows},
-        {"interval": (b"", b"")},
-        {"epoch": saved.filled + 1},
-    ]
-    for values in wrong:
-        with pytest.raises((ValueError, KeyError)):
-            Scoreboard.restore(msgspec.structs.replace(saved, **values), inputs_of(snapshot), NOW, SETTINGS)
 
 
 @settings(max_examples=25)
