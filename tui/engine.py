@@ -41,7 +41,7 @@ instead of 40."""
 PROGRESS_SECONDS: Final = 0.1
 PREPARE_SECONDS: Final = 0.01  # Seconds in which indexes for contexts are built at once.
 DRAWN_SECONDS: Final = 0.3  # Seconds in which the loaded project is drawn before it is saved.
-KEEP_SECONDS: Final = 60.0  # Seconds between two savings of the kept view.
+KEEP_SECONDS: Final = 60.0  # Seconds between two savings of the questions.
 RELEASE_SECONDS: Final = 10.0  # Seconds between two returns of freed memory to the system, each of up to 40 ms.
 SEARCH_SHOWN_SECONDS: Final = 0.5  # Seconds of background search before the screen shows it; most searches end sooner.
 

@@ -1,4 +1,4 @@
-"""Review questions as bytes, for the kept view."""
+"""Review questions as bytes, for the index."""
 
 from __future__ import annotations
 

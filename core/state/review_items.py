@@ -18,7 +18,7 @@ from core.records.decisions import (
     lesson_question_id,
     weakened_test_question_id,
 )
-from core.records.suspicions import Suspicion  # noqa: TC001 (the kept view decodes this type)
+from core.records.suspicions import Suspicion  # noqa: TC001 (the stored questions decode this type)
 
 if TYPE_CHECKING:
     from core.debug_memory.escalations import EscalatedSession

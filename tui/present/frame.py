@@ -138,7 +138,7 @@ def watch_status(
     """Return the progress of the first load, later errors, watch mode and loops.
 
     `key` is the key that lists errors;
-    `bytes_read` that of the transcripts of agents; `as_of` is the time of the kept view, if it is shown.
+    `bytes_read` that of the transcripts of agents; `as_of` is the time of the last check, if its records are shown.
     """
     if detail is Detail.NOTHING:
         return Content("")
