@@ -57,7 +57,7 @@ _TABLES: Final = (
     "CREATE INDEX record_by_place ON record (kind, place DESC, id)",
     "CREATE INDEX record_open ON record (kind) WHERE is_open",
     # IDs of removed records, for views that showed them.
-    "CREATE TABLE gone (number INTEGER PRIMARY KEY AUTOINCREMENT, kind INT NOT NULL, id TEXT NOT NULL)",
+    "CREATE TABLE removed (number INTEGER PRIMARY KEY AUTOINCREMENT, kind INT NOT NULL, id TEXT NOT NULL)",
     # Other IDs of loops, and the tasks in which a session of an agent worked.
     "CREATE TABLE alias (kind INT, name TEXT, id TEXT, PRIMARY KEY (kind, name, id)) WITHOUT ROWID",
     "CREATE INDEX alias_by_id ON alias (kind, id)",

@@ -283,7 +283,7 @@ class Joiner:
         for id, key in self._reader.rows(sql, Kind.LOOP, _ADAPTED):
             if id not in named or named[id][0] != key:
                 self._connection.execute("DELETE FROM record WHERE kind = ? AND id = ?", (Kind.LOOP, id))
-                self._connection.execute("INSERT INTO gone (kind, id) VALUES (?, ?)", (Kind.LOOP, id))
+                self._connection.execute("INSERT INTO removed (kind, id) VALUES (?, ?)", (Kind.LOOP, id))
                 self._note(Kind.LOOP, id)
                 self._set_aliases(Kind.LOOP, id, ())
         by_key: dict[str, list[Loop]] = defaultdict(list)
@@ -457,7 +457,7 @@ class Joiner:
                 return False
             self._connection.execute("DELETE FROM record WHERE number = ?", (number,))
             if data is None:
-                self._connection.execute("INSERT INTO gone (kind, id) VALUES (?, ?)", (kind, id))
+                self._connection.execute("INSERT INTO removed (kind, id) VALUES (?, ?)", (kind, id))
         elif data is None:
             return False
         elif kind is Kind.LOOP and key != _ADAPTED and not self._was_empty[kind]:

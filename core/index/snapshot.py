@@ -229,7 +229,7 @@ def find_delta(before: Snapshot, after: Snapshot) -> Delta:
     )
     for kind, id in after.reader.rows("SELECT kind, id FROM record WHERE number > ?", *last):
         changed[Kind(kind)].add(id)
-    for kind, id in after.reader.rows("SELECT kind, id FROM gone WHERE number > ?", *gone):
+    for kind, id in after.reader.rows("SELECT kind, id FROM removed WHERE number > ?", *removed):
         changed[Kind(kind)].add(id)
     has_other = {
         name: before.reader.meta(name) != after.reader.meta(name) for name in (CURATION, FOREIGN, TEAM, FINDINGS)

@@ -321,7 +321,7 @@ class Step:
         return with_proposals(with_lost_words(state, lost), log.decisions, origins.own_proposals(log.proposed))
 
     def _anchor_key(self) -> bytes:
-        """Return a value that differs if the recorded end of the decision log does, or if it is no regular file."""
+        """Return a value that differs if the recorded end of the decision log does, or if it is not a regular file."""
         ledger = self._sources.paths.ledger
         is_odd = os.path.lexists(ledger) and (ledger.is_symlink() or not ledger.is_file())
         return msgspec.msgpack.encode((read_anchor(ledger), is_odd))
