@@ -224,12 +224,12 @@ def find_delta(before: Snapshot, after: Snapshot) -> Delta:
     if not isinstance(before, IndexedSnapshot) or not isinstance(after, IndexedSnapshot) or before is after:
         return Delta()
     changed: dict[Kind, set[str]] = {kind: set() for kind in Kind}
-    last, gone = (
-        before.reader.row(f"SELECT coalesce(max(number), 0) FROM {one}") or (0,) for one in ("record", "gone")
+    last, last_removed = (
+        before.reader.row(f"SELECT coalesce(max(number), 0) FROM {one}") or (0,) for one in ("record", "removed")
     )
     for kind, id in after.reader.rows("SELECT kind, id FROM record WHERE number > ?", *last):
         changed[Kind(kind)].add(id)
-    for kind, id in after.reader.rows("SELECT kind, id FROM removed WHERE number > ?", *removed):
+    for kind, id in after.reader.rows("SELECT kind, id FROM removed WHERE number > ?", *last_removed):
         changed[Kind(kind)].add(id)
     has_other = {
         name: before.reader.meta(name) != after.reader.meta(name) for name in (CURATION, FOREIGN, TEAM, FINDINGS)
