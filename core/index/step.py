@@ -171,10 +171,6 @@ class Step:
 
     def _derive(self) -> None:
         """Score patterns, and index texts, where what they depend on changed."""
-        # They import numpy, for 60 ms, and a list of loops in which nothing has changed needs no scores.
-        from core.index.scores import fill_scores, has_scores, load_board, update_scores
-        from core.index.texts import fill_texts, update_texts
-
         settings = self._sources.settings
         key = msgspec.msgpack.encode(msgspec.to_builtins(settings))
         is_same = key == get_meta(self._connection, _SETTINGS)
