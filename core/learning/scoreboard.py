@@ -461,4 +461,6 @@ def are_sums_valid(now: datetime, epoch: float, filled: float, settings: Setting
 
 def find_used_scripts(snapshot: Snapshot) -> frozenset[str]:
     """Return the scripts other than Latin of the newest tasks, and of texts that a person approved."""
-    return snapshot.curation.scripts | find_common_scripts(loop.task for loop in snapshot.loops.values())
+    # By ID, because only the first loops are needed: the values of stored loops are decoded together.
+    tasks = (snapshot.loops[id].task for id in snapshot.loops)
+    return snapshot.curation.scripts | find_common_scripts(tasks)
