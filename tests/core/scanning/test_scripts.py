@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -80,7 +79,7 @@ def test_one_approval_is_enough_for_its_script_until_it_is_undone(
 def test_a_script_of_the_tasks_is_used(opened: Project) -> None:
     view = opened.view
     loops = {f"loop-{number}": Loop(id=f"loop-{number}", task="Исправь ошибку входа") for number in range(3)}
-    snapshot = replace(view.snapshot, loops=loops)
+    snapshot = view.snapshot.with_changes(loops=loops)
     for board in (
         Scoreboard.build(snapshot, view.now, view.settings),
         view.board.updated(snapshot, Delta(loops=frozenset(loops)), view.now),
