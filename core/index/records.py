@@ -125,6 +125,8 @@ class Reader:
         with self.lock:
             try:
                 return self.connection.execute(sql, values).fetchall()
+            except UnicodeEncodeError:  # no row has a text that is not valid Unicode
+                return []
             except _UNREADABLE as error:
                 raise self._unusable(error) from error
 
@@ -133,6 +135,8 @@ class Reader:
         with self.lock:
             try:
                 found: tuple[Any, ...] | None = self.connection.execute(sql, values).fetchone()
+            except UnicodeEncodeError:
+                return None
             except _UNREADABLE as error:
                 raise self._unusable(error) from error
             return found
@@ -161,7 +165,7 @@ class Reader:
         """Delete the index if something that was read from it turns out to be damaged; raises DamagedError."""
         try:
             yield
-        except (DamagedError, msgspec.MsgspecError, sqlite3.DatabaseError, ValueError) as error:
+        except (DamagedError, msgspec.MsgspecError, *_UNREADABLE) as error:
             raise self._unusable(error) from error
 
     def _unusable(self, error: Exception) -> Exception:

@@ -382,7 +382,7 @@ class ProjectReader:
             return self.recover()
 
     def _follow(self, snapshot: Snapshot, delta: Delta) -> tuple[ProjectState, Delta]:
-        if delta:
+        if delta or (isinstance(snapshot, IndexedSnapshot) and not snapshot.follows(self._view.snapshot)):
             self._view = self._scored(snapshot, delta)
             return self._view, delta
         now = self._clock()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shutil
 from collections.abc import Iterator
@@ -233,7 +232,7 @@ def test_turns_with_a_logged_attempt_and_its_patterns_are_known_already(fixed: P
     row = snapshot.loops[task.loop_id]
     turns = tuple(make_step(n, at=row.started_at + timedelta(hours=n)) for n in (-1, 1) if row.started_at)
     session = replace(row, sources=("claude", "hooks"), iterations=turns)
-    joined = dataclasses.replace(snapshot, loops={session.id: session})
+    joined = snapshot.with_changes(loops={session.id: session})
     details = LoopDetails(loop_id=session.id, iterations=turns)
     material = Materials(fixed, joined, lambda _: details).read(session.id)
     assert [turn.number for turn in material.iterations] == [-1]
