@@ -39,7 +39,6 @@ _WHILE_BUILDING: Final = (20_000, 1_000, 1_000)
 """Thresholds of all generations during the first search, whose indexes stay: a collection stops the screen for 3 ms
 instead of 40."""
 PROGRESS_SECONDS: Final = 0.1
-PREPARE_SECONDS: Final = 0.01  # Seconds in which indexes for contexts are built at once.
 DRAWN_SECONDS: Final = 0.3  # Seconds in which the loaded project is drawn before it is saved.
 KEEP_SECONDS: Final = 60.0  # Seconds between two savings of the questions.
 RELEASE_SECONDS: Final = 10.0  # Seconds between two returns of freed memory to the system, each of up to 40 ms.
@@ -317,7 +316,7 @@ class Engine(WatchLoop):
         if found is not None:
             self._publish(found)
         else:
-            self._search_pending = not self.project.view.prepare(PREPARE_SECONDS)  # so that Context opens at once
+            self.project.view.prepare()  # so that Context opens at once
 
     def _publish(self, delta: Delta) -> None:
         if delta:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from bisect import insort
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import merge
 from itertools import groupby, islice
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 
 from core.base.errors import BadInput
 from core.base.formatting import format_percent
-from core.base.lazy_index import LazyIndex
 from core.base.record_text import one_line
 from core.base.text import safe_matcher, visible_line
 from core.learning.statistics import jeffreys_interval
-from core.records.debug_sessions import DebugSession, Lesson
+
+if TYPE_CHECKING:
+    from core.records.debug_sessions import DebugSession, Lesson
 
 FILE_PATH: Final = "file_path"
 STATUS: Final = "status"
@@ -32,7 +32,6 @@ KEYS: Final = (FILE_PATH, STATUS, ERROR_TYPE, CAUSE, PATTERN, CATEGORY, TEST)  #
 ANY_FILE: Final = "%"
 MAX_SIMILAR: Final = 10  # default number of similar sessions
 MIN_EFFECTIVENESS: Final = 0.7  # share of cases (0..1) that a fix template must exceed to be offered
-_REBUILD_SHARE: Final = 4  # rebuild the index if more than one session in this number changed; that is faster then
 _LIKE: Final = {"%": "(?s:.*)", "_": "(?s:.)"}
 _LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _SPECIAL: Final = frozenset("\\.^$*+?{}[]|()")
@@ -206,37 +205,6 @@ class DebugIndex:
                 sources.setdefault(error_type, {}).setdefault(file, []).append(session.id)
         return cls(sessions, _frozen(found), _frozen(sources))
 
-    def updated(self, sessions: Mapping[str, DebugSession], changed_ids: Iterable[str]) -> DebugIndex:
-        """Return the index of `sessions`, of which only `changed_ids` differ."""
-        changed = set(changed_ids)
-        if len(changed) * _REBUILD_SHARE > len(self.sessions):
-            return DebugIndex.build(sessions)
-        keys = {key: dict(postings) for key, postings in self.keys.items()}
-        sources = dict(self.sources)
-        before = [self.sessions[id] for id in changed if id in self.sessions]
-        after = [sessions[id] for id in changed if id in sessions]
-
-        def update_value(postings: dict[str, tuple[str, ...]], value: str, matching: Iterable[DebugSession]) -> None:
-            ids = [id for id in postings.pop(value, ()) if id not in changed]
-            for session in matching:
-                insort(ids, session.id, key=lambda id: newest_first(sessions[id]))
-            if ids:
-                postings[value] = tuple(ids)
-
-        old, new = [key_values(session) for session in before], [key_values(session) for session in after]
-        for n, key in enumerate(KEYS):
-            for value in {value for values in (*old, *new) for value in values[n]}:
-                matching = (one for one, values in zip(after, new, strict=True) if value in values[n])
-                update_value(keys[key], value, matching)
-        pairs = [error_sources(session) for session in after]
-        for error_type, file in set().union(*map(error_sources, before), *pairs):
-            files = dict(sources.pop(error_type, {}))
-            matching = (one for one, found in zip(after, pairs, strict=True) if (error_type, file) in found)
-            update_value(files, file, matching)
-            if files:
-                sources[error_type] = files
-        return DebugIndex(sessions, keys, sources)
-
     @cached_property
     def fix_results(self) -> FixResults:
         """Results of all fixes, counted on first use."""
@@ -274,10 +242,6 @@ class DebugIndex:
             for lesson in session.lessons
             if lesson.category == category and (lesson.effectiveness or 0.0) > min_effectiveness
         )
-
-
-class LazyDebugIndex(LazyIndex[DebugSession, DebugIndex]):
-    kind = DebugIndex
 
 
 def matching_spellings(known: Iterable[str], word: str) -> list[str]:

@@ -29,7 +29,7 @@ from core.index.similarity import (
 from core.index.snapshot import IndexedSnapshot
 from core.index.terms import StoredPatternIndex, fill_terms, update_terms
 from core.retrieval.learnings import LearningIndex
-from core.retrieval.similarity import LazySimilarity, SimilarityIndex
+from core.retrieval.similarity import SimilarityIndex
 
 if TYPE_CHECKING:
     from core.index.records import Reader
@@ -61,17 +61,9 @@ class StoredTexts:
     @cached_property
     def similarity(self) -> SimilarityIndex:
         patterns = self.snapshot.patterns
-        if not self._has_similarity:
-            return self._unstored_similarity.get()
-        return open_similarity(self.index, self.reader, patterns)
-
-    @cached_property
-    def _has_similarity(self) -> bool:
-        return has_similarity(self.reader)
-
-    @cached_property
-    def _unstored_similarity(self) -> LazySimilarity:
-        return LazySimilarity(self.snapshot.patterns)
+        if has_similarity(self.reader):
+            return open_similarity(self.index, self.reader, patterns)
+        return SimilarityIndex.build(patterns)  # until the texts are indexed, see `settle_texts`
 
     @cached_property
     def debug(self) -> DebugIndex:
@@ -94,19 +86,8 @@ class StoredTexts:
             return StoredTexts(snapshot.reader, snapshot)
         return SupposedTexts(self, snapshot, delta, board, board.changed_work)
 
-    def prepare(self, seconds: float) -> bool:
+    def prepare(self) -> None:
         _ = self.index, self.learnings, self.word_weights
-        return True
-
-    def prepare_learnings(self, seconds: float) -> bool:
-        return True
-
-    def prepare_similarity(self, seconds: float) -> bool:
-        return self._has_similarity or self._unstored_similarity.prepare(seconds)
-
-    def release(self) -> None:
-        for name in ("similarity", "_unstored_similarity"):
-            self.__dict__.pop(name, None)
 
 
 class SupposedTexts:
@@ -161,16 +142,7 @@ class SupposedTexts:
         changed_work = None if before is None or after is None else before | after
         return SupposedTexts(self._stored, snapshot, self._delta | delta, board, changed_work)
 
-    def prepare(self, seconds: float) -> bool:
-        return True
-
-    def prepare_learnings(self, seconds: float) -> bool:
-        return True
-
-    def prepare_similarity(self, seconds: float) -> bool:
-        return True
-
-    def release(self) -> None:
+    def prepare(self) -> None:
         pass
 
 

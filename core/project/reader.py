@@ -291,7 +291,6 @@ class ProjectReader:
         """Free what is made again when needed, and vectors that were not used lately; return whether none are left."""
         forget_kinds()
         safe_matcher.cache_clear()
-        self._view.texts.release()
         left = [one for one in (self.embeddings, self.task_embeddings) if not one.release()]
         return not left
 

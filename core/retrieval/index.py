@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from core.base.lazy_index import LazyIndex
-from core.base.steps import Steps, run_all
 from core.records.patterns import Pattern, PatternType
-from core.retrieval.postings import ChangedRows, ChangedTags, Postings, RowsByTag, TagPostings, convert_in_steps
+from core.retrieval.postings import ChangedRows, ChangedTags, Postings, RowsByTag, TagPostings, index_rows
 from core.retrieval.task import LANGUAGES, content_words
 
 if TYPE_CHECKING:
@@ -45,25 +42,11 @@ class PatternIndex:
     @classmethod
     def build(cls, patterns: Mapping[str, Pattern]) -> PatternIndex:
         """Index all patterns; takes about 20 us each."""
-        return run_all(cls.build_in_steps(patterns))
-
-    @classmethod
-    def build_in_steps(cls, patterns: Mapping[str, Pattern]) -> Steps[PatternIndex]:
-        """Do `build` step by step."""
-        postings: list[dict[Any, array[int]]] = [{}, {}, {}]
-        types, counts = array("b"), array("b")
-        for row, pattern in enumerate(patterns.values()):
-            terms: tuple[set[Any], ...] = pattern_terms(pattern)
-            for lists, keys in zip(postings, terms, strict=True):
-                for key in keys:
-                    lists.setdefault(key, array("i")).append(row)
-            types.append(TYPES.index(pattern.type))
-            counts.append(len(terms[1]))
-            yield
-        words = yield from convert_in_steps(postings[0])
-        tags = RowsByTag((yield from convert_in_steps(postings[1])))
-        facets = yield from convert_in_steps(postings[2])
-        return cls(tuple(patterns), np.array(types, np.int8), np.array(counts, np.int8), words, tags, facets, patterns)
+        terms = [pattern_terms(pattern) for pattern in patterns.values()]
+        words, tags, facets = (index_rows(one) for one in (zip(*terms, strict=True) if terms else ((), (), ())))
+        types = np.array([TYPES.index(pattern.type) for pattern in patterns.values()], np.int8)
+        tag_counts = np.array([len(one[1]) for one in terms], np.int8)
+        return cls(tuple(patterns), types, tag_counts, words, RowsByTag(tags), facets, patterns)
 
     def updated(self, patterns: Mapping[str, Pattern], changed_ids: Iterable[str]) -> PatternIndex:
         """Return an index of `patterns`; only `changed_ids` differ from the old ones."""
@@ -105,28 +88,11 @@ class PatternIndex:
         """Number of indexed patterns."""
         return int(np.count_nonzero(self.types >= 0))
 
-    def release(self) -> None:
-        self.__dict__.pop("rows", None)
-
     def rarities(self, words: Iterable[str]) -> dict[str, float]:
         """Return the weight of each word, the larger the fewer patterns contain it."""
         asked, size = list(words), max(self.size, 1)
         counts = self.words.count(asked)
         return {word: math.log1p(size / counts.get(word, 1)) for word in asked}
-
-
-class LazyPatternIndex(LazyIndex[Pattern, PatternIndex]):
-    """Pattern index built on first use (seconds for 100,000 patterns)."""
-
-    kind = PatternIndex
-
-    def release(self) -> None:
-        """Free the rows by ID, which are numbered again when needed (10 ms for 100,000 patterns)."""
-        if (index := self._index or self._base) is not None:
-            index.release()
-
-    def _build_in_steps(self) -> Steps[PatternIndex]:
-        return PatternIndex.build_in_steps(self._records)
 
 
 def pattern_terms(pattern: Pattern) -> Terms:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from itertools import product
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from core.base.steps import Steps, Work, run_all
 from core.retrieval.index import TYPES, PatternIndex
 from core.retrieval.past_tasks import PastTasks, SuccessfulTask
 from core.retrieval.relevance import MAX_PAST, RELEVANCE_PARTS, WEIGHTS, count_similarity, measure_relevance
@@ -59,30 +57,10 @@ class _Choices(NamedTuple):
         return float(surprise.sum() + _PRIOR * (logs @ logs))
 
 
-@dataclass
-class LearnedWeights:
-    """Learns weights again only if the past tasks or the texts of their patterns have changed."""
-
-    _known: tuple[PastTasks, tuple[object, ...], Work[WordWeights]] | None = None
-
-    def get(self, past: PastTasks, patterns: Mapping[str, Pattern]) -> WordWeights:
-        """Return the learned weights; the default ones if there are few past tasks."""
-        work = self._work(past, patterns)
-        return WordWeights() if work is None else work.finish()
-
-    def prepare(self, past: PastTasks, patterns: Mapping[str, Pattern], seconds: float) -> bool:
-        """Learn for some time; return whether `get` needs no long time any more."""
-        work = self._work(past, patterns)
-        return work is None or work.run_for(seconds) is not None
-
-    def _work(self, past: PastTasks, patterns: Mapping[str, Pattern]) -> Work[WordWeights] | None:
-        inputs = FitInputs.of(past, patterns)
-        if inputs is None:
-            return None
-        known = self._known
-        if known is None or known[0] is not past or known[1] != inputs.texts:
-            known = self._known = past, inputs.texts, Work(learn_in_steps(inputs.past, inputs.worked))
-        return known[2]
+def learn_weights(past: PastTasks, patterns: Mapping[str, Pattern]) -> WordWeights:
+    """Return the weights that are fitted to past tasks; the default ones if there are few."""
+    inputs = FitInputs.of(past, patterns)
+    return WordWeights() if inputs is None else inputs.fit()
 
 
 class FitInputs(NamedTuple):
@@ -110,19 +88,19 @@ class FitInputs(NamedTuple):
 
     def fit(self) -> WordWeights:
         """Fit the weights; takes up to a second."""
-        return run_all(learn_in_steps(self.past, self.worked))
+        return fit_weights(self.past, self.worked)
 
 
 def _list_ids(tasks: Iterable[SuccessfulTask]) -> list[str]:
     return sorted({id for task in tasks for id in task.pattern_ids})
 
 
-def learn_in_steps(past: PastTasks, worked: Mapping[str, Pattern]) -> Steps[WordWeights]:
+def fit_weights(past: PastTasks, worked: Mapping[str, Pattern]) -> WordWeights:
     """Fit the weights, so that the patterns that worked in a task are likely to rank before others.
 
     `worked` are the patterns of the tasks. The result is the same in every process.
     """
-    choices = yield from _compare_in_steps(past, worked)
+    choices = _compare(past, worked)
     logs = np.zeros(len(_PARTS))
     least, limit = choices.loss(logs), float(np.log(LARGEST_CHANGE))
     for size in _STEPS:
@@ -133,7 +111,6 @@ def learn_in_steps(past: PastTasks, worked: Mapping[str, Pattern]) -> Steps[Word
                 tried[part] = np.clip(tried[part] + step, -limit, limit)
                 if (loss := choices.loss(tried)) < least - 1e-9:
                     least, logs = loss, tried
-                yield
             if least == before:
                 break
     table = _DEFAULT * np.exp(logs)
@@ -143,7 +120,7 @@ def learn_in_steps(past: PastTasks, worked: Mapping[str, Pattern]) -> Steps[Word
     return WordWeights(by_type, len(past.tasks))
 
 
-def _compare_in_steps(past: PastTasks, worked: Mapping[str, Pattern]) -> Steps[_Choices]:
+def _compare(past: PastTasks, worked: Mapping[str, Pattern]) -> _Choices:
     """Compare the patterns that worked with those that rank first by the default weights."""
     index = PatternIndex.build(worked)
     rows: list[list[int]] = []
@@ -163,7 +140,6 @@ def _compare_in_steps(past: PastTasks, worked: Mapping[str, Pattern]) -> Steps[_
             rows.append([row, *others])
             all_parts.append(parts[rows[-1]])
             all_past.append(similar[rows[-1]])
-        yield
     width = min(map(len, rows))
     return _Choices(
         np.stack([parts[:width] for parts in all_parts]),

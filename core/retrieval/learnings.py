@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import math
-import threading
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec import Struct
 
-from core.base.steps import Steps, Work, run_all
 from core.records.episodes import Task, TaskStatus
 from core.records.loops import Loop, LoopStatus, Outcome
-from core.records.snapshot import Snapshot
 from core.retrieval.embedding import task_text
 from core.retrieval.embeddings import Closeness, ComparableWork, Floats, scale_closeness
-from core.retrieval.postings import Postings, Rows, RowsByKey, index_rows_in_steps
+from core.retrieval.postings import Postings, Rows, index_rows
 from core.retrieval.task import TaskProfile, content_words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from core.records.snapshot import Snapshot
 
 _NUMBER: Final = "#"  # precedes the number of a key learning in its ID; IDs of reflections contain none
 _MEMORY: Final = "memory/"  # prefix of the source of all key learnings of a task of the cross-task memory
@@ -45,7 +44,6 @@ _MAX_TIED: Final = 5_000  # learnings with the relevance of the last match that 
 _FLOOR: Final = 0.05  # lowest relevance of a match
 _MAX_COMPARED: Final = 200  # tasks whose words are compared exactly, by the number of shared rare words
 _SALIENT_WORDS: Final = 8  # number of rare words of a task that give full coverage
-_OUTDATED_SHARE: Final = 2  # if more than one in this number of rows is outdated, the index is rebuilt
 
 
 class Learning(Struct, frozen=True, kw_only=True, gc=False):
@@ -170,19 +168,40 @@ class LearningIndex:
     """Learnings with what they are compared by, in memory or in the tables of `core.index.learnings`."""
 
     works: Mapping[str, ComparableWork]  # by key: `task/<id>` or `loop/<id>`; those with a description
-    work_keys: Sequence[str]  # key of each row of tasks and loops, "" for an outdated row
+    work_keys: Sequence[str]  # key of each row of tasks and loops, "" for a row that is not used
     is_known: NDArray[np.bool_]  # whether each task or loop has a description
     words_of_works: Sequence[Iterable[str]]  # content words of each task or loop
     work_words: Postings[str]  # rows of tasks and loops by content word
-    learnings: Sequence[Learning | None]  # learnings by row, None for an outdated row
-    is_live: NDArray[np.bool_]  # whether each learning is not outdated
+    learnings: Sequence[Learning | None]  # learnings by row, None for a row that is not used
+    is_live: NDArray[np.bool_]  # whether each row is used
     work_of: Rows  # row of the task or loop of each learning
     words: Postings[str]  # rows of learnings by content word
 
     @classmethod
     def build(cls, snapshot: Snapshot) -> LearningIndex:
         """Index all learnings; takes about 30 us each."""
-        return run_all(MemoryLearnings.build_in_steps(snapshot))
+        works: dict[str, ComparableWork | None] = {}
+        rows_of_works: dict[str, int] = {}
+        learnings: list[Learning] = []
+        work_of = array("i")
+        for source in (*snapshot.reflections, *map(memory_source, snapshot.memory_tasks)):
+            for learning, key in iterate_learnings(source, snapshot):
+                if key not in works:
+                    works[key] = find_work(key, snapshot)
+                learnings.append(learning)
+                work_of.append(rows_of_works.setdefault(key, len(rows_of_works)))
+        words_of_works = [content_words(task_text(work)) if work is not None else set() for work in works.values()]
+        return cls(
+            works={key: work for key, work in works.items() if work is not None},
+            work_keys=tuple(works),
+            is_known=np.array([work is not None for work in works.values()], np.bool_),
+            words_of_works=words_of_works,
+            work_words=index_rows(words_of_works),
+            learnings=tuple(learnings),
+            is_live=np.ones(len(learnings), np.bool_),
+            work_of=np.array(work_of, np.int32),
+            words=index_rows(content_words(one.text) for one in learnings),
+        )
 
     def has_same(self, other: LearningIndex) -> bool:
         """Return whether `other` is known to have the same learnings."""
@@ -274,160 +293,6 @@ class LearningIndex:
         return np.minimum(part / full, 1.0) if full else part
 
 
-@dataclass(frozen=True)
-class MemoryLearnings(LearningIndex):
-    """Learnings in memory, which can be updated."""
-
-    snapshot: Snapshot
-    _rows_of: Mapping[str, tuple[int, ...]]
-    """Rows of the learnings of each source: a reflection, or all key learnings of a memory task."""
-    _work_rows: Mapping[str, int]  # row of the task or loop with each key
-    _sources_of: Mapping[str, tuple[str, ...]]  # by key of the task or loop
-
-    @classmethod
-    def build_in_steps(cls, snapshot: Snapshot) -> Steps[MemoryLearnings]:
-        """Do `build` step by step."""
-        sources = [*snapshot.reflections, *map(memory_source, snapshot.memory_tasks)]
-        return (yield from _NO_LEARNINGS._replace_in_steps(snapshot, sources))
-
-    def updated(self, snapshot: Snapshot) -> MemoryLearnings:
-        """Return an index of a newer snapshot; shares `learnings` if none changed."""
-        before = self.snapshot
-        sources = set(_changed(before.reflections, snapshot.reflections))
-        sources |= {memory_source(id) for id in _changed(before.memory_tasks, snapshot.memory_tasks)}
-        works = [f"task/{id}" for id in _changed(before.tasks, snapshot.tasks)]
-        works += [f"task/{id}" for id in _changed(before.memory_tasks, snapshot.memory_tasks)]
-        works += [f"loop/{id}" for id in _changed(before.loops, snapshot.loops)]
-        works = [
-            key for key in works if describe_work(find_work(key, before)) != describe_work(find_work(key, snapshot))
-        ]
-        works += [f"task/{id.rpartition('.')[0]}" for id in _changed(before.attempts, snapshot.attempts)]
-        for key in works:
-            sources.update(self._sources_of.get(key, ()))
-        if not sources:
-            return replace(self, snapshot=snapshot)
-        made = run_all(self._replace_in_steps(snapshot, sources))
-        outdated = sum(one is None for one in made.learnings)
-        is_outdated = outdated * _OUTDATED_SHARE > len(made.learnings)
-        return run_all(MemoryLearnings.build_in_steps(snapshot)) if is_outdated else made
-
-    def _replace_in_steps(self, snapshot: Snapshot, sources: Iterable[str]) -> Steps[MemoryLearnings]:
-        """Return a copy in which the learnings of some sources are read again."""
-        learnings, work_keys, rows_of = list(self.learnings), list(self.work_keys), dict(self._rows_of)
-        works, work_rows = dict(self.works), dict(self._work_rows)
-        sources_of: dict[str, set[str]] = {}
-        work_words: list[tuple[str, ...]] = []
-        words: list[tuple[str, ...]] = []
-        new_work_rows = array("i")
-        for source in sources:
-            for row in rows_of.pop(source, ()):
-                learnings[row] = None
-            for learning, key in iterate_learnings(source, snapshot):
-                work = find_work(key, snapshot)
-                if key not in work_rows or describe_work(works.get(key)) != describe_work(work):
-                    if key in work_rows:
-                        work_keys[work_rows[key]] = ""
-                    work_rows[key] = len(work_keys)
-                    work_keys.append(key)
-                    work_words.append(tuple(content_words(task_text(work) if work is not None else "")))
-                    works.pop(key, None)
-                    if work is not None:
-                        works[key] = work
-                rows_of[source] = (*rows_of.get(source, ()), len(learnings))
-                sources_of.setdefault(key, set(self._sources_of.get(key, ()))).add(source)
-                learnings.append(learning)
-                new_work_rows.append(work_rows[key])
-                words.append(tuple(content_words(learning.text)))
-            yield
-        work_rows_by_word = yield from _extend_in_steps(self.work_words, work_words, len(self.work_keys))
-        rows_by_word = yield from _extend_in_steps(self.words, words, len(self.learnings))
-        yield
-        return MemoryLearnings(
-            works=works,
-            work_keys=tuple(work_keys),
-            is_known=np.fromiter((key in works for key in work_keys), np.bool_, len(work_keys)),
-            words_of_works=(*self.words_of_works, *work_words),
-            work_words=work_rows_by_word,
-            learnings=tuple(learnings),
-            is_live=np.fromiter((one is not None for one in learnings), np.bool_, len(learnings)),
-            work_of=np.concatenate((self.work_of, np.array(new_work_rows, np.int32))),
-            words=rows_by_word,
-            snapshot=snapshot,
-            _rows_of=rows_of,
-            _work_rows=work_rows,
-            _sources_of={**self._sources_of, **{key: tuple(found) for key, found in sources_of.items()}},
-        )
-
-
-def _extend_in_steps(postings: Postings[str], more: Sequence[Iterable[str]], first: int) -> Steps[Postings[str]]:
-    """Return posting lists with more rows, numbered from `first`."""
-    if not more:
-        return postings
-    known = RowsByKey({word: rows for word in postings if (rows := postings.get(word)) is not None})
-    for word, rows in (yield from index_rows_in_steps(more, first)).items():
-        known[word] = np.concatenate((known[word], rows)) if word in known else rows
-    return known
-
-
 def _count(rows: Rows | None, live: NDArray[np.bool_]) -> int:
     """Return the number of rows that are live."""
     return 0 if rows is None else int(np.count_nonzero(live[rows]))
-
-
-_NO_LEARNINGS: Final = MemoryLearnings(
-    works={},
-    work_keys=(),
-    is_known=np.empty(0, np.bool_),
-    words_of_works=(),
-    work_words=RowsByKey(),
-    learnings=(),
-    is_live=np.empty(0, np.bool_),
-    work_of=np.empty(0, np.int32),
-    words=RowsByKey(),
-    snapshot=Snapshot(),
-    _rows_of={},
-    _work_rows={},
-    _sources_of={},
-)
-
-
-class LazyLearnings:
-    """Index of learnings built on first use; safe to use from any thread."""
-
-    def __init__(self, snapshot: Snapshot, base: MemoryLearnings | None = None) -> None:
-        self._snapshot = snapshot
-        self._made = base
-        self._work = Work(MemoryLearnings.build_in_steps(snapshot))  # builds `_made`, maybe of an older snapshot
-        self._lock = threading.Lock()
-
-    def get(self) -> LearningIndex:
-        with self._lock:
-            if self._made is None:
-                self._made = self._work.finish()
-            if self._made.snapshot is not self._snapshot:
-                self._made = self._made.updated(self._snapshot)
-            return self._made
-
-    def prepare(self, seconds: float) -> bool:
-        """Build the index for some time; return whether `get` needs no long time any more."""
-        with self._lock:
-            if self._made is None:
-                self._made = self._work.run_for(seconds)
-            return self._made is not None
-
-    def updated(self, snapshot: Snapshot) -> LazyLearnings:
-        with self._lock:
-            later = LazyLearnings(snapshot, self._made)
-            if self._made is None:
-                later._work = self._work
-            return later
-
-
-def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
-    """Return the IDs that were added, changed or removed."""
-    if before is not after:
-        for id, record in after.items():
-            known = before.get(id)
-            if known is not record and known != record:
-                yield id
-        yield from before.keys() - after.keys()

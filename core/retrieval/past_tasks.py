@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from core.base.steps import Steps, Work, run_all
-from core.records.snapshot import Snapshot
 from core.retrieval.embedding import task_text
 from core.retrieval.embeddings import Closeness, Floats, scale_closeness
 from core.retrieval.postings import Rows, index_rows
@@ -23,6 +20,7 @@ if TYPE_CHECKING:
 
     from core.learning.scoreboard import Scoreboard
     from core.records.loops import Loop
+    from core.records.snapshot import Snapshot
     from core.retrieval.index import PatternIndex
 
     _Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]  # numbers of tasks, and rows of their patterns in an index
@@ -62,13 +60,13 @@ class PastTasks:
     _for_index: list[_ForIndex] = field(default_factory=list, repr=False, compare=False)
 
     @classmethod
-    def of(cls, tasks: Iterable[SuccessfulTask]) -> PastTasks:
-        """Choose the newest different tasks of each pattern; `tasks` are newest first."""
-        return run_all(cls.of_in_steps(tasks))
+    def collect(cls, snapshot: Snapshot, board: Scoreboard) -> PastTasks:
+        """Return the past tasks of all loops; `board` has the scores of the snapshot."""
+        return cls.of(SuccessfulTask.of(loop, find_worked(id, board)) for id, loop in snapshot.loops.items())
 
     @classmethod
-    def of_in_steps(cls, tasks: Iterable[SuccessfulTask]) -> Steps[PastTasks]:
-        """Do `of` step by step."""
+    def of(cls, tasks: Iterable[SuccessfulTask]) -> PastTasks:
+        """Choose the newest different tasks of each pattern; `tasks` are newest first."""
         found: list[SuccessfulTask] = []
         seen: dict[str, set[frozenset[str]]] = {}
         for task in tasks:
@@ -82,7 +80,6 @@ class PastTasks:
                 found.append(task if len(kept) == len(task.pattern_ids) else task._replace(pattern_ids=tuple(kept)))
             if len(found) == MAX_TASKS:
                 break
-            yield
         return cls(tuple(found))
 
     @cached_property
@@ -158,59 +155,3 @@ def find_worked(loop_id: str, board: Scoreboard) -> tuple[str, ...]:
     uses = board.loop_patterns(loop_id).uses
     found = tuple(sorted({use.pattern_id for use in uses if use.kind != "injected" and use.success}))
     return found if len(found) <= board.settings.learning.max_marks else ()
-
-
-class LazyPastTasks:
-    """Past tasks, collected on first use; safe to use from any thread."""
-
-    def __init__(self, snapshot: Snapshot | None = None, board: Scoreboard | None = None) -> None:
-        self._snapshot, self._board = snapshot or Snapshot(), board
-        self._known: dict[str, SuccessfulTask] = {}  # by loop, as far as they are known
-        self._before = PastTasks()  # of an older state
-        self._made: PastTasks | None = None
-        self._work: Work[PastTasks] | None = None
-        self._lock = threading.Lock()
-
-    def get(self) -> PastTasks:
-        with self._lock:
-            if self._made is None:
-                self._finish(self._begin().finish())
-            assert self._made is not None
-            return self._made
-
-    def prepare(self, seconds: float) -> bool:
-        """Collect for some time; return whether `get` needs no long time any more."""
-        with self._lock:
-            if self._made is None and (made := self._begin().run_for(seconds)) is not None:
-                self._finish(made)
-            return self._made is not None
-
-    def _finish(self, made: PastTasks) -> None:
-        """Set the result, and free the records and scores of what may have become an older state."""
-        self._made, self._work, self._snapshot, self._board = made, None, Snapshot(), None
-
-    def updated(self, snapshot: Snapshot, board: Scoreboard) -> LazyPastTasks:
-        """Return the past tasks of the next state; looks only at changed loops."""
-        after, changed = LazyPastTasks(snapshot, board), board.changed_work
-        with self._lock:
-            after._before = self._before if self._made is None else self._made
-            if changed is not None:
-                after._known = {id: task for id, task in self._known.items() if id not in changed}
-                after._made = None if changed else self._made
-        return after
-
-    def _begin(self) -> Work[PastTasks]:
-        if self._work is None:
-            self._work = Work(self._collect_in_steps())
-        return self._work
-
-    def _collect_in_steps(self) -> Steps[PastTasks]:
-        made, before = (yield from PastTasks.of_in_steps(self._find_tasks())), self._before
-        return before if made.tasks == before.tasks else made
-
-    def _find_tasks(self) -> Iterator[SuccessfulTask]:
-        board, known = self._board, self._known
-        for id, loop in self._snapshot.loops.items() if board is not None else ():
-            if id not in known and board is not None:
-                known[id] = SuccessfulTask.of(loop, find_worked(id, board))
-            yield known[id]

@@ -10,7 +10,6 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from core.base.steps import Steps, run_all
 from core.retrieval.task import content_words
 
 Rows = NDArray[np.int32]
@@ -103,25 +102,10 @@ class ChangedTags(ChangedRows[str]):
         return {*self._tags.containing(word), *changed}
 
 
-def index_rows(keys_of_rows: Iterable[Iterable[_Key]], first: int = 0) -> RowsByKey[_Key]:
-    """Return the rows by key; rows are numbered from `first`."""
-    return run_all(index_rows_in_steps(keys_of_rows, first))
-
-
-def index_rows_in_steps(keys_of_rows: Iterable[Iterable[_Key]], first: int = 0) -> Steps[RowsByKey[_Key]]:
-    """Do `index_rows` step by step."""
+def index_rows(keys_of_rows: Iterable[Iterable[_Key]]) -> RowsByKey[_Key]:
+    """Return the rows by key."""
     found: dict[_Key, array[int]] = {}
-    for row, keys in enumerate(keys_of_rows, first):
+    for row, keys in enumerate(keys_of_rows):
         for key in keys:
             found.setdefault(key, array("i")).append(row)
-        yield
-    return (yield from convert_in_steps(found))
-
-
-def convert_in_steps(found: Mapping[_Key, array[int]]) -> Steps[RowsByKey[_Key]]:
-    """Return the same rows by key, as posting lists."""
-    postings = RowsByKey[_Key]()
-    for key, rows in found.items():
-        postings[key] = np.array(rows, np.int32)
-        yield
-    return postings
+    return RowsByKey({key: np.array(rows, np.int32) for key, rows in found.items()})

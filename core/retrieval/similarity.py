@@ -17,11 +17,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, overload
 
 import numpy as np
 
-from core.base.lazy_index import LazyIndex
-from core.base.steps import Steps, run_all
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.min_hashes import Bands, hash_texts
-from core.retrieval.postings import ChangedRows, Postings, Rows, index_rows_in_steps
+from core.retrieval.postings import Postings, Rows, index_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,7 +40,6 @@ _MAX_STORED: Final = 16_384  # texts of one type of patterns that are kept; more
 _MAX_LIST: Final = 32  # steps of a pattern that are compared
 _MAX_POSTINGS: Final = 4_096  # entries of word lists that are read to find candidates in a text pool
 _MAX_COMPARED: Final = 64  # candidates compared with one text, by the number of shared words
-_REBUILD_SHARE: Final = 4  # if more than one in this number of patterns changed, a new index is faster than an update
 # A backslash before a letter is a class of a regex (`\d`), not a word.
 _WORD: Final = re.compile(r"\\[A-Za-z]|(\w+)")
 
@@ -75,30 +72,10 @@ class SimilarityIndex:
     @classmethod
     def build(cls, patterns: Mapping[str, Pattern]) -> SimilarityIndex:
         """Index all patterns; takes about 15 us each."""
-        return run_all(cls.build_in_steps(patterns))
-
-    @classmethod
-    def build_in_steps(cls, patterns: Mapping[str, Pattern]) -> Steps[SimilarityIndex]:
-        """Do `build` step by step."""
-        found: dict[PatternType, dict[str, Pattern]] = {kind: {} for kind in PatternType}
+        of_types: dict[PatternType, dict[str, Pattern]] = {kind: {} for kind in PatternType}
         for id, pattern in patterns.items():
-            found[pattern.type][id] = pattern
-            yield
-        blocks = {}
-        for kind, those in found.items():
-            blocks[kind] = yield from TextBlock.build_in_steps(those)
-        return cls(patterns, blocks)
-
-    def updated(self, patterns: Mapping[str, Pattern], changed_ids: Iterable[str]) -> SimilarityIndex:
-        """Return an index of `patterns`; only `changed_ids` differ from the old ones."""
-        changed = set(changed_ids)
-        if len(changed) * _REBUILD_SHARE > len(self._patterns):
-            return SimilarityIndex.build(patterns)
-        blocks = {}
-        for kind, block in self._blocks.items():
-            those = {id: pattern for id in sorted(changed) if (pattern := patterns.get(id)) and pattern.type is kind}
-            blocks[kind] = block.updated(those, changed)
-        return SimilarityIndex(patterns, blocks)
+            of_types[pattern.type][id] = pattern
+        return cls(patterns, {kind: TextBlock.build(those) for kind, those in of_types.items()})
 
     def nearest(self, pattern: Pattern, threshold: float) -> tuple[tuple[str, float], ...]:
         """Return (ID, similarity) of other patterns above `threshold`, best first."""
@@ -107,10 +84,6 @@ class SimilarityIndex:
     def some_nearest(self, pattern: Pattern, threshold: float) -> tuple[tuple[str, float], ...]:
         """Like `nearest` for an indexed pattern, with limited comparisons: 300 us."""
         return self._sorted(pattern, self._blocks[pattern.type].some_nearest(pattern.id, threshold))
-
-    def release(self) -> None:
-        for block in self._blocks.values():
-            block.release()
 
     def _sorted(self, pattern: Pattern, found: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
         others = [hit for hit in found if hit[0] != pattern.id and _same_task(pattern, self._patterns[hit[0]])]
@@ -128,29 +101,15 @@ class SimilarityIndex:
         return tuple(sorted(found, key=lambda pair: (-pair[2], pair[0], pair[1])))
 
 
-class LazySimilarity(LazyIndex[Pattern, SimilarityIndex]):
-    kind = SimilarityIndex
-
-    def _build_in_steps(self) -> Steps[SimilarityIndex]:
-        return SimilarityIndex.build_in_steps(self._records)
-
-    def release(self) -> None:
-        """Free the min-hashes, which are made again when needed (0.2 s for 10,000 patterns)."""
-        if (index := self._index or self._base) is not None:
-            index.release()
-
-
 class _Texts(Sequence[str]):
-    """The compared text of each pattern, "" for None; those of many patterns are made again on each use."""
+    """The compared text of each pattern; those of many patterns are made again on each use."""
 
-    def __init__(self, patterns: list[Pattern | None], before: _Texts | None = None) -> None:
-        self.patterns = patterns
-        self._made: list[str | None] = [None] * len(patterns) if len(patterns) <= _MAX_STORED else []
-        if before is not None and self._made:
-            self._made[: len(before._made)] = before._made
+    def __init__(self, patterns: Iterable[Pattern]) -> None:
+        self._patterns = list(patterns)
+        self._made = list(map(compared_text, self._patterns)) if len(self._patterns) <= _MAX_STORED else []
 
     def __len__(self) -> int:
-        return len(self.patterns)
+        return len(self._patterns)
 
     @overload
     def __getitem__(self, row: int) -> str: ...
@@ -159,75 +118,30 @@ class _Texts(Sequence[str]):
     def __getitem__(self, row: int | slice) -> str | Sequence[str]:
         if isinstance(row, slice):
             return [self[one] for one in range(*row.indices(len(self)))]
-        text = self._made[row] if self._made else None
-        if text is None:
-            pattern = self.patterns[row]
-            text = "" if pattern is None else compared_text(pattern)
-            if self._made:
-                self._made[row] = text
-        return text
-
-    def remove(self, row: int) -> None:
-        self.patterns[row] = None
-        if self._made:
-            self._made[row] = None
+        return self._made[row] if self._made else compared_text(self._patterns[row])
 
 
 @dataclass(frozen=True)
 class TextBlock:
     """Immutable index of the texts of patterns, each as its `sorted_words`; see also `core.index.similarity`."""
 
-    ids: Sequence[str]  # by row, as the texts; "" where a pattern was removed
+    ids: Sequence[str]  # by row, as the texts
     texts: Sequence[str]
     postings: Postings[str]  # rows by word, see `number_words`
     sizes: NDArray[np.int32]  # number of words by row; 0 for a row of another index
 
     @classmethod
     def build(cls, patterns: Mapping[str, Pattern]) -> TextBlock:
-        return run_all(cls.build_in_steps(patterns))
-
-    @classmethod
-    def build_in_steps(cls, patterns: Mapping[str, Pattern]) -> Steps[TextBlock]:
-        """Do `build` step by step."""
-        texts = _Texts(list(patterns.values()))
-        postings = yield from index_rows_in_steps(map(number_words, texts))
+        texts = _Texts(patterns.values())
+        postings = index_rows(map(number_words, texts))
         sizes = np.zeros(len(texts), np.int32)
         for rows in postings.values():
             sizes[rows] += 1
-            yield
-        return cls(list(patterns), texts, postings, sizes)
+        return cls(tuple(patterns), texts, postings, sizes)
 
     @cached_property
     def rows(self) -> Mapping[str, int]:
         return {id: row for row, id in enumerate(self.ids) if id}
-
-    def release(self) -> None:
-        for name in ("rows", "_bands"):
-            self.__dict__.pop(name, None)
-
-    def updated(self, patterns: Mapping[str, Pattern], changed: set[str]) -> TextBlock:
-        """Return a copy with `patterns` added or replaced; the rest of `changed` is removed."""
-        outdated = [self.rows[id] for id in changed if id in self.rows]
-        if not outdated and not patterns:
-            return self
-        assert isinstance(self.texts, _Texts), "only a block in memory is updated"
-        left = {id: row for id, row in self.rows.items() if id not in changed}
-        kept: list[Pattern | None] = list(self.texts.patterns)
-        if len(kept) + len(patterns) > (len(left) + len(patterns)) * 2:
-            those = {id: pattern for id, row in left.items() if (pattern := kept[row]) is not None}
-            return TextBlock.build({**those, **patterns})
-        ids, texts = [*self.ids, *patterns], _Texts([*kept, *patterns.values()], self.texts)
-        sizes = np.append(self.sizes, np.zeros(len(patterns), np.int32))
-        postings = ChangedRows(self.postings)
-        for row in outdated:
-            postings.move(row, set(number_words(self.texts[row])), set())
-            ids[row], sizes[row] = "", 0
-            texts.remove(row)
-        for row in range(len(kept), len(ids)):
-            words = number_words(texts[row])
-            postings.move(row, set(), set(words))
-            sizes[row] = len(words)
-        return TextBlock(ids, texts, postings, sizes)
 
     def nearest(self, text: str, threshold: float) -> list[tuple[str, float]]:
         """Return (ID, similarity) above `threshold`; compares the texts that share most, at most `_MAX_CANDIDATES`."""

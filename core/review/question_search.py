@@ -118,12 +118,11 @@ class QuestionSearch:
             changed = self.offers.look(snapshot, self._extract, prepare, is_idle=True)
         if changed is None and self._settings.extraction.enabled:
             self._get_offers().release()
-            view.texts.release()
         return changed
 
     def _prepare(self, view: ProjectState, seconds: float) -> bool:
         """Work for some time on what extraction needs, and return whether it is ready."""
-        if not self._is_imported(seconds) or not view.texts.prepare_similarity(seconds):
+        if not self._is_imported(seconds):
             return False
         return self._get_offers().prepare(view, seconds)
 

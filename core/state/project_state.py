@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -66,12 +65,10 @@ class ProjectState:
         """Word index of the patterns; built on first use."""
         return self.texts.index
 
-    def prepare(self, seconds: float = math.inf) -> bool:
-        """Build for some time what the first context needs; return whether it is complete."""
-        if not self.texts.prepare(seconds):
-            return False
+    def prepare(self) -> None:
+        """Open what the first context needs."""
+        self.texts.prepare()
         _ = self.board.interval
-        return True
 
     @property
     def similarity(self) -> SimilarityIndex:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from copy import copy
-from typing import TYPE_CHECKING, Protocol, Self
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
 
-from core.debug_memory.index import DebugIndex, LazyDebugIndex
+from core.debug_memory.index import DebugIndex
 from core.records.snapshot import Delta, Snapshot
-from core.retrieval.index import LazyPatternIndex, PatternIndex
-from core.retrieval.learned_weights import LearnedWeights, WordWeights
-from core.retrieval.learnings import LazyLearnings, LearningIndex
-from core.retrieval.past_tasks import LazyPastTasks, PastTasks
-from core.retrieval.similarity import LazySimilarity, SimilarityIndex
+from core.retrieval.index import PatternIndex
+from core.retrieval.learned_weights import WordWeights, learn_weights
+from core.retrieval.learnings import LearningIndex
+from core.retrieval.past_tasks import PastTasks
+from core.retrieval.similarity import SimilarityIndex
 
 if TYPE_CHECKING:
     from core.learning.scoreboard import Scoreboard
@@ -36,85 +36,46 @@ class Texts(Protocol):
     def updated(self, snapshot: Snapshot, delta: Delta, board: Scoreboard) -> Texts:
         """Return the texts of the next state; `board` is made from that of this state."""
 
-    def prepare(self, seconds: float) -> bool:
-        """Build for some time what a context needs; return whether it is complete."""
-
-    def prepare_learnings(self, seconds: float) -> bool:
-        """Build for some time the index of learnings; return whether it is complete."""
-
-    def prepare_similarity(self, seconds: float) -> bool:
-        """Build for some time the index of similar patterns; return whether it is complete."""
-
-    def release(self) -> None:
-        """Free what is made again when needed."""
+    def prepare(self) -> None:
+        """Open what the first context needs, where that is fast."""
 
 
 class MemoryTexts:
-    """Indexes in memory, updated from one state to the next.
+    """Indexes in memory, built when they are first used.
 
     Without `board`, there are neither past tasks nor learnings.
     """
 
     def __init__(self, snapshot: Snapshot, board: Scoreboard | None = None) -> None:
         self._snapshot = snapshot
-        self._index = LazyPatternIndex(snapshot.patterns)
-        self._similarity = LazySimilarity(snapshot.patterns)
-        self._debug = LazyDebugIndex(snapshot.debug_sessions)
-        self._learnings = LazyLearnings(snapshot if board is not None else Snapshot())
-        self._past_tasks = LazyPastTasks(snapshot, board)
-        self._weights = LearnedWeights()
+        self._board = board
 
-    @property
+    @cached_property
     def index(self) -> PatternIndex:
-        return self._index.get()
+        return PatternIndex.build(self._snapshot.patterns)
 
-    @property
+    @cached_property
     def similarity(self) -> SimilarityIndex:
-        return self._similarity.get()
+        return SimilarityIndex.build(self._snapshot.patterns)
 
-    @property
+    @cached_property
     def debug(self) -> DebugIndex:
-        return self._debug.get()
+        return DebugIndex.build(self._snapshot.debug_sessions)
 
-    @property
+    @cached_property
     def learnings(self) -> LearningIndex:
-        return self._learnings.get()
+        return LearningIndex.build(self._snapshot if self._board is not None else Snapshot())
 
-    @property
+    @cached_property
     def past_tasks(self) -> PastTasks:
-        return self._past_tasks.get()
+        return PastTasks.collect(self._snapshot, self._board) if self._board is not None else PastTasks()
 
-    @property
+    @cached_property
     def word_weights(self) -> WordWeights:
-        return self._weights.get(self.past_tasks, self._snapshot.patterns)
+        return learn_weights(self.past_tasks, self._snapshot.patterns)
 
-    def updated(self, snapshot: Snapshot, delta: Delta, board: Scoreboard) -> Self:
-        after = copy(self)
-        after._snapshot = snapshot
-        after._learnings = self._learnings.updated(snapshot)
-        after._past_tasks = self._past_tasks.updated(snapshot, board)
-        if delta.debug_sessions:
-            after._debug = self._debug.updated(snapshot.debug_sessions, delta.debug_sessions)
-        if delta.patterns:
-            after._index = self._index.updated(snapshot.patterns, delta.patterns)
-            after._similarity = self._similarity.updated(snapshot.patterns, delta.patterns)
-        return after
+    def updated(self, snapshot: Snapshot, delta: Delta, board: Scoreboard) -> MemoryTexts:
+        return MemoryTexts(snapshot, board)
 
-    def prepare(self, seconds: float) -> bool:
-        parts = (self._index, self._learnings, self._past_tasks)
-        if not all(part.prepare(seconds) for part in parts):
-            return False
-        if not self._weights.prepare(self.past_tasks, self._snapshot.patterns, seconds):
-            return False
-        _ = self.index, self.learnings
-        return True
-
-    def prepare_learnings(self, seconds: float) -> bool:
-        return self._learnings.prepare(seconds)
-
-    def prepare_similarity(self, seconds: float) -> bool:
-        return self._similarity.prepare(seconds)
-
-    def release(self) -> None:
-        self._index.release()
-        self._similarity.release()
+    def prepare(self) -> None:
+        pass

@@ -16,7 +16,7 @@ from core.records.loops import Loop
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.embedding import Embedder, Floats32, is_available, pattern_embedding_text
 from core.retrieval.index import PatternIndex
-from core.retrieval.learned_weights import LearnedWeights, WordWeights
+from core.retrieval.learned_weights import WordWeights, learn_weights
 from core.retrieval.past_tasks import PastTasks, SuccessfulTask
 from core.retrieval.relevance import WEIGHTS, measure_relevance
 from core.retrieval.task import analyse_task
@@ -72,7 +72,7 @@ def learned_weights() -> dict[str, WordWeights]:
     for fold in range(_FOLDS):
         held_out = set(ids[fold::_FOLDS])
         others = PastTasks(tuple(task for task in past.tasks if not held_out.intersection(task.pattern_ids)))
-        found |= dict.fromkeys(held_out, LearnedWeights().get(others, patterns))
+        found |= dict.fromkeys(held_out, learn_weights(others, patterns))
     return found
 
 

@@ -30,10 +30,9 @@ class Calls:
         self.retry_paths: frozenset[Path] = frozenset()
         self.state = WatchState(WatchMode.EVENTS, "", 1)
         self.view = self
-        self.unprepared = 0
         self.unreleased = 0
 
-    def keep_view(self) -> None:
+    def keep_questions(self) -> None:
         """Nothing is saved."""
 
     def release(self) -> bool:
@@ -55,10 +54,8 @@ class Calls:
         self.done.append("refresh")
         return self, Delta()
 
-    def prepare(self, seconds: float) -> bool:
+    def prepare(self) -> None:
         self.done.append("prepare")
-        self.unprepared -= 1
-        return self.unprepared < 0
 
     def post_message(self, message: Message) -> bool:
         self.user.append(message)
@@ -110,13 +107,6 @@ def test_freed_memory_is_returned_only_after_something_was_done(monkeypatch: pyt
     engine.submit(calls.job)
     turns(3)
     assert len(returned) == 4
-
-
-def test_indexes_for_contexts_are_built_in_steps_after_the_search() -> None:
-    calls = Calls(Delta())
-    calls.unprepared = 2
-    _engine, turns = turning(calls)
-    assert turns(5) == ["look", "look", "prepare", "look", "prepare", "look", "prepare", "refresh"]
 
 
 def test_a_long_search_is_reported_when_it_starts_and_ends() -> None:

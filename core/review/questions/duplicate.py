@@ -69,7 +69,7 @@ class DuplicateSearch:
             return None
         if not self._pending:
             return self._finish()
-        return texts.prepare_similarity(_STEP_SECONDS) and self._compare(patterns, texts.similarity)
+        return self._compare(patterns, texts.similarity)
 
     def _forget_changed(self, patterns: Mapping[str, Pattern]) -> None:
         """Queue changed texts, and patterns similar to changed or removed ones."""

@@ -54,7 +54,7 @@ class HeldTextSearch:
             self._begin(view)
         if not self._waiting:
             return None
-        if not view.texts.prepare_learnings(_STEP_SECONDS) or not self._has_vectors(view):
+        if not self._has_vectors(view):
             return False
         self._searching = self._searching or self._search(view, self._waiting[-1])
         if next(self._searching, True) is None:

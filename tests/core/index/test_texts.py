@@ -27,7 +27,7 @@ from core.records.patterns import Pattern, PatternType
 from core.records.reflections import MemoryTask, Reflection
 from core.records.snapshot import Delta, Snapshot
 from core.retrieval.index import TYPES, PatternIndex
-from core.retrieval.learned_weights import LearnedWeights
+from core.retrieval.learned_weights import learn_weights
 from core.retrieval.task import analyse_task
 from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
@@ -330,9 +330,7 @@ def test_weights_are_fitted_again_if_a_text_of_a_pattern_changes(folder: Path) -
     indexed.change(replace(indexed.snapshot, patterns={**indexed.snapshot.patterns, first.id: changed}))
     in_memory, stored = indexed.states()
     assert (
-        stored.word_weights
-        == in_memory.word_weights
-        == LearnedWeights().get(in_memory.past_tasks, indexed.snapshot.patterns)
+        stored.word_weights == in_memory.word_weights == learn_weights(in_memory.past_tasks, indexed.snapshot.patterns)
     )
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.records.patterns import Pattern, PatternType
-from core.retrieval.index import TYPES, LazyPatternIndex, PatternIndex
+from core.retrieval.index import TYPES, PatternIndex
 from core.retrieval.postings import Postings
 from tests.factories import make_pattern
 
@@ -48,29 +48,6 @@ def test_updated_is_a_new_index_of_what_changed(one: dict, two: dict, three: dic
         before = after
 
 
-@given(st.lists(st.tuples(_PATTERNS, st.booleans()), min_size=1, max_size=5))
-def test_a_lazy_index_equals_a_new_index(steps: list) -> None:  # type: ignore[type-arg]
-    before: dict[str, Pattern] = {}
-    lazy = LazyPatternIndex(before)
-    for drawn, asked in steps:
-        after = made(drawn)
-        changed = frozenset(id for id in before.keys() | after.keys() if before.get(id) != after.get(id))
-        lazy, before = lazy.updated(after, changed), after
-        if asked:
-            assert content(lazy.get()) == content(PatternIndex.build(after))
-    assert content(lazy.get()) == content(PatternIndex.build(before))
-    assert lazy.get() is lazy.get()
-
-
-def test_a_prepared_index_is_not_copied() -> None:
-    patterns = {id: make_pattern(id) for id in ("pat-error-x-001", "pat-error-x-002")}
-    lazy = LazyPatternIndex(patterns)
-    while not lazy.prepare(0):
-        pass
-    prepared = lazy._index
-    assert prepared is not None and lazy.get() is prepared
-
-
 def test_an_update_does_not_change_the_old_index() -> None:
     patterns = {id: make_pattern(id, title="cache") for id in (f"pat-error-x-{n:03}" for n in range(20))}
     index = PatternIndex.build(patterns)
@@ -79,10 +56,3 @@ def test_an_update_does_not_change_the_old_index() -> None:
     assert index.words.count(["cach", "token"]) == {"cach": 20}
     assert newer.words.count(["cach", "token"]) == {"cach": 19, "token": 1}
     assert (rows := newer.words.get("token")) is not None and rows.tolist() == [3]
-
-
-def test_released_rows_are_numbered_again() -> None:
-    lazy = LazyPatternIndex({id: make_pattern(id) for id in ("pat-error-x-001", "pat-error-x-002")})
-    before = lazy.get().rows
-    lazy.release()
-    assert lazy.get().rows == before

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from unittest.mock import patch
-
 import pytest
 from msgspec.structs import replace
 
 from core.records.loops import Loop
 from core.records.patterns import Pattern, PatternType
-from core.retrieval import learned_weights
 from core.retrieval.learned_weights import (
     LARGEST_CHANGE,
     MIN_PATTERNS,
     MIN_TASKS,
-    LearnedWeights,
+    FitInputs,
     WordWeights,
-    learn_in_steps,
+    learn_weights,
 )
 from core.retrieval.past_tasks import PastTasks, SuccessfulTask
 from core.retrieval.relevance import WEIGHTS
@@ -48,18 +45,18 @@ def make_past(count: int = MIN_TASKS) -> PastTasks:
 
 def test_with_few_past_tasks_the_weights_are_the_default_ones() -> None:
     patterns = make_patterns()
-    assert LearnedWeights().get(PastTasks(), patterns) == WordWeights()
-    assert LearnedWeights().get(make_past(MIN_TASKS - 1), patterns) == WordWeights() == (WEIGHTS, 0)
+    assert learn_weights(PastTasks(), patterns) == WordWeights()
+    assert learn_weights(make_past(MIN_TASKS - 1), patterns) == WordWeights() == (WEIGHTS, 0)
 
 
 def test_with_few_patterns_the_weights_are_the_default_ones() -> None:
     patterns = make_patterns()
     del patterns["pat-invoice-001"]
-    assert LearnedWeights().get(make_past(), patterns) == WordWeights()
+    assert learn_weights(make_past(), patterns) == WordWeights()
 
 
 def test_a_part_that_finds_the_right_pattern_counts_more() -> None:
-    learned = LearnedWeights().get(make_past(), make_patterns())
+    learned = learn_weights(make_past(), make_patterns())
     assert learned.tasks == MIN_TASKS
     for kind, weights in learned.by_type.items():
         assert weights["words"] > WEIGHTS[kind]["words"]
@@ -67,7 +64,7 @@ def test_a_part_that_finds_the_right_pattern_counts_more() -> None:
 
 
 def test_learned_weights_sum_to_one_and_stay_near_the_default_ones() -> None:
-    learned = LearnedWeights().get(make_past(), make_patterns()).by_type
+    learned = learn_weights(make_past(), make_patterns()).by_type
     assert learned.keys() == WEIGHTS.keys()
     for kind, weights in learned.items():
         assert weights.keys() == WEIGHTS[kind].keys()
@@ -79,31 +76,26 @@ def test_learned_weights_sum_to_one_and_stay_near_the_default_ones() -> None:
 def test_the_order_of_patterns_does_not_matter() -> None:
     patterns = make_patterns()
     reverse = dict(reversed(patterns.items()))
-    assert LearnedWeights().get(make_past(), patterns) == LearnedWeights().get(make_past(), reverse)
+    assert learn_weights(make_past(), patterns) == learn_weights(make_past(), reverse)
 
 
 def test_other_patterns_do_not_matter() -> None:
     patterns = make_patterns()
     more = patterns | {f"pat-more-{number}": make_pattern(f"pat-more-{number}") for number in range(5)}
-    assert LearnedWeights().get(make_past(), patterns) == LearnedWeights().get(make_past(), more)
+    assert learn_weights(make_past(), patterns) == learn_weights(make_past(), more)
 
 
-def test_weights_are_learned_again_only_after_a_change() -> None:
-    patterns, past, weights = make_patterns(), make_past(), LearnedWeights()
-    with patch.object(learned_weights, "learn_in_steps", side_effect=learn_in_steps) as learn:
-        weights.get(past, patterns)
-        counted = {id: replace(pattern, trend=()) for id, pattern in patterns.items()}
-        weights.get(past, counted | {"pat-other": make_pattern("pat-other")})
-        assert learn.call_count == 1
-        weights.get(past, patterns | {"pat-invoice-001": replace(patterns["pat-invoice-001"], content_hash="new")})
-        weights.get(make_past(MIN_TASKS + 1), patterns)
-        assert learn.call_count == 3
+def test_only_other_tasks_and_texts_of_patterns_need_other_weights() -> None:
+    patterns, past = make_patterns(), make_past()
 
+    def digest(past: PastTasks, patterns: dict[str, Pattern]) -> bytes | None:
+        inputs = FitInputs.of(past, patterns)
+        return inputs.digest if inputs is not None else None
 
-def test_weights_are_learned_step_by_step() -> None:
-    past, patterns, weights = make_past(), make_patterns(), LearnedWeights()
-    assert not weights.prepare(past, patterns, 0.0)
-    while not weights.prepare(past, patterns, 0.0):
-        pass
-    assert weights.get(past, patterns) == LearnedWeights().get(past, patterns)
-    assert LearnedWeights().prepare(PastTasks(), patterns, 0.0)
+    known = digest(past, patterns)
+    counted = {id: replace(pattern, trend=()) for id, pattern in patterns.items()}
+    assert digest(make_past(), counted | {"pat-other": make_pattern("pat-other")}) == known
+    assert (
+        digest(past, patterns | {"pat-invoice-001": replace(patterns["pat-invoice-001"], content_hash="new")}) != known
+    )
+    assert digest(make_past(MIN_TASKS + 1), patterns) != known

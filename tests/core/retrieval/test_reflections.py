@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace as replaced
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,7 +14,7 @@ from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import Loop, LoopStatus, Outcome
 from core.records.reflections import MemoryTask, Reflection
 from core.records.snapshot import Snapshot
-from core.retrieval.learnings import LazyLearnings, LearningIndex
+from core.retrieval.learnings import LearningIndex
 from core.retrieval.reflections import ReflectionChoice, ReflectionSection
 from core.retrieval.rendering import INTRODUCTION, TITLE, count_tokens
 from core.retrieval.task import analyse_task
@@ -248,37 +247,3 @@ def test_hostile_text_is_one_line_of_data(payload: Any) -> None:
     assert [line for line in lines if line.startswith("#")] == ([TITLE, "### Reflections"] if found.chosen else [])
     assert "</system>" not in context and "```" not in context and "\x1b" not in context
     assert len(lines) < 12 and all(len(line) < 1000 for line in lines)
-
-
-def test_an_updated_index_finds_what_a_new_one_finds() -> None:
-    first = snapshot(
-        task("task-001", SIMILAR), learned("Types first", task_id="task-001"), learned("Scopes", id="s", loop_id="l")
-    )
-    base = LazyLearnings(first)
-    index = base.get()
-    renamed = replaced(first, tasks={"task-001": task("task-001", UNRELATED)})
-    ended = replaced(first, tasks={"task-001": task("task-001", SIMILAR, TaskStatus.COMPLETED)})
-    removed = replaced(first, reflections={"s": first.reflections["s"]})
-    known_loop = replaced(first, loops={"l": loop("l", TASK)})
-    more = replaced(first, reflections={**first.reflections, "n": learned("New", id="n", task_id="task-001")})
-    for changed in (renamed, ended, removed, known_loop, more):
-        made = base.updated(changed).get()
-        for text in (TASK, UNRELATED):
-            assert made.find_matches(analyse_task(text)) == LearningIndex.build(changed).find_matches(
-                analyse_task(text)
-            )
-    running = replaced(first, loops={"other": loop("other", UNRELATED)})
-    assert base.updated(running).get().learnings is index.learnings
-
-
-def test_learnings_are_indexed_in_steps_also_while_they_change() -> None:
-    first = snapshot(learned("Types first", id="a", task_id="task-001"), learned("Scopes", id="b", task_id="task-001"))
-    lazy = LazyLearnings(first)
-    assert not lazy.prepare(0)
-    changed = replaced(first, reflections={**first.reflections, "n": learned("OAuth", id="n", task_id="task-001")})
-    later = lazy.updated(changed)
-    while not later.prepare(0):
-        pass
-    profile = analyse_task("OAuth scopes")
-    assert later.get().find_matches(profile) == LearningIndex.build(changed).find_matches(profile)
-    assert lazy.get().find_matches(profile) == LearningIndex.build(first).find_matches(profile)

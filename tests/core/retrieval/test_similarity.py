@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from core.records.patterns import Pattern, PatternType
 from core.retrieval import similarity
-from core.retrieval.similarity import LazySimilarity, SimilarityIndex, measure_similarity
+from core.retrieval.similarity import SimilarityIndex, measure_similarity
 from tests.factories import make_pattern
 
 _NULL = "Cannot read property '.*' of null"
@@ -110,23 +110,6 @@ def _made(drawn: dict[int, tuple[str, str]]) -> dict[str, Pattern]:
     return {pattern.id: pattern for pattern in (error(number, *texts) for number, texts in drawn.items())}
 
 
-@given(_DRAWN, _DRAWN, _DRAWN, st.booleans())
-def test_updated_is_a_new_index_of_what_changed(
-    one: dict[int, tuple[str, str]], two: dict[int, tuple[str, str]], three: dict[int, tuple[str, str]], asked: bool
-) -> None:
-    before = _made(one)
-    lazy = LazySimilarity(before)
-    for after in (_made(two), _made(three)):
-        if asked:
-            lazy.get()
-        changed = frozenset(id for id in before.keys() | after.keys() if before.get(id) != after.get(id))
-        lazy, before = lazy.updated(after, changed), after
-    fresh = SimilarityIndex.build(before)
-    assert lazy.get().pairs(0.6) == fresh.pairs(0.6)
-    for pattern in before.values():
-        assert lazy.get().nearest(pattern, 0.6) == fresh.nearest(pattern, 0.6)
-
-
 @given(_DRAWN)
 @example({1: ("", "check"), 2: ("", "cache")})  # alike in their letters, but in one word of two
 def test_candidates_include_pairs_that_share_most_words(drawn: dict[int, tuple[str, str]]) -> None:
@@ -162,23 +145,17 @@ def test_equal_steps_of_another_category_are_not_duplicates() -> None:
     assert [pair[:2] for pair in index.pairs(0.8)] == [(one.id, alike.id)]
 
 
-def test_texts_that_are_not_kept_and_freed_min_hashes_change_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_that_are_not_kept_change_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     patterns = {one.id: one for one in (error(number, description=f"{_FIX} word{number % 3}") for number in range(12))}
-    changed = patterns | {"pat-error-made-003": error(3, description=f"{_FIX} word2")}
-    del changed["pat-error-made-004"]
     monkeypatch.setattr(similarity, "_MAX_READ", 0)  # so that min-hashes are used
 
     def results() -> list[object]:
-        lazy = LazySimilarity(patterns).updated(patterns, frozenset())
-        found: list[object] = [lazy.get().pairs(0.6)]
-        lazy.release()
-        later = lazy.updated(changed, frozenset(["pat-error-made-003", "pat-error-made-004"]))
-        found += [one.get().some_nearest(patterns["pat-error-made-005"], 0.6) for one in (lazy, later)]
-        return [*found, later.get().pairs(0.6)]
+        index = SimilarityIndex.build(patterns)
+        return [index.pairs(0.6), index.some_nearest(patterns["pat-error-made-005"], 0.6)]
 
     kept = results()
     monkeypatch.setattr(similarity, "_MAX_STORED", 0)
-    assert results() == kept and kept[-1] != kept[0]
+    assert results() == kept and all(kept)
 
 
 def test_among_thousands_of_frequent_words_few_texts_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,18 +182,3 @@ def test_among_thousands_of_frequent_words_few_texts_are_compared(monkeypatch: p
 def test_repeated_words_are_numbered() -> None:
     assert similarity.number_words("a b b b c c") == ["a", "b", "b 2", "b 3", "c", "c 2"]
     assert similarity.number_words("a b") == ["a", "b"]
-
-
-def test_an_index_is_built_in_steps_also_while_patterns_change() -> None:
-    before = {pattern.id: pattern for pattern in (error(number, f"cache{number} of user") for number in range(9))}
-    lazy = LazySimilarity(before)
-    assert not lazy.prepare(0)
-    after = before | {"pat-error-made-003": error(3, "cache4 of user")}
-    later = lazy.updated(after, frozenset(["pat-error-made-003"]))
-    steps = 1
-    while not later.prepare(0):
-        steps += 1
-    assert steps > len(before), "the steps before the change are not done again"
-    assert later.get().pairs(0.6) == SimilarityIndex.build(after).pairs(0.6)
-    assert lazy.get().pairs(0.6) == SimilarityIndex.build(before).pairs(0.6)
-    assert lazy.prepare(0) and later.prepare(0)

@@ -13,7 +13,7 @@ from core.project.project import Injected, Project
 from core.records.loops import Outcome
 from core.records.patterns import PatternType
 from core.retrieval.injection import ChosenPattern, Injection, OmittedPattern
-from core.retrieval.learned_weights import LearnedWeights, WordWeights
+from core.retrieval.learned_weights import WordWeights
 from core.retrieval.reflections import ChosenReflection, ReflectionSection
 from core.retrieval.relevance import SEMANTIC_WEIGHTS
 from core.retrieval.task import analyse_task
@@ -218,7 +218,7 @@ def test_parts_of_a_score_are_drawn_against_their_maximum(view: ProjectState) ->
 
 def test_parts_by_learned_weights_name_the_past_tasks(view: ProjectState, monkeypatch: pytest.MonkeyPatch) -> None:
     weights = {kind: {"words": 0.7, "error": 0.3} for kind in PatternType}
-    monkeypatch.setattr(LearnedWeights, "get", lambda *_: WordWeights(weights, 78))
+    monkeypatch.setattr(ProjectState, "word_weights", WordWeights(weights, 78))
     pattern = view.pattern("pat-error-type-mismatch-003")
     by_words, by_meaning = ({"words": 0.35, "error": 0.0}, {"meaning": 0.3, "words": 0.0, "error": 0.0})
     texts = []

@@ -4,15 +4,14 @@ from collections.abc import Iterable
 
 import pytest
 
-from core.config.settings import ExtractionSettings, Settings
-from core.learning.scoreboard import Scoreboard
+from core.config.settings import ExtractionSettings
 from core.records.patterns import Pattern, PatternType
-from core.records.snapshot import Delta, Snapshot
+from core.records.snapshot import Snapshot
+from core.retrieval.similarity import SimilarityIndex
 from core.review.questions import duplicate
 from core.review.questions.duplicate import DuplicateSearch
 from core.review.stored_verdicts import VerdictsInMemory
 from core.state.texts import MemoryTexts
-from tests.factories import CURATION_NOW
 
 
 def pattern(id: str, text: str, **changes: object) -> Pattern:
@@ -39,11 +38,8 @@ class Desk:
         return changed
 
     def change(self, patterns: Iterable[Pattern]) -> None:
-        before, self.patterns = self.patterns, {one.id: one for one in patterns}
-        touched = {id for id in {*self.patterns, *before} if self.patterns.get(id) is not before.get(id)}
-        snapshot = Snapshot(patterns=self.patterns)
-        board = Scoreboard.build(snapshot, CURATION_NOW, Settings())
-        self.texts = self.texts.updated(snapshot, Delta(patterns=frozenset(touched)), board)
+        self.patterns = {one.id: one for one in patterns}
+        self.texts = MemoryTexts(Snapshot(patterns=self.patterns))
 
     def pairs(self) -> list[tuple[str, str]]:
         return [(one, other) for one, other, _ in self.search.alike]
@@ -109,7 +105,8 @@ def test_duplicates_of_a_removed_pattern_are_compared_again() -> None:
 class Unused(MemoryTexts):
     """Fails when the patterns are compared."""
 
-    def prepare_similarity(self, seconds: float) -> bool:
+    @property
+    def similarity(self) -> SimilarityIndex:
         raise AssertionError("compared again")
 
 
