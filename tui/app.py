@@ -49,9 +49,7 @@ log = logging.getLogger("ralphdeck")
 LEAVE: Final = "ctrl+c"
 SHOWN_EARLY: Final = frozenset({"loops", "patterns"})  # screens that need no more than a `KeptProject`
 SESSION_SECONDS: Final = 60.0
-DRAW_SECONDS: Final = (
-    2.0  # Maximum seconds until the records of the last check are drawn, before opening takes the processor.
-)
+DRAW_SECONDS: Final = 2.0  # Maximum seconds until the last records are drawn, before opening takes the processor.
 SWITCH_SECONDS: Final = 0.001  # Maximum seconds that the engine thread runs before the screen gets a turn.
 
 
