@@ -215,14 +215,14 @@ class Joiner:
             return
         try:
             if self._has_collisions():
-                self._write_all_loops()
+                self._write_all_loops(keys)
                 return
             self._write_loops(self._merge(keys))
             if has_external:
                 self._write_loops(self._merge_external())
         except sqlite3.IntegrityError:  # two loops have the same ID
             self._was_empty[Kind.LOOP] = False
-            self._write_all_loops()
+            self._write_all_loops(keys)
 
     @property
     def _is_set_back(self) -> bool:
@@ -267,10 +267,10 @@ class Joiner:
         sql = "SELECT 1 FROM record WHERE kind = ? AND id LIKE ? AND key != ?"
         return self._exists(sql, Kind.LOOP, f"%{_COLLISION}", _ADAPTED)
 
-    def _write_all_loops(self) -> None:
-        """Give loops that have the same ID different ones, which needs all of them."""
+    def _write_all_loops(self, changed: set[str]) -> None:
+        """Give loops that have the same ID different ones, which needs all of them and the keys that `changed`."""
         sql = "SELECT DISTINCT key FROM part WHERE kind = ? AND key >= ? AND key < ?"
-        keys = [key for (key,) in self._reader.rows(sql, Kind.LOOP, LOOP, "loop;")]
+        keys = changed | {key for (key,) in self._reader.rows(sql, Kind.LOOP, LOOP, "loop;")}
         groups = [*sorted(self._merge(keys)), *self._merge_external()]
         named: dict[str, tuple[str, Loop]] = {}
         for key, loops in groups:
