@@ -35,6 +35,7 @@ NUMBER: Final = "number"
 COMPLETE: Final = "complete"
 FINDINGS: Final = "findings"  # counts changes of findings
 LOG: Final = "log:"  # prefix of the stamp of a log
+DECIDED: Final = "decided"  # number of decisions in the log
 SWEPT: Final = "swept"  # when all files were last compared with the index
 QUESTIONS: Final = "questions"  # review questions, their number, and whether the searches for them had ended
 
@@ -60,9 +61,10 @@ class ProjectFiles:
         self._lock = threading.RLock()
         self.origins = origins
 
-    def decisions(self) -> tuple[Decision, ...]:
+    def decisions(self, reader: Reader) -> tuple[Decision, ...]:
+        """Return the decisions of a view; the log may have grown since then."""
         found = self._log(self._paths.relative(self._paths.ledger))
-        return found.decisions if found is not None else ()
+        return found.decisions[: int(reader.meta(DECIDED) or b"0")] if found is not None else ()
 
     def events(self, reader: Reader, undone: frozenset[str]) -> EventView:
         """Return the events without those of undone decisions."""
@@ -173,7 +175,7 @@ class IndexedSnapshot(Snapshot):
             case "withdrawn":
                 return self._files.events(self.reader, self.curation.undone).hidden
             case "decisions":
-                return self._files.decisions()
+                return self._files.decisions(self.reader)
             case "findings":
                 return self._files.findings(self.reader)
         raise AttributeError(name)

@@ -18,6 +18,7 @@ from core.index.snapshot import (
     COMPLETE,
     CURATION,
     CURATION_DECODER,
+    DECIDED,
     FINDINGS,
     FOREIGN,
     LOG,
@@ -257,7 +258,9 @@ class Step:
         if kind is not None:
             set_meta(self._connection, f"{LOG}{kind.name}", msgspec.msgpack.encode(stamp))
             self._has_news = True
-            self._has_new_decisions |= kind.format is Format.DECISION_LOG
+            if kind.format is Format.DECISION_LOG:
+                self._has_new_decisions = True
+                set_meta(self._connection, DECIDED, b"%d" % len(parsed.decisions if parsed is not None else ()))
             if kind.format is Format.TEAM_EVIDENCE:
                 self._write_team(parsed.team if parsed is not None else None)
 

@@ -321,7 +321,7 @@ def prunes_again(settings: Settings, world: World) -> Any:
     asked: list[bool] = []
 
     class Fake:
-        view = replace(opened.view, snapshot=replace(opened.view.snapshot, decisions=(last,)))
+        view = replace(opened.view, snapshot=opened.view.snapshot.with_changes(decisions=(last,)))
 
         def __init__(self) -> None:
             self.settings = settings

@@ -262,6 +262,23 @@ class TestLoading:
         assert before.loops == loops
 
 
+def test_a_snapshot_has_the_decisions_of_its_time_when_they_are_read_later(project: Project) -> None:
+    def decide(id: str) -> Path:
+        line = {"kind": "decision", "id": id, "at": "2026-11-21T20:00:00Z", "by": "ana", "verb": "note", "subject": "p"}
+        file = project.paths.aiwg / "ralph/shared/curation/ledger.jsonl"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a") as log:
+            log.write(f"{json.dumps(line)}\n")
+        return file
+
+    decide("one")
+    before = project.index.load()
+    after, delta = project.index.refresh([decide("two")])
+    assert delta
+    assert [decision.id for decision in after.decisions] == ["one", "two"]
+    assert [decision.id for decision in before.decisions] == ["one"]
+
+
 class TestChanges:
     def test_a_changed_state_changes_its_loop_only(self, project: Project) -> None:
         project.state()
