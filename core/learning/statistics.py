@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_REQUIRED: Final = 10_000  # larger estimates are reported as "more than" this
+_DIGITS: Final = 12  # of the ends of intervals
 _MOST_COUNTED: Final = 10_000  # results of a pattern up to which its interval is exact
 
 
@@ -52,6 +53,7 @@ def _lower_ends(good: NDArray[np.float64], bad: NDArray[np.float64], tail: float
     rate, extra = good / total, np.maximum(total / _MOST_COUNTED, 1.0)
     quantiles = beta_quantiles(good / extra + 0.5, bad / extra + 0.5, tail)
     ends = rate - (rate - np.minimum(quantiles, rate)) / np.sqrt(extra)
+    ends = np.round(ends, _DIGITS)  # the last digits of a quantile depend on which others are computed with it
     return np.where(good == 0, 0.0, np.clip(ends, 0.0, rate))
 
 
