@@ -113,6 +113,7 @@ def _parse_in_pool(project: str, batches: list[list[tuple[str, Stamp]]]) -> Iter
     import multiprocessing
     from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 
+    others = multiprocessing.active_children()
     # Not forked: this process may have threads, and locks that a copy of it would never get.
     with ProcessPoolExecutor(_count_workers(), multiprocessing.get_context("spawn")) as pool:
         waiting: list[tuple[Future[list[FileParts]], list[tuple[str, Stamp]]]] = []
@@ -131,7 +132,11 @@ def _parse_in_pool(project: str, batches: list[list[tuple[str, Stamp]]]) -> Iter
             future, batch = waiting.pop(0)
             try:
                 yield from future.result(_ANSWER_SECONDS)
-            except (BrokenExecutor, TimeoutError, OSError, EOFError, ValueError):
+            except TimeoutError:
+                for worker in set(multiprocessing.active_children()).difference(others):
+                    worker.kill()  # else the pool waits for it
+                yield from _parse_batch(project, batch)
+            except (BrokenExecutor, OSError, EOFError, ValueError):
                 yield from _parse_batch(project, batch)
 
 

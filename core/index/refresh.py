@@ -60,7 +60,7 @@ _STEP_SECONDS: Final = 2.0  # time between two steps of a first load, each of wh
 _SWEEP_FROM: Final = 1000  # with more changed paths than this a sweep is faster
 _LISTED_EVERY: Final = 10  # sweeps, of which one lists all folders: some network drives keep no times of folders
 _LIVENESS_INTERVAL: Final = timedelta(seconds=5)  # between two checks of running loops; 1,000 take 30 ms
-_MAX_DISCARDED: Final = 2  # indexes: one that is damaged, and one in a cache folder that cannot be written
+_MAX_DISCARDED: Final = 3  # indexes that are damaged or deleted before one in a temporary folder is used
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 _NO_FILES: Final = Sweep({}, set(), {}, paths=())
@@ -257,6 +257,7 @@ class Index:
                     raise unwritable(error) from error
                 self._discard(is_damaged=is_damage(error))
                 discarded += 1
+                self._is_kept = self._is_kept and discarded < _MAX_DISCARDED
 
     def _discard(self, *, is_damaged: bool) -> None:
         """Delete a damaged index; one that cannot be written is replaced by one in a temporary folder."""

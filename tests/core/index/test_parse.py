@@ -1,51 +1,79 @@
-"""Files are parsed the same by other processes, by this one, and where they changed."""
+"""Files are parsed by several processes with the same result as by one."""
 
 from __future__ import annotations
 
-import json
-import shutil
-from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from core.config.paths import ProjectPaths
-from core.index import parse as parsing
-from core.index.parse import FileParts, parse_all
-from core.sources.parsed_file import EarlierParse
+from core.index import parse as parse_module
+from core.index.parse import FileParts, parse, parse_all
 from core.sources.sweep import scan
+from core.storage.file_reader import Stamp
+from tests.copying import copy_folder
 
 TREES = Path(__file__).parents[2] / "trees"
-PATTERNS = ".aiwg/ralph/shared/patterns/error-patterns.json"
+_Files = Sequence[tuple[str, Stamp]]
+
+
+def parse_unless_killed(project: str, files: _Files) -> list[FileParts]:
+    return _parse(project, files, lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def parse_unless_stuck(project: str, files: _Files) -> list[FileParts]:
+    return _parse(project, files, signal.pause)
+
+
+def parse_unless_raising(project: str, files: _Files) -> list[FileParts]:
+    return _parse(project, files, lambda: int("x"))
+
+
+def _parse(project: str, files: _Files, fail: Callable[[], object]) -> list[FileParts]:
+    if multiprocessing.parent_process() is not None:
+        fail()
+    return [parse(project, *file) for file in files]
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(TREES / "spec-examples", tmp_path / "project"))
+def project(tmp_path: Path) -> ProjectPaths:
+    for tree in ("upstream", "spec-examples"):
+        copy_folder(TREES / tree, tmp_path)
+    for number, data in enumerate((b"", b"{", b"\xff", b'{"loopId": 123456789012345678901234567890}')):
+        file = tmp_path / f".aiwg/ralph/loops/damaged-{number}/state.json"
+        file.parent.mkdir(parents=True)
+        file.write_bytes(data)
+    return ProjectPaths(tmp_path)
 
 
-def parse(project: Path, **options: dict[str, EarlierParse]) -> dict[str, FileParts]:
-    files = list(scan(ProjectPaths(project)).items())
-    return {found.path: found for found in parse_all(str(project), files, **options)}
+@pytest.fixture
+def workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two workers for any number of files, in small batches."""
+    monkeypatch.setattr(parse_module, "POOL_FROM", 0)
+    monkeypatch.setattr(parse_module, "_BATCH_FILES", 9)
+    monkeypatch.setattr(parse_module, "_count_workers", lambda: 2)
 
 
-def test_this_process_parses_what_killed_workers_did_not(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = parse(project)
-
-    def submit(*_: object) -> None:
-        raise BrokenExecutor
-
-    monkeypatch.setattr(parsing, "POOL_FROM", 0)
-    monkeypatch.setattr(parsing, "_count_workers", lambda: 1)
-    monkeypatch.setattr(ProcessPoolExecutor, "submit", submit)
-    assert parse(project) == expected
+def parts(project: ProjectPaths) -> dict[str, FileParts]:
+    files = sorted(scan(project).items())
+    found = list(parse_all(str(project.project), files))
+    assert len(found) == len(files) > 50
+    return {file.path: file for file in found}
 
 
-def test_a_changed_pattern_file_is_parsed_like_a_new_one(project: Path) -> None:
-    earlier = {PATTERNS: EarlierParse()}
-    parse(project, earlier=earlier)
-    document = json.loads((project / PATTERNS).read_text())
-    (records,) = document["pattern_registry"].values() if "pattern_registry" in document else document.values()
-    records.insert(0, {**records[-1], "pattern_id": "pat-error-new-001"})
-    (project / PATTERNS).write_text(json.dumps(document))
-    assert parse(project, earlier=earlier) == parse(project)
+@pytest.mark.parametrize("batch", [None, parse_unless_killed, parse_unless_stuck, parse_unless_raising])
+def test_workers_that_end_hang_or_fail_do_not_change_the_result(
+    project: ProjectPaths, workers: None, monkeypatch: pytest.MonkeyPatch, batch: Callable[..., object] | None
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(parse_module, "_count_workers", lambda: 0)
+        alone = parts(project)
+    if batch is not None:
+        monkeypatch.setattr(parse_module, "_parse_batch", batch)
+        monkeypatch.setattr(parse_module, "_ANSWER_SECONDS", 1.0)
+    assert parts(project) == alone
+    assert not multiprocessing.active_children()
