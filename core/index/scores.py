@@ -120,8 +120,18 @@ def load_board(
 
 def find_board(snapshot: Snapshot, now: datetime, settings: Settings) -> Scoreboard:
     """Return the scores of a snapshot: the stored ones of a view of the index, else new ones."""
-    stored = load_board(snapshot.reader, snapshot, now, settings) if isinstance(snapshot, IndexedSnapshot) else None
-    return stored or Scoreboard.build(snapshot, now, settings)
+    if not isinstance(snapshot, IndexedSnapshot):
+        return Scoreboard.build(snapshot, now, settings)
+    stored = load_board(snapshot.reader, snapshot, now, settings)
+    return stored or Scoreboard.build(_read_records(snapshot), now, settings)
+
+
+def _read_records(snapshot: Snapshot) -> Snapshot:
+    """Return what scores depend on in memory: assessing a pattern looks up records many times."""
+    names = ("patterns", "loops", "tasks", "attempts", "debug_sessions")
+    values: dict[str, Any] = {name: dict(getattr(snapshot, name).items()) for name in names}
+    values |= {name: getattr(snapshot, name) for name in ("events", "curation", "foreign", "team")}
+    return Snapshot(**values)
 
 
 class _StoredScores:
@@ -300,11 +310,7 @@ def fill_scores(
     connection: sqlite3.Connection, reader: Reader, snapshot: Snapshot, now: datetime, settings: Settings
 ) -> None:
     """Score all patterns anew, in the open transaction."""
-    # Read once: assessing a pattern looks up records many times.
-    names = ("patterns", "loops", "tasks", "attempts", "debug_sessions")
-    values: dict[str, Any] = {name: dict(getattr(snapshot, name).items()) for name in names}
-    values |= {name: getattr(snapshot, name) for name in ("events", "curation", "foreign", "team")}
-    loaded = Snapshot(**values)
+    loaded = _read_records(snapshot)
     for table in ("score", "use_time"):
         connection.execute(f"DELETE FROM {table}")
     links = build_links(loaded)

@@ -21,10 +21,9 @@ from core.base.steps import Steps, Work, run_all
 from core.base.text import safe_matcher
 from core.episodes.similar_tasks import embeddable_work
 from core.index.refresh import Index
-from core.index.scores import load_board
+from core.index.scores import find_board, load_board
 from core.index.snapshot import IndexedSnapshot
 from core.index.texts import StoredTexts, load_texts
-from core.learning.scoreboard import Scoreboard
 from core.ledger.ledger import Ledger
 from core.records.extractions import ALL_TYPES, Extraction
 from core.records.loops import LoopDetails
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from core.config.settings import Settings
     from core.extraction.clustering import Cluster
     from core.extraction.offers import Offers
+    from core.learning.scoreboard import Scoreboard
     from core.records.findings import Finding
     from core.records.lessons import JoinedLesson
     from core.records.loops import Loop
@@ -401,7 +401,7 @@ class ProjectReader:
             texts = load_texts(snapshot.reader, snapshot)
             if board is not None and texts is not None:
                 return board, texts
-        board = Scoreboard.build(snapshot, now, self.settings)
+        board = find_board(snapshot, now, self.settings)
         return board, MemoryTexts(snapshot, board)
 
     def _updated_view(self, snapshot: Snapshot, delta: Delta, now: datetime) -> tuple[Scoreboard, Texts]:
