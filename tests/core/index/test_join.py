@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.base.grouping import group_pairs
 from core.index.records import Kind
 from core.records.agent_sessions import HOOKS, SESSION_TAG, AgentSession
 from core.records.episodes import Attempt, Task, TaskStatus
@@ -29,7 +30,6 @@ from tests.factories import (
     RunningProcesses,
     archived_facts,
     external_facts,
-    group_pairs,
     internal_facts,
     iso_ago,
     join_facts,
@@ -383,8 +383,15 @@ def adapter_loop(**values: Any) -> Loop:
 
 def record(joined: JoinedFiles, *records: Task | Attempt | AgentSession) -> Mapping[str, Loop]:
     """Store each record in a file of its own; returns the loops."""
-    kinds = {Task: "tasks", Attempt: "attempts", AgentSession: "agent_sessions"}
-    joined.store({one.id: ParsedFile(**{kinds[type(one)]: (one,)}) for one in records})
+    for one in records:
+        match one:
+            case Task():
+                parsed = ParsedFile(tasks=(one,))
+            case Attempt():
+                parsed = ParsedFile(attempts=(one,))
+            case AgentSession():
+                parsed = ParsedFile(agent_sessions=(one,))
+        joined.store({one.id: parsed})
     return loops_of(joined)
 
 
