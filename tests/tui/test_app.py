@@ -3,8 +3,10 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import sqlite3
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from textual import events
 from textual.command import CommandPalette
 from textual.widgets import Input
 
-from core.base.errors import Unwritable
+from core.base.errors import DamagedError, Unwritable
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation.commands import Deprecate, Note, Promote, Reset
@@ -27,6 +29,7 @@ from core.records.patterns import Maturity
 from core.records.snapshot import UNCHECKED, Snapshot
 from core.state.project_state import ProjectState
 from core.storage.locks import protect, release
+from core.storage.user_cache import cache_path
 from tests.factories import decide
 from tests.tui.user import NOW, User, make_app, open_dashboard
 from tui.actions import PLACES, actions_of
@@ -237,6 +240,39 @@ async def test_what_the_last_run_showed_is_drawn_until_it_is_checked(
         await user.press("2")
         await user.decides("p")
         assert app.view.snapshot.decisions
+
+
+async def test_records_that_are_damaged_end_the_app_to_start_again(
+    sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+    monkeypatch.setattr("tui.app.DRAW_SECONDS", 30.0)
+    Project(ProjectPaths(sample), Settings(), by="ana", clock=lambda: NOW).load()
+    index = cache_path(sample, "index")
+    with closing(sqlite3.connect(index, isolation_level=None)) as connection:
+        connection.execute("UPDATE record SET data = zeroblob(20)")
+    app = make_app(sample, home)
+    app.open_kept = lambda: KeptProject.open(ProjectPaths(sample), Settings(), "ana", lambda: NOW)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await User(app, pilot).until(lambda: app.is_view_unusable, "an error of the view")
+    assert (app.return_code, app.opening_error) == (0, None)
+    assert not index.exists()
+
+
+async def test_a_record_found_damaged_later_ends_the_app_to_start_again(sample: Path, home: Path) -> None:
+    app = make_app(sample, home)
+
+    is_found = asyncio.Event()
+
+    def find_damage() -> None:
+        is_found.set()
+        raise DamagedError("a value of the index is damaged")
+
+    async with app.run_test(size=(120, 40)) as pilot:
+        await User(app, pilot).until(lambda: app.is_open and app.view.snapshot.complete, "the records")
+        app.screen.call_later(find_damage)
+        await is_found.wait()
+    assert (app.is_view_unusable, app.return_code) == (True, 0)
 
 
 @pytest.mark.parametrize(("is_unusable", "views"), [(False, ["kept"]), (True, ["kept", None])])

@@ -1,0 +1,26 @@
+"""Options and classes of commands."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from core.storage.user_cache import cache_path
+from tests.core.cli.conftest import Call
+
+
+@pytest.mark.parametrize(
+    "command", [("pattern", "list"), ("loop", "list"), ("pattern", "show", "pat-error-null-check-001"), ("metrics",)]
+)
+def test_a_reading_command_that_finds_the_index_damaged_makes_it_again(
+    examples: Path, call: Call, command: tuple[str, ...]
+) -> None:
+    before = call(*command, "--project", examples)
+    index = cache_path(examples, "index")
+    with closing(sqlite3.connect(index, isolation_level=None)) as connection:
+        connection.execute("UPDATE record SET data = zeroblob(length(data))")
+    after = call(*command, "--project", examples)
+    assert (after.code, after.out, after.err) == (before.code, before.out, before.err)
