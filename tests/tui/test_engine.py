@@ -26,7 +26,7 @@ class Calls:
         self.done: list[str] = []
         self.pieces = list(pieces)
         self.user: list[Message] = []
-        self.library = self
+        self.index = self
         self.retry_paths: frozenset[Path] = frozenset()
         self.state = WatchState(WatchMode.EVENTS, "", 1)
         self.view = self

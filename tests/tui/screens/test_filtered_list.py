@@ -39,7 +39,7 @@ async def test_the_cursor_stays_on_top_while_more_records_are_read_unless_it_was
         place, whole = user.place, user.app.view
         newest = list(user.table.keys)[:2]
         loops = {key: loop for key, loop in whole.snapshot.loops.items() if key not in newest}
-        part = replace(whole, snapshot=replace(whole.snapshot, loops=loops, complete=False))
+        part = replace(whole, snapshot=whole.snapshot.with_changes(loops=loops, complete=False))
         user.app.view = part
         place.refresh_view(part, None)
         assert place.query_one(FilterLine)._count.plain == f"{len(loops)} read so far, newest first"
