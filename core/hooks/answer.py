@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from core.agents.agent_table import AGENTS, Moment
 from core.base.context_blocks import is_fenced, render_blocks
-from core.base.errors import RalphdeckError, Unwritable
+from core.base.errors import DamagedError, RalphdeckError, Unwritable
 from core.episodes.tool_events import FAILED, SUCCEEDED
 from core.hooks.background import is_compiled, needs_background, start_background
 from core.hooks.events import HookEvent, digest, encode_answer, failed_call
-from core.hooks.sessions import MAX_ANSWERED, MAX_PROMPTS, MAX_TRIES, Owed, Session, Sessions, remember
+from core.hooks.sessions import MAX_ANSWERED, MAX_PROMPTS, MAX_TRIES, Given, Owed, Session, Sessions, remember
 from core.hooks.spool import spool_call
 from core.hooks.work import SessionWork
 from core.trust.projects import FOR_AGENTS, find_answer, is_trusted
@@ -171,11 +171,13 @@ class HookAnswer:
         if not is_trusted(self._project):
             self._warn_untrusted(send, owed)
             return
-        from core.hooks.contexts import known_fix, open_state, prompt_context
+        try:
+            given, fixes = self._find_answer(owed, has_given)
+        except DamagedError:
+            from core.index.database import delete
 
-        state = open_state(self._project, self._clock)
-        given = prompt_context(state, owed.prompt)
-        fixes = [known_fix(state, self._project, error, has_given | {*given.patterns}) for error in owed.errors]
+            delete(self._project.project)
+            given, fixes = self._find_answer(owed, has_given)
         self._begin_answer()
         texts: list[str] = []
         with self._sessions.edit(self._event, self._clock()) as session:
@@ -191,6 +193,14 @@ class HookAnswer:
                     texts.append(fix.context)
                     self._work.record_fix(session, fix.patterns)
         self._send(send, "\n".join(dict.fromkeys(filter(None, texts))))
+
+    def _find_answer(self, owed: Owed, has_given: frozenset[str]) -> tuple[Given, list[Given]]:
+        """Return the context of the prompt and the known fixes; raises DamagedError if the index is damaged."""
+        from core.hooks.contexts import known_fix, open_state, prompt_context
+
+        state = open_state(self._project, self._clock)
+        given = prompt_context(state, owed.prompt)
+        return given, [known_fix(state, self._project, error, has_given | {*given.patterns}) for error in owed.errors]
 
     def _warn_untrusted(self, send: Callable[[bytes], None], owed: Owed | None = None) -> None:
         """Say once in a session why it gets nothing; not at all if the user decided so. `owed` is no longer owed."""

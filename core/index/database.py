@@ -81,10 +81,10 @@ def pack(data: bytes) -> bytes:
 def unpack(stored: object) -> memoryview:
     """Return a stored value; raises DamagedError if it is not what was stored."""
     if not isinstance(stored, bytes) or len(stored) < 4:
-        raise DamagedError("a value of the index is missing")
+        raise DamagedError("a value of the index is missing; try again")
     data = memoryview(stored)[4:]
     if crc32(data) != int.from_bytes(stored[:4]):
-        raise DamagedError("a value of the index is damaged")
+        raise DamagedError("a value of the index is damaged; try again")
     return data
 
 

@@ -258,9 +258,7 @@ class Step:
         if kind is not None:
             set_meta(self._connection, f"{LOG}{kind.name}", msgspec.msgpack.encode(stamp))
             self._has_news = True
-            if kind.format is Format.DECISION_LOG:
-                self._has_new_decisions = True
-                set_meta(self._connection, DECIDED, b"%d" % len(parsed.decisions if parsed is not None else ()))
+            self._has_new_decisions |= kind.format is Format.DECISION_LOG
             if kind.format is Format.TEAM_EVIDENCE:
                 self._write_team(parsed.team if parsed is not None else None)
 
@@ -312,6 +310,7 @@ class Step:
         if isinstance(found, Problem) and found.torn:
             return before
         log = found[1] if isinstance(found, tuple) else ParsedFile()
+        set_meta(self._connection, DECIDED, b"%d" % len(log.decisions))
         claims = origins.claims(log.decisions, log.places)
         state = fold(log.decisions, claims, do_claims_count=origins.do_claims_count)
         # A log that exists but cannot be read now has not lost its lines.

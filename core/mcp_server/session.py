@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from core.base.errors import ReadOnly, Refused
+from core.base.errors import DamagedError, ReadOnly, Refused
 from core.records.authors import CLIENT
 from core.state.findings import ledger_error
 from core.trust.projects import FOR_AGENTS, is_trusted
@@ -80,7 +80,11 @@ class Session:
             state = self.project.view
             if problem := ledger_error(state):
                 raise Refused(f"nothing is answered, because the decisions cannot be read: {problem}")
-            yield state
+            try:
+                yield state
+            except DamagedError:
+                self.project.recover()  # for the next call
+                raise
 
     def own_work_id(self, client: str) -> str:
         """Return the ID of the work of a client that names no loop: one for each run of the server."""

@@ -96,6 +96,17 @@ class Command(click.Command):
         attributes["params"] = [*(params or ()), *map(_shared_option, self.standard)]
         super().__init__(*args, **attributes)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; if it finds the index damaged, delete it for the next run, and raise DamagedError."""
+        try:
+            return super().invoke(ctx)
+        except DamagedError:
+            from core.cli.support.project import chosen_project
+            from core.index.database import delete
+
+            delete(chosen_project().project)
+            raise
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from core.cli.json.objects import json_help
 
@@ -115,14 +126,10 @@ class ReadingCommand(Command):
     standard = ("--project", "--json", "--strict")
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; again with a new index if it found the index damaged."""
+        """Run the command; again if the index was damaged, which has been deleted."""
         try:
             return super().invoke(ctx)
         except DamagedError:
-            from core.cli.support.project import chosen_project
-            from core.index.database import delete
-
-            delete(chosen_project().project)
             return super().invoke(ctx)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import json
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ from core.records.loops import LoopStatus, Outcome
 from core.records.patterns import PatternType
 from core.retrieval.rendering import count_tokens
 from core.storage.locks import file_lock
+from core.storage.user_cache import cache_path
 from tests.core.hooks.agents import EDIT, FAILING, PASSING, SimulatedAgent
 from tests.fence_token import FENCE_TOKEN
 
@@ -271,6 +274,16 @@ def test_a_repeated_prompt_gets_its_context_once_until_a_compaction_repeats_it(a
     assert later.prompt(PROMPT) == ""
     assert later.context("SessionStart", source="compact") == context
     assert later.context("SessionStart", source="startup") == ""
+
+
+@pytest.mark.parametrize("change", ["UPDATE score SET data = x'00'", "UPDATE term SET rows = x'00'"])
+def test_a_prompt_gets_its_context_though_the_index_is_damaged(agent: SimulatedAgent, change: str) -> None:
+    agent.prompt(PROMPT)
+    agent.fix_and_stop()
+    context = SimulatedAgent(agent.project, "s2", at=agent.at).prompt(PROMPT)
+    with closing(sqlite3.connect(cache_path(agent.project.project, "index"), isolation_level=None)) as connection:
+        assert connection.execute(change).rowcount
+    assert context and SimulatedAgent(agent.project, "s3", at=agent.at).prompt(PROMPT) == context
 
 
 def test_cursor_gets_the_context_at_the_first_tool_call(agent: SimulatedAgent) -> None:
