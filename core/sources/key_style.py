@@ -123,7 +123,8 @@ def normalize_keys(value: Any) -> Any:
 
 def restore_key_style(findings: tuple[Finding, ...], value: Any) -> tuple[Finding, ...]:
     """Translate pointers into `normalize_keys(value)` to pointers into `value`."""
-    lines = {f"line {line.number}": line.value for line in value if isinstance(line, Line)}
+    several = value if isinstance(value, list) else ()
+    lines = {f"line {line.number}": line.value for line in several if isinstance(line, Line)}
     bases = (finding.pointer.partition("/")[0] for finding in findings)
     return tuple(
         replace(finding, pointer=respell(finding.pointer, lines.get(base, value), base))
