@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import redirect_stderr
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -112,8 +114,12 @@ def _parse_in_pool(project: str, batches: list[list[tuple[str, Stamp]]]) -> Iter
     # They take 15 ms to import, which a process that parses little does not need.
     import multiprocessing
     from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+    from multiprocessing import resource_tracker
 
     others = multiprocessing.active_children()
+    # It inherits the standard error of this process; that of the dashboard has no descriptor.
+    with redirect_stderr(sys.__stderr__):
+        resource_tracker.ensure_running()
     # Not forked: this process may have threads, and locks that a copy of it would never get.
     with ProcessPoolExecutor(_count_workers(), multiprocessing.get_context("spawn")) as pool:
         waiting: list[tuple[Future[list[FileParts]], list[tuple[str, Stamp]]]] = []
@@ -122,7 +128,7 @@ def _parse_in_pool(project: str, batches: list[list[tuple[str, Stamp]]]) -> Iter
                 batch = batches.pop(0)
                 try:
                     waiting.append((pool.submit(_parse_batch, project, batch), batch))
-                except BrokenExecutor:  # a worker was killed
+                except (BrokenExecutor, OSError, ValueError):  # a worker was killed, or cannot be started
                     yield from _parse_batch(project, batch)
             if not waiting:
                 return
