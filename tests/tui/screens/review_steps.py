@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from core.state.review_items import ReviewItem
 from tests.tui.user import User
 from tui.screens.review import ReviewScreen
 from tui.widgets.drawing import AnswerList
@@ -38,7 +39,12 @@ async def at_question(user: User, kind: str) -> str:
     """Go to the first question of a kind, with its forecasts shown; returns its subject."""
     if user.place.place != "review":
         await user.go("review")
-    item = next(item for item in (*user.app.view.queue, *user.app.view.agenda) if item.kind == kind)
+
+    def found() -> list[ReviewItem]:
+        return [item for item in (*user.app.view.queue, *user.app.view.agenda) if item.kind == kind]
+
+    await user.until(lambda: bool(found()), f"a question of the kind {kind}")
+    item = found()[0]
     desk(user).go_to(item.question_key)
     await user.settled()
     return front(user)
