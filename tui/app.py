@@ -20,7 +20,6 @@ from textual.message import Message
 from core.base.errors import DamagedError
 from core.base.text import plural, visible
 from core.base.time_parsing import LAST_SEEN, LAST_VISIT
-from core.index.database import delete
 from core.records.times import iso, parse_time
 from core.trust.projects import find_answer, is_trusted
 from tui.actions import PLACES
@@ -351,6 +350,8 @@ def run(
         app.run()
         if not app.is_view_unusable:
             break
+        from core.index.database import delete  # imports SQLite, which the first frame does not need
+
         delete(paths.project)
     flush_output()
     if app.opening_error is not None:
