@@ -358,7 +358,9 @@ class _Events(Sequence["Event"]):
     def __getitem__(self, place: int | slice) -> Event | Sequence[Event]:
         places = range(len(self))[place]
         if isinstance(places, int):
-            return next(self._from(places))
+            for event in self._from(places):
+                return event
+            raise DamagedError("the event log was cut")
         if places.step != 1:
             return [self[one] for one in places]
         return list(islice(self._from(places.start), len(places))) if places else []
