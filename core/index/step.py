@@ -10,7 +10,7 @@ import msgspec
 
 from core.base.text import plural, visible_line
 from core.index.database import count_change, get_meta, set_meta
-from core.index.events import forget_events, update_events
+from core.index.events import LogState, forget_events, update_events
 from core.index.join import Joiner, Surroundings
 from core.index.parse import LOGS, FileParts
 from core.index.records import Kind, Reader, RecordMap, encode
@@ -37,7 +37,7 @@ from core.sources.parsed_file import ParsedFile
 from core.sources.record_kinds import EVENTS, Format, kind_of
 from core.storage.decoded import Problem
 from core.storage.file_reader import Stamp
-from core.storage.hash_chain import anchor_of, read_anchor
+from core.storage.hash_chain import read_anchor
 from core.trust.last_words import Effect
 from core.trust.projects import is_joined
 
@@ -60,7 +60,6 @@ _SETTINGS: Final = "settings"  # those with which patterns were scored
 _LOG_PROBLEMS: Final = "decision log"  # what findings about lines that are missing are about
 _MAX_NAMED: Final = 3  # patterns that a finding names
 _NOTHING_FOREIGN: Final = msgspec.msgpack.encode(((), ()))
-_ANCHOR: Final = "anchor"  # name of its stamp in the table `meta`
 _ORIGINS: Final = "origins"  # what the user's state said when the decisions were folded
 
 
@@ -127,37 +126,26 @@ class Step:
 
     def take_log(self, path: str, stamp: Stamp) -> None:
         """Read a log where it grew."""
+        found: tuple[Stamp, ParsedFile | LogState] | Problem | None
         if kind_of(path) is EVENTS:
-            self._take_events(path, stamp)
-            return
-        found = self._sources.logs.read(path, stamp)
+            found = update_events(self._connection, self._sources.paths)
+        else:
+            found = self._sources.logs.read(path, stamp)
         if found is None:
             self._forget(path)
         elif isinstance(found, Problem):
             self.take(FileParts(path, stamp, problem=found), stamp)
         else:
-            read_stamp, parsed = found
-            self.take(FileParts(path, read_stamp, findings=parsed.findings), stamp)
-        if found is None or not isinstance(found, Problem) or not found.torn:
-            self._note_log(path, None if found is None or isinstance(found, Problem) else found[1], stamp)
-
-    def _take_events(self, path: str, stamp: Stamp) -> None:
-        found = update_events(self._connection, self._sources.paths)
-        if found is None:
-            self._forget(path)
-        elif isinstance(found, Problem):
-            self.take(FileParts(path, stamp, problem=found), stamp)
-        else:
-            read_stamp, log = found
-            self.take(FileParts(path, read_stamp, findings=log.findings), stamp)
-        self._note_log(path, None, stamp)
+            self.take(FileParts(path, found[0], findings=found[1].findings), stamp)
+        if not isinstance(found, Problem) or not found.torn:
+            parsed = found[1] if isinstance(found, tuple) else None
+            self._note_log(path, parsed if isinstance(parsed, ParsedFile) else None, stamp)
 
     def finish(self, *, checks_open: bool, is_complete: bool) -> None:
         """Join what changed, fold the decisions, and number the result."""
         self.joiner.join(checks_open=checks_open, with_reflections=is_complete or self._is_complete)
         self._decide()
         self._check_torn()
-        self._check_anchor()
         if self._is_sweep:
             set_meta(self._connection, SWEPT, self._now.isoformat().encode())
         if is_complete and not self._is_complete:
@@ -183,22 +171,18 @@ class Step:
 
         set_meta(self._connection, _SETTINGS, key)
         after = self._reader, IndexedSnapshot(self._reader, self._sources.files)
-        if has_scores(self._connection, settings):
-            # The change is not committed, so another connection still sees the records before it.
-            reader = Reader(self._database.read(), self._database.decoded)
-            before = reader, IndexedSnapshot(reader, self._sources.files)
-            delta = find_delta(before[1], after[1])
-            if not delta:
-                return
-            changed_work = update_scores(self._connection, before, after, delta, self._now, settings)
-            board = load_board(*after, self._now, settings)
-            if board is not None:
-                update_texts(before, after, delta, board, changed_work)
+        if not has_scores(self._connection, settings):
+            fill_scores(self._connection, *after, self._now, settings)
+            if (board := load_board(*after, self._now, settings)) is not None:
+                fill_texts(*after, board)
             return
-        fill_scores(self._connection, *after, self._now, settings)
-        board = load_board(*after, self._now, settings)
-        if board is not None:
-            fill_texts(*after, board)
+        # The change is not committed, so another connection still sees the records before it.
+        reader = Reader(self._database.read(), self._database.decoded)
+        before = reader, IndexedSnapshot(reader, self._sources.files)
+        if delta := find_delta(before[1], after[1]):
+            changed_work = update_scores(self._connection, before, after, delta, self._now, settings)
+            if (board := load_board(*after, self._now, settings)) is not None:
+                update_texts(before, after, delta, board, changed_work)
 
     @property
     def has_changed(self) -> bool:
@@ -240,17 +224,6 @@ class Step:
                 self.joiner.has_new_findings = True
 
     # Logs
-
-    def _check_anchor(self) -> None:
-        """Note that the anchor of the decision log changed, which is not a record but decides about findings."""
-        try:
-            status = anchor_of(self._sources.paths.ledger).lstat()
-            stamp = b"%d %d %d" % (status.st_ino, status.st_mtime_ns, status.st_size)
-        except OSError:
-            stamp = b""
-        if stamp != get_meta(self._connection, _ANCHOR):
-            set_meta(self._connection, _ANCHOR, stamp)
-            self.joiner.has_new_findings = True
 
     def _note_log(self, path: str, parsed: ParsedFile | None, stamp: Stamp | None) -> None:
         """Note that a log changed, and write the sums of a team."""
