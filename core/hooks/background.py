@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from core.base.errors import RalphdeckError, Unwritable
 from core.config.paths import ProjectPaths, is_folder
+from core.hooks.detached import start_detached
 from core.hooks.sessions import Sessions
 from core.hooks.work import SessionWork
 from core.storage.locks import file_lock
@@ -36,20 +37,8 @@ _PROBLEMS: Final = (RalphdeckError, OSError, ValueError)  # of one session or ta
 
 
 def start_background(project: ProjectPaths) -> None:
-    """Start the process and do not wait for it.
-
-    `-P` prevents that Python imports modules from the folder of the project.
-    """
-    import subprocess  # events of a session rarely start it
-
-    subprocess.Popen(
-        [sys.executable, "-P", "-m", "core.hooks.background", str(project.project)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        cwd="/",
-        start_new_session=True,
-    )
+    """Start the process and do not wait for it."""
+    start_detached("core.hooks.background", project)
 
 
 def needs_background(sessions: list[Session], now: datetime) -> bool:

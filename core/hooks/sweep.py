@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from core.base.errors import RalphdeckError
+from core.hooks.detached import start_detached
 from core.storage.locks import file_lock
 from core.storage.user_cache import cache_path
 
@@ -20,21 +21,9 @@ _NICE: Final = 10
 
 
 def start_sweep(project: ProjectPaths) -> None:
-    """Start the process and do not wait for it; nothing happens if one is at work.
-
-    `-P` prevents that Python imports modules from the folder of the project.
-    """
-    import subprocess  # takes 2 ms to import, and most events start no process
-
+    """Start the process and do not wait for it; it ends at once if another one is at work."""
     with suppress(OSError):
-        subprocess.Popen(
-            [sys.executable, "-P", "-m", "core.hooks.sweep", str(project.project)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd="/",
-            start_new_session=True,
-        )
+        start_detached("core.hooks.sweep", project)
 
 
 def run(folder: str) -> None:
