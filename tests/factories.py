@@ -30,11 +30,11 @@ from core.episodes.protocol import Episodes
 from core.extraction.record_parts import parse_pattern
 from core.extraction.selection import KnownPatterns
 from core.forecast.forecast import Forecast, Forecaster
-from core.index.database import all_tables
 from core.index.join import Joiner, Surroundings
 from core.index.parse import FileParts, parts_of
 from core.index.records import Decoder, Kind, Reader, RecordMap
 from core.index.refresh import Index
+from core.index.schema import ALL_TABLES
 from core.learning import evidence
 from core.learning.assessment import RULE, Assessment
 from core.learning.inversion_rules import Inversion
@@ -824,7 +824,7 @@ class JoinedFiles:
         self.changed: dict[str, set[str]] = {}
         self._processes = processes or RunningProcesses()
         self._connection = sqlite3.connect(":memory:", isolation_level=None)
-        for table in all_tables():
+        for table in ALL_TABLES:
             self._connection.execute(table)
         self._decoded: dict[int, Any] = {}
 

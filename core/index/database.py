@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -33,43 +33,6 @@ _PACKAGES: Final = (
 _SETTINGS: Final = ("page_size = 8192", "journal_mode = WAL", "cache_size = -16000", "mmap_size = 1073741824")
 _READ_SECONDS: Final = 1.0
 _WRITE_SECONDS: Final = 30.0  # time to wait for another process that writes
-_TABLES: Final = (
-    # Values of the whole project by name.
-    "CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID",
-    # Files that were read, with their stamps at that time, and folders with what they contain.
-    "CREATE TABLE file (number INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, inode INT, size INT, mtime INT,"
-    " ctime INT)",
-    "CREATE TABLE folder (path TEXT PRIMARY KEY, inode INT, size INT, mtime INT, ctime INT, folders TEXT, files TEXT)"
-    " WITHOUT ROWID",
-    # Files whose content was incomplete when they were last read: since when, and whether that is a finding.
-    "CREATE TABLE torn (path TEXT PRIMARY KEY, since REAL, is_reported INT, problem BLOB) WITHOUT ROWID",
-    # What single files say. Parts with the same kind and key are joined to records.
-    "CREATE TABLE part (number INTEGER PRIMARY KEY, file INT NOT NULL, kind INT NOT NULL, key TEXT NOT NULL,"
-    " loop TEXT, data BLOB NOT NULL)",
-    "CREATE INDEX part_by_key ON part (kind, key)",
-    "CREATE INDEX part_by_file ON part (file)",
-    "CREATE INDEX part_by_loop ON part (kind, loop) WHERE loop IS NOT NULL",
-    # Records of the project. A changed record gets a new number; `is_open` if time alone may change it.
-    "CREATE TABLE record (number INTEGER PRIMARY KEY AUTOINCREMENT, kind INT NOT NULL, id TEXT NOT NULL,"
-    " key TEXT NOT NULL, place REAL, is_open INT NOT NULL, data BLOB NOT NULL)",
-    "CREATE UNIQUE INDEX record_by_id ON record (kind, id)",
-    "CREATE INDEX record_by_key ON record (kind, key)",
-    "CREATE INDEX record_by_place ON record (kind, place DESC, id)",
-    "CREATE INDEX record_open ON record (kind) WHERE is_open",
-    # IDs of removed records, for views that showed them.
-    "CREATE TABLE removed (number INTEGER PRIMARY KEY AUTOINCREMENT, kind INT NOT NULL, id TEXT NOT NULL)",
-    # Other IDs of loops, and the tasks in which a session of an agent worked.
-    "CREATE TABLE alias (kind INT, name TEXT, id TEXT, PRIMARY KEY (kind, name, id)) WITHOUT ROWID",
-    "CREATE INDEX alias_by_id ON alias (kind, id)",
-    "CREATE TABLE session_work (loop TEXT, task TEXT, PRIMARY KEY (loop, task)) WITHOUT ROWID",
-    "CREATE INDEX session_work_by_task ON session_work (task)",
-    # Patterns have a place, which is their row in columns and posting lists. A place is given once.
-    "CREATE TABLE pattern (place INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE)",
-    "CREATE TABLE reference (source TEXT, target TEXT, PRIMARY KEY (source, target)) WITHOUT ROWID",
-    "CREATE INDEX reference_by_target ON reference (target)",
-    # Findings by what they are about: a file, a folder, a group of loops, a pattern.
-    "CREATE TABLE finding (about TEXT, number INT, data BLOB NOT NULL, PRIMARY KEY (about, number)) WITHOUT ROWID",
-)
 _NETWORK_SYSTEMS: Final = ("nfs", "cifs", "smb", "9p", "fuse", "afs", "ceph", "lustre")
 
 
@@ -91,8 +54,7 @@ def unpack(stored: object) -> memoryview:
 class Database:
     """The index of one project: one connection that writes, and a connection for each view.
 
-    A view is an open read transaction: it stays the same while this or another process writes. `generation` is larger
-    after each change.
+    A view is an open read transaction: it stays the same while this or another process writes.
     """
 
     def __init__(self, file: Path, writer: sqlite3.Connection, version: int) -> None:
@@ -106,22 +68,25 @@ class Database:
         """Decoded records by number, shared by all views."""
 
     @classmethod
-    def open(cls, project: Path, *, is_kept: bool = True, wait_seconds: float = _WRITE_SECONDS) -> Database:
+    def open(
+        cls, project: Path, tables: Iterable[str], *, is_kept: bool = True, wait_seconds: float = _WRITE_SECONDS
+    ) -> Database:
         """Open the index of a project, or create an empty one; raises Unwritable if no folder can be used.
 
-        Without `is_kept`, the index is in a temporary folder from the start.
+        `tables` are the statements that create the tables. Without `is_kept`, the index is in a temporary folder from
+        the start.
         """
         version = code_version(_PACKAGES)
         if is_kept:
             file = cache_path(project, "index")
             with suppress(OSError, sqlite3.Error, DamagedError):
                 if _has_locks(file.parent):
-                    return cls(file, _connect(file, version, wait_seconds), version)
+                    return cls(file, _connect(file, version, tables, wait_seconds), version)
         folder = None
         try:  # on a network, too: no other machine uses the file
             folder = Path(tempfile.mkdtemp(prefix="ralphdeck-"))
             file = folder / "index"
-            database = cls(file, _connect(file, version, wait_seconds), version)
+            database = cls(file, _connect(file, version, tables, wait_seconds), version)
         except (OSError, sqlite3.Error) as error:
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -210,11 +175,11 @@ def _read(file: Path, version: int, inode: tuple[int, int] | None) -> sqlite3.Co
     return connection
 
 
-def _connect(file: Path, version: int, wait_seconds: float) -> sqlite3.Connection:
+def _connect(file: Path, version: int, tables: Iterable[str], wait_seconds: float) -> sqlite3.Connection:
     """Open or create the file; one that is damaged or of another version is made again."""
     for is_last in (False, True):
         try:
-            connection = cache_database.connect(file, version, _SETTINGS, all_tables())
+            connection = cache_database.connect(file, version, _SETTINGS, tables)
             break
         except (DamagedError, sqlite3.DatabaseError) as error:
             if is_last or not cache_database.is_damage(error):
@@ -225,25 +190,6 @@ def _connect(file: Path, version: int, wait_seconds: float) -> sqlite3.Connectio
         raise OSError(f"{file.parent} does not allow a write-ahead log")
     connection.execute(f"PRAGMA busy_timeout = {int(wait_seconds * 1000)}")
     return connection
-
-
-def all_tables() -> Iterator[str]:
-    """Yield what creates all tables; imports the modules that fill them only if an index is created."""
-    from core.index import (
-        debug_sessions,
-        events,
-        evidence,
-        learnings,
-        past_tasks,
-        scores,
-        similarity,
-        terms,
-        verdicts,
-    )
-
-    yield from _TABLES
-    for module in (debug_sessions, events, evidence, learnings, past_tasks, scores, similarity, terms, verdicts):
-        yield from module.TABLES
 
 
 def _has_locks(folder: Path) -> bool:

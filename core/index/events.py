@@ -27,6 +27,7 @@ from core.index.database import get_meta, set_meta
 from core.learning.bursts import source_of
 from core.learning.evidence_records import EventIndex, is_doubtful, work_names
 from core.learning.finished_work import is_report
+from core.records.event_log import EventView
 from core.records.findings import Finding, Severity
 from core.sources.events import decode_event
 from core.sources.record_kinds import EVENTS
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     from core.config.paths import ProjectPaths
     from core.index.records import Reader
-    from core.records.event_log import EventView, Log
+    from core.records.event_log import Log
     from core.records.events import Event
     from core.storage.decoded import Problem
 
@@ -430,6 +431,11 @@ class _Doubtful(Mapping[str, int]):
 def read_doubtful(reader: Reader) -> dict[str, int]:
     """Return all of `EventIndex.doubtful`."""
     return dict(reader.rows("SELECT source, count FROM event_doubtful"))
+
+
+def open_events(reader: Reader, paths: ProjectPaths, undone: frozenset[str]) -> EventView:
+    """Return the events of a view of the index, without those of undone decisions."""
+    return EventView(StoredLog(reader, paths)).without(undone)
 
 
 def stored_events(log: StoredLog, reader: Reader, view: EventView) -> EventIndex:

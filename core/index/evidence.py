@@ -20,7 +20,6 @@ from core.learning.work_names import WorkNames
 from core.records.event_log import EventView
 
 if TYPE_CHECKING:
-    from core.config.paths import ProjectPaths
     from core.config.settings import LearningSettings
     from core.index.records import Reader
     from core.records.snapshot import Delta, Snapshot
@@ -85,11 +84,6 @@ def update_links(connection: sqlite3.Connection, before: Snapshot, after: Snapsh
         sql = "DELETE FROM link WHERE kind = ? AND name = ? AND id = ?"
         connection.executemany(sql, ((link, name, id) for link, name in lost))
         connection.executemany("INSERT INTO link VALUES (?, ?, ?)", ((link, name, id) for link, name in gained))
-
-
-def open_events(reader: Reader, paths: ProjectPaths, undone: frozenset[str]) -> EventView:
-    """Return the events of a view of the index, without those of undone decisions."""
-    return EventView(StoredLog(reader, paths)).without(undone)
 
 
 def open_inputs(reader: Reader, snapshot: Snapshot, settings: LearningSettings) -> EvidenceInputs:

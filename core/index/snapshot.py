@@ -68,7 +68,7 @@ class ProjectFiles:
 
     def events(self, reader: Reader, undone: frozenset[str]) -> EventView:
         """Return the events without those of undone decisions."""
-        from core.index.evidence import open_events
+        from core.index.events import open_events
 
         return open_events(reader, self._paths, undone)
 

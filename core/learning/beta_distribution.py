@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import math
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Final
+from typing import Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from core.learning.scores import Floats
-
+Floats: TypeAlias = NDArray[np.float64]
 _PRECISION: Final = 1e-14
 _QUANTILE_PRECISION: Final = 1e-10  # of a step; the next one would be its third power
 _MAX_STEPS: Final = 500  # with parameters up to 300, fewer than 50 are needed

@@ -52,7 +52,7 @@ KINDS: Final = (
 )
 """Every kind of question."""
 FURTHER: Final = "further"
-"""Kind of a row that stands for several questions of another kind; the queue has none of it."""
+"""Kind of a row that stands for several questions of another kind; the queue does not contain such rows."""
 _BESIDE: Final = {BORDERLINE: "state", BROAD: "trigger", UNRECONCILED: "counts"}
 
 

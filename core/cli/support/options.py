@@ -26,8 +26,9 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any] | click.Command)
 
 
 class Invocation:
-    """Common options of a call, wherever they are on the command line."""
+    """Common options of a call, wherever they are on the command line; `folder` is the project that was found."""
 
+    folder: Path | None = None
     project: Path | None = None
     readonly: bool = False
     by: str | None = None
@@ -101,10 +102,10 @@ class Command(click.Command):
         try:
             return super().invoke(ctx)
         except DamagedError:
-            from core.cli.support.project import chosen_project
-            from core.index.database import delete
+            if (folder := ctx.ensure_object(Invocation).folder) is not None:
+                from core.index.database import delete
 
-            delete(chosen_project().project)
+                delete(folder)
             raise
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -54,7 +54,8 @@ def is_readonly() -> bool:
 
 
 def guarded(project: ProjectPaths) -> ProjectPaths:
-    """Return the project; with `--readonly`, make it read-only for this process."""
+    """Return the project, on which the command works; with `--readonly`, make it read-only for this process."""
+    invocation().folder = project.project
     take_over_trust(now())
     if is_readonly():
         protect(project.aiwg)

@@ -12,13 +12,14 @@ import pytest
 from core.base.errors import DamagedError
 from core.index.database import Database, get_meta, pack, set_meta, unpack
 from core.index.records import Decoder, encode
+from core.index.schema import ALL_TABLES
 from core.records.decisions import Decision, Verb
 
 
 @pytest.fixture
 def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    with closing(Database.open(tmp_path / "project")) as opened:
+    with closing(Database.open(tmp_path / "project", ALL_TABLES)) as opened:
         yield opened
 
 
@@ -46,7 +47,7 @@ def test_only_the_user_may_read_the_index(database: Database) -> None:
 
 
 def test_each_project_has_its_own_index(database: Database, tmp_path: Path) -> None:
-    with closing(Database.open(tmp_path / "other")) as other:
+    with closing(Database.open(tmp_path / "other", ALL_TABLES)) as other:
         assert other.file != database.file
 
 
@@ -69,7 +70,7 @@ def test_a_view_stays_the_same_while_the_index_is_written(database: Database) ->
 
 
 def test_two_processes_write_one_after_the_other(database: Database, tmp_path: Path) -> None:
-    with closing(Database.open(tmp_path / "project")) as other:
+    with closing(Database.open(tmp_path / "project", ALL_TABLES)) as other:
         for number, writer in enumerate((database, other, database)):
             with writer.transaction() as connection:
                 assert get_meta(connection, "number") == (b"%d" % (number - 1) if number else None)

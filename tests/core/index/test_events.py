@@ -13,9 +13,9 @@ import core.index.events
 from core.base.errors import DamagedError
 from core.config.paths import ProjectPaths
 from core.index.database import Database
-from core.index.events import StoredLog, forget_events, stored_events, update_events
-from core.index.evidence import open_events
+from core.index.events import StoredLog, forget_events, open_events, stored_events, update_events
 from core.index.records import Reader
+from core.index.schema import ALL_TABLES
 from core.learning.evidence_records import EventIndex, work_names
 from core.records.authors import CLIENT
 from core.records.event_log import EventView
@@ -33,7 +33,7 @@ class Log:
     def __init__(self, folder: Path) -> None:
         self.paths = ProjectPaths(folder)
         self.paths.events.parent.mkdir(parents=True)
-        self.database = Database.open(folder, is_kept=False)
+        self.database = Database.open(folder, ALL_TABLES, is_kept=False)
         self.whole = EventLog(self.paths.relative(self.paths.events))
 
     def append(self, data: bytes) -> None:
@@ -99,7 +99,7 @@ def test_an_indexed_log_equals_the_log_as_read_whole(
         for name in ("by_pattern", "by_work", "reports"):
             known, stored = getattr(expected, name), getattr(found, name)
             assert {key: list(events) for key, events in stored.items()} == known
-            assert stored.get("nobody") is None
+            assert stored.get("unknown") is None
         assert all(found.doubtful.get(name, 0) >= count for name, count in expected.doubtful.items())
 
 

@@ -18,10 +18,10 @@ from core.base.errors import DamagedError
 from core.config.paths import ProjectPaths
 from core.config.settings import MaturitySettings, Settings
 from core.index.database import Database
-from core.index.events import update_events
-from core.index.evidence import open_events
+from core.index.events import open_events, update_events
 from core.index.logs import Logs
 from core.index.records import COLLECTIONS, Kind, Reader, encode
+from core.index.schema import ALL_TABLES
 from core.index.scores import fill_scores, load_board, update_scores
 from core.index.snapshot import IndexedSnapshot, ProjectFiles
 from core.learning.scoreboard import Scoreboard
@@ -43,7 +43,7 @@ class Tables:
         self.paths = ProjectPaths(folder)
         self.paths.events.parent.mkdir(parents=True)
         self.paths.events.write_bytes(b"")
-        self.database = Database.open(folder, is_kept=False)
+        self.database = Database.open(folder, ALL_TABLES, is_kept=False)
         self.written = Snapshot()
         self.newest = self._view(self.written)
 

@@ -16,6 +16,7 @@ from core.config.settings import Settings
 from core.debug_memory.index import KEYS, DebugIndex
 from core.index.database import Database
 from core.index.records import Kind, Reader
+from core.index.schema import ALL_TABLES
 from core.index.similarity import extend_similarity
 from core.index.texts import StoredTexts, fill_texts, settle_texts, update_texts
 from core.learning.scoreboard import Scoreboard
@@ -49,7 +50,7 @@ class Indexed:
     """An index of a snapshot that is replaced by others."""
 
     def __init__(self, folder: Path, snapshot: Snapshot) -> None:
-        self.database = Database.open(folder, is_kept=False)
+        self.database = Database.open(folder, ALL_TABLES, is_kept=False)
         self.snapshot = snapshot
         self.board = Scoreboard.build(snapshot, NOW, Settings())
         with self.database.transaction() as connection:
@@ -366,7 +367,7 @@ def test_frequent_words_are_compared_by_stored_hashes(folder: Path, monkeypatch:
 
 def test_similar_patterns_are_found_before_their_texts_are_indexed(folder: Path) -> None:
     one, two = (make_pattern(f"pat-error-x-{number}", description="the same words here") for number in (1, 2))
-    database = Database.open(folder, is_kept=False)
+    database = Database.open(folder, ALL_TABLES, is_kept=False)
     with database.transaction() as connection:
         connection.executemany("INSERT INTO pattern (id) VALUES (?)", [(one.id,), (two.id,)])
     texts = StoredTexts(Reader(database.read(), {}), Snapshot(patterns={one.id: one, two.id: two}))
