@@ -5,13 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-from msgspec import Struct
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from core.sources.loop_facts import HOME_FOLDERS
 from core.sources.record_kinds import FOLDER, IGNORED_FOLDERS, NAMED_BY_ID, is_ignored, kind_of
@@ -22,17 +20,23 @@ if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
 
 _FILE_ENDINGS: Final = (".json", ".jsonl", ".yaml", ".yml", ".log", ".md", ".tmp", ".lock", ".bak")
-ROOTS: Final = ("ralph", "ralph-external")
+_ROOTS: Final = ("ralph", "ralph-external")
+ROOT_FOLDERS: Final = tuple(f".aiwg/{root}" for root in _ROOTS)
+"""Folders below which all record files are."""
 _SETTLED_NS: Final = 2_000_000_000  # age from which the times of a folder change with its content: the coarsest clock
-MAX_PARTS: Final = 7  # Maximum number of parts in a path; `.aiwg/ralph/loops/<id>/reflections/<n>.json` has 6.
+_MAX_PARTS: Final = 7  # Maximum number of parts in a path; `.aiwg/ralph/loops/<id>/reflections/<n>.json` has 6.
 
 
-class Listing(Struct, frozen=True, gc=False):
+StampRow = tuple[int, int, int, int]
+"""Inode, size, mtime and ctime in ns, as in `Stamp`: comparing 60,000 tuples takes less time than making stamps."""
+
+
+class Listing(NamedTuple):
     """What a folder contains, by name. It is valid as long as the folder has this stamp."""
 
-    stamp: Stamp
-    folders: tuple[str, ...]
-    files: tuple[str, ...]  # those that are record files
+    row: StampRow
+    folders: Sequence[str]
+    files: Sequence[str]  # those that are record files
 
 
 def can_contain_records(folder: str) -> bool:
@@ -40,35 +44,20 @@ def can_contain_records(folder: str) -> bool:
     root, *folders = folder.split("/")
     return (
         root == ".aiwg"
-        and len(folders) < MAX_PARTS - 1
-        and (not folders or folders[0] in ROOTS)
+        and len(folders) < _MAX_PARTS - 1
+        and (not folders or folders[0] in _ROOTS)
         and not is_ignored((root, *folders))
         and (not folder.endswith(_FILE_ENDINGS) or folder.rpartition("/")[0] in NAMED_BY_ID)
     )
 
 
-def scan(
-    paths: ProjectPaths,
-    unreadable: dict[str, Problem] | None = None,
-    listings: dict[str, Listing] | None = None,
-    progress: Callable[[int], None] | None = None,
-) -> dict[str, Stamp]:
+def scan(paths: ProjectPaths, unreadable: dict[str, Problem] | None = None) -> dict[str, Stamp]:
     """Return the stamps of all record files by project-relative path.
 
-    Links to files inside `.aiwg` are followed; other links and all links to folders are not. `unreadable` receives the
-    problem of each folder that cannot be listed. `listings` are those of the scan before, to list only folders that
-    have changed, and are replaced by those of this scan. `progress` is called for each folder with the number of files
-    found before it.
+    `unreadable` receives the problem of each folder that cannot be listed. Links to files inside `.aiwg` are followed;
+    other links and all links to folders but the roots are not.
     """
-    found: dict[str, Stamp] = {}
-    listings = {} if listings is None else listings
-    before = listings.copy()
-    listings.clear()
-    for root in ROOTS:
-        _scan_folder(
-            paths, f".aiwg/{root}", found, {} if unreadable is None else unreadable, before, listings, progress
-        )
-    return found
+    return _walk(paths, ROOT_FOLDERS, unreadable)
 
 
 def newest_states(paths: ProjectPaths, count: int) -> dict[str, Stamp]:
@@ -96,7 +85,7 @@ def scan_path(paths: ProjectPaths, relative: str, unreadable: dict[str, Problem]
         return found
     if len(parts) == 1:
         return scan(paths, unreadable)
-    if parts[1] not in ROOTS:
+    if parts[1] not in _ROOTS:
         return found
     # As in `scan`, links to folders are not followed; a parent may lead out of the project.
     for depth in range(2, len(parts)):
@@ -109,13 +98,21 @@ def scan_path(paths: ProjectPaths, relative: str, unreadable: dict[str, Problem]
     relative = "/".join(parts)
     status = _folder_status(paths.project / relative)
     if status is None:
-        if kind_of(relative) is not None and (stamp := file_stamp(paths, relative)) is not None:
+        if kind_of(relative) is not None and (stamp := _file_stamp(paths, relative)) is not None:
             found[relative] = stamp
     elif not is_ignored(parts):
         if kind_of(f"{relative}/") is FOLDER:
             found[f"{relative}/"] = Stamp.of(status)
-        _scan_folder(paths, relative, found, {} if unreadable is None else unreadable, {}, {})
+        found |= _walk(paths, [relative], unreadable)
     return found
+
+
+def _walk(paths: ProjectPaths, tops: Iterable[str], unreadable: dict[str, Problem] | None) -> dict[str, Stamp]:
+    walk = FolderWalk(paths)
+    walk.run(tops)
+    if unreadable is not None:
+        unreadable.update(walk.unreadable)
+    return walk.changed
 
 
 def _folder_status(path: Path) -> os.stat_result | None:
@@ -126,7 +123,7 @@ def _folder_status(path: Path) -> os.stat_result | None:
     return status if stat.S_ISDIR(status.st_mode) else None
 
 
-def file_stamp(paths: ProjectPaths, relative: str) -> Stamp | None:
+def _file_stamp(paths: ProjectPaths, relative: str) -> Stamp | None:
     """Return the stamp of a regular file, or of the target of a link inside `.aiwg`."""
     path = paths.project / relative
     try:
@@ -140,72 +137,109 @@ def file_stamp(paths: ProjectPaths, relative: str) -> Stamp | None:
     return Stamp.of(status) if stat.S_ISREG(status.st_mode) else None
 
 
-def _scan_folder(
-    paths: ProjectPaths,
-    top: str,
-    found: dict[str, Stamp],
-    unreadable: dict[str, Problem],
-    before: Mapping[str, Listing],
-    listings: dict[str, Listing],
-    progress: Callable[[int], None] | None = None,
-) -> None:
-    # Strings instead of `Path`: 60,000 objects would take longer than the stat calls.
-    project = f"{paths.project}/"
-    pending = [top]
-    while pending:
-        folder = pending.pop()
-        if progress is not None:
-            progress(len(found))
-        try:
-            status = (paths.project / top).stat() if folder == top else os.lstat(project + folder)
-            if not stat.S_ISDIR(status.st_mode):
-                continue
-            stamp, listing = Stamp.of(status), before.get(folder)
-            if listing is None or listing.stamp != stamp:
-                is_settled = time.time_ns() - max(stamp.mtime_ns, stamp.ctime_ns) > _SETTLED_NS
-                listing = _list_folder(project, folder, stamp)
-                if is_settled:
-                    listings[folder] = listing
-            else:
-                listings[folder] = listing
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError as error:
-            unreadable[folder] = unreadable_folder(error)
-            continue
-        if folder != top and folder.rpartition("/")[0] in HOME_FOLDERS and kind_of(f"{folder}/"):
-            found[f"{folder}/"] = stamp
-        pending += (f"{folder}/{name}" for name in listing.folders)
-        for name in listing.files:
-            file = f"{folder}/{name}"
+class FolderWalk:
+    """Walks through folders, and compares the files in them with those that are known.
+
+    `files` are known stamps by path, `folders` known listings. `progress` is called for each folder that is listed with
+    the number of files found before it. After `run`, `changed` has the files with another stamp or none, `left` the
+    known ones that were not found, `unreadable` the problem of each folder that cannot be listed, `listed` the folders
+    that were listed and have not changed a moment ago, and `seen` these and those with a known listing.
+    """
+
+    def __init__(
+        self,
+        paths: ProjectPaths,
+        files: Mapping[str, StampRow] = MappingProxyType({}),
+        folders: Mapping[str, Listing] = MappingProxyType({}),
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        self._paths = paths
+        # Strings instead of `Path`: 60,000 objects would take longer than the stat calls.
+        self._project = f"{paths.project}/"
+        self._files = files
+        self._folders = folders
+        self._progress = progress
+        self._found = 0
+        self.changed: dict[str, Stamp] = {}
+        self.left = set(files)
+        self.unreadable: dict[str, Problem] = {}
+        self.listed: dict[str, Listing] = {}
+        self.seen: set[str] = set()
+
+    def run(self, tops: Iterable[str]) -> None:
+        """Walk through folders and all below them. The folders may be links; links to others are not followed."""
+        pending = list(tops)
+        followed = frozenset(pending)
+        while pending:
+            folder = pending.pop()
             try:
-                status = os.lstat(project + file)
+                path = self._project + folder
+                status = os.stat(path) if folder in followed else os.lstat(path)  # noqa: PTH116 (`Path` takes long)
+                if stat.S_ISDIR(status.st_mode):
+                    pending += self._enter(folder, status, is_top=folder in followed)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as error:
+                self.unreadable[folder] = _unreadable_folder(error)
+
+    def list_one(self, folder: str) -> None:
+        """List a folder alone; raises OSError."""
+        self.listed[folder] = self._list(folder, _row_of(os.lstat(self._project + folder)))
+
+    def _enter(self, folder: str, status: os.stat_result, *, is_top: bool) -> list[str]:
+        """Compare the files of one folder; returns the folders in it."""
+        row = _row_of(status)
+        known = self._folders.get(folder)
+        if known is None or known.row != row:
+            if self._progress is not None:
+                self._progress(self._found)
+            known = self._list(folder, row)
+            # A folder that has just changed may change again within the same tick of the clock.
+            if time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > _SETTLED_NS:
+                self.listed[folder] = known
+                self.seen.add(folder)
+        else:
+            self.seen.add(folder)
+        if not is_top and folder.rpartition("/")[0] in HOME_FOLDERS and kind_of(f"{folder}/"):
+            self._compare(f"{folder}/", row)
+        prefix = f"{self._project}{folder}/"
+        for name in known.files:
+            try:
+                status = os.lstat(prefix + name)
             except FileNotFoundError:
                 continue
             except OSError as error:
-                unreadable[folder] = unreadable_folder(error)
+                self.unreadable[folder] = _unreadable_folder(error)
                 continue
             if stat.S_ISREG(status.st_mode):
-                found[file] = Stamp.of(status)
-            elif stat.S_ISLNK(status.st_mode) and (target := file_stamp(paths, file)) is not None:
-                found[file] = target
+                self._compare(f"{folder}/{name}", _row_of(status))
+            elif stat.S_ISLNK(status.st_mode) and (target := _file_stamp(self._paths, f"{folder}/{name}")) is not None:
+                self._compare(f"{folder}/{name}", (target.inode, target.size, target.mtime_ns, target.ctime_ns))
+        return [f"{folder}/{name}" for name in known.folders]
+
+    def _compare(self, file: str, row: StampRow) -> None:
+        self._found += 1
+        self.left.discard(file)
+        if self._files.get(file) != row:
+            self.changed[file] = Stamp(*row)
+
+    def _list(self, folder: str, row: StampRow) -> Listing:
+        folders, files = [], []
+        is_deepest, is_named_by_id = folder.count("/") + 2 > _MAX_PARTS, folder in NAMED_BY_ID
+        with os.scandir(self._project + folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    if not is_deepest and (is_named_by_id or entry.name not in IGNORED_FOLDERS):
+                        folders.append(entry.name)
+                elif kind_of(f"{folder}/{entry.name}") is not None:
+                    files.append(entry.name)
+        return Listing(row, folders, files)
 
 
-def _list_folder(project: str, folder: str, stamp: Stamp) -> Listing:
-    folders: list[str] = []
-    files: list[str] = []
-    is_deepest, is_named_by_id = folder.count("/") + 2 > MAX_PARTS, folder in NAMED_BY_ID
-    with os.scandir(project + folder) as entries:
-        for entry in entries:
-            name = sys.intern(entry.name)  # the same in the folder of each loop
-            if entry.is_dir(follow_symlinks=False):
-                if not is_deepest and (is_named_by_id or name not in IGNORED_FOLDERS):
-                    folders.append(name)
-            elif kind_of(f"{folder}/{name}") is not None:
-                files.append(name)
-    return Listing(stamp, tuple(folders), tuple(files))
+def _row_of(status: os.stat_result) -> StampRow:
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def unreadable_folder(error: OSError) -> Problem:
+def _unreadable_folder(error: OSError) -> Problem:
     reason = error.strerror or type(error).__name__
     return Problem("unreadable", f"is a folder that cannot be read ({reason}); its files are missing here")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from statistics import median
 
-from core.sources.sweep import Listing, scan
+from core.sources.sweep import ROOT_FOLDERS, FolderWalk
 from tests.bench.measured import Measured, processor_seconds
 from tests.bench.place import Place, open_project
 from tests.bench.screen import Screen
@@ -15,12 +15,12 @@ from tests.bench.trees import loop_name
 def next_sweep(place: Place) -> Measured:
     """Find all changed files of a project that was swept before."""
     paths = open_project(place.loops, cache=False).project
-    listings: dict[str, Listing] = {}
-    scan(paths, None, listings)
+    first = FolderWalk(paths)
+    first.run(ROOT_FOLDERS)
     taken = []
     for _ in range(5):
         begin = processor_seconds()
-        scan(paths, None, listings)
+        FolderWalk(paths, folders=first.listed).run(ROOT_FOLDERS)
         taken.append((processor_seconds() - begin) * 1000)
     return Measured(median(taken))
 

@@ -27,6 +27,7 @@ from core.index.step import UNREADABLE_AFTER
 from core.records.findings import Severity
 from core.records.loops import LoopStatus
 from core.records.snapshot import Snapshot
+from core.sources.sweep import FolderWalk
 from core.storage import file_reader
 from core.storage.file_reader import RawFile
 from tests.copying import copy_folder
@@ -561,7 +562,7 @@ def test_calls_from_many_threads_leave_it_consistent(project: Project) -> None:
 def test_one_sweep_in_ten_lists_folders_without_a_new_time(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project.state()
     monkeypatch.setattr("time.time_ns", lambda: 2**62)
-    listed = record_calls(monkeypatch, sweep._Walk, "_list")
+    listed = record_calls(monkeypatch, FolderWalk, "_list")
     project.index.load()
     counts = []
     for _ in range(10):

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from core.config.paths import ProjectPaths
-from core.sources import sweep
 from core.sources.record_kinds import (
     DEBUG_SESSIONS,
     EVENTS,
@@ -23,9 +22,8 @@ from core.sources.record_kinds import (
     RecordKind,
     kind_of,
 )
-from core.sources.sweep import Listing, can_contain_records, newest_states, scan, scan_path
+from core.sources.sweep import ROOT_FOLDERS, FolderWalk, can_contain_records, newest_states, scan, scan_path
 from core.storage.decoded import Problem
-from tests.factories import record_calls
 
 TREES = Path(__file__).parents[2] / "trees"
 LOOP = ".aiwg/ralph/loops/ralph-a-00000001"
@@ -220,18 +218,20 @@ def test_a_sweep_that_lists_only_changed_folders_finds_all_that_a_first_sweep_fi
     for folder in tmp_path.glob(".aiwg/**/"):
         os.utime(folder, (0, 0))
     monkeypatch.setattr("time.time_ns", lambda: 2**62)
-    listings: dict[str, Listing] = {}
-    assert scan(paths, None, listings) == scan(paths)
+    first = FolderWalk(paths)
+    first.run(ROOT_FOLDERS)
+    assert first.changed == scan(paths)
     change, folders = CHANGES[name]
     change(tmp_path)
     for number, changed in enumerate(folders, 1):  # a clock that is precise enough
         os.utime(tmp_path / changed, (number, number))
     expected = scan(paths)
-    calls = record_calls(monkeypatch, sweep, "_list_folder")
-    assert scan(paths, None, listings) == expected
-    listed = [folder for _, folder, _ in calls]
+    again = FolderWalk(paths, folders=first.listed)
+    again.run(ROOT_FOLDERS)
+    assert again.changed == expected
+    listed = list(again.listed)
     assert set(folders) <= set(listed)
-    assert len(listed) < len(listings)
+    assert len(listed) < len(again.seen)
     assert name not in {"nothing", "rewritten in place"} or not listed
 
 
@@ -239,11 +239,11 @@ def test_a_folder_that_changed_a_moment_ago_is_listed_again(tmp_path: Path, monk
     """Another change may have the same time, on a file system that rounds times."""
     paths = make(tmp_path, f"{LOOP}/state.json")
     now = (tmp_path / LOOP).stat().st_ctime_ns
-    listings: dict[str, Listing] = {}
     for later, is_kept in ((0, False), (1_900_000_000, False), (3_000_000_000, True)):
         monkeypatch.setattr("time.time_ns", lambda: now + later)  # noqa: B023
-        scan(paths, None, listings)
-        assert (LOOP in listings) is is_kept
+        walk = FolderWalk(paths)
+        walk.run(ROOT_FOLDERS)
+        assert (LOOP in walk.listed) is is_kept
 
 
 def test_the_newest_states_are_found_without_links(tmp_path: Path) -> None:
