@@ -1,8 +1,8 @@
 """A cheap check of what an agent gets, for processes that must answer at once; see docs/architecture.md#freshness.
 
-It compares exactly what decides: pattern files, decision log, event log, sums of a team, and the files of loops at
-work. New loops and tasks are found by the times of the folders that contain them. What it does not see are writes into
-files of ended loops; those are found by the next sweep.
+It compares exactly what decides: pattern files, decision log, event log, sums of a team, what the user's state says
+about decisions, and the files of loops at work. New loops and tasks are found by the times of the folders that contain
+them. What it does not see are writes into files of ended loops; those are found by the next sweep.
 """
 
 from __future__ import annotations
@@ -11,10 +11,15 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
+
 from core.index.records import Kind, Reader
+from core.index.snapshot import FOREIGN, ORIGINS
+from core.storage.hash_chain import read_anchor
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
+    from core.trust.origins import Origins
 
 _DECISIVE: Final = (
     *(".aiwg/ralph/shared/patterns", ".aiwg/ralph/shared/curation", ".aiwg/ralph/shared/team"),
@@ -30,14 +35,21 @@ _HOMES: Final = (
 _StampRow = tuple[int, int, int, int]
 
 
+_NOTHING_FOREIGN: Final = msgspec.msgpack.encode(((), ()))
+
+
 class Changes(NamedTuple):
-    """Project-relative paths that differ from the index, and the folders that have another time."""
+    """Project-relative paths that differ from the index, and the folders that have another time.
+
+    `origins` is whether the user's state says something else about the decisions.
+    """
 
     paths: list[str]
     folders: list[str]
+    origins: bool
 
 
-def find_changes(paths: ProjectPaths, reader: Reader) -> Changes:
+def find_changes(paths: ProjectPaths, reader: Reader, origins: Origins) -> Changes:
     """Compare what is worth a check with the index."""
     project = str(paths.project)
     names = [path for path, row in (*_decisive_files(reader), *_files_at_work(reader)) if _differs(project, path, row)]
@@ -47,7 +59,17 @@ def find_changes(paths: ProjectPaths, reader: Reader) -> Changes:
             names += entries
             folders.append(folder)
     names += [path for (path,) in reader.rows("SELECT path FROM torn")]
-    return Changes(list(dict.fromkeys(names)), folders)
+    has_other_origins = origins_key(paths, origins, reader) != reader.meta(ORIGINS)
+    return Changes(list(dict.fromkeys(names)), folders, has_other_origins)
+
+
+def origins_key(paths: ProjectPaths, origins: Origins, reader: Reader) -> bytes:
+    """Return a value that is another one if decisions, or the end of their log, may mean something else than before."""
+    ledger = paths.ledger
+    is_odd = os.path.lexists(ledger) and (ledger.is_symlink() or not ledger.is_file())
+    # Own events count for patterns from elsewhere alone, and each recorded event is one.
+    with_events = reader.meta(FOREIGN) not in (None, _NOTHING_FOREIGN)
+    return origins.state_key(with_events=with_events) + msgspec.msgpack.encode((read_anchor(ledger), is_odd))
 
 
 def _decisive_files(reader: Reader) -> Iterator[tuple[str, _StampRow]]:

@@ -36,6 +36,7 @@ COMPLETE: Final = "complete"
 FINDINGS: Final = "findings"  # counts changes of findings
 LOG: Final = "log:"  # prefix of the stamp of a log
 DECIDED: Final = "decided"  # number of decisions in the log
+ORIGINS: Final = "origins"  # what the user's state said when the decisions were folded
 SWEPT: Final = "swept"  # when all files were last compared with the index
 QUESTIONS: Final = "questions"  # review questions, their number, and whether the searches for them had ended
 

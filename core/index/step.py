@@ -11,6 +11,7 @@ import msgspec
 from core.base.text import plural, visible_line
 from core.index.database import count_change, get_meta, set_meta
 from core.index.events import LogState, forget_events, update_events
+from core.index.freshness import origins_key
 from core.index.join import Joiner, Surroundings
 from core.index.parse import LOGS, FileParts
 from core.index.records import Kind, Reader, RecordMap, encode
@@ -23,6 +24,7 @@ from core.index.snapshot import (
     FOREIGN,
     LOG,
     NUMBER,
+    ORIGINS,
     SWEPT,
     TEAM,
     IndexedSnapshot,
@@ -37,7 +39,6 @@ from core.sources.parsed_file import ParsedFile
 from core.sources.record_kinds import EVENTS, Format, kind_of
 from core.storage.decoded import Problem
 from core.storage.file_reader import Stamp
-from core.storage.hash_chain import read_anchor
 from core.trust.last_words import Effect
 from core.trust.projects import is_joined
 
@@ -59,8 +60,6 @@ _CLOSED: Final = "folder:"  # prefix of what findings about folders that cannot 
 _SETTINGS: Final = "settings"  # those with which patterns were scored
 _LOG_PROBLEMS: Final = "decision log"  # what findings about lines that are missing are about
 _MAX_NAMED: Final = 3  # patterns that a finding names
-_NOTHING_FOREIGN: Final = msgspec.msgpack.encode(((), ()))
-_ORIGINS: Final = "origins"  # what the user's state said when the decisions were folded
 
 
 class Sources(NamedTuple):
@@ -251,8 +250,8 @@ class Step:
         """Fold the decisions if they, or what the user says about their origin, changed."""
         origins, changed_patterns = self._sources.origins, self.joiner.changed["patterns"]
         foreign_before = get_meta(self._connection, FOREIGN)
-        key = origins.state_key(with_events=foreign_before not in (None, _NOTHING_FOREIGN)) + self._anchor_key()
-        has_new_origins = key != get_meta(self._connection, _ORIGINS)
+        key = origins_key(self._sources.paths, origins, self._reader)
+        has_new_origins = key != get_meta(self._connection, ORIGINS)
         if not self._has_new_decisions and not has_new_origins and not changed_patterns:
             return
         origins.refresh()
@@ -260,7 +259,7 @@ class Step:
         curation = CURATION_DECODER(stored[0]) if stored is not None else CurationState()
         if self._has_new_decisions or has_new_origins:
             folded = self._fold(curation)
-            set_meta(self._connection, _ORIGINS, key)
+            set_meta(self._connection, ORIGINS, key)
             self.joiner.report(_LOG_PROBLEMS, tuple(self._find_log_problems(folded)))
             if folded != curation or stored is None:
                 curation, self._has_news = folded, True
@@ -290,12 +289,6 @@ class Step:
         is_read = isinstance(found, tuple) or not os.path.lexists(paths.ledger)
         lost = origins.lost_words(log.decisions, claims) if is_read else {}
         return with_proposals(with_lost_words(state, lost), log.decisions, origins.own_proposals(log.proposed))
-
-    def _anchor_key(self) -> bytes:
-        """Return a value that differs if the recorded end of the decision log does, or if it is not a regular file."""
-        ledger = self._sources.paths.ledger
-        is_odd = os.path.lexists(ledger) and (ledger.is_symlink() or not ledger.is_file())
-        return msgspec.msgpack.encode((read_anchor(ledger), is_odd))
 
     def _find_log_problems(self, curation: CurationState) -> Iterator[Finding]:
         """Yield findings on the decision log: lost lines, or not a regular file."""

@@ -75,7 +75,7 @@ def list_folders(paths: ProjectPaths, folders: Iterable[str]) -> Sequence[tuple[
 
 
 def _rows_of(listings: Mapping[str, Listing]) -> Sequence[tuple[object, ...]]:
-    """Return listings as they are stored, names separated by `/`; those with names that are no text are left out."""
+    """Return listings as they are stored, names separated by `/`; without those that have names of invalid UTF-8."""
     rows = ((path, *one.row, "/".join(one.folders), "/".join(one.files)) for path, one in listings.items())
     return [row for row in rows if is_text(f"{row[0]}{row[5]}{row[6]}")]
 

@@ -53,9 +53,9 @@ def open_quick_state(
 
 def _open(paths: ProjectPaths, reader: Reader, settings: Settings, now: datetime) -> ProjectState | None:
     """Return the state of a view, after files that changed are read; None if it has no scores or texts."""
-    changes = find_changes(paths, reader)
     origins = Origins(paths.project)
-    if changes.paths or changes.folders:
+    changes = find_changes(paths, reader, origins)
+    if any(changes):
         from core.index.refresh import Index
 
         index = Index(paths, settings, clock=lambda: now)
