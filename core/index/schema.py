@@ -41,6 +41,9 @@ _TABLES: Final = (
     "CREATE INDEX reference_by_target ON reference (target)",
     # Findings by what they are about: a file, a folder, a group of loops, a pattern.
     "CREATE TABLE finding (about TEXT, number INT, data BLOB NOT NULL, PRIMARY KEY (about, number)) WITHOUT ROWID",
+    # Verdicts of the searches for review questions, which are not filled from files.
+    "CREATE TABLE verdict (kind TEXT, key TEXT, owner BLOB NOT NULL, data BLOB NOT NULL, PRIMARY KEY (kind, key))"
+    " WITHOUT ROWID",
 )
 
 
@@ -48,20 +51,10 @@ class AllTables:
     """The statements that create all tables; iterating imports the modules that fill them, for a new index alone."""
 
     def __iter__(self) -> Iterator[str]:
-        from core.index import (
-            debug_sessions,
-            events,
-            evidence,
-            learnings,
-            past_tasks,
-            scores,
-            similarity,
-            terms,
-            verdicts,
-        )
+        from core.index import debug_sessions, events, evidence, learnings, past_tasks, scores, similarity, terms
 
         yield from _TABLES
-        for module in (debug_sessions, events, evidence, learnings, past_tasks, scores, similarity, terms, verdicts):
+        for module in (debug_sessions, events, evidence, learnings, past_tasks, scores, similarity, terms):
             yield from module.TABLES
 
 

@@ -16,10 +16,6 @@ from core.storage.user_cache import code_digest
 if TYPE_CHECKING:
     from core.index.refresh import Index
 
-TABLES: Final = (
-    "CREATE TABLE verdict (kind TEXT, key TEXT, owner BLOB NOT NULL, data BLOB NOT NULL, PRIMARY KEY (kind, key))"
-    " WITHOUT ROWID",
-)
 _MOST: Final = 100_000  # Verdicts of a kind; if there are more, all are made again.
 _AT_ONCE: Final = 500  # Keys of one query.
 
