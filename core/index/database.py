@@ -23,7 +23,7 @@ from core.base.errors import DamagedError, Unwritable
 from core.base.text import visible_line
 from core.config.user_folders import cache_folder
 from core.storage import cache_database
-from core.storage.user_cache import cache_path, code_version
+from core.storage.user_cache import code_version, index_file
 
 _PACKAGES: Final = (
     *("records", "base", "config", "redaction", "scanning", "storage", "sources", "ledger", "learning", "retrieval"),
@@ -78,7 +78,7 @@ class Database:
         """
         version = code_version(_PACKAGES)
         if is_kept:
-            file = cache_path(project, "index")
+            file = index_file(project)
             with suppress(OSError, sqlite3.Error, DamagedError):
                 if _has_locks(file.parent):
                     return cls(file, _connect(file, version, tables, wait_seconds), version)
@@ -131,12 +131,12 @@ class Database:
 
 def delete(project: Path) -> None:
     """Delete the index of a project; the next run makes it again."""
-    cache_database.remove(cache_path(project, "index"))
+    cache_database.remove(index_file(project))
 
 
 def read_existing(project: Path) -> sqlite3.Connection | None:
     """Return a connection that sees the index of a project as it is now; None if there is none that is usable."""
-    file = cache_path(project, "index")
+    file = index_file(project)
     with suppress(OSError, sqlite3.Error, DamagedError):
         return _read(file, code_version(_PACKAGES), _inode_of(file))
     return None

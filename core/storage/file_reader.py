@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import contextlib
 import errno
 import os
 import re
@@ -73,11 +72,7 @@ def read_file(path: Path | str, root: Path, limit: int = MAX_BYTES, start: int =
 
     Follows a symbolic link only inside `root`. Refuses FIFOs, devices and folders without blocking.
     """
-    return read_opened(open_file(path, root), limit, start)
-
-
-def read_opened(opened: int | Problem | None, limit: int, start: int = 0) -> RawFile | Problem | None:
-    """Read and close what `open_file` returned."""
+    opened = open_file(path, root)
     if not isinstance(opened, int):
         return opened
     try:
@@ -86,15 +81,6 @@ def read_opened(opened: int | Problem | None, limit: int, start: int = 0) -> Raw
         return _unreadable(error)
     finally:
         os.close(opened)
-
-
-def open_ahead(path: str, root: Path) -> int | Problem | None:
-    """Open a file that will be read soon; the disk can already read it."""
-    opened = open_file(path, root)
-    if isinstance(opened, int) and hasattr(os, "posix_fadvise"):
-        with contextlib.suppress(OSError):
-            os.posix_fadvise(opened, 0, 0, os.POSIX_FADV_WILLNEED)
-    return opened
 
 
 def open_file(path: Path | str, root: Path) -> int | Problem | None:

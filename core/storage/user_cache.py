@@ -28,9 +28,9 @@ def team_file() -> Path:
     return config_folder() / "team.json"
 
 
-def parse_cache_file(project: Path) -> Path:
-    """Return the file of the parse cache of a project."""
-    return cache_path(project, "sqlite3")
+def index_file(project: Path) -> Path:
+    """Return the file of the index of a project; see `core.index`."""
+    return cache_path(project, "index")
 
 
 def code_digest(packages: Iterable[str]) -> bytes:

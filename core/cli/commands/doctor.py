@@ -72,7 +72,7 @@ def doctor() -> None:
     """
     from core.cli.support.user_files import keymap_file, log_file
     from core.state.findings import all_findings
-    from core.storage.user_cache import parse_cache_file
+    from core.storage.user_cache import index_file
 
     missing: ProjectNotFound | None = None
     findings: tuple[Finding, ...] = ()
@@ -105,7 +105,7 @@ def doctor() -> None:
             ("team", check_team(project)),
             ("watch", _watch(paths)),
             ("settings", _settings(configuration)),
-            ("files", [_file("cache", parse_cache_file(paths.project))]),
+            ("files", [_file("cache", index_file(paths.project))]),
         ):
             checks += (Check(area, *one) for one in found)
     except ProjectNotFound as error:

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from core.state.project_state import ProjectState
 
 MAX_MINUTES = 1440  # Longest review session: a day.
-_ANY_KIND = click.Choice((*KINDS, FURTHER))
 QUESTION_COLUMNS = (
     Column("KIND", lambda item: item.kind),
     Column("IMPACT", lambda item: "urgent" if item.is_urgent else f"{item.impact:.3f}", right=True),
