@@ -51,6 +51,7 @@ from core.records.findings import Finding
 from core.records.loops import InjectedUse, Iteration, Loop, LoopStatus, Outcome
 from core.records.patterns import Maturity, Pattern, PatternType, RecordedCounts, SourceLoop
 from core.records.snapshot import Snapshot
+from core.records.team import TeamSums
 from core.retrieval.similarity import SimilarityIndex
 from core.review.answers import Answer
 from core.sources.debug_sessions import join_sessions, read_sessions
@@ -898,3 +899,18 @@ def leave_draft(path: Path) -> Path:
     draft.write_bytes(b"half")
     os.utime(draft, (draft.stat().st_mtime - 3600,) * 2)
     return draft
+
+
+def make_team_sums(id: str, successes: int, failures: int, at: datetime, epoch: datetime) -> TeamSums:
+    """The sums of uses that were all at one time."""
+    factor = 2.0 ** ((at - epoch) / timedelta(days=SETTINGS.maturity.half_life_days))
+    return TeamSums(
+        pattern_id=id,
+        successes=successes,
+        failures=failures,
+        uses=successes + failures,
+        helpful=successes * factor,
+        harmful=failures * factor,
+        undecayed=successes + failures,
+        last_used=at,
+    )

@@ -23,12 +23,12 @@ from core.curation import commands
 from core.demo.sample import SAMPLE, confirm_decisions, sample_anchor
 from core.project.project import Project
 from core.records.events import Event
-from core.records.team import TeamSums
 from core.sources.configuration import Configuration
 from core.sources.events import append_events
 from core.sources.team_evidence import TeamEvidenceWriter
 from tests.core.adapters.fixtures import DATA
 from tests.core.project.views import Clock
+from tests.factories import make_team_sums
 
 NOW: Final = sample_anchor()
 TREES: Final = Path(__file__).parents[2] / "trees"
@@ -435,19 +435,7 @@ class ReplaceTeamFile(Edit, frozen=True, tag=True):
         sums, epoch, half_life = [], NOW - timedelta(days=99), Settings().maturity.half_life_days
         for number in self.numbers:
             successes, failures, at = 1 + number % 9, number % 4, NOW - timedelta(days=number % 50)
-            factor = 2.0 ** ((at - epoch) / timedelta(days=half_life))
-            sums.append(
-                TeamSums(
-                    pattern_id=_pattern_id(workspace, number),
-                    successes=successes,
-                    failures=failures,
-                    uses=successes + failures,
-                    helpful=successes * factor,
-                    harmful=failures * factor,
-                    undecayed=successes + failures,
-                    last_used=at,
-                )
-            )
+            sums.append(make_team_sums(_pattern_id(workspace, number), successes, failures, at, epoch))
         if sums:
             TeamEvidenceWriter(workspace.paths).update("web", epoch, half_life, sums)
 

@@ -22,7 +22,7 @@ from core.sources.team_evidence import TeamEvidenceWriter
 from core.state.findings import all_findings
 from core.storage import file_reader
 from core.storage.file_reader import RawFile
-from tests.factories import make_error_record, make_pattern_file
+from tests.factories import make_error_record, make_pattern_file, make_team_sums
 
 NOW = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -31,18 +31,7 @@ DAYS = Settings().maturity.half_life_days
 
 
 def make_sums(successes: int, failures: int = 0, days: float = 2, id: str = ID) -> TeamSums:
-    at = NOW - timedelta(days=days)
-    factor = 2.0 ** ((at - EPOCH) / timedelta(days=DAYS))
-    return TeamSums(
-        pattern_id=id,
-        successes=successes,
-        failures=failures,
-        uses=successes + failures,
-        helpful=successes * factor,
-        harmful=failures * factor,
-        undecayed=successes + failures,
-        last_used=at,
-    )
+    return make_team_sums(id, successes, failures, NOW - timedelta(days=days), EPOCH)
 
 
 @pytest.fixture
