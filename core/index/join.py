@@ -166,13 +166,20 @@ class Joiner:
 
     # Records
 
-    def join(self, *, checks_open: bool, with_reflections: bool = True) -> None:
-        """Join the records whose parts were stored; with `checks_open` also those that time alone may change."""
+    def join(self, *, checks_open: bool, is_partial: bool = False, completes: bool = False) -> None:
+        """Join the records whose parts were stored; with `checks_open` also those that time alone may change.
+
+        Reflections name loops of any file, so a partial load does not join them; the step that `completes` it joins
+        those of all steps.
+        """
         self._join_loops(checks_open=checks_open)
         changed = {kind: self._join_by_id(kind) for kind in _JOINS}
         self._join_sessions(changed, checks_open=checks_open)
         self._join_patterns()
-        if with_reflections:
+        if completes:
+            sql = "SELECT DISTINCT key FROM part WHERE kind = ?"
+            self._touched[Kind.REFLECTION] |= {key for (key,) in self._reader.rows(sql, Kind.REFLECTION)}
+        if not is_partial:
             self._join_reflections()
 
     def replace_adapted(self, loops: Iterable[Loop], lessons: Iterable[Lesson], findings: Sequence[Finding]) -> None:

@@ -142,12 +142,14 @@ class Step:
 
     def finish(self, *, checks_open: bool, is_complete: bool) -> None:
         """Join what changed, fold the decisions, and number the result."""
-        self.joiner.join(checks_open=checks_open, with_reflections=is_complete or self._is_complete)
+        completes = is_complete and not self._is_complete
+        is_partial = not is_complete and not self._is_complete
+        self.joiner.join(checks_open=checks_open, is_partial=is_partial, completes=completes)
         self._decide()
         self._check_torn()
         if self._is_sweep:
             set_meta(self._connection, SWEPT, self._now.isoformat().encode())
-        if is_complete and not self._is_complete:
+        if completes:
             set_meta(self._connection, COMPLETE, b"1")
             self._has_news = True
         if self.joiner.has_new_findings:

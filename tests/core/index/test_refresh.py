@@ -22,6 +22,7 @@ from core.base.errors import UnknownRecord
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.index import sweep
+from core.index.records import COLLECTIONS
 from core.index.refresh import Index
 from core.index.step import UNREADABLE_AFTER
 from core.records.findings import Severity
@@ -32,6 +33,7 @@ from core.storage import file_reader
 from core.storage.file_reader import RawFile
 from tests.copying import copy_folder
 from tests.factories import record_calls
+from tests.hostile.tree import write_texts
 
 TREES = Path(__file__).parents[2] / "trees"
 NOW = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
@@ -178,7 +180,25 @@ class TestLoading:
         snapshot = project.index.load(publish=partial.append)
         assert (partial[-1].loops, partial[-1].patterns) == (snapshot.loops, snapshot.patterns)
         assert not partial[-1].reflections
-        assert snapshot.reflections
+        assert len(snapshot.reflections) == 8
+
+    @pytest.mark.parametrize("tree", ["spec-examples", "hostile-texts"])
+    def test_a_load_in_many_steps_shows_what_a_load_in_one_step_does(
+        self, project: Project, monkeypatch: pytest.MonkeyPatch, tree: str
+    ) -> None:
+        if tree == "spec-examples":
+            copy_folder(TREES / tree, project.paths.project)
+        else:
+            write_texts(project.paths.project)
+        whole = project.index.load()
+        clock = itertools.count()
+        monkeypatch.setattr(core.index.refresh, "monotonic", lambda: next(clock))
+        partial: list[Snapshot] = []
+        stepwise = project.open().load(publish=partial.append)
+        assert len(partial) > 5
+        for name in COLLECTIONS:
+            assert dict(getattr(stepwise, name)) == dict(getattr(whole, name)), name
+        assert stepwise.findings == whole.findings
 
     def test_damaged_files_do_not_affect_others(self, project: Project) -> None:
         project.patterns(PATTERN, 7, {"pattern_id": "pat-error-b-001"})
