@@ -30,7 +30,7 @@ _PACKAGES: Final = (
     *("debug_memory", "episodes", "trust", "index"),
 )
 """Packages that decide what is in the index; after a change in them, it is made again."""
-_SETTINGS: Final = ("page_size = 8192", "journal_mode = WAL", "cache_size = -16000", "mmap_size = 1073741824")
+_SETTINGS: Final = ("page_size = 8192", "journal_mode = WAL", "cache_size = -16000")
 _READ_SECONDS: Final = 1.0
 _WRITE_SECONDS: Final = 30.0  # time to wait for another process that writes
 _NETWORK_SYSTEMS: Final = ("nfs", "cifs", "smb", "9p", "fuse", "afs", "ceph", "lustre")
@@ -161,7 +161,6 @@ def _read(file: Path, version: int, inode: tuple[int, int] | None) -> sqlite3.Co
     place = f"{file.as_uri()}?mode=ro"
     connection = sqlite3.connect(place, uri=True, timeout=_READ_SECONDS, isolation_level=None, check_same_thread=False)
     try:
-        connection.execute("PRAGMA mmap_size = 1073741824")
         if connection.execute("PRAGMA user_version").fetchone()[0] != version:
             raise DamagedError("the index is of another version")
         connection.execute("BEGIN")

@@ -154,6 +154,13 @@ class TestDamage:
             file.write(bytes(len(whole) - PAGE))
         assert is_right(project, index.refresh([write_state(project.project, "failed")])[0])
 
+    def test_an_index_that_is_cut_off_while_it_is_open_is_made_again(self, project: ProjectPaths) -> None:
+        build(project)
+        index = open_index(project)
+        index.load()
+        os.truncate(file_of(project), PAGE)
+        assert is_right(project, index.refresh([write_state(project.project, "failed")])[0])
+
     def test_a_record_found_damaged_by_what_reads_an_update_is_made_again(self, project: ProjectPaths) -> None:
         build(project)
         opened = Project(project, Settings(), by="ana", clock=lambda: NOW)
