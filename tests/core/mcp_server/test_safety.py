@@ -233,6 +233,16 @@ async def test_nothing_is_answered_while_the_decisions_cannot_be_read(server: Se
     assert "the decisions cannot be read" in error
 
 
+async def test_damage_of_the_index_changes_no_answer(server: Server) -> None:
+    database = server.project.index.database
+    async with server.client() as agent:
+        right = await agent.data("list_loops")
+        database.writer.execute("UPDATE record SET data = zeroblob(20)")
+        database.decoded.clear()
+        after = [await agent.call("list_loops") for _ in range(2)]
+    assert [found.structured_content for found in after] == [right, right]
+
+
 async def test_a_project_that_cannot_be_read_is_an_error_of_the_call(tmp_path: Path) -> None:
     def fail() -> None:
         raise Refused("the folder is gone")
