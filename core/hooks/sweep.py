@@ -27,14 +27,16 @@ def start_sweep(project: ProjectPaths) -> None:
 
 
 def run(folder: str) -> None:
-    """Bring the index of the project in a folder up to date, unless another process does it."""
+    """Bring the index of the project in a folder up to date, and check its pages, unless another process does it."""
     from core.config.paths import ProjectPaths
     from core.index.refresh import Index
     from core.sources.configuration import Configuration
 
     project = ProjectPaths(Path(folder))
     with file_lock(cache_path(project.project, "sweep.lock"), 0):
-        Index(project, Configuration.read(project).settings, clock=lambda: datetime.now(UTC)).load()
+        index = Index(project, Configuration.read(project).settings, clock=lambda: datetime.now(UTC))
+        index.load()
+        index.check_pages()
 
 
 if __name__ == "__main__":

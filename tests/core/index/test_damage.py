@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -96,6 +97,13 @@ def is_right(project: ProjectPaths, snapshot: Snapshot) -> bool:
     return content(snapshot) == content(open_index(project, is_kept=False).load())
 
 
+def is_consistent(pages: bytes) -> bool:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.deserialize(pages[:18] + b"\1\1" + pages[20:])  # without write-ahead log, which needs a file
+        found: tuple[str] = connection.execute("PRAGMA integrity_check").fetchone()
+        return found == ("ok",)
+
+
 class TestDamage:
     @pytest.mark.parametrize(
         "change",
@@ -137,6 +145,20 @@ class TestDamage:
                 assert content(open_index(project).load()) == right
             except DamagedError:
                 assert not file_of(project).exists()
+
+    def test_an_index_whose_pages_contradict_each_other_is_deleted_by_the_daily_check(
+        self, project: ProjectPaths
+    ) -> None:
+        whole, name = build(project), LOOP.encode()
+        places = [match.start() for match in re.finditer(name, whole)]
+        flipped = (whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] for at in places)
+        file_of(project).write_bytes(next(pages for pages in flipped if not is_consistent(pages)))
+        open_index(project).check_pages()
+        assert not file_of(project).exists()
+        index = open_index(project)
+        assert is_right(project, index.load())
+        index.check_pages()
+        assert file_of(project).exists()
 
     @pytest.mark.parametrize("junk", [b"", b"nonsense" * 200, b"SQLite format 3\0" + b"\xff" * 5000])
     def test_a_file_that_is_not_an_index_is_replaced(self, project: ProjectPaths, junk: bytes) -> None:
