@@ -1,9 +1,5 @@
 """The command line of ralphdeck without a screen.
 
 `commands` parse the arguments, `json` has the JSON output, `render` the text output, and `support` what commands share.
-The program `ralphdeck` is `tui.cli`, which adds the dashboard.
+The program `ralphdeck` is `tui.__main__`, which adds the dashboard. Nothing is imported here: hooks need little of it.
 """
-
-from core.cli.program import alias, main
-
-__all__ = ["alias", "main"]

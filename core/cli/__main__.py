@@ -1,5 +1,5 @@
 """`python -m core.cli`: the program without a screen."""
 
-from core.cli import main
+from core.cli.program import main
 
 main()

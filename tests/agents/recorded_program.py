@@ -51,7 +51,7 @@ def run_recorded():
 
 if sys.argv[1:2] == ["hook"] and "RALPHDECK_READONLY" not in os.environ:
     run_recorded()
-from tui.cli import main
+from tui.__main__ import main
 
 main()
 '''

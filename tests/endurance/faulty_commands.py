@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 import core.storage.atomic_write
-from core.cli import main
+from core.cli.program import main
 
 CREATING = ("link", "mkdir")
 CHANGING = ("unlink", "rename", "replace", "ftruncate", "rmdir")

@@ -29,7 +29,8 @@ _TASKS: Final = f"{_ENTRY} episodes sources"
 _LISTS: Final = f"{_ENTRY} index learning ledger project scanning sources"
 _INDEX: Final = f"{_LISTS} debug_memory retrieval"  # what writes the index, also where nothing has changed
 _CONTEXT: Final = f"{_INDEX} episodes state"
-_LIGHT: Final = "click msgspec typing_extensions platformdirs"
+_PLAIN: Final = "msgspec typing_extensions platformdirs"
+_LIGHT: Final = f"{_PLAIN} click"
 _ARRAYS: Final = f"{_LIGHT} numpy yaml"
 _SCAN: Final = f"{_ARRAYS} re2 rapidfuzz"
 
@@ -50,20 +51,21 @@ PATHS: Final = {
     "a tool call": HotPath(
         _HOOK,
         f"{_TASKS} agents hooks",
-        event={**_EVENT, "hook_event_name": "PostToolUse"},
+        _PLAIN,
+        {**_EVENT, "hook_event_name": "PostToolUse"},
         never=f"{_UNUSED_BY_HOOKS} core.config.settings core.redaction.patterns core.cli.json",
     ),
     "a prompt": HotPath(
         _HOOK,
         f"{_CONTEXT} agents hooks",
-        _SCAN,
+        f"{_PLAIN} numpy yaml re2 rapidfuzz",
         {"session_id": "s", "hook_event_name": "UserPromptSubmit", "prompt": "Fix the type errors of the login"},
         "scipy difflib html logging tomllib core.project.decisions core.cli.json",
     ),
     "the end of a turn": HotPath(
         _HOOK,
         f"{_TASKS} adapters agents debug_memory hooks learning scanning",
-        f"{_LIGHT} yaml",
+        f"{_PLAIN} yaml",
         {"session_id": "s", "hook_event_name": "Stop"},
         never="html logging shutil socket sqlite3 statistics tempfile tomllib",
     ),
@@ -117,8 +119,9 @@ def run(project: Path, path: HotPath) -> set[str]:
     """Run a command in a new process; returns the names of the modules that it has imported."""
     names = project.with_name("modules")
     code = (
-        f"import sys\nfrom pathlib import Path\nfrom tui.cli import run\ncode = run({path.words.split()!r})\n"
-        f"Path({str(names)!r}).write_text(' '.join(sys.modules))\nsys.exit(code)"
+        f"import os, sys\nos._exit = sys.exit  # a hook ends so\nsys.argv[1:] = {path.words.split()!r}\n"
+        "from tui.__main__ import main\ntry:\n    main()\n"
+        f"finally:\n    open({str(names)!r}, 'w').write(' '.join(sys.modules))"
     )
     event = json.dumps({"cwd": str(project), **path.event}).encode()
     environment = os.environ | {"RALPHDECK_PROJECT": str(project)}

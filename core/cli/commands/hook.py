@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import threading
-from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
-
 import click
 
-from core.agents.agent_table import AGENTS, acting_agent
-from core.base.errors import BadInput, ProjectNotFound, RalphdeckError
-from core.cli.render.output import remark
-from core.cli.support.hooks import HookCommand, read_stdin
+from core.agents.agent_table import AGENTS
+from core.cli.hook_call import SKIPPED, answer_event
+from core.cli.support.event_input import read_stdin
+from core.cli.support.hooks import HookCommand
 from core.cli.support.options import Command
-from core.cli.support.project import guarded, is_readonly, named_project, now
-from core.config.paths import find_project, project_at
-from core.hooks.answer import HookAnswer
-from core.hooks.deadline import Deadline, record_give_up
-from core.hooks.events import MAX_EVENT, parse_event, project_folder
-
-if TYPE_CHECKING:
-    from core.config.paths import ProjectPaths
-
-_RECORD_SECONDS: Final = 0.5  # to record that the hook gave up
+from core.cli.support.project import is_readonly, named_project
 
 
 class _AnswerCommand(Command, HookCommand):
@@ -34,7 +18,7 @@ class _AnswerCommand(Command, HookCommand):
     standard = ("--project",)
 
 
-@click.command(cls=_AnswerCommand, skipped="hook does nothing", always=True)
+@click.command(cls=_AnswerCommand, skipped=SKIPPED, always=True)
 @click.option(
     "--agent",
     type=click.Choice([name for name, agent in AGENTS.items() if agent.events]),
@@ -58,80 +42,7 @@ def hook(agent: str, event: str) -> None:
     Example:
       echo '{"hook_event_name": "SessionStart", "session_id": "s1", "cwd": "."}' | ralphdeck hook --agent claude
     """
-    acting = acting_agent(agent, os.environ)
-    work = _Work(acting, event)
-    deadline = Deadline(work.give_up)
-    deadline.start()
-    data = read_stdin(MAX_EVENT + 1)
-    if len(data) > MAX_EVENT:  # the deadline cannot end the parser, which would take seconds
-        with suppress(ProjectNotFound):
-            work.project = None if is_readonly() else _project_of(Path())
-        reason = f"the event is longer than {MAX_EVENT >> 20} MiB"
-        work.record(reason)
-        raise BadInput(reason)
-    parsed = parse_event(acting, data, event)
-    if parsed is None or is_readonly():
-        return
-    deadline.set_moment(parsed.moment)
-    try:
-        project = _project_of(project_folder(parsed))
-    except ProjectNotFound:
-        return
-    work.agent, work.event, work.project = parsed.agent, parsed.name, project
-    answer = HookAnswer(
-        project,
-        parsed,
-        clock=now,
-        warn=lambda text: remark(f"ralphdeck hook: {text}"),
-        begin_answer=deadline.begin_answer,
-    )
-    work.answer = answer
-    try:
-        answer.handle(_send)
-    except (RalphdeckError, OSError) as error:
-        work.record(str(error))
-        raise
-
-
-def _project_of(folder: Path) -> ProjectPaths:
-    """Return the project that the user named, or that of a folder."""
-    named = named_project()
-    return guarded(project_at(named) if named is not None else find_project(folder))
-
-
-class _Work:
-    """What the process works on, as far as it is known; recorded if the process gives up."""
-
-    def __init__(self, agent: str, event: str) -> None:
-        self.agent = agent
-        self.event = event
-        self.project: ProjectPaths | None = None
-        self.answer: HookAnswer | None = None
-
-    def record(self, reason: str) -> None:
-        if self.project is not None:
-            with suppress(OSError, RalphdeckError):
-                record_give_up(self.project, self.agent, self.event, reason, now())
-
-    def _keep(self, reason: str) -> None:
-        self.record(reason)
-        if self.answer is not None:
-            self.answer.spool()
-        if self.project is not None:  # with an index, the next event has what this one could not give
-            from core.hooks.sweep import start_sweep
-
-            start_sweep(self.project)
-
-    def give_up(self, reason: str) -> NoReturn:
-        """End the process; a disk that hangs does not delay that."""
-        with suppress(OSError):
-            os.write(2, f"ralphdeck hook: {reason}\n".encode())
-        recording = threading.Thread(target=self._keep, args=(reason,), daemon=True)
-        recording.start()
-        recording.join(_RECORD_SECONDS)
-        os._exit(0)
-
-
-def _send(data: bytes) -> None:
-    sys.stdout.buffer.write(data + b"\n")
-    sys.stdout.buffer.flush()
+    if is_readonly():
+        read_stdin()  # else the writer of the event gets a broken pipe
+    else:
+        answer_event(agent, event, named_project())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import select
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -11,6 +9,7 @@ import click
 
 from core.base.errors import BadInput
 from core.cli.render.output import print_bytes, print_json, remark
+from core.cli.support.event_input import read_stdin
 from core.cli.support.options import invocation
 from core.cli.support.project import named_project
 from core.config.paths import find_project
@@ -21,9 +20,6 @@ FORMS: Final = (CLAUDE_CODE, "plain")
 SESSION: Final = "SessionStart"
 PROMPT: Final = "UserPromptSubmit"
 
-_STDIN: Final = 0
-_TIMEOUT_SECONDS: Final = 2.0  # How long to wait for an agent that keeps stdin open and writes nothing.
-_MAX_BYTES: Final = 64 << 20  # Longest event; that of a tool includes the file that was written.
 _NO_EVENT: Final = "stdin is not the JSON of an event"
 
 
@@ -69,24 +65,6 @@ def use_folder(folder: str) -> None:
     """Use the project of the agent's folder, unless another one is named."""
     if folder and named_project() is None:
         invocation().project = find_project(Path(folder)).project
-
-
-def read_stdin(most: int = _MAX_BYTES) -> bytes:
-    """Read stdin until it is closed or times out, and return its first `most` bytes; nothing from a terminal."""
-    chunks, size = [], 0
-    try:
-        if os.isatty(_STDIN):
-            return b""
-        while size < _MAX_BYTES and select.select([_STDIN], [], [], _TIMEOUT_SECONDS)[0]:
-            chunk = os.read(_STDIN, 1 << 16)
-            if not chunk:
-                break
-            if size < most:  # the rest is read, too: else the writer of the event gets a broken pipe
-                chunks.append(chunk[: most - size])
-            size += len(chunk)
-    except OSError:  # stdin is closed
-        pass
-    return b"".join(chunks)
 
 
 def print_answer(event: HookEvent, context: str) -> None:

@@ -70,8 +70,8 @@ def test_help_does_not_list_aliases(call: Call) -> None:
 
 def test_every_alias_is_a_program_that_runs_its_command() -> None:
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
-    assert {name for name, target in scripts.items() if target == "core.cli:alias"} == set(PROGRAM_ALIASES)
-    code = "import sys; sys.argv[0] = '/usr/bin/ralph-history'; from core.cli import alias; alias()"
+    assert {name for name, target in scripts.items() if target == "core.cli.program:alias"} == set(PROGRAM_ALIASES)
+    code = "import sys; sys.argv[0] = '/usr/bin/ralph-history'; from core.cli.program import alias; alias()"
     done = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 0
     assert "Usage: ralphdeck history" in done.stdout
