@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 SKIPPED: Final = "hook does nothing"
 _RECORD_SECONDS: Final = 0.5  # to record that the hook gave up
-_GARBAGE_THRESHOLD: Final = 200_000  # allocations; no event makes so many objects that a collection would pay
+_GARBAGE_THRESHOLD: Final = 200_000  # allocations; a collection costs an event more than it frees
 _VALUES: Final = ("--agent", "--event", "--project")
 
 

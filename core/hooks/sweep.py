@@ -27,7 +27,10 @@ def start_sweep(project: ProjectPaths) -> None:
 
 
 def run(folder: str) -> None:
-    """Bring the index of the project in a folder up to date, and check its pages, unless another process does it."""
+    """Bring the index of the project in a folder up to date, and check its pages, unless another process does it.
+
+    It also does what no change waits for: without the weights that are fitted to past tasks, each hook fits them anew.
+    """
     from core.config.paths import ProjectPaths
     from core.index.refresh import Index
     from core.sources.configuration import Configuration
@@ -36,6 +39,8 @@ def run(folder: str) -> None:
     with file_lock(cache_path(project.project, "sweep.lock"), 0):
         index = Index(project, Configuration.read(project).settings, clock=lambda: datetime.now(UTC))
         index.load()
+        while not index.settle()[0]:
+            pass
         index.check_pages()
 
 

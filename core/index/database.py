@@ -7,9 +7,7 @@ folder; if that cannot be used, in a temporary folder that goes with the process
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
-import tempfile
 import threading
 import time
 import weakref
@@ -82,6 +80,9 @@ class Database:
             with suppress(OSError, sqlite3.Error, DamagedError):
                 if _has_locks(file.parent):
                     return cls(file, _connect(file, version, tables, wait_seconds), version)
+        import shutil
+        import tempfile
+
         folder = None
         try:  # on a network, too: no other machine uses the file
             folder = Path(tempfile.mkdtemp(prefix="ralphdeck-"))
@@ -144,6 +145,8 @@ def read_existing(project: Path) -> sqlite3.Connection | None:
 
 def unwritable(error: Exception) -> Unwritable:
     """Return the error for a user whose index can be neither in the cache folder nor in a temporary folder."""
+    import tempfile
+
     folders = f"{visible_line(str(cache_folder()), 200)} or {visible_line(tempfile.gettempdir(), 200)}"
     return Unwritable(f"cannot write the index of the project in {folders}: {visible_line(str(error), 200)}")
 

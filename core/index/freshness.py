@@ -81,9 +81,11 @@ def _decisive_files(reader: Reader) -> Iterator[tuple[str, _StampRow]]:
 
 def _files_at_work(reader: Reader) -> Iterator[tuple[str, _StampRow]]:
     """Yield the files that loops at work were joined from."""
+    # Without CROSS, SQLite begins with the parts of all loops: 40 ms for 10,000.
     sql = (
         "SELECT DISTINCT file.path, inode, size, mtime, ctime FROM record"
-        " JOIN part ON part.kind = record.kind AND part.key = record.key JOIN file ON file.number = part.file"
+        " CROSS JOIN part ON part.kind = record.kind AND part.key = record.key"
+        " CROSS JOIN file ON file.number = part.file"
         " WHERE record.kind = ? AND record.is_open"
     )
     for path, *row in reader.rows(sql, Kind.LOOP):

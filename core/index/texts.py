@@ -19,17 +19,9 @@ from core.index.past_tasks import (
     update_past_tasks,
 )
 from core.index.records import Kind, RecordMap
-from core.index.similarity import (
-    extend_similarity,
-    forget_similarity,
-    has_similarity,
-    open_similarity,
-    update_similarity,
-)
 from core.index.snapshot import IndexedSnapshot
 from core.index.terms import StoredPatternIndex, fill_terms, update_terms
 from core.retrieval.learnings import LearningIndex
-from core.retrieval.similarity import SimilarityIndex
 
 if TYPE_CHECKING:
     from core.index.records import Reader
@@ -39,6 +31,7 @@ if TYPE_CHECKING:
     from core.retrieval.index import PatternIndex
     from core.retrieval.learned_weights import WordWeights
     from core.retrieval.past_tasks import PastTasks
+    from core.retrieval.similarity import SimilarityIndex
 
 _FILLED: Final = "texts"  # name of the value in the table `meta` that is set if texts are stored
 _SETTLED_AT_ONCE: Final = 400  # patterns whose texts are indexed in one step
@@ -60,6 +53,10 @@ class StoredTexts:
 
     @cached_property
     def similarity(self) -> SimilarityIndex:
+        # Contexts do not need the modules of similarity, and hooks wait for their import.
+        from core.index.similarity import has_similarity, open_similarity
+        from core.retrieval.similarity import SimilarityIndex
+
         patterns = self.snapshot.patterns
         if has_similarity(self.reader):
             return open_similarity(self.index, self.reader, patterns)
@@ -116,6 +113,8 @@ class SupposedTexts:
 
     @cached_property
     def similarity(self) -> SimilarityIndex:
+        from core.retrieval.similarity import SimilarityIndex
+
         return SimilarityIndex.build(self._snapshot.patterns)
 
     @cached_property
@@ -154,6 +153,8 @@ def load_texts(reader: Reader, snapshot: Snapshot) -> StoredTexts | None:
 
 def fill_texts(writer: Reader, snapshot: Snapshot, board: Scoreboard) -> None:
     """Index all texts anew, in the open transaction; takes 3 s for 100,000 patterns and 3,000 loops."""
+    from core.index.similarity import forget_similarity
+
     for table in _FILLED_TABLES:
         writer.connection.execute(f"DELETE FROM {table}")
     fill_terms(writer, snapshot.patterns)
@@ -176,6 +177,8 @@ def update_texts(
     `before` is the view that the stored texts are of. `board` has the scores of `after`. `changed_work` are the loops
     whose uses of patterns may have changed, None if any may.
     """
+    from core.index.similarity import update_similarity
+
     writer, new = after
     if get_meta(writer.connection, _FILLED) is None:
         fill_texts(writer, new, board)
@@ -194,6 +197,8 @@ def settle_texts(writer: Reader, patterns: Mapping[str, Pattern] | None = None) 
 
     These are the weights that are fitted to past tasks, and the texts by which similar patterns are found.
     """
+    from core.index.similarity import extend_similarity
+
     if get_meta(writer.connection, _FILLED) is None:
         return True
     if patterns is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -25,6 +24,8 @@ from core.retrieval import embedding_model
 from core.retrieval.embedding_model import REQUEST, RESPONSE
 
 if TYPE_CHECKING:
+    import subprocess
+
     from core.records.patterns import Pattern
     from core.records.reflections import MemoryTask
 
@@ -132,6 +133,8 @@ class Embedder:
     def _start(self) -> subprocess.Popen[bytes]:
         # Without `-P`, Python would search modules in the folder of the program.
         command = [sys.executable, "-P", embedding_model.__file__, str(self._idle_seconds)]
+        import subprocess  # takes 2 ms, and hooks start no model
+
         child = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
