@@ -1,6 +1,6 @@
-"""Schemas of records, loaded from `schema.yaml` (docs/file-formats.md#schemas).
+"""Rules of the schemas in `schema_table` (docs/file-formats.md#schemas).
 
-Readers, the check of imports and the key order of exports use them. In the file, the value of a key is a name of
+Readers, the check of imports and the key order of exports use them. In the table, the value of a key is a name of
 `_TYPES`, allowed words (`a | b | (c)`, where `c` is accepted but not documented), an object of keys, or a list with
 the rule of its items (`[loop ID, {…}]` also accepts plain strings). `!` after a key makes it required.
 """
@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
-import yaml
 from msgspec import Struct
 from msgspec.structs import replace
 
 from core.records.patterns import PatternType
+from core.sources.schema_table import SCHEMA_TABLE
 
 MAX_USES: Final = 10**9  # Maximum plausible count of uses; a larger one is ignored.
 CLAIMED_RATE: Final = "claimed_rate"
@@ -82,8 +81,7 @@ def _rule(node: Any) -> Rule:
     return _TYPES[node]
 
 
-_FILE: Final[dict[str, Any]] = yaml.load(Path(__file__).with_suffix(".yaml").read_bytes(), yaml.CSafeLoader)
-SCHEMAS: Final = {name: _rule(node) for name, node in _FILE.items()}
+SCHEMAS: Final = {name: _rule(node) for name, node in SCHEMA_TABLE.items()}
 PATTERNS: Final[Mapping[PatternType, Rule]] = {
     kind: Rule("object", keys=SCHEMAS[kind].keys | SCHEMAS["common"].keys) for kind in PatternType
 }

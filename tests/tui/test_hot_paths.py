@@ -31,7 +31,7 @@ _INDEX: Final = f"{_LISTS} debug_memory retrieval"  # what writes the index, als
 _CONTEXT: Final = f"{_INDEX} episodes state"
 _PLAIN: Final = "msgspec typing_extensions platformdirs"
 _LIGHT: Final = f"{_PLAIN} click"
-_ARRAYS: Final = f"{_LIGHT} numpy yaml"
+_ARRAYS: Final = f"{_LIGHT} numpy"
 _SCAN: Final = f"{_ARRAYS} re2 rapidfuzz"
 
 
@@ -58,14 +58,14 @@ PATHS: Final = {
     "a prompt": HotPath(
         _HOOK,
         f"{_CONTEXT} agents hooks",
-        f"{_PLAIN} numpy yaml re2 rapidfuzz",
+        f"{_PLAIN} numpy re2 rapidfuzz",
         {"session_id": "s", "hook_event_name": "UserPromptSubmit", "prompt": "Fix the type errors of the login"},
         "scipy difflib html logging tomllib core.project.decisions core.cli.json",
     ),
     "the end of a turn": HotPath(
         _HOOK,
         f"{_TASKS} adapters agents debug_memory hooks learning scanning",
-        f"{_PLAIN} yaml",
+        _PLAIN,
         {"session_id": "s", "hook_event_name": "Stop"},
         never="html logging shutil socket sqlite3 statistics tempfile tomllib",
     ),
