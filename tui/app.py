@@ -29,7 +29,6 @@ from tui.keymap import load_keymap
 from tui.present.trust import arrival_text
 from tui.screen_registry import MODES
 from tui.screens.opening import OpeningScreen
-from tui.search_worker import SearchWorker
 from tui.state.key_queue import KeyQueue
 from tui.state.user_state import UserState
 from tui.terminal.driver import ResilientDriver, flush_output
@@ -88,7 +87,6 @@ class RalphdeckApp(TopBarApp, inherit_bindings=False):
 
     engine: Engine  # From the message `Opened` on; `project` and `view` from `Kept` or `Opened` on.
     _vectors: EmbeddingWorker
-    search: SearchWorker
 
     def __init__(
         self,
@@ -201,8 +199,6 @@ class RalphdeckApp(TopBarApp, inherit_bindings=False):
         self.view = project.view
         self.engine = Engine(project, self, searches=self._searches, extracts=self._extracts)
         self._vectors = EmbeddingWorker(project, self)
-        self.search = SearchWorker(project.project)
-        self.engine.on_files = self.search.note
         self.is_open = True
         self.is_trusted = is_trusted(project.project)
         if self._is_shown:
@@ -214,7 +210,6 @@ class RalphdeckApp(TopBarApp, inherit_bindings=False):
         self._save_session_time()
         self.run_worker(self.engine.run, thread=True, group="engine", exit_on_error=True)
         self.run_worker(self._vectors.run, thread=True, group="vectors", exit_on_error=True)
-        self.run_worker(self.search.run, thread=True, group="search", exit_on_error=True)
 
     def _save_session_time(self) -> None:
         """Save the time of this session regularly, in case the dashboard is killed.
@@ -230,7 +225,6 @@ class RalphdeckApp(TopBarApp, inherit_bindings=False):
         if self.is_open:
             self.engine.stop()
             self._vectors.stop()
-            self.search.stop()
             self.user_state.set_visit(LAST_VISIT, iso(self.project.now()) or "")
             self.user_state.save()
 
@@ -245,7 +239,6 @@ class RalphdeckApp(TopBarApp, inherit_bindings=False):
             self.progress = None
             if loading:
                 self.set_timer(AFTER_SECONDS, self._vectors.want)
-                self.set_timer(AFTER_SECONDS, self.search.want)
             elif delta.patterns or delta.tasks or delta.memory_tasks:
                 self._vectors.want()
         if loading:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from core.project.project import Project
     from core.records.team_status import TeamStatus
     from core.state.project_state import ProjectState
-    from core.storage.watcher import FileChanges, WatchState
+    from core.storage.watcher import WatchState
 
 PAUSE_SECONDS: Final = 0.01  # Seconds between two steps of the background search, so that the screen runs.
 PAINT_SECONDS: Final = 0.1  # Seconds after a change without a step of the background search, so that it is drawn first.
@@ -125,8 +125,6 @@ class Engine(WatchLoop):
         self._released_at = 0.0
         self.may_have_freed = True
         """Whether something was done since freed memory was returned to the system."""
-        self.on_files: Callable[[FileChanges], None] = lambda changes: None
-        """Called with every batch of possibly changed files, in the thread of the watcher."""
         self.has_searched_once = not searches
         """Whether the background search after the first load is complete."""
         self.is_searching = False
@@ -198,10 +196,6 @@ class Engine(WatchLoop):
 
     def reading(self, done: int, total: int) -> None:
         self._target.post_message(self.Reading(done, total))
-
-    def _noticed(self, changes: FileChanges) -> None:
-        super()._noticed(changes)
-        self.on_files(changes)
 
     def prepare(self) -> None:
         """Load the project and post messages about the progress."""
@@ -317,6 +311,7 @@ class Engine(WatchLoop):
             self._publish(found)
         else:
             self.project.view.prepare()  # so that Context opens at once
+        self._search_pending |= self.project.index.fill_words()
 
     def _publish(self, delta: Delta) -> None:
         if delta:

@@ -37,6 +37,7 @@ HAS: Final = 0.8  # Rank of an action that contains the query.
 HAS_WORDS: Final = 0.6  # Rank of an action that contains all words of the query, but not together.
 TEXTS: Final = 0.4  # Rank of the best record with all words in its texts; below those of `PaletteIndex`.
 INDEX: Final = 0.1  # Rank of the note on the search index.
+FIRST_PAGE: Final = 20  # maximum number of hits in texts
 
 
 class Palette(CommandPalette):
@@ -111,8 +112,6 @@ class PaletteCommands(Provider):
         except (BadInput, UnknownRecord) as error:
             yield self._note(f"Texts are not searched: {error}")
             return
-        if services.view.snapshot.tasks and (note := index_note(services.search.missing)):
-            yield self._note(note)
         is_left = False
 
         def may_read(reads_files: bool) -> bool:
@@ -122,8 +121,13 @@ class PaletteCommands(Provider):
         try:
             for reads_files in (False, True):
                 snapshot = services.view.snapshot
-                find = partial(services.search.search, words, filters, snapshot, partial(may_read, reads_files))
-                result, is_complete = await asyncio.to_thread(find)
+                go_on = partial(may_read, reads_files)
+                find = partial(
+                    services.project.index.search, words, filters, FIRST_PAGE, go_on=go_on, snapshot=snapshot
+                )
+                result = await asyncio.to_thread(find)
+                if not reads_files and snapshot.tasks and (note := index_note(result.missing)):
+                    yield self._note(note)
                 for rank, hit in enumerate(result.hits):
                     record = record_of(hit, snapshot)
                     is_listed = hit.kind is HitKind.TASK and record in listed
@@ -131,7 +135,7 @@ class PaletteCommands(Provider):
                         shown = hit_content(hit, words)
                         yield Hit(TEXTS - rank / 1000, shown, partial(self._open_hit, hit, record), text=shown.plain)
                 found.update(result.hits)
-                if is_complete:
+                if result.is_indexed:
                     return
         finally:
             is_left = True  # the thread reads no more files

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tui.engine import Engine
     from tui.present.glyphs import Glyphs
     from tui.present.palette_index import PaletteIndex
-    from tui.search_worker import SearchWorker
     from tui.state.back_stack import FollowedLink
     from tui.state.key_queue import JumpGuard, KeyQueue
     from tui.state.saved_views import SavedView
@@ -46,7 +45,6 @@ class Services(Protocol):
     jump_guard: JumpGuard
     key_queue: KeyQueue
     jumps: PaletteIndex | None
-    search: SearchWorker
     is_trusted: bool
     team: TeamStatus | None
 

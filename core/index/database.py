@@ -21,14 +21,15 @@ from core.base.errors import DamagedError, Unwritable
 from core.base.text import visible_line
 from core.config.user_folders import cache_folder
 from core.storage import cache_database
-from core.storage.user_cache import code_version, index_file
+from core.storage.user_cache import cache_path, code_version, index_file
 
 _PACKAGES: Final = (
     *("records", "base", "config", "redaction", "scanning", "storage", "sources", "ledger", "learning", "retrieval"),
-    *("debug_memory", "episodes", "trust", "index"),
+    *("debug_memory", "episodes", "trust", "search", "index"),
 )
 """Packages that decide what is in the index; after a change in them, it is made again."""
 _SETTINGS: Final = ("page_size = 8192", "journal_mode = WAL", "cache_size = -16000")
+_REPLACED: Final = ("sqlite3", "search.sqlite3")  # endings of files that earlier versions wrote instead
 _READ_SECONDS: Final = 1.0
 _WRITE_SECONDS: Final = 30.0  # time to wait for another process that writes
 _NETWORK_SYSTEMS: Final = ("nfs", "cifs", "smb", "9p", "fuse", "afs", "ceph", "lustre")
@@ -79,7 +80,11 @@ class Database:
             file = index_file(project)
             with suppress(OSError, sqlite3.Error, DamagedError):
                 if _has_locks(file.parent):
-                    return cls(file, _connect(file, version, tables, wait_seconds), version)
+                    is_new = not file.exists()
+                    database = cls(file, _connect(file, version, tables, wait_seconds), version)
+                    for ending in _REPLACED if is_new else ():
+                        cache_database.remove(cache_path(project, ending))
+                    return database
         import shutil
         import tempfile
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -51,10 +51,13 @@ if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
     from core.index.freshness import Changes
+    from core.index.search import SearchResult, TaskView
+    from core.index.task_words import WordFiller
     from core.ledger.ledger import Ledger
     from core.records.findings import Finding
     from core.records.loops import LoopDetails
     from core.records.patterns import Pattern
+    from core.search.words import SearchFilters, SearchWords
     from core.storage.decoded import Problem
 
 _FIRST_PUBLISH: Final = 100  # states of loops before the first partial snapshot: more than a screen has lines
@@ -65,6 +68,7 @@ _LISTED_EVERY: Final = 10  # sweeps, of which one lists all folders: some networ
 _PAGES_CHECKED_EVERY: Final = timedelta(days=1)
 _LIVENESS_INTERVAL: Final = timedelta(seconds=5)  # between two checks of running loops; 1,000 take 30 ms
 _MAX_DISCARDED: Final = 3  # indexes that are damaged or deleted before one in a temporary folder is used
+_WORDS_SECONDS: Final = 0.01  # of a step that indexes tasks for a search
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 _NO_FILES: Final = Sweep({}, set(), {}, paths=())
@@ -105,6 +109,8 @@ class Index:
         self._snapshot: Snapshot = Snapshot()
         self._pattern_files: dict[str, EarlierParse] = {}  # those that changed since this process began
         self._has_settled = False  # whether steps of `settle` wrote something that the newest view does not show
+        self._task_words: WordFiller | None = None
+        self._has_damaged_words = False  # found by a search
         self._adapted: AdapterRecords | None = None  # the newest, for a new index
         self._sweeps = 0
         self._checked_at = _LONG_AGO
@@ -216,6 +222,62 @@ class Index:
         self._has_settled |= self._database.writer.total_changes != before
         return is_settled
 
+    # Search
+
+    def search(
+        self,
+        words: SearchWords,
+        filters: SearchFilters,
+        limit: int | None,
+        *,
+        go_on: Callable[[], bool],
+        snapshot: Snapshot,
+    ) -> SearchResult:
+        """Search the task memory, in any thread, without waiting for a change of the index; see `search.search`.
+
+        If the index cannot be used, all files are read until `go_on` returns False.
+        """
+        from core.index.search import search
+
+        find = partial(search, self._paths, words, filters, limit, go_on=go_on, snapshot=snapshot)
+        view = None
+        try:
+            view = self._open_tasks()
+            if view is not None:
+                return find(view=view)
+        except (OSError, sqlite3.Error, DamagedError, msgspec.MsgspecError, ValueError) as error:
+            self._has_damaged_words |= is_damage(error)
+        finally:
+            if view is not None:
+                view.close()
+        return find()
+
+    def _open_tasks(self) -> TaskView | None:
+        from core.index.search import TaskView
+
+        database = self._opened if self._snapshot.complete else None
+        return TaskView(database.read(), self._paths) if database is not None else None
+
+    def fill_words(self) -> bool:
+        """Index tasks for a search, for about 10 ms; return whether something is left to do now."""
+        with self._lock:
+            return self._healing(self._fill_words)
+
+    def _fill_words(self) -> bool:
+        from core.index.task_words import WordFiller
+
+        if self._has_damaged_words:
+            self._has_damaged_words = False
+            raise DamagedError("a record of a task is damaged")
+        if self._task_words is None:
+            self._task_words = WordFiller(self._paths)
+        return self._task_words.fill(self._database, _WORDS_SECONDS)
+
+    def _check_tasks(self) -> None:
+        """Let the files of all tasks be compared soon: a sweep sees only some of them."""
+        if self._task_words is not None:
+            self._task_words.check_all()
+
     def check_pages(self) -> None:
         """Delete the index if its pages contradict each other; without effect if that was checked less than a day ago.
 
@@ -310,6 +372,7 @@ class Index:
 
     def _sweep(self, progress: Callable[[int], None] | None = None) -> Sweep:
         self._sweeps += 1
+        self._check_tasks()
         begun = thread_time()
         found = sweep(
             self._paths, self._database.writer, lists_all=self._sweeps % _LISTED_EVERY == 0, progress=progress
@@ -317,8 +380,10 @@ class Index:
         self.sweep_seconds = thread_time() - begun
         return found
 
-    def _find_changes(self, names: Iterable[str]) -> Sweep:
+    def _find_changes(self, names: Sequence[str]) -> Sweep:
         """Compare single paths with the index."""
+        if any(self._paths.tasks.is_relative_to(self._paths.project / name) for name in names):
+            self._check_tasks()
         changed: dict[str, Stamp] = {}
         removed: set[str] = set()
         unreadable: dict[str, Problem] = {}

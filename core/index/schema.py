@@ -51,10 +51,20 @@ class AllTables:
     """The statements that create all tables; iterating imports the modules that fill them, for a new index alone."""
 
     def __iter__(self) -> Iterator[str]:
-        from core.index import debug_sessions, events, evidence, learnings, past_tasks, scores, similarity, terms
+        from core.index import (
+            debug_sessions,
+            events,
+            evidence,
+            learnings,
+            past_tasks,
+            scores,
+            similarity,
+            task_words,
+            terms,
+        )
 
         yield from _TABLES
-        for module in (debug_sessions, events, evidence, learnings, past_tasks, scores, similarity, terms):
+        for module in (debug_sessions, events, evidence, learnings, past_tasks, scores, similarity, task_words, terms):
             yield from module.TABLES
 
 

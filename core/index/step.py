@@ -36,14 +36,14 @@ from core.records.decisions import CurationState
 from core.records.findings import Finding, Severity
 from core.records.team import NO_TEAM, TeamEvidence
 from core.sources.parsed_file import ParsedFile
-from core.sources.record_kinds import EVENTS, Format, kind_of
+from core.sources.record_kinds import EVENTS, Format, is_text, kind_of
 from core.storage.decoded import Problem
 from core.storage.file_reader import Stamp
 from core.trust.last_words import Effect
 from core.trust.projects import is_joined
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
@@ -103,6 +103,7 @@ class Step:
         self._connection.executemany(sql, found.listed)
         for path in found.removed:
             self._forget(path)
+        self._mark_tasks((*found.changed, *found.removed, *(found.paths or ())))
         rows = self._connection.execute(
             "SELECT DISTINCT about FROM finding WHERE about >= 'folder:' AND about < 'folder;'"
         )
@@ -112,6 +113,16 @@ class Step:
                 self.joiner.report(about, ())
         for folder, problem in found.unreadable.items():
             self.joiner.report(f"{_CLOSED}{folder}", (problem.finding(folder),))
+
+    def _mark_tasks(self, changed: Iterable[str]) -> None:
+        """Note the tasks in whose folders something changed; a search reads their files until they are indexed."""
+        folder = self._sources.paths.relative(self._sources.paths.tasks)
+        tasks = {path[len(folder) + 1 :].split("/")[0] for path in changed if path.startswith(f"{folder}/")}
+        sql = (
+            "INSERT INTO search_unit (path, task, is_current, stamps) VALUES (?, ?, 0, x'')"
+            " ON CONFLICT (path) DO UPDATE SET is_current = 0"
+        )
+        self._connection.executemany(sql, ((f"{folder}/{task}", task) for task in tasks if is_text(task)))
 
     def take(self, file: FileParts, stamp: Stamp) -> None:
         """Write what a file says; `stamp` is that of the sweep. An incomplete file keeps its last good content."""

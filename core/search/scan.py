@@ -14,8 +14,6 @@ from core.sources import episodes as sources
 from core.sources import normalize
 
 if TYPE_CHECKING:
-    from collections.abc import Container
-
     from core.episodes.history import TaskFiles
     from core.records.episodes import Attempt, Task
     from core.search.task_records import TaskRecords
@@ -38,17 +36,14 @@ def make_owner(task: Task, attempts: Mapping[int, Attempt]) -> Owner:
     return Owner(task.status, task.agent, {number: (one.outcome, one.agent) for number, one in attempts.items()})
 
 
-def scan_task(
-    records: TaskRecords, files: TaskFiles, filters: SearchFilters, indexed_logs: Container[str] = ()
-) -> Iterator[SearchHit]:
-    """Yield the matching records of a task, except of `indexed_logs`, each once."""
+def scan_task(records: TaskRecords, files: TaskFiles, filters: SearchFilters) -> Iterator[SearchHit]:
+    """Yield the matching records of a task, each once."""
     # If the status of a task does not match, its other files are not opened.
     if not filters.statuses or files.task().status in filters.statuses:
         yield from drop_copies(records.documents(files))
         if filters.places & {SearchPlace.ACTIONS, SearchPlace.ERRORS}:
             for number in files.numbers:
-                if (log := files.path(sources.ACTIONS, number)) not in indexed_logs:
-                    yield from records.log(log, files.task_id, number)
+                yield from records.log(files.path(sources.ACTIONS, number), files.task_id, number)
     else:
         records.findings += files.findings
 

@@ -73,20 +73,27 @@ def _found(paths: ProjectPaths, query: str) -> Measured:
 
 @lru_cache(1)
 def _searcher(paths: ProjectPaths) -> Callable[[str], int]:
-    """Build the index, and return a function that searches for a word; without index in an older revision."""
+    """Index all tasks, and return a function that searches for a word; in an older revision in an index of its own."""
+    from core.search.words import SearchWords
+
     try:
-        from core.search.index import SearchIndex
-        from core.search.search import search
-        from core.search.words import SearchWords
+        from core.index.search import TaskView, search
+        from core.index.task_words import WordFiller
     except ImportError:
-        old: Any = import_module("core.episodes.search")
-        words: Any = import_module("core.episodes.search_reader").SearchWords
-        return lambda query: int(old.search(paths, words(query), limit=50).total)
-    index = SearchIndex(paths)
-    fresh = index.check()
-    assert fresh is not None
-    index.update(fresh)
-    return lambda query: search(paths, SearchWords(query), limit=50, index=index, fresh=fresh).total
+        old: Any = import_module("core.search.index").SearchIndex(paths)
+        old_search: Any = import_module("core.search.search").search
+        fresh = old.check()
+        old.update(fresh)
+        return lambda query: int(old_search(paths, SearchWords(query), limit=50, index=old, fresh=fresh).total)
+    from core.index.database import Database
+    from core.index.schema import ALL_TABLES
+
+    database = Database.open(paths.project, ALL_TABLES)
+    filler = WordFiller(paths)
+    while filler.fill(database, 1.0):
+        pass
+    view = TaskView(database.read(), paths, checks_all=True)
+    return lambda query: search(paths, SearchWords(query), limit=50, view=view).total
 
 
 def write_task(source: random.Random, folder: Path, attempts: int, actions: int, *, is_open: bool = False) -> None:

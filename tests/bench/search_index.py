@@ -11,8 +11,10 @@ import numpy as np
 
 from core.base.text import plural
 from core.config.paths import ProjectPaths
-from core.search.index import SearchIndex
-from core.search.search import search
+from core.index.database import Database, delete
+from core.index.schema import ALL_TABLES
+from core.index.search import TaskView, search
+from core.index.task_words import WordFiller
 from core.search.words import SearchWords
 from tests.bench.episodes import FREQUENT, RARE, write_tasks
 from tests.bench.measured import Measured, processor_seconds, timed
@@ -25,8 +27,7 @@ _SIZES: Final = (1_000, 2_000, 4_000)  # numbers of tasks
 
 def build(place: Place) -> Measured:
     """Index all tasks, in seconds; the note has the size of the index."""
-    with TemporaryDirectory(dir=place.folder) as folder:
-        seconds, cpu, size = _build(place.episodes, Path(folder))
+    seconds, cpu, size = _build(place.episodes)
     return Measured(seconds, "s", cpu, note=f"{size / 1e6:.0f} MB")
 
 
@@ -38,29 +39,35 @@ def growth(place: Place) -> Measured:
             folder = Path(name)
             paths = ProjectPaths(folder / "project")
             write_tasks(paths, size, 1)
-            _, cpu, written = _build(paths, folder)
-            index = SearchIndex(paths, folder / "search.sqlite3")
-            fresh = index.check()
-            assert fresh is not None
+            _, cpu, written = _build(paths)
+            database = Database.open(paths.project, ALL_TABLES)
+            view = TaskView(database.read(), paths, checks_all=True)
             costs["build"].append(cpu)
             costs["size"].append(written)
             for what, word in (("rare word", RARE), ("frequent word", FREQUENT)):
-                find = partial(search, paths, SearchWords(word), limit=50, index=index, fresh=fresh)
+                find = partial(search, paths, SearchWords(word), limit=50, view=view)
                 find()
                 costs[what].append(min(timed(find).cpu or 0.0 for _ in range(5)))
-            index.close()
+            view.close()
+            database.close()
     exponents = {what: float(np.polyfit(np.log(_SIZES), np.log(taken), 1)[0]) for what, taken in costs.items()}
     note = "; ".join(f"{what} {exponent:.2f}" for what, exponent in exponents.items())
     return Measured(max(exponents.values()), "", note=f"{note}; at {plural(_SIZES[-1], 'task')} at most")
 
 
-def _build(paths: ProjectPaths, folder: Path) -> tuple[float, float, int]:
-    """Build the index in a folder; wall and processor time in seconds, and bytes."""
-    index = SearchIndex(paths, folder / "search.sqlite3")
-    fresh = index.check()
-    assert fresh is not None
+def _build(paths: ProjectPaths) -> tuple[float, float, int]:
+    """Index all tasks anew; wall and processor time in seconds, and bytes of the index that has nothing else."""
+    delete(paths.project)
+    database = Database.open(paths.project, ALL_TABLES)
+    before = database.file.stat().st_size
     begin = processor_seconds()
-    taken = timed(lambda: index.update(fresh))
+    taken = timed(lambda: _fill(WordFiller(paths), database))
     cpu = processor_seconds() - begin
-    index.close()
-    return taken.value / 1000, cpu, sum(file.stat().st_size for file in folder.glob("search.sqlite3*"))
+    database.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    database.close()
+    return taken.value / 1000, cpu, database.file.stat().st_size - before
+
+
+def _fill(filler: WordFiller, database: Database) -> None:
+    while filler.fill(database, 1.0):
+        pass

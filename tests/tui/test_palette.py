@@ -10,7 +10,6 @@ from unittest.mock import Mock
 import pytest
 from textual.command import CommandList, CommandPalette
 
-from core.storage.watcher import FileChanges
 from tests.tui.user import NOW, User, copy_tree, open_dashboard
 from tui.screens.replay import ReplayScreen
 
@@ -32,9 +31,9 @@ async def search(user: User, text: str) -> str:
 
 
 async def indexed(user: User) -> None:
-    """Let the index be built."""
-    user.app.search.want()
-    await user.until(lambda: user.app.search.missing is not None and user.app.search.missing[0] == 0, "the index")
+    """Index all tasks."""
+    while user.app.project.index.fill_words():
+        pass
 
 
 def write_action(project: Path, **action: object) -> None:
@@ -58,19 +57,18 @@ async def test_the_palette_finds_an_action_by_its_output_and_replays_it(examples
         await user.sees("quetzal")
 
 
-async def test_without_an_index_the_palette_shows_a_note_and_reads_the_files(examples: Path, home: Path) -> None:
+async def test_before_tasks_are_indexed_the_palette_shows_a_note(examples: Path, home: Path) -> None:
     write_action(examples, type="bash", output="quetzal")
     async with open_dashboard(examples, home) as user:
         found = await search(user, "quetzal")
         assert "action  task-001.2 action" in found
-        assert "no search index yet" in found
+        assert "0 of 2 tasks indexed; reading the others" in found
 
 
 async def test_what_is_written_meanwhile_is_found_before_it_is_indexed(examples: Path, home: Path) -> None:
     async with open_dashboard(examples, home) as user:
         await indexed(user)
         write_action(examples, type="bash", output="quetzal")
-        user.app.search.note(FileChanges(frozenset({examples / ".aiwg/ralph/tasks/task-001"}), sweep=False))
         found = await search(user, "quetzal")
         assert "action  task-001.2 action" in found
 
@@ -90,7 +88,7 @@ async def test_a_failed_search_is_reported_in_the_palette(
     examples: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with open_dashboard(examples, home) as user:
-        monkeypatch.setattr(user.app.search, "search", Mock(side_effect=KeyError))
+        monkeypatch.setattr(user.app.project.index, "search", Mock(side_effect=KeyError))
         assert "The search failed (KeyError); the log has details" in await search(user, "quetzal")
         monkeypatch.undo()
         await user.press("escape")

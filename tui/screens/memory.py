@@ -13,9 +13,9 @@ from textual import events, on
 from textual.containers import Horizontal
 from textual.content import Content
 
+from core.index.search import MAX_RANKED
 from core.queries.memory_links import MemoryLinks
 from core.queries.record_filters import MEMORY_FIELDS, MemoryCatalog
-from core.search.search import MAX_RANKED
 from core.search.words import SearchFilters
 from tui.present import memory as present
 from tui.present import memory_groups
@@ -28,10 +28,10 @@ from tui.widgets.text_pane import TextPane
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
+    from core.index.search import SearchResult
     from core.queries.filter_parser import Query, Term
     from core.records.episodes import Attempt
     from core.records.snapshot import Delta
-    from core.search.search import SearchResult
     from core.search.words import SearchHit, SearchWords
     from core.state.project_state import ProjectState
     from tui.present.glyphs import Cells
@@ -151,8 +151,12 @@ class MemoryScreen(MemoryDetails):
         def search(*, reads_files: bool) -> None:
             self.run_in_thread(
                 "texts",
-                lambda: services.search.search(
-                    words, SearchFilters(), snapshot, lambda: reads_files and self._words is words, MAX_RANKED
+                lambda: services.project.index.search(
+                    words,
+                    SearchFilters(),
+                    MAX_RANKED,
+                    go_on=lambda: reads_files and self._words is words,
+                    snapshot=snapshot,
                 ),
                 partial(show, reads_files=reads_files),
                 fail=fail,
@@ -163,13 +167,13 @@ class MemoryScreen(MemoryDetails):
             self._found_note = failure_note(error)
             self._count()
 
-        def show(found: tuple[SearchResult, bool], *, reads_files: bool) -> None:
+        def show(result: SearchResult, *, reads_files: bool) -> None:
             if self._words is not words:
                 return
-            result, is_complete = found
+            is_complete = result.is_indexed
             is_first = is_new and self.table.cursor == self.first_match()
             self._found = hits_by_record(result.hits, query)
-            self._found_note = "" if is_complete or reads_files else index_note(services.search.missing)
+            self._found_note = "" if is_complete or reads_files else index_note(result.missing)
             if not result.is_exact:
                 self._found_note = f"only the newest {MAX_RANKED:,} texts"
             if not (is_complete or reads_files):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -97,9 +96,8 @@ def search(
     from msgspec.structs import replace
 
     from core.episodes.task_lookup import find_attempt
-    from core.search.index import SearchIndex
+    from core.index.search import search_indexed
     from core.search.query import parse_search
-    from core.search.search import search as search_memory
 
     paths = chosen_project()
     try:
@@ -117,9 +115,8 @@ def search(
     if task:
         task_id, attempt = find_attempt(paths, task)
         filters = replace(filters, task_id=task_id, attempt=attempt)
-    index = SearchIndex(paths)
-    fresh = index.check()
-    found = search_memory(paths, words, filters, limit, index=index, fresh=fresh)
+    run = search_indexed(paths, words, filters, limit)
+    found = run.result
     columns = (
         Column("AT (UTC)", lambda hit: minute(hit.at), expendable=1),
         Column("WHERE", _where, least=24),
@@ -139,10 +136,7 @@ def search(
     try:
         respond("SearchResult", show, found.findings, hits=hits, total=found.total, is_exact=found.is_exact)
     finally:
-        if fresh is not None:
-            end = monotonic() + _INDEXING_SECONDS
-            index.update(fresh, lambda _: monotonic() < end)
-        index.close()
+        run.end(_INDEXING_SECONDS)
 
 
 def _hint(paths: ProjectPaths, words: SearchWords, filters: SearchFilters) -> str:

@@ -14,8 +14,8 @@ from core.hooks import answer, work
 from core.hooks.background import SETTLED_AFTER, needs_background, run
 from core.hooks.sessions import Sessions
 from core.index.refresh import Index
+from core.index.search import search
 from core.records.debug_sessions import DebugSession, Fix
-from core.search.search import search
 from core.search.words import SearchFilters, SearchPlace, SearchWords
 from tests.core.hooks.agents import EDIT, FAILING, PASSING, SimulatedAgent
 

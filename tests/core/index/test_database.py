@@ -14,6 +14,7 @@ from core.index.database import Database, get_meta, pack, set_meta, unpack
 from core.index.records import Decoder, encode
 from core.index.schema import ALL_TABLES
 from core.records.decisions import Decision, Verb
+from core.storage.user_cache import cache_path
 
 
 @pytest.fixture
@@ -49,6 +50,19 @@ def test_only_the_user_may_read_the_index(database: Database) -> None:
 def test_each_project_has_its_own_index(database: Database, tmp_path: Path) -> None:
     with closing(Database.open(tmp_path / "other", ALL_TABLES)) as other:
         assert other.file != database.file
+
+
+def test_files_of_earlier_versions_are_deleted_with_the_first_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    old = cache_path(tmp_path / "project", "search.sqlite3")
+    old.parent.mkdir()
+    for file in (old, old.with_name(f"{old.name}-wal")):
+        file.write_bytes(b"old")
+    with closing(Database.open(tmp_path / "project", ALL_TABLES)) as database:
+        kept = {file.name.removesuffix("-wal").removesuffix("-shm") for file in old.parent.iterdir()}
+        assert kept == {database.file.name}
 
 
 def test_a_transaction_that_fails_writes_nothing(database: Database) -> None:

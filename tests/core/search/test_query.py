@@ -9,10 +9,10 @@ import pytest
 
 from core.base.errors import BadInput, UnknownRecord
 from core.config.paths import ProjectPaths
+from core.index.search import search
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
 from core.search.query import parse_search
-from core.search.search import search
 from core.search.words import SearchFilters, SearchPlace
 from tests.core.cli.conftest import TREES
 

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from core.base.errors import BadInput
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
+from core.index.search import search
 from core.project.project import Project
 from core.records.episodes import TaskStatus
 from core.records.events import ErrorNote, ErrorType
 from core.records.loops import Outcome
-from core.search.search import search
 from core.search.words import MAX_QUERY, SearchFilters, SearchHit, SearchPlace, SearchWords
 from core.sources.events import append_events
 from tests.copying import copy_folder

@@ -366,7 +366,7 @@ async def test_a_failed_search_is_reported_beside_the_filter(
     async with open_dashboard(sample, home) as user:
         await in_memory(user)
         with monkeypatch.context() as failing:
-            failing.setattr(user.app.search, "search", Mock(side_effect=KeyError))
+            failing.setattr(user.app.project.index, "search", Mock(side_effect=KeyError))
             await user.filter("lock")
             await user.sees("the search failed (KeyError); the log has details")
         await user.filter("lock order")
