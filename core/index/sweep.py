@@ -7,17 +7,25 @@ contains. Each file is asked for its stamp, because a write in place changes no 
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from core.sources.record_kinds import is_text
-from core.sources.sweep import ROOT_FOLDERS, FolderWalk, Listing
+from core.sources.loop_facts import HOME_FOLDERS
+from core.sources.record_kinds import is_text, kind_of
+from core.sources.sweep import ROOT_FOLDERS, FolderRow, FolderWalk
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from core.config.paths import ProjectPaths
     from core.storage.decoded import Problem
     from core.storage.file_reader import Stamp
+
+_MOST_TOPS: Final = 100  # changed folders, after which a walk through all folders is faster
+_FileRow = tuple[str, int, int, int, int]
+"""Path and stamp of a file."""
 
 
 class Sweep(NamedTuple):
@@ -30,7 +38,7 @@ class Sweep(NamedTuple):
     changed: dict[str, Stamp]
     removed: set[str]
     unreadable: dict[str, Problem]
-    listed: Sequence[tuple[object, ...]] = ()
+    listed: Sequence[FolderRow] = ()
     left: Sequence[str] = ()
     paths: Sequence[str] | None = None
 
@@ -51,34 +59,103 @@ def sweep(
     With `lists_all`, every folder is listed: some network drives keep no times of folders. `progress` is called for
     each listed folder with the number of files found before it.
     """
-    files = {
-        path: (inode, size, mtime, ctime)
-        for path, inode, size, mtime, ctime in connection.execute("SELECT path, inode, size, mtime, ctime FROM file")
-    }
-    folders = {
-        path: Listing((inode, size, mtime, ctime), _split(folders), _split(names))
-        for path, inode, size, mtime, ctime, folders, names in connection.execute("SELECT * FROM folder")
-    }
-    walk = FolderWalk(paths, files, {} if lists_all else folders, progress)
-    walk.run(ROOT_FOLDERS)
-    left = [path for path in folders if path not in walk.seen]
-    return Sweep(walk.changed, walk.left, walk.unreadable, _rows_of(walk.listed), left)
+    rows = connection.execute("SELECT path, inode, size, mtime, ctime FROM file").fetchall()
+    files: dict[str, _FileRow] = {row[0]: row for row in rows}
+    folders: dict[str, FolderRow] = {row[0]: row for row in connection.execute("SELECT * FROM folder")}
+    tops, differing = ROOT_FOLDERS, list(files)
+    if folders and not lists_all:
+        # Comparing the rows in their order takes two thirds of the time of a walk through all folders.
+        with contextlib.suppress(OSError), _opened(paths.project) as project:
+            found = _find_changed_folders(project, files, folders)
+            if len(found) <= _MOST_TOPS:
+                tops, differing = found, _find_differing(project, found, files, folders)
+    known = {path: files[path][1:] for path in differing if path in files}
+    walk = FolderWalk(paths, known, {} if lists_all else folders, progress)
+    walk.run(tops)
+    below = tuple(f"{top}/" for top in tops)
+    for path in differing:
+        if path[-1] != "/" and not path.startswith(below):
+            walk.check(path)
+    left = [path for path in folders if path not in walk.seen and f"{path}/".startswith(below)] if below else []
+    return Sweep(walk.changed, set(walk.left), walk.unreadable, _storable(walk.listed), left)
 
 
-def list_folders(paths: ProjectPaths, folders: Iterable[str]) -> Sequence[tuple[object, ...]]:
+@contextlib.contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    """Open a folder: paths below an open one take a fifth less time to look up."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _find_changed_folders(
+    project: int, files: Mapping[str, _FileRow], folders: Mapping[str, FolderRow]
+) -> tuple[str, ...]:
+    """Return the folders that must be walked through: those that differ from their rows, and those without a row."""
+    found = {root for root in ROOT_FOLDERS if root not in folders}
+    for path, inode, size, mtime, ctime, names, _ in folders.values():
+        try:
+            status = (os.stat if path in ROOT_FOLDERS else os.lstat)(path, dir_fd=project)
+        except OSError:
+            found.add(path)
+            continue
+        if (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns) != (inode, size, mtime, ctime):
+            found.add(path)
+        elif names:
+            for name in names.split("/"):
+                if f"{path}/{name}" not in folders:
+                    found.add(f"{path}/{name}")
+    for path in HOME_FOLDERS & folders.keys():
+        for name in folders[path][5].split("/"):
+            own, listed = files.get(f"{path}/{name}/"), folders.get(f"{path}/{name}")
+            if listed is not None and (kind_of(f"{path}/{name}/") if own is None else own[1:] != listed[1:5]):
+                found.add(f"{path}/{name}")
+    tops: list[str] = []
+    for path in sorted(found, key=lambda path: f"{path}/"):
+        if not tops or not path.startswith(f"{tops[-1]}/"):
+            tops.append(path)
+    return tuple(tops)
+
+
+def _find_differing(
+    project: int, tops: Iterable[str], files: Mapping[str, _FileRow], folders: Mapping[str, FolderRow]
+) -> list[str]:
+    """Return the files that differ from their rows, or have none, and all files below `tops`."""
+    below = tuple(f"{top}/" for top in tops)
+    found = []
+    for path, inode, size, mtime, ctime in files.values():
+        if below and path.startswith(below):
+            found.append(path)
+        elif path[-1] == "/":
+            if path[:-1] not in folders:
+                found.append(path)
+        else:
+            try:
+                status = os.lstat(path, dir_fd=project)
+            except OSError:
+                found.append(path)
+                continue
+            if (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns) != (inode, size, mtime, ctime):
+                found.append(path)
+    for folder, *_, names in folders.values():
+        if names and not (below and f"{folder}/".startswith(below)):
+            for name in names.split("/"):
+                if f"{folder}/{name}" not in files:
+                    found.append(f"{folder}/{name}")
+    return found
+
+
+def list_folders(paths: ProjectPaths, folders: Iterable[str]) -> Sequence[FolderRow]:
     """List single folders; returns their rows."""
     walk = FolderWalk(paths)
     for folder in folders:
         with contextlib.suppress(OSError):
             walk.list_one(folder)
-    return _rows_of(walk.listed)
+    return _storable(walk.listed)
 
 
-def _rows_of(listings: Mapping[str, Listing]) -> Sequence[tuple[object, ...]]:
-    """Return listings as they are stored, names separated by `/`; without those that have names of invalid UTF-8."""
-    rows = ((path, *one.row, "/".join(one.folders), "/".join(one.files)) for path, one in listings.items())
-    return [row for row in rows if is_text(f"{row[0]}{row[5]}{row[6]}")]
-
-
-def _split(names: str) -> Sequence[str]:
-    return names.split("/") if names else ()
+def _storable(listed: Mapping[str, FolderRow]) -> Sequence[FolderRow]:
+    """Return listings to be stored: those without names of invalid UTF-8."""
+    return [row for row in listed.values() if is_text(f"{row[0]}{row[5]}{row[6]}")]

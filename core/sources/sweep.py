@@ -6,10 +6,10 @@ import contextlib
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from core.sources.loop_facts import HOME_FOLDERS
 from core.sources.record_kinds import FOLDER, IGNORED_FOLDERS, NAMED_BY_ID, is_ignored, kind_of
@@ -31,12 +31,11 @@ StampRow = tuple[int, int, int, int]
 """Inode, size, mtime and ctime in ns, as in `Stamp`: comparing 60,000 tuples takes less time than making stamps."""
 
 
-class Listing(NamedTuple):
-    """What a folder contains, by name. It is valid as long as the folder has this stamp."""
+FolderRow = tuple[str, int, int, int, int, str, str]
+"""Path and stamp of a folder, and the names of the folders and of the record files in it, separated by `/`.
 
-    row: StampRow
-    folders: Sequence[str]
-    files: Sequence[str]  # those that are record files
+The names are valid as long as the folder has this stamp.
+"""
 
 
 def can_contain_records(folder: str) -> bool:
@@ -150,80 +149,86 @@ class FolderWalk:
         self,
         paths: ProjectPaths,
         files: Mapping[str, StampRow] = MappingProxyType({}),
-        folders: Mapping[str, Listing] = MappingProxyType({}),
+        folders: Mapping[str, FolderRow] = MappingProxyType({}),
         progress: Callable[[int], None] | None = None,
     ) -> None:
         self._paths = paths
         # Strings instead of `Path`: 60,000 objects would take longer than the stat calls.
         self._project = f"{paths.project}/"
-        self._files = files
         self._folders = folders
         self._progress = progress
         self._found = 0
         self.changed: dict[str, Stamp] = {}
-        self.left = set(files)
+        self.left = dict(files)
         self.unreadable: dict[str, Problem] = {}
-        self.listed: dict[str, Listing] = {}
+        self.listed: dict[str, FolderRow] = {}
         self.seen: set[str] = set()
 
     def run(self, tops: Iterable[str]) -> None:
-        """Walk through folders and all below them. The folders may be links; links to others are not followed."""
+        """Walk through folders and all below them. Links to folders are not followed, but for the roots."""
         pending = list(tops)
-        followed = frozenset(pending)
         while pending:
             folder = pending.pop()
             try:
                 path = self._project + folder
-                status = os.stat(path) if folder in followed else os.lstat(path)  # noqa: PTH116 (`Path` takes long)
-                if stat.S_ISDIR(status.st_mode):
-                    pending += self._enter(folder, status, is_top=folder in followed)
+                status = os.stat(path) if folder in ROOT_FOLDERS else os.lstat(path)  # noqa: PTH116 (`Path` takes long)
+                if not stat.S_ISDIR(status.st_mode):
+                    continue
+                folders, files = self._names_in(folder, status)
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
                 self.unreadable[folder] = _unreadable_folder(error)
+                continue
+            if folder[: folder.rfind("/")] in HOME_FOLDERS:
+                own = f"{folder}/"
+                if own in self.left or kind_of(own):  # matching takes as long as ten stat calls
+                    self._compare(own, _row_of(status))
+            if files:
+                for name in files.split("/"):
+                    self.check(f"{folder}/{name}")
+            if folders:
+                pending += [f"{folder}/{name}" for name in folders.split("/")]
 
     def list_one(self, folder: str) -> None:
         """List a folder alone; raises OSError."""
         self.listed[folder] = self._list(folder, _row_of(os.lstat(self._project + folder)))
 
-    def _enter(self, folder: str, status: os.stat_result, *, is_top: bool) -> list[str]:
-        """Compare the files of one folder; returns the folders in it."""
-        row = _row_of(status)
-        known = self._folders.get(folder)
-        if known is None or known.row != row:
-            if self._progress is not None:
-                self._progress(self._found)
-            known = self._list(folder, row)
-            # A folder that has just changed may change again within the same tick of the clock.
-            if time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > _SETTLED_NS:
-                self.listed[folder] = known
-                self.seen.add(folder)
-        else:
+    def _names_in(self, folder: str, status: os.stat_result) -> tuple[str, str]:
+        """Return the names of the folders and record files in a folder, which is listed if it changed."""
+        known, row = self._folders.get(folder), _row_of(status)
+        if known is not None and known[1:5] == row:
             self.seen.add(folder)
-        if not is_top and folder.rpartition("/")[0] in HOME_FOLDERS and kind_of(f"{folder}/"):
-            self._compare(f"{folder}/", row)
-        prefix = f"{self._project}{folder}/"
-        for name in known.files:
-            try:
-                status = os.lstat(prefix + name)
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                self.unreadable[folder] = _unreadable_folder(error)
-                continue
-            if stat.S_ISREG(status.st_mode):
-                self._compare(f"{folder}/{name}", _row_of(status))
-            elif stat.S_ISLNK(status.st_mode) and (target := _file_stamp(self._paths, f"{folder}/{name}")) is not None:
-                self._compare(f"{folder}/{name}", (target.inode, target.size, target.mtime_ns, target.ctime_ns))
-        return [f"{folder}/{name}" for name in known.folders]
+            return known[5:]
+        if self._progress is not None:
+            self._progress(self._found)
+        known = self._list(folder, row)
+        # A folder that has just changed may change again within the same tick of the clock.
+        if time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > _SETTLED_NS:
+            self.listed[folder] = known
+            self.seen.add(folder)
+        return known[5:]
+
+    def check(self, file: str) -> None:
+        """Compare one file."""
+        try:
+            status = os.lstat(self._project + file)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            self.unreadable[file.rpartition("/")[0]] = _unreadable_folder(error)
+            return
+        if stat.S_ISREG(status.st_mode):
+            self._compare(file, _row_of(status))
+        elif stat.S_ISLNK(status.st_mode) and (target := _file_stamp(self._paths, file)) is not None:
+            self._compare(file, (target.inode, target.size, target.mtime_ns, target.ctime_ns))
 
     def _compare(self, file: str, row: StampRow) -> None:
         self._found += 1
-        self.left.discard(file)
-        if self._files.get(file) != row:
+        if self.left.pop(file, None) != row:
             self.changed[file] = Stamp(*row)
 
-    def _list(self, folder: str, row: StampRow) -> Listing:
+    def _list(self, folder: str, row: StampRow) -> FolderRow:
         folders, files = [], []
         is_deepest, is_named_by_id = folder.count("/") + 2 > _MAX_PARTS, folder in NAMED_BY_ID
         with os.scandir(self._project + folder) as entries:
@@ -233,7 +238,7 @@ class FolderWalk:
                         folders.append(entry.name)
                 elif kind_of(f"{folder}/{entry.name}") is not None:
                     files.append(entry.name)
-        return Listing(row, folders, files)
+        return folder, *row, "/".join(folders), "/".join(files)
 
 
 def _row_of(status: os.stat_result) -> StampRow:
