@@ -8,28 +8,30 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import json
 import os
+import subprocess
 import sys
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import IO, TYPE_CHECKING, Any, Final, Self
 
 from core.adapters.collector import Collector
 from core.adapters.folders import Folders
 from core.adapters.kept_states import KeptFile
-from core.sources.worker_process import WorkerProcess, receive, send
 
 if TYPE_CHECKING:
     from types import TracebackType
 
 MIN_BYTES: Final = 32 << 20  # of transcripts that are worth a process
-COMMAND: Final = (
+_COMMAND: Final = (
     "import json, sys; setup, *sys.path[:] = json.loads(sys.stdin.buffer.readline()); "
     "from core.adapters.first_read import serve; serve(setup)"
 )
-_VARIABLES: Final = ("HOME", "XDG_")  # names of the variables that the process gets besides those of workers
+_VARIABLES: Final = ("LANG", "LC_", "LD_", "DYLD_", "HOME", "XDG_")
+"""Beginnings of the names of the environment variables that the process gets: no secrets are among them."""
 _SAVE_BYTES: Final = 64 << 20  # read between two savings
 _PROGRESS_SECONDS: Final = 0.2
 _NICENESS: Final = 5
@@ -39,7 +41,19 @@ class FirstRead:
     """Starts the process; use it as a context manager, which ends it."""
 
     def __init__(self, folders: Folders) -> None:
-        self._worker = WorkerProcess(_encode(folders), COMMAND, _VARIABLES)
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-B", "-c", _COMMAND],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=os.sep,
+            env={name: value for name, value in os.environ.items() if name.startswith(_VARIABLES)},
+            process_group=0,  # it gets no interrupt of the terminal; a stopped one ends when its parent is killed
+        )
+        setup = [_encode(folders), *(str(Path(entry).absolute()) for entry in sys.path)]
+        with contextlib.suppress(OSError):  # it has ended, as `_receive` will find
+            self._input.write(json.dumps(setup).encode() + b"\n")
+            self._input.flush()
         self._read: int | None = 0
         self._progressed = threading.Event()
         self._thread = threading.Thread(target=self._receive, daemon=True)
@@ -51,13 +65,26 @@ class FirstRead:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._worker.kill()
+        self._process.kill()
         self._thread.join()
-        self._worker.__exit__(kind, error, trace)
+        with contextlib.suppress(OSError):  # a setup that was not sent
+            self._input.close()
+        self._process.wait()
+        self._output.close()
 
     @property
     def pid(self) -> int:
-        return self._worker.process.pid
+        return self._process.pid
+
+    @property
+    def _input(self) -> IO[bytes]:
+        assert self._process.stdin is not None
+        return self._process.stdin
+
+    @property
+    def _output(self) -> IO[bytes]:
+        assert self._process.stdout is not None
+        return self._process.stdout
 
     def bytes_read(self, seconds: float) -> int | None:
         """Wait at most `seconds` for progress; return the bytes read, None at the end."""
@@ -66,9 +93,9 @@ class FirstRead:
         return self._read
 
     def _receive(self) -> None:
-        with contextlib.suppress(OSError, EOFError, ValueError):
-            while message := self._worker.receive():
-                self._read = int.from_bytes(message)
+        with contextlib.suppress(OSError, ValueError):
+            for line in self._output:
+                self._read = int(line)
                 self._progressed.set()
         self._read = None
         self._progressed.set()
@@ -93,12 +120,12 @@ def serve(setup: dict[str, Any]) -> None:
             saved = read
         if monotonic() - sent > _PROGRESS_SECONDS:
             sent = monotonic()
-            send(sys.stdout.buffer, read.to_bytes(8))
+            sys.stdout.write(f"{read}\n")
+            sys.stdout.flush()
 
     collector.set_limits(None, note)
     collector.look()
     collector.close()
-    send(sys.stdout.buffer, b"")
 
 
 def _encode(folders: Folders) -> dict[str, Any]:
@@ -121,6 +148,6 @@ def _decode(setup: dict[str, Any]) -> Folders:
 
 def _end_with_parent() -> None:
     """End the process when its input is closed."""
-    with contextlib.suppress(OSError, EOFError, ValueError):
-        receive(sys.stdin.buffer)
+    with contextlib.suppress(OSError):
+        os.read(sys.stdin.fileno(), 1)  # a blocked buffered read would abort the process at its own end
     os._exit(1)
