@@ -199,7 +199,7 @@ def same(one: Scoreboard, other: Scoreboard) -> None:
         assert one.assessment(id).interval == pytest.approx(other.assessment(id).interval)
         for values in (left, right):
             del values["known_interval"]
-        changes = left.pop("next_change"), right.pop("next_change")
+        changes = one.next_change(id), other.next_change(id)
         assert (changes[0] is None) == (changes[1] is None)
         if changes[0] is not None and changes[1] is not None:
             assert changes[0][1] == changes[1][1]

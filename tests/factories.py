@@ -227,7 +227,6 @@ def make_assessment(
         "injectable": True,
         "quarantined": False,
         "last_used": None,
-        "next_change": None,
     }
     return Assessment(**(values | changes))
 

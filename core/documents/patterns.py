@@ -63,7 +63,7 @@ def overview(state: ProjectState, pattern: Pattern, me: str = "") -> Iterable[do
     yield line((pattern.title, "strong"))
     yield line((pattern.id, "name"), f"   {TYPE_WORDS[pattern.type]}", pattern.category and f"   {pattern.category}")
     yield line("")
-    yield state_line(assessment)
+    yield state_line(state, pattern.id)
     yield rate_line(pattern, assessment)
     yield from warnings(state, pattern, me)
     yield line("")
@@ -83,7 +83,8 @@ def overview(state: ProjectState, pattern: Pattern, me: str = "") -> Iterable[do
     )
 
 
-def state_line(assessment: Assessment) -> doc.Line:
+def state_line(state: ProjectState, pattern_id: str) -> doc.Line:
+    assessment = state.assessment(pattern_id)
     pin = assessment.pin
     parts: list[doc.Part] = [state_sign(assessment.shown)]
     if assessment.faded:
@@ -101,9 +102,9 @@ def state_line(assessment: Assessment) -> doc.Line:
         parts += [("  proven once a person approves its text", "quiet")] * assessment.is_capped
     if assessment.is_settled:
         parts.append(("  does not change with age", "quiet"))
-    elif assessment.next_change is not None and not assessment.quarantined:
-        at, state = assessment.next_change
-        parts += [(f"  decays to {state.value} ", "quiet"), doc.Moment(at, is_age=True), (" if unused", "quiet")]
+    elif not assessment.quarantined and (change := state.board.next_change(pattern_id)) is not None:
+        at, following = change
+        parts += [(f"  decays to {following.value} ", "quiet"), doc.Moment(at, is_age=True), (" if unused", "quiet")]
     return doc.Line(tuple(parts))
 
 
@@ -295,7 +296,7 @@ def timeline(events: Sequence[LineageEvent]) -> list[doc.Line]:
 
 def rules(state: ProjectState, pattern: Pattern) -> Iterable[doc.Block]:
     """Describe the state and every rule behind it, with the distance to other states."""
-    yield state_line(state.assessment(pattern.id))
+    yield state_line(state, pattern.id)
     yield line("")
     rows: list[tuple[doc.Text, ...]] = [
         (

@@ -57,7 +57,6 @@ class Assessment(Struct, frozen=True, kw_only=True):
     injectable: bool  # may be injected: not deprecated, quarantined, warned of, or pending as an inversion
     quarantined: bool  # unpinned, and the imported text is unread or stopped by the scan
     last_used: datetime | None  # time of the newest known use
-    next_change: tuple[datetime, Maturity] | None  # next change of `computed` by decay alone
     given: int = 0  # injections, applied or not
     seen: int = 0  # loops that found the pattern themselves
     warning_id: str = ""  # the anti-pattern that warns of the same fix, so that this pattern is not injected

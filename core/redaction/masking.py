@@ -58,6 +58,18 @@ def _mask_named(name: str, value: str) -> str:
         return _mark("value", value)
 
 
+def has_certainly_none(lines: str) -> bool:
+    """Return whether no line contains a secret, found by one search of all; False means that it is not known."""
+    if _has_hint(lines):
+        return False
+    if not _LONG_RUN.search(lines):
+        return True
+    from core.redaction.patterns import Search
+
+    # Tokens never span lines, and no rule for them reads the text around.
+    return Search().replace_tokens(lines, _mark) == lines
+
+
 @lru_cache(_CACHE_SIZE)
 def _masked_short(text: str) -> str:
     return replace_secrets(text, _mark)
@@ -69,11 +81,15 @@ def _mark(kind: str, secret: str) -> str:
 
 def replace_secrets(text: str, mark: MaskFormat) -> str:
     """Replace every secret by `mark(kind, secret)`."""
-    lower = fold_case(text)
-    hinted = any(hint in lower for hint in _HINTS)
+    hinted = _has_hint(text)
     if not hinted and not _LONG_RUN.search(text):
         return text
     # Compiling the patterns takes longer than most commands.
     from core.redaction.patterns import Search
 
     return Search().replace(text, mark) if hinted else Search().replace_tokens(text, mark)
+
+
+def _has_hint(text: str) -> bool:
+    lower = fold_case(text)
+    return any(hint in lower for hint in _HINTS)

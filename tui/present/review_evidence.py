@@ -37,7 +37,7 @@ _ROBUSTNESS_RULES: Final = ("team", "rests on", "one failure", "calendar")
 
 def evidence(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
     """Describe state, rate, robustness, findings, and the uses."""
-    yield state_line(view.assessment(pattern.id))
+    yield state_line(view, pattern.id)
     yield rate_line(pattern, view.assessment(pattern.id))
     yield from robustness(view, pattern)
     yield from conflicts(view, pattern)

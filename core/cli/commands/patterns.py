@@ -216,6 +216,7 @@ def _explanation_json(state: ProjectState, pattern_id: str) -> objects.Wire:
     return objects.Explanation.of(
         state.assessment(pattern_id),
         found,
+        next_change=state.board.next_change(pattern_id),
         events=[objects.WeighedEvent.of(weighted.observation, weighted) for weighted in found.events],
         steps=[objects.NextState.of(step, result="success" if step.helpful else "failure") for step in found.steps],
         set_aside=[objects.IgnoredReport.of(one, at=known_time(one.report.at)) for one in ignored],

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from core.base.formatting import format_percent
-from core.base.text import ELLIPSIS, escape_invisible, plural, visible_line
+from core.base.text import ELLIPSIS, escape_invisible, plural, visible_line, visible_lines
 from core.cli.support.options import invocation
 from core.records.findings import Finding, Severity
 from core.records.times import day_of, minute_of
@@ -125,16 +125,18 @@ def print_table(columns: Sequence[Column], rows: Iterable[Any], empty: str = "")
     On a terminal the table is fitted to the width: expendable columns are dropped, then free texts and IDs are
     shortened, and if necessary a row is split into several lines. Elsewhere all values are complete.
     """
-    cells = [
-        [_Cell.of(column.value(row), MAX_CELL if column.free else MAX_WHOLE_CELL) for column in columns] for row in rows
-    ]
-    if not cells:
+    listed = list(rows)
+    if not listed:
         if empty:
             remark(empty)
         return
-    cells.insert(0, [_Cell.of(column.title) for column in columns])
+    values = [[column.value(row) for row in listed] for column in columns]
+    cells = [_cells_of(column, texts) for column, texts in zip(columns, values, strict=True)]
     # One ID of any length must not widen all rows; it exceeds its column.
-    widths = [min(MAX_CELL, max(row[n].width for row in cells)) for n in range(len(columns))]
+    widths = [
+        min(MAX_CELL, max(len(column.title), *(cell.width for cell in column_cells.values())))
+        for column, column_cells in zip(columns, cells, strict=True)
+    ]
     groups = [list(range(len(columns)))]
     if _is_terminal():
         import shutil  # takes longer to import than the rest of the standard library here
@@ -142,17 +144,27 @@ def print_table(columns: Sequence[Column], rows: Iterable[Any], empty: str = "")
         room = shutil.get_terminal_size().columns
         shown = _affordable(widths, columns, room)
         columns, widths = [columns[n] for n in shown], [widths[n] for n in shown]
-        cells = [[row[n] for n in shown] for row in cells]
+        values, cells = [values[n] for n in shown], [cells[n] for n in shown]
         widths, groups = _fitted(widths, columns, room)
     painted = _colours()
+    drawn = []
+    for column, width, texts, known in zip(columns, widths, values, cells, strict=True):
+        heading = _Cell.of(column.title).shown(width, column, painted, heading=True)
+        by_text = {text: cell.shown(width, column, painted, heading=False) for text, cell in known.items()}
+        drawn.append([heading, *(by_text[text] for text in texts)])
     lines = []
-    for row in cells:
+    for row in zip(*drawn, strict=True):
         for number, group in enumerate(groups):
-            parts = (row[n].shown(widths[n], columns[n], painted, heading=row is cells[0]) for n in group)
-            text = (" " * (INDENT if number else 0) + "  ".join(parts)).rstrip()
+            text = (" " * (INDENT if number else 0) + "  ".join([row[n] for n in group])).rstrip()
             if text or not number:
                 lines.append(text)
     _echo_table(lines)
+
+
+def _cells_of(column: Column, texts: Iterable[str]) -> dict[str, _Cell]:
+    """Return the cells of a column by text: equal ones are made once."""
+    shown = visible_lines(texts, MAX_CELL if column.free else MAX_WHOLE_CELL)
+    return {text: _Cell(line, _width(line)) for text, line in shown.items()}
 
 
 def _echo_table(lines: Sequence[str]) -> None:
@@ -200,8 +212,8 @@ class _Cell(NamedTuple):
     width: int
 
     @classmethod
-    def of(cls, text: str, limit: int | None = None) -> _Cell:
-        text = visible_line(text, limit)
+    def of(cls, text: str) -> _Cell:
+        text = visible_line(text)
         return cls(text, _width(text))
 
     def shown(self, width: int, column: Column, painted: bool, heading: bool) -> str:

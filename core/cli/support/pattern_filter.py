@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -35,17 +36,18 @@ class PatternFilter:
 
     def rows(self, snapshot: Snapshot, board: Scoreboard) -> list[tuple[Pattern, Assessment]]:
         of_loop = None if self.from_loop is None else _of_loop(snapshot, self.from_loop)
-        rows = []
-        for pattern in sorted(snapshot.patterns.values(), key=lambda pattern: pattern.id):
-            if (self.types and pattern.type not in self.types) or (of_loop is not None and pattern.id not in of_loop):
-                continue
-            if not self.tags <= {tag.lower() for tag in pattern.tags}:
-                continue
-            assessment = board.assessment(pattern.id)
-            state_fits = not self.states or not self.states.isdisjoint((assessment.state, assessment.shown))
-            if state_fits and self._matches_rate(assessment.rate):
-                rows.append((pattern, assessment))
-        return rows
+        patterns = [
+            pattern
+            for pattern in sorted(snapshot.patterns.values(), key=attrgetter("id"))
+            if (not self.types or pattern.type in self.types)
+            and (of_loop is None or pattern.id in of_loop)
+            and (not self.tags or self.tags <= {tag.lower() for tag in pattern.tags})
+        ]
+        rows = zip(patterns, board.assessments(patterns), strict=True)
+        return [row for row in rows if self._matches_state(row[1]) and self._matches_rate(row[1].rate)]
+
+    def _matches_state(self, assessment: Assessment) -> bool:
+        return not self.states or not self.states.isdisjoint((assessment.state, assessment.shown))
 
     def _matches_rate(self, rate: float | None) -> bool:
         low, high = self.min_success_rate, self.max_success_rate

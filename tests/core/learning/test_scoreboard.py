@@ -101,7 +101,8 @@ def test_a_pattern_that_falls_back_by_age_is_faded() -> None:
 
 
 def test_the_calendar_names_day_and_state() -> None:
-    change = assessed(6, 0, last_used=NOW).next_change
+    pattern = make_pattern(recorded_counts=make_recorded_counts(6, 0), last_used=NOW)
+    change = make_board(pattern).next_change(ID)
     assert change is not None
     days = (change[0] - NOW) / timedelta(days=1)
     assert change[1] is Maturity.CANDIDATE or change[1] is Maturity.ESTABLISHED

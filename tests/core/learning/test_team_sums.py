@@ -100,7 +100,7 @@ def assert_equal(one: Scoreboard, other: Scoreboard, *, has_future_uses: bool = 
     for found, expected in zip(one.interval, other.interval, strict=True):
         np.testing.assert_allclose(found[rows], expected[others], 1e-9)
     for id in one.ids:
-        changes = one.assessment(id).next_change, other.assessment(id).next_change
+        changes = one.next_change(id), other.next_change(id)
         assert (changes[0] is None) == (changes[1] is None)
         if changes[0] is not None and changes[1] is not None:
             assert changes[0][1] == changes[1][1]

@@ -121,7 +121,7 @@ def test_decay_is_listed_in_the_week_of_the_change() -> None:
     snapshot = world(*events, used("pat-b", NOW, True))
     board = Scoreboard.build(snapshot, NOW, SETTINGS)
     found = find_upcoming(board, np.ones(2, np.bool_), 4)
-    next_change = board.assessment("pat-a").next_change
+    next_change = board.next_change("pat-a")
     assert next_change is not None
     change = (Maturity.ESTABLISHED, Maturity.CANDIDATE)
     assert count_changes(found) == {change: 1}

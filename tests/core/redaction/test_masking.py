@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from core.base.text import visible, visible_line
+from core.base.text import visible, visible_line, visible_lines
 from core.redaction.masking import mask_secrets, mask_values
 from core.redaction.patterns import TOKEN_FORMATS
 from core.redaction.value_shapes import is_placeholder
@@ -365,3 +365,17 @@ def test_values_under_the_name_of_a_secret_are_masked() -> None:
     masked["db"]["password"], masked["env"][0]["value"] = given["db"]["password"], "Tiger4Kettle"  # type: ignore[index]
     assert masked == given
     assert mask_values(mask_values(given)) == mask_values(given)
+
+
+@given(
+    st.lists(st.lists(st.sampled_from([*PIECES, "\n", "plain", "é", "\x1b"]), max_size=4).map("".join), max_size=300)
+)
+@settings(max_examples=60)
+def test_many_texts_are_shown_as_each_alone(texts: list[str]) -> None:
+    assert visible_lines(texts, 60) == {text: visible_line(text, 60) for text in texts}
+
+
+@pytest.mark.parametrize("secret", [GITHUB, AWS, "password=hunter2xyzzy", "https://u:s3cr3tpw@h.example/"])
+def test_a_secret_among_many_plain_texts_is_masked(secret: str) -> None:
+    shown = visible_lines([*(f"pat-error-plain-case-{n}" for n in range(500)), secret], 200)
+    assert shown[secret] == visible_line(secret) != secret

@@ -173,7 +173,7 @@ def test_the_preview_equals_the_injected_context(sample_view: ProjectState) -> N
 
 def test_a_pinned_pattern_shows_author_time_and_reason(sample_view: ProjectState) -> None:
     pattern = sample_view.pattern("pat-success-profile-first-009")
-    line = inline(state_line(sample_view.assessment(pattern.id)).parts, sample_view.now, DRAWN).plain
+    line = inline(state_line(sample_view, pattern.id).parts, sample_view.now, DRAWN).plain
     assert "● proven" in line
     assert "promoted by imre, 16 Nov" in line
     assert "“measured twice by hand, the plans agree”" in line

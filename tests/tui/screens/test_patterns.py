@@ -472,7 +472,7 @@ async def test_the_cursor_keeps_its_record_after_sorting(sample: Path, home: Pat
 async def test_a_pin_shows_no_decay_and_a_decision_shows_its_author(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="patterns") as user:
         pinned = next(key for key in user.table.keys if user.app.view.assessment(key).is_settled)
-        free = next(key for key in user.table.keys if user.app.view.assessment(key).next_change is not None
+        free = next(key for key in user.table.keys if user.app.view.board.next_change(key) is not None
                     and not user.app.view.assessment(key).is_settled)  # fmt: skip
         for key, is_shown in ((pinned, True), (free, False)):
             assert user.table.go_to(key)
