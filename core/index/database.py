@@ -30,6 +30,7 @@ _PACKAGES: Final = (
 """Packages that decide what is in the index; after a change in them, it is made again."""
 _SETTINGS: Final = ("page_size = 8192", "journal_mode = WAL", "cache_size = -16000")
 _REPLACED: Final = ("sqlite3", "search.sqlite3")  # endings of files that earlier versions wrote instead
+_LONG_LOG: Final = 1 << 20  # bytes of a write-ahead log that is emptied when the index is opened
 _READ_SECONDS: Final = 1.0
 _WRITE_SECONDS: Final = 30.0  # time to wait for another process that writes
 _NETWORK_SYSTEMS: Final = ("nfs", "cifs", "smb", "9p", "fuse", "afs", "ceph", "lustre")
@@ -195,6 +196,11 @@ def _connect(file: Path, version: int, tables: Iterable[str], wait_seconds: floa
     if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         connection.close()
         raise OSError(f"{file.parent} does not allow a write-ahead log")
+    with suppress(OSError, sqlite3.OperationalError):
+        # The first process to open an index reads all of its log, and copies it with each transaction.
+        if file.with_name(f"{file.name}-wal").stat().st_size > _LONG_LOG:
+            connection.execute("PRAGMA busy_timeout = 0")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     connection.execute(f"PRAGMA busy_timeout = {int(wait_seconds * 1000)}")
     return connection
 

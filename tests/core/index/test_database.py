@@ -89,3 +89,25 @@ def test_two_processes_write_one_after_the_other(database: Database, tmp_path: P
             with writer.transaction() as connection:
                 assert get_meta(connection, "number") == (b"%d" % (number - 1) if number else None)
                 set_meta(connection, "number", b"%d" % number)
+
+
+def test_a_long_log_is_emptied_when_the_index_is_opened(database: Database, tmp_path: Path) -> None:
+    log = database.file.with_name(f"{database.file.name}-wal")
+    with closing(database.read()), database.transaction() as connection:
+        set_meta(connection, "name", bytes(2 << 20))
+        set_meta(connection, "other", b"value")
+    assert log.stat().st_size > 1 << 20
+    with closing(Database.open(tmp_path / "project", ALL_TABLES)) as other:
+        assert log.stat().st_size == 0
+        assert get_meta(other.writer, "other") == b"value"
+
+
+def test_a_long_log_that_a_view_reads_does_not_delay_the_next_process(database: Database, tmp_path: Path) -> None:
+    with database.transaction() as connection:
+        set_meta(connection, "name", bytes(2 << 20))
+    with closing(database.read()) as view:
+        with database.transaction() as connection:
+            set_meta(connection, "name", b"new")
+        with closing(Database.open(tmp_path / "project", ALL_TABLES)) as other:
+            assert get_meta(other.writer, "name") == b"new"
+        assert get_meta(view, "name") == bytes(2 << 20)
