@@ -18,7 +18,6 @@ from msgspec.structs import replace as changed
 
 from core.base.errors import DamagedError, Unwritable
 from core.base.steps import Steps, Work, run_all
-from core.base.text import safe_matcher
 from core.episodes.similar_tasks import embeddable_work
 from core.index.refresh import Index
 from core.index.scores import find_board, load_board
@@ -30,7 +29,6 @@ from core.records.loops import LoopDetails
 from core.records.snapshot import Delta, Snapshot
 from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings
 from core.sources.loop_details import read_loop_details
-from core.sources.record_kinds import forget_kinds
 from core.state.project_state import ProjectState
 from core.state.texts import MemoryTexts, Texts
 from core.storage.locks import protect
@@ -286,13 +284,6 @@ class ProjectReader:
         snapshot = self._view.snapshot
         patterns = self.embeddings.make_few(snapshot.patterns)
         return patterns, self.task_embeddings.make_few(embeddable_work(snapshot))
-
-    def release(self) -> bool:
-        """Free what is made again when needed, and vectors that were not used lately; return whether none are left."""
-        forget_kinds()
-        safe_matcher.cache_clear()
-        left = [one for one in (self.embeddings, self.task_embeddings) if not one.release()]
-        return not left
 
     def story(self, loop_id: str) -> LoopDetails:
         """Read the details of one loop from disk; raises UnknownRecord."""

@@ -103,10 +103,6 @@ class PatternCatalog:
             self._made = [_search_text(pattern) for pattern in self._records]
         return self._made
 
-    def release(self) -> None:
-        """Free the texts."""
-        self._made = None
-
     def select(self, query: Query, sort: str = "score", descending: bool = True) -> list[str]:
         """Return the sorted IDs of patterns that match a query with `PATTERN_FIELDS`.
 

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import threading
-import weakref
-from array import array
-from bisect import bisect_left
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from itertools import chain
-from time import monotonic
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.base.shared_map import with_changes
 from core.base.text import plural
 from core.records.episodes import Task
 from core.records.loops import Loop
@@ -43,7 +38,6 @@ if TYPE_CHECKING:
 
 _BATCH: Final = 64  # vectors computed between two writes: a quarter of a second
 MAX_ON_DEMAND: Final = 64  # vectors computed on demand, in at most a second; more need `ralphdeck embed`
-_UNUSED_SECONDS: Final = 10.0  # time without a comparison after which vectors are freed
 _MERGED_SHARE: Final = 16  # new vectors are used once there is one for this number of others; adding copies all
 
 Codes = NDArray[np.int8]
@@ -87,7 +81,7 @@ class Vectors:
 
     def extended(self, hashes: Sequence[bytes], codes: Codes) -> Vectors:
         more = {hash: place for place, hash in enumerate(hashes, len(self.codes))}
-        return Vectors(np.concatenate((self.codes, codes)), with_changes(self.places, more))
+        return Vectors(np.concatenate((self.codes, codes)), {**self.places, **more})
 
     @cached_property
     def _lengths(self) -> Floats32:
@@ -106,19 +100,6 @@ class Vectors:
         with np.errstate(invalid="ignore"):
             dots /= self._lengths
         return dots
-
-
-class _Hashes(Container[bytes]):
-    """Hashes of vectors, each in 8 bytes instead of 160."""
-
-    def __init__(self, hashes: Iterable[bytes]) -> None:
-        self._starts = array("Q", sorted(int.from_bytes(hash[:8]) for hash in hashes))
-
-    def __contains__(self, hash: object) -> bool:
-        assert isinstance(hash, bytes)
-        start = int.from_bytes(hash[:8])
-        place = bisect_left(self._starts, start)
-        return place < len(self._starts) and self._starts[place] == start
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +173,6 @@ class Embeddings(Generic[Record]):
         self._embedder = embedder or shared_embedder()
         self._lock = threading.Lock()
         self._read: Vectors | None = None
-        self._last: Callable[[], Vectors | None] = lambda: None  # those read last, if something still has them
-        self._hashes: Container[bytes] | None = None  # of all vectors, also while these are freed
-        self._used_at = 0.0
         self._rows: tuple[_Rows[Record], ...] = ()  # the last two results
         self._compared: tuple[str, Vectors, Floats32] | None = None  # the last text, with the cosine of each vector
 
@@ -202,28 +180,12 @@ class Embeddings(Generic[Record]):
     def vectors(self) -> Vectors:
         """All vectors; the first access reads the file (0.2 s for 100,000)."""
         with self._lock:
-            self._used_at = monotonic()
             if self._read is None:
-                self._keep(self._last() or Vectors.of(*self._file.read()))
-            assert self._read is not None
+                self._read = Vectors.of(*self._file.read())
             return self._read
 
-    def _keep(self, vectors: Vectors) -> None:
-        self._read, self._hashes, self._last = vectors, vectors.places, weakref.ref(vectors)
-
-    def release(self) -> bool:
-        """Free vectors that were not used lately, which the next use reads again; return whether none are left."""
-        with self._lock:
-            if self._read is not None and monotonic() - self._used_at > _UNUSED_SECONDS:
-                self._hashes = _Hashes(self._read.places)
-                self._read, self._rows, self._compared = None, (), None
-            return self._read is None
-
-    def _known(self) -> Container[bytes]:
-        return self.vectors.places if self._hashes is None else self._hashes
-
     def count(self, records: Mapping[str, Record]) -> int:
-        known = self._known()
+        known = self.vectors.places
         return sum(self._subject.key(record) in known for record in records.values())
 
     def missing(self, records: Mapping[str, Record]) -> dict[bytes, str]:
@@ -233,7 +195,7 @@ class Embeddings(Generic[Record]):
         return {key: self._subject.text(record) for key, record in self._without_vector(records)}
 
     def _without_vector(self, records: Mapping[str, Record]) -> Iterator[tuple[bytes, Record]]:
-        known = self._known()
+        known = self.vectors.places
         keyed = ((self._subject.key(record), record) for record in records.values())
         return ((key, record) for key, record in keyed if key and key not in known)
 
@@ -256,7 +218,7 @@ class Embeddings(Generic[Record]):
             self.problem = str(error)
             return self
         completed = copy(self)
-        completed._keep(self.vectors.extended(list(missing), codes))
+        completed._read = self.vectors.extended(list(missing), codes)
         return completed
 
     def make_few(self, records: Mapping[str, Record]) -> int:
@@ -285,7 +247,7 @@ class Embeddings(Generic[Record]):
             return 0
         with self._file.writing({self._subject.key(record) for record in records.values()}) as append:
             with self._lock:
-                self._keep(vectors := Vectors.of(*self._file.read()))
+                self._read = vectors = Vectors.of(*self._file.read())
             missing = list(dict(self._without_vector(records)).items())
             made, total = 0, len(missing)
             missing.reverse()
@@ -312,7 +274,7 @@ class Embeddings(Generic[Record]):
         if new:
             vectors = vectors.extended(list(new), np.array(list(new.values())))
             with self._lock:
-                self._keep(vectors)
+                self._read = vectors
             self._rows, self._compared = (), None  # they keep the vectors before
         return vectors
 

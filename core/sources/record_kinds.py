@@ -222,16 +222,11 @@ def kind_of(file: str) -> RecordKind | None:
     """Return the kind of a project-relative file; None if it is not read."""
     try:
         return _by_file[file]
-    except KeyError:  # not `in`: another thread may forget it
+    except KeyError:  # not `in`: another thread may clear it
         if len(_by_file) >= _MAX_KNOWN:
             _by_file.clear()
         kind = _by_file[file] = _find_kind(file)
         return kind
-
-
-def forget_kinds() -> None:
-    """Free what is known about files."""
-    _by_file.clear()
 
 
 def _find_kind(file: str) -> RecordKind | None:

@@ -30,14 +30,9 @@ class Calls:
         self.retry_paths: frozenset[Path] = frozenset()
         self.state = WatchState(WatchMode.EVENTS, "", 1)
         self.view = self
-        self.unreleased = 0
 
     def keep_questions(self) -> None:
         """Nothing is saved."""
-
-    def release(self) -> bool:
-        self.unreleased -= 1
-        return self.unreleased < 0
 
     def search_next(self) -> Delta | None:
         self.done.append("look")
@@ -92,21 +87,6 @@ def test_background_work_runs_in_idle_time_until_it_is_done() -> None:
     assert sum(isinstance(message, Engine.Changed) for message in calls.user) == 2  # what was found, and the refresh
     assert turns(2) == ["look", "prepare", "refresh"]
     assert turns(1) == ["look", "prepare"], "it looks again after each refresh"
-
-
-def test_freed_memory_is_returned_only_after_something_was_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls, returned = Calls(), list[int]()
-    calls.unreleased = 2  # vectors were used a moment ago
-    monkeypatch.setattr("tui.engine.RELEASE_SECONDS", 0.0)
-    monkeypatch.setattr("tui.engine.release_memory", lambda: returned.append(1))
-    engine, turns = turning(calls)
-    turns(6)
-    assert len(returned) == 3
-    turns(3)
-    assert len(returned) == 3
-    engine.submit(calls.job)
-    turns(3)
-    assert len(returned) == 4
 
 
 def test_a_long_search_is_reported_when_it_starts_and_ends() -> None:

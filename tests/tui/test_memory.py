@@ -28,18 +28,6 @@ def _live_objects() -> Counter[str]:
     return Counter(name for name in names if name.partition(".")[0] in {"core", "tui", "textual", "numpy"})
 
 
-async def test_a_screen_that_was_left_frees_its_caches(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="review") as user:
-        review = user.place
-        vars(review)["_forecaster"] = None  # as after a forecast
-        await user.press("question_mark")
-        await user.settled()
-        assert "_forecaster" in vars(review), "only a dialog is open"
-        await user.press("escape")
-        await user.go("loops")
-        await user.until(lambda: "_forecaster" not in vars(review), "no cache")
-
-
 @pytest.mark.slow
 async def test_opening_all_screens_many_times_leaves_no_objects(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:

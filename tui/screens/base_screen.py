@@ -178,14 +178,6 @@ class BaseScreen(ThreadJobs, inherit_bindings=False):
     def on_screen_resume(self) -> None:
         self.catch_up()
 
-    def on_screen_suspend(self) -> None:
-        if self not in self.app.screen_stack:  # else a dialog is open on it
-            self.release()
-            self.services.engine.may_have_freed = True
-
-    def release(self) -> None:
-        """Free what is made again when the screen needs it; called when another screen is shown."""
-
     def changed(self, delta: Delta) -> None:
         """Record changed data, and show it now if this screen is in front."""
         self._pending |= delta

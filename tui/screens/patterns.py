@@ -49,10 +49,6 @@ class PatternsScreen(ListScreen):
         if not self.services.is_deciding:
             self._deciding = frozenset()
 
-    def release(self) -> None:
-        if self._catalog is not None:
-            self._catalog.release()
-
     def is_affected_by(self, delta: Delta) -> bool:
         """Return True if a change can affect a pattern or its evidence."""
         return delta.affects_scores

@@ -177,7 +177,6 @@ class ReviewScreen(ReviewPanes):
         self._hold()
 
     def on_screen_suspend(self) -> None:
-        super().on_screen_suspend()
         self._hold()
 
     def tick(self) -> None:
@@ -304,9 +303,6 @@ class ReviewScreen(ReviewPanes):
     @cached_property
     def _forecaster(self) -> Forecaster:
         return Forecaster(self.services.project)
-
-    def release(self) -> None:
-        self.__dict__.pop("_forecaster", None)
 
     def embedding(self, done: int, total: int) -> None:
         """When embeddings are complete, recompute the forecasts made without them."""

@@ -217,14 +217,6 @@ def test_updated_catalog_equals_a_rebuilt_catalog(ids_differ: bool) -> None:
     assert CATALOG.select(parse_query("renamed", PATTERN_FIELDS)) == []
 
 
-def test_catalog_without_its_texts_selects_the_same() -> None:
-    catalog = PatternCatalog(PATTERNS, BOARD)
-    query = parse_query("null", PATTERN_FIELDS)
-    before = catalog.select(query)
-    catalog.release()
-    assert catalog.select(query) == before == CATALOG.select(query)
-
-
 def test_empty_catalog_selects_nothing() -> None:
     empty = PatternCatalog({}, Scoreboard.build(Snapshot(), NOW, SETTINGS))
     assert empty.select(parse_query("uses:>3 is:mirror null -x", PATTERN_FIELDS)) == []

@@ -114,21 +114,6 @@ def test_vectors_of_another_process_are_reused(project: ProjectPaths) -> None:
     assert close(here, "a", known) == [1, 0]
 
 
-def test_unused_vectors_are_freed_and_read_again(project: ProjectPaths, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = patterns("a", "b")
-    made = Embeddings(project, PATTERNS, Counting())
-    made.make(known)
-    assert not made.release(), "they were used a moment ago"
-    monkeypatch.setattr(embeddings, "_UNUSED_SECONDS", -1.0)
-    before = made.vectors
-    assert made.release() and made.vectors is before, "something still has them"
-    del before
-    assert made.release()
-    made._file.path.unlink()
-    assert made.count(known) == 2 and not made.missing(known), "hashes are kept"
-    assert made.closeness("a", PatternIndex.build(known).ids, known) is None
-
-
 def test_vectors_are_used_before_all_are_made(project: ProjectPaths, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embeddings, "_BATCH", 1)
     known = patterns(*map(str, range(40)))
