@@ -21,7 +21,7 @@ from core.learning.states import STATES
 from core.learning.statistics import jeffreys_interval, jeffreys_intervals
 from core.metrics import DEFAULT_WEEKS
 from core.metrics.causes import Cause, count_failed_loops, top_causes
-from core.metrics.effectiveness import Comparison, compare_injection, count_inherited
+from core.metrics.effectiveness import Comparison, LoopCounts, compare_injection, count_inherited
 from core.metrics.reviewer_accuracy import ReviewerAccuracy, measure_accuracy
 from core.metrics.usage import UsageGroup, daily_usage, group_usage, usage_day
 from core.records.decisions import TURNS, CurationState, Decision, Verb
@@ -315,12 +315,16 @@ class Dashboard(Struct, frozen=True, kw_only=True):
 
 
 def build_dashboard(
-    view: ProjectState, by: str, weeks: int = DEFAULT_WEEKS, team: TeamStatus | None = None
+    view: ProjectState,
+    by: str,
+    weeks: int = DEFAULT_WEEKS,
+    team: TeamStatus | None = None,
+    loops: LoopCounts | None = None,
 ) -> Dashboard:
     """Compute all metrics at the time of a project state.
 
     `by` is the name of the reviewer in the decision log. `weeks` is the number of weeks in both directions, at least 1.
-    `team` has the uses of all projects of the team, if any.
+    `team` has the uses of all projects of the team, if any. `loops` are those of the state.
     """
     snapshot, board = view.snapshot, view.board
     registry = select_registered(board, snapshot.patterns)
@@ -341,7 +345,7 @@ def build_dashboard(
         undated=int((board.uses - board.team_uses)[registry].sum() - board.use_times.counts[used].sum())
         - count_inherited(board, (one for one in snapshot.patterns.values() if not one.copy_folder)).uses,
         trend=compute_trend(evidence, view.settings.interval_level),
-        iterations=compare_injection(snapshot, view.settings),
+        iterations=compare_injection(snapshot, view.settings, loops),
         ahead=find_upcoming(board, registry, weeks),
         coverage=compute_coverage(board, registry, snapshot.decisions, snapshot.curation, starts),
         open=count_questions(view.queue),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -112,8 +112,10 @@ class Comparison(Difference, frozen=True, kw_only=True):
         return format_inconclusive(self.needed, "loop")
 
 
-def compute_effectiveness(snapshot: Snapshot, board: Scoreboard, now: datetime) -> EffectivenessMetrics:
-    """Compute the effectiveness metrics from the evidence."""
+def compute_effectiveness(
+    snapshot: Snapshot, board: Scoreboard, now: datetime, loops: LoopCounts | None = None
+) -> EffectivenessMetrics:
+    """Compute the effectiveness metrics from the evidence; `loops` are those of the snapshot."""
     registry = _list_shared(snapshot)
     types = Counter(pattern.type for pattern in registry)
     rows = [board.row(pattern.id) for pattern in registry]
@@ -125,7 +127,7 @@ def compute_effectiveness(snapshot: Snapshot, board: Scoreboard, now: datetime) 
         len(registry),
         {key: types[kind] for kind, key in _TYPE_KEYS.items()},
         UsageStats(results, successes, failures, _round_half_up(successes / results, 2) if results else None),
-        _measure_benefit(snapshot),
+        _measure_benefit(loops or LoopCounts.of(snapshot)),
         iso(now) or "",
     )
 
@@ -145,16 +147,35 @@ def count_inherited(board: Scoreboard, patterns: Iterable[Pattern]) -> Inherited
     return Inherited(good, bad, sum(use.count for use in uses))
 
 
-def _measure_benefit(snapshot: Snapshot) -> MeasuredBenefit:
-    kinds = _split_by_injection(snapshot)
-    completed = _count_iterations(snapshot)
-    reported = _find_reported_failures(snapshot)
-    failed = {
-        loop.id: loop.iteration or 0
-        for loop in snapshot.loops.values()
-        if loop.success is False or (reported and not reported.isdisjoint((loop.id, *loop.aliases)))
-    }
-    good, bad = ([[found[id] for id in kind if id in found] for kind in kinds] for found in (completed, failed))
+class LoopCounts(NamedTuple):
+    """Iterations of the loops that ended, by ID, and which loops had injected patterns."""
+
+    injected: Collection[str]
+    others: Collection[str]
+    completed: Mapping[str, int]  # without loops reported as failed
+    failed: Mapping[str, int]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> LoopCounts:
+        """Read all loops once."""
+        reported = _find_reported_failures(snapshot)
+        named = {event.loop_id for event in snapshot.events if event.kind in _INJECTING and event.pattern_id}
+        injected, completed, failed = _resolve_loop_ids(snapshot, named), {}, {}
+        for loop in snapshot.loops.values():
+            if loop.injected:
+                injected.add(loop.id)
+            if loop.success is False or (reported and not reported.isdisjoint((loop.id, *loop.aliases))):
+                failed[loop.id] = loop.iteration or 0
+            elif loop.success and loop.iteration:
+                completed[loop.id] = loop.iteration
+        return cls(injected, snapshot.loops.keys() - injected, completed, failed)
+
+
+def _measure_benefit(loops: LoopCounts) -> MeasuredBenefit:
+    kinds = loops.injected, loops.others
+    good, bad = (
+        [[found[id] for id in kind if id in found] for kind in kinds] for found in (loops.completed, loops.failed)
+    )
     averages = [sum(counts) / len(counts) if counts else None for counts in good]
     wasted = [sum(counts) / len(counts) if any(counts) else None for counts in bad]
     return MeasuredBenefit(
@@ -187,22 +208,26 @@ def count_states(snapshot: Snapshot, board: Scoreboard) -> dict[str, int]:
     return {state.value: found[state] for state in Maturity}
 
 
-def compare_injection(snapshot: Snapshot, settings: Settings) -> Comparison:
+def compare_injection(snapshot: Snapshot, settings: Settings, loops: LoopCounts | None = None) -> Comparison:
     """Compare loops with and without injected patterns."""
-    return _compare(snapshot, *_split_by_injection(snapshot), settings)
+    loops = loops or LoopCounts.of(snapshot)
+    return _compare(snapshot, loops.injected, loops.others, loops, settings)
 
 
-def compare_reflections(snapshot: Snapshot, settings: Settings) -> Comparison:
+def compare_reflections(snapshot: Snapshot, settings: Settings, loops: LoopCounts | None = None) -> Comparison:
     """Compare loops with and without injected reflections."""
     having = _resolve_loop_ids(snapshot, loops_with_reflections(snapshot.events))
-    return _compare(snapshot, having, snapshot.loops.keys() - having, settings)
+    return _compare(snapshot, having, snapshot.loops.keys() - having, loops or LoopCounts.of(snapshot), settings)
 
 
 def compare_pattern(snapshot: Snapshot, board: Scoreboard, pattern_id: str, settings: Settings) -> Comparison:
     """Compare loops that applied a pattern with loops without injected patterns."""
     used = {one.loop_id for one in board.observations(pattern_id) if one.kind in ("applied", "feedback")}
-    _, lacking = _split_by_injection(snapshot)
-    return _compare(snapshot, _resolve_loop_ids(snapshot, used), lacking, settings)
+    having = _resolve_loop_ids(snapshot, used)
+    if not having:  # reading all loops would take most of the time of `pattern show`
+        return compare_groups((), settings)
+    loops = LoopCounts.of(snapshot)
+    return _compare(snapshot, having, loops.others, loops, settings)
 
 
 def compare_groups(groups: Iterable[Group], settings: Settings) -> Comparison:
@@ -236,8 +261,10 @@ def _scatter(group: Group) -> float:
     return sum(sum((count - sum(counts) / len(counts)) ** 2 for count in counts) for counts in both)
 
 
-def _compare(snapshot: Snapshot, having: Iterable[str], lacking: Iterable[str], settings: Settings) -> Comparison:
-    completed = _count_iterations(snapshot)
+def _compare(
+    snapshot: Snapshot, having: Iterable[str], lacking: Iterable[str], loops: LoopCounts, settings: Settings
+) -> Comparison:
+    completed = loops.completed
     kinds = [[id for id in kind if id in completed] for kind in (having, lacking)]
     if not all(kinds):
         return compare_groups((), settings)
@@ -258,13 +285,6 @@ def _list_shared(snapshot: Snapshot) -> list[Pattern]:
     return [pattern for pattern in snapshot.patterns.values() if not pattern.copy_folder]
 
 
-def _split_by_injection(snapshot: Snapshot) -> tuple[set[str], set[str]]:
-    """Return the IDs of loops with injected patterns, and of loops without."""
-    reported = {event.loop_id for event in snapshot.events if event.kind in _INJECTING and event.pattern_id}
-    having = {loop.id for loop in snapshot.loops.values() if loop.injected} | _resolve_loop_ids(snapshot, reported)
-    return having, snapshot.loops.keys() - having
-
-
 def _resolve_loop_ids(snapshot: Snapshot, names: set[str]) -> set[str]:
     """Return the IDs of the loops whose work events name so: by ID, alias, task or attempt."""
     found = names & snapshot.loops.keys()
@@ -272,15 +292,6 @@ def _resolve_loop_ids(snapshot: Snapshot, names: set[str]) -> set[str]:
         works = WorkNames(snapshot)
         found |= {loop.id for loop in snapshot.loops.values() if not names.isdisjoint(works.works_of(loop))}
     return found
-
-
-def _count_iterations(snapshot: Snapshot) -> Mapping[str, int]:
-    """Return the iterations of completed loops, without loops reported as failed."""
-    failed = _find_reported_failures(snapshot)
-    completed = (loop for loop in snapshot.loops.values() if loop.success)
-    return {
-        loop.id: loop.iteration for loop in completed if loop.iteration and failed.isdisjoint((loop.id, *loop.aliases))
-    }
 
 
 def _find_reported_failures(snapshot: Snapshot) -> set[str]:

@@ -19,7 +19,7 @@ from core.metrics.effectiveness import (
     Benefit,
     Comparison,
     EffectivenessMetrics,
-    compare_injection,
+    LoopCounts,
     compare_reflections,
     compute_effectiveness,
     count_states,
@@ -71,12 +71,13 @@ def metrics(weeks: int, export: str | None, force: bool) -> None:
 
     project = open_project()
     state, settings = project.search_all(), project.settings
-    found = compute_effectiveness(state.snapshot, state.board, state.now)
-    comparison = compare_injection(state.snapshot, settings)
-    of_reflections = compare_reflections(state.snapshot, settings)
+    loops = LoopCounts.of(state.snapshot)
+    found = compute_effectiveness(state.snapshot, state.board, state.now, loops)
+    of_reflections = compare_reflections(state.snapshot, settings, loops)
     by_state = count_states(state.snapshot, state.board)
     differences = compare_metrics(read_recorded_metrics(project.project), found)
-    board = build_dashboard(state, project.by, weeks, last_team_status())
+    board = build_dashboard(state, project.by, weeks, last_team_status(), loops)
+    comparison = board.iterations
     target = _export(board, export, project.project, force=force) if export is not None else None
 
     def show() -> None:
