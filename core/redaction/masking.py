@@ -64,10 +64,10 @@ def has_certainly_none(lines: str) -> bool:
         return False
     if not _LONG_RUN.search(lines):
         return True
-    from core.redaction.patterns import Search
+    from core.redaction.patterns import Search, may_contain_token
 
     # Tokens never span lines, and no rule for them reads the text around.
-    return Search().replace_tokens(lines, _mark) == lines
+    return not may_contain_token(lines) or Search().replace_tokens(lines, _mark) == lines
 
 
 @lru_cache(_CACHE_SIZE)

@@ -233,6 +233,24 @@ def _format_number(found: re.Match[str]) -> int:
     return int((found.lastgroup or "_0")[1:])
 
 
+def may_contain_token(text: str) -> bool:
+    """Return whether a text has a token with a known prefix, or a run as long as one without."""
+    starts, long_run = _anywhere()
+    if long_run.search(text):
+        return True
+    places = ((found.start(), found.end(1)) for found in starts.finditer(text))
+    return any(_match_token(text, start, end) for start, end in places)
+
+
+@cache
+def _anywhere() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    firsts = sorted({pattern[0] for _, pattern in _TOKENS if pattern[0].isalnum()})
+    starts = "|".join(re.escape(prefix) for first in firsts for prefix in dict.fromkeys(_prefixes(first)))
+    run = _TOKEN_RUN.pattern.partition("{")[0]
+    # Nothing is consumed, so that a prefix inside another one is found, too.
+    return re.compile(f"(?<![A-Za-z0-9])(?=(?:{starts}))(?=({run}+))"), re.compile(f"{run}{{{MIN_UNPREFIXED}}}")
+
+
 @cache
 def _prefixes(first: str) -> tuple[str, ...]:
     """Return what formats that begin with a character begin with, as far as it is literal."""

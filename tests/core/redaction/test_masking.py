@@ -379,3 +379,8 @@ def test_many_texts_are_shown_as_each_alone(texts: list[str]) -> None:
 def test_a_secret_among_many_plain_texts_is_masked(secret: str) -> None:
     shown = visible_lines([*(f"pat-error-plain-case-{n}" for n in range(500)), secret], 200)
     assert shown[secret] == visible_line(secret) != secret
+
+
+def test_a_token_inside_a_run_of_other_words_is_masked_among_many_texts() -> None:
+    texts = [*(f"pat-way-{n}" for n in range(50)), f"AGE-SECRET-x-{GITHUB}", f"a.b.c.d.e.f/{AWS}"]
+    assert visible_lines(texts, 200) == {text: visible_line(text, 200) for text in texts}
