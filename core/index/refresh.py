@@ -198,10 +198,10 @@ class Index:
                 self.replace_adapted(self._adapted)
             return self._snapshot, _everything(before, self._snapshot)
 
-    def keep_questions(self, questions: bytes, count: int, *, is_searched: bool) -> None:
-        """Store the review questions, encoded, for the next start; without effect if the index cannot be written."""
+    def keep_questions(self, count: int, is_searched: bool) -> None:
+        """Store the number of review questions for the next start; without effect if the index cannot be written."""
         with self._lock, suppress(sqlite3.Error, DamagedError), self._database.transaction() as connection:
-            set_meta(connection, QUESTIONS, msgspec.msgpack.encode((questions, count, is_searched)))
+            set_meta(connection, QUESTIONS, msgspec.msgpack.encode((count, is_searched)))
 
     def settle(self) -> tuple[bool, Snapshot, Delta]:
         """Do a step of what no change waits for (about 20 ms); returns also whether nothing is left."""

@@ -39,7 +39,7 @@ DECIDED: Final = "decided"  # number of decisions in the log
 ORIGINS: Final = "origins"  # what the user's state said when the decisions were folded
 SWEPT: Final = "swept"  # when all files were last compared with the index
 PAGES_CHECKED: Final = "pages checked"  # when the pages were last checked for contradictions
-QUESTIONS: Final = "questions"  # review questions, their number, and whether the searches for them had ended
+QUESTIONS: Final = "questions"  # number of review questions, and whether the searches for them had ended
 
 CURATION_DECODER: Final[Decoder[CurationState]] = Decoder(CurationState)
 _FIELDS: Final = frozenset(one.name for one in fields(Snapshot))

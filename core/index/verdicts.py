@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
@@ -14,8 +14,11 @@ from core.index.database import pack, unpack
 from core.storage.user_cache import code_digest
 
 if TYPE_CHECKING:
+    from core.index.records import Reader
     from core.index.refresh import Index
 
+FOUND: Final = "found"
+"""Kind of the one verdict on the whole project, which depends on all others."""
 _MOST: Final = 100_000  # Verdicts of a kind; if there are more, all are made again.
 _AT_ONCE: Final = 500  # Keys of one query.
 
@@ -33,35 +36,54 @@ class IndexVerdicts:
 
     @cached_property
     def _owner(self) -> bytes:
-        return blake2b(code_digest(self._packages) + self._settings, digest_size=16).digest()
+        return _find_owner(self._packages, self._settings)
 
     def get(self, kind: str, keys: Iterable[str]) -> Mapping[str, bytes]:
         """Return the stored verdicts of these keys; a damaged one counts as not stored."""
-        wanted, found = list(keys), dict[str, bytes]()
+        wanted = list(keys)
         if not wanted:
-            return found
-        with suppress(OSError, sqlite3.Error, DamagedError):
-            connection = self._index.database.read()
-            try:
-                for start in range(0, len(wanted), _AT_ONCE):
-                    part = wanted[start : start + _AT_ONCE]
-                    query = (
-                        "SELECT key, data FROM verdict WHERE kind = ? AND owner = ?"
-                        f" AND key IN ({', '.join('?' * len(part))})"
-                    )
-                    for key, data in connection.execute(query, (kind, self._owner, *part)):
-                        with suppress(DamagedError):
-                            found[key] = bytes(unpack(data))
-            finally:
-                connection.close()
-        return found
+            return {}
+        with suppress(OSError, sqlite3.Error, DamagedError), closing(self._index.database.read()) as connection:
+            return _select(connection, kind, self._owner, wanted)
+        return {}
 
     def put(self, kind: str, verdicts: Mapping[str, bytes]) -> None:
-        """Store verdicts, in place of those with the same keys."""
+        """Store verdicts, in place of those with the same keys; what was found with others before is removed."""
         with suppress(OSError, sqlite3.Error, DamagedError), self._index.database.transaction() as connection:
+            connection.execute("DELETE FROM verdict WHERE kind = ?", (FOUND,))
             connection.execute("DELETE FROM verdict WHERE kind = ? AND owner <> ?", (kind, self._owner))
             (count,) = connection.execute("SELECT count(*) FROM verdict WHERE kind = ?", (kind,)).fetchone()
             if count > _MOST:
                 connection.execute("DELETE FROM verdict WHERE kind = ?", (kind,))
             rows = ((kind, key, self._owner, pack(data)) for key, data in verdicts.items())
             connection.executemany("INSERT OR REPLACE INTO verdict VALUES (?, ?, ?, ?)", rows)
+
+
+class ViewVerdicts:
+    """The verdicts that one view of an index has; storing others is without effect. See `IndexVerdicts`."""
+
+    def __init__(self, reader: Reader, packages: Sequence[str], settings: bytes) -> None:
+        self._reader = reader
+        self._owner = _find_owner(packages, settings)
+
+    def get(self, kind: str, keys: Iterable[str]) -> Mapping[str, bytes]:
+        with self._reader.lock:
+            return _select(self._reader.connection, kind, self._owner, list(keys))
+
+    def put(self, kind: str, verdicts: Mapping[str, bytes]) -> None:
+        pass
+
+
+def _find_owner(packages: Sequence[str], settings: bytes) -> bytes:
+    return blake2b(code_digest(packages) + settings, digest_size=16).digest()
+
+
+def _select(connection: sqlite3.Connection, kind: str, owner: bytes, keys: Sequence[str]) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    for start in range(0, len(keys), _AT_ONCE):
+        part = keys[start : start + _AT_ONCE]
+        query = f"SELECT key, data FROM verdict WHERE kind = ? AND owner = ? AND key IN ({', '.join('?' * len(part))})"
+        for key, data in connection.execute(query, (kind, owner, *part)):
+            with suppress(DamagedError):
+                found[key] = bytes(unpack(data))
+    return found

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import msgspec
 
 from core.base.errors import DamagedError
+from core.base.steps import run_all
 from core.index.database import read_existing
 from core.index.evidence import open_inputs
 from core.index.records import Reader
@@ -85,7 +86,7 @@ class KeptProjectState(ProjectState):
 
     __slots__ = ("_inputs", "_kept", "_reader")
     _reader: Reader
-    _kept: tuple[bytes, int, bool]  # the questions, their number, and whether the searches for them had ended
+    _kept: tuple[int, bool]  # number of questions, and whether the searches for them had ended
     _inputs: EvidenceInputs
 
     @classmethod
@@ -98,7 +99,7 @@ class KeptProjectState(ProjectState):
             "now": now,
             "offers": {},
             "earlier_count": 0,
-            "_kept": msgspec.msgpack.decode(questions, type=tuple[bytes, int, bool]) if questions else (b"", 0, False),
+            "_kept": msgspec.msgpack.decode(questions, type=tuple[int, bool]) if questions else (0, False),
             "embeddings": None,
             "task_embeddings": None,
             "_inputs": open_inputs(snapshot.reader, snapshot, settings.learning),
@@ -123,11 +124,11 @@ class KeptProjectState(ProjectState):
 
     @property
     def pending_count(self) -> int:
-        return self._kept[1]
+        return self._kept[0]
 
     @property
     def is_count_open(self) -> bool:
-        return not self._kept[2]
+        return not self._kept[1]
 
     @property
     def evidence(self) -> object:
@@ -150,15 +151,16 @@ class KeptProjectState(ProjectState):
         return board or Scoreboard.build(self.snapshot, self.now, self.settings)
 
     def _restore_queue(self) -> tuple[ReviewItem, ...]:
-        from core.project.kept_queue import decode_queue
+        """Return the questions; if the searches had not ended, those that need none."""
+        from core.index.verdicts import ViewVerdicts
+        from core.review.question_search import PACKAGES, read_found, verdict_settings
+        from core.review.queue import NOTHING_FOUND, ask_in_steps
 
-        board = self.board
-        if not self._kept[0]:
-            return ()
-        with suppress(msgspec.MsgspecError, TypeError, ValueError):
-            queue = decode_queue(self._kept[0], board.proposal)
-            return tuple(item for item in queue if item.propose is None or item.subject in board)
-        return ()
+        snapshot, now, settings = self.snapshot, self.now, self.settings
+        stored = ViewVerdicts(self._reader, PACKAGES, verdict_settings(settings))
+        verdict = read_found(stored, snapshot, now, settings, self.task_embeddings)
+        found = verdict.whole if verdict is not None else NOTHING_FOUND
+        return run_all(ask_in_steps(snapshot, self.board, now, settings, found))
 
 
 def _make_texts(state: KeptProjectState) -> Texts:

@@ -13,7 +13,6 @@ from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 from msgspec.structs import replace as changed
 
 from core.base.errors import DamagedError, Unwritable
@@ -90,7 +89,7 @@ class ProjectReader:
         self._has_cache = cache
         self._details_lock = threading.Lock()
         self._collector: Collector | None = None
-        self._kept_queue: tuple[tuple[ReviewItem, ...], bool] = (), False  # the questions that are in the index
+        self._kept_count: tuple[int, bool] | None = None  # number of questions in the index, and if it is final
         self._clock = clock
         self._lock = threading.RLock()
         self.embeddings = Embeddings(project, PATTERNS)
@@ -109,10 +108,9 @@ class ProjectReader:
     def _search(self) -> QuestionSearch:
         # A run without questions does not need them.
         from core.index.verdicts import IndexVerdicts
-        from core.review.question_search import QuestionSearch
+        from core.review.question_search import PACKAGES, QuestionSearch, verdict_settings
 
-        settings = msgspec.msgpack.encode((self.settings.extraction, self.settings.review))
-        stored = IndexVerdicts(self.index, ("review", "extraction"), settings)
+        stored = IndexVerdicts(self.index, PACKAGES, verdict_settings(self.settings))
         here = weakref.proxy(self)  # a cycle would keep each dry run, which is a project, until the next collection
         return QuestionSearch(self.settings, lambda: here._offers, lambda source_id: here.extraction(source_id), stored)
 
@@ -165,19 +163,16 @@ class ProjectReader:
         self._view, self._earlier_count = kept, kept.pending_count
 
     def keep_questions(self) -> None:
-        """Store the review questions for the next start, if they have changed; needs no lock."""
-        from core.project.kept_queue import encode_queue
+        """Store the number of review questions for the next start, if it has changed; needs no lock."""
+        newest = self._view.pending_count, self._is_searched
+        if self._view.snapshot.complete and newest != self._kept_count:
+            self._kept_count = newest
+            self.index.keep_questions(*newest)
 
-        newest = self._view.queue, self._is_searched
-        if self._view.snapshot.complete and newest != self._kept_queue:
-            self._kept_queue = newest
-            self.index.keep_questions(encode_queue(newest[0]), self._view.pending_count, is_searched=newest[1])
-
-    def search_next(self, *, is_idle: bool = True) -> Delta | None:
+    def search_next(self) -> Delta | None:
         """Do one step (at most about 10 ms) of the searches for review questions.
 
-        Returns the changes of the state, which may be none; None if nothing is left to search. Unless `is_idle`, older
-        loops are not judged.
+        Returns the changes of the state, which may be none; None if nothing is left to search.
         """
         with self._lock:
             if (settled := self._settle()) is not None:
@@ -186,10 +181,11 @@ class ProjectReader:
             is_due = self._is_queue_due and abs(self._clock() - self._queue_at) >= _QUEUE_PAUSE
             if is_due or self._next_queue is not None:
                 return self._add_found()
-            changed = self._search.look(view, is_idle=is_idle)
-            self._is_queue_due |= bool(changed)
-            if changed is not None:
-                return Delta()
+            if not self._search.is_finished(view, is_idle=True):
+                changed = self._search.look(view, is_idle=True)
+                self._is_queue_due |= bool(changed)
+                if changed is not None:
+                    return Delta()
             self._is_searched, self._earlier_count = True, 0
             return self._add_found() if self._is_queue_due or view.earlier_count else None
 
@@ -214,16 +210,25 @@ class ProjectReader:
         queue = self._next_queue[1].run_for(_STEP_SECONDS)
         if queue is None:
             return Delta()
-        self._is_queue_due, self._next_queue = False, None
-        offers, count = self._search.offers.offers, self._earlier_count
-        self._view = replace(view, queue=queue, offers=offers, earlier_count=count)
+        self._next_queue = None
+        self._show_queue(queue)
         return Delta(decisions=True)
 
+    def _show_queue(self, queue: tuple[ReviewItem, ...]) -> None:
+        self._is_queue_due, offers, count = False, self._search.offers.offers, self._earlier_count
+        self._view = replace(self._view, queue=queue, offers=offers, earlier_count=count)
+
     def search_all(self) -> ProjectState:
-        """Do all steps of `search_next`, for commands that have no idle time."""
-        while self.search_next(is_idle=False) is not None:
-            pass
-        return self._view
+        """Do all searches for review questions, for commands that have no idle time."""
+        with self._lock:
+            if not self._search.is_finished(self._view, is_idle=False):
+                while self._settle() is not None or self._search.look(self._view) is not None:
+                    pass
+                self._is_queue_due = True
+            self._is_searched, self._earlier_count = True, 0
+            if self._is_queue_due or self._view.earlier_count:
+                self._show_queue(self._queue(self._view.snapshot, self._view.board, self._clock()))
+            return self._view
 
     def apply(self, changed: Iterable[Path] | None) -> tuple[ProjectState, Delta]:
         """Read the files in `changed` (None: find them by a sweep) and update the scores."""
@@ -415,6 +420,8 @@ class ProjectReader:
             board, texts = self._updated_view(snapshot, delta, now)
             if delta.patterns and self._asks:
                 self._search.offers.forget_comparisons()
+        if snapshot.complete and self._asks and self._search.recall(snapshot, now, self.task_embeddings):
+            self._is_searched, self._earlier_count = True, 0
         if not snapshot.complete:
             queue: tuple[ReviewItem, ...] = ()  # built once, when everything is loaded
         elif delta is None or not self._view.snapshot.complete or self._affects_queue(delta, board, now):
@@ -449,18 +456,7 @@ class ProjectReader:
         return run_all(self._queue_in_steps(snapshot, board, now))
 
     def _queue_in_steps(self, snapshot: Snapshot, board: Scoreboard, now: datetime) -> Steps[tuple[ReviewItem, ...]]:
-        from core.debug_memory.escalations import find_escalation
-        from core.review.queue import review_queue_in_steps
+        from core.review.queue import ask_in_steps
 
         self._queue_at = now
-        return review_queue_in_steps(
-            snapshot.patterns,
-            board,
-            snapshot.curation,
-            now,
-            self.settings,
-            self._search.found,
-            [found for one in snapshot.debug_sessions.values() if (found := find_escalation(one, snapshot))],
-            self._questions,
-            snapshot.decisions,
-        )
+        return ask_in_steps(snapshot, board, now, self.settings, self._search.found, self._questions)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,6 +31,7 @@ from core.retrieval.embedding import (
     task_text,
 )
 from core.retrieval.vector_files import OF_PATTERNS, OF_TASKS
+from core.storage.file_reader import Stamp
 from core.storage.vector_file import VectorFile
 
 if TYPE_CHECKING:
@@ -175,6 +177,13 @@ class Embeddings(Generic[Record]):
         self._read: Vectors | None = None
         self._rows: tuple[_Rows[Record], ...] = ()  # the last two results
         self._compared: tuple[str, Vectors, Floats32] | None = None  # the last text, with the cosine of each vector
+
+    @property
+    def stamp(self) -> Stamp | None:
+        """The version of the file of vectors; None without a file, or without the model."""
+        with suppress(OSError):
+            return Stamp.of(self._file.path.stat()) if is_available() else None
+        return None
 
     @property
     def vectors(self) -> Vectors:

@@ -32,6 +32,7 @@ class LessonSearch:
         self._settings = settings
         self._searched: tuple[object, ...] = ()  # the records that the last search used
         self._searching: tuple[object, ...] = ()  # those of the search that has begun
+        self._chosen: tuple[object, ...] = ()  # the evidence and the day by which lessons were chosen
         self._compared: Sequence[JoinedLesson] = ()  # the lessons to choose from
         self._pending: list[JoinedLesson] | None = None  # None while the lessons are compared and chosen
         self._next: list[tuple[JoinedLesson, Extraction]] = []
@@ -39,6 +40,15 @@ class LessonSearch:
     def remove(self, lesson_id: str) -> None:
         """Remove a lesson that was accepted."""
         self.found = tuple(one for one in self.found if one[0].id != lesson_id)
+
+    def is_current(self, view: ProjectState) -> bool:
+        """Return whether `found` is what a search in this state finds; evidence alone starts no search."""
+        snapshot = view.snapshot
+        records = (snapshot.lessons, snapshot.patterns, snapshot.curation)
+        if not snapshot.lessons and not self.found:
+            return True
+        is_same = len(self._searched) == len(records) and all(map(is_, self._searched, records))
+        return is_same and self._chosen == (view.board.evidence, view.now.date())
 
     def look(
         self,
@@ -78,6 +88,7 @@ class LessonSearch:
 
     def _choose(self, lessons: Sequence[JoinedLesson], view: ProjectState) -> list[JoinedLesson]:
         """Return the open lessons, most useful first, without those whose question is snoozed."""
+        self._chosen = view.board.evidence, view.now.date()
         half_life, verdicts = view.settings.maturity.half_life_days, view.snapshot.curation.inversions
         chosen = []
         for one in lessons:

@@ -1,31 +1,102 @@
-"""All searches for review questions, one step at a time."""
+"""All searches for review questions, one step at a time.
+
+What they found is stored with the number of the view of the index, so that nothing is searched if nothing changed.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+from msgspec import Struct, structs
+
+from core.index.snapshot import IndexedSnapshot
+from core.index.verdicts import FOUND
+from core.records.extractions import Extraction
 from core.retrieval.task import analyse_task
 from core.review.lesson_search import LessonSearch
 from core.review.questions.broad import BroadTriggerSearch
 from core.review.questions.duplicate import DuplicateSearch
 from core.review.questions.held import HeldTextSearch
-from core.review.questions.offer import OfferSearch
+from core.review.questions.offer import JoinedOffer, OfferSearch
 from core.review.questions.recurring import RecurringSearch
 from core.review.questions.unreconciled import CountSearch
 from core.review.queue import Found
-from core.review.stored_verdicts import StoredVerdicts, VerdictsInMemory
+from core.review.stored_verdicts import (
+    StoredVerdicts,
+    VerdictsInMemory,
+    digest_of,
+    read_verdicts,
+    write_verdicts,
+)
 from core.review.weakened_search import WeakenedTestSearch
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from core.config.settings import Settings
     from core.extraction.offers import Offers
-    from core.records.extractions import Extraction
+    from core.records.snapshot import Snapshot
+    from core.retrieval.embeddings import ComparableWork, Embeddings
     from core.state.project_state import ProjectState
 
+PACKAGES: Final = ("review", "extraction", "state")
+"""Packages of `core`, besides those of the index, that decide what the searches find."""
 _STEP_SECONDS: Final = 0.01  # time in which indexes are built at once
+
+
+class FoundVerdict(Struct, frozen=True, array_like=True):
+    """What all searches found in one view of the index.
+
+    `is_whole` is whether all loops that a long run has the time for were judged. `sources` are those of the joined
+    `offers`, which `found` does not repeat.
+    """
+
+    is_whole: bool
+    offers: dict[str, Extraction]
+    sources: tuple[tuple[str, ...], ...]
+    found: Found
+
+    @classmethod
+    def of(cls, found: Found, offers: Mapping[str, Extraction], *, is_whole: bool) -> FoundVerdict:
+        sources = tuple(one.sources for one in found.offers)
+        return cls(is_whole, dict(offers), sources, structs.replace(found, offers=()))
+
+    @property
+    def whole(self) -> Found:
+        """What was found, with the joined offers."""
+        offers = tuple(JoinedOffer(self.offers[sources[0]], sources) for sources in self.sources)
+        return structs.replace(self.found, offers=offers)
+
+
+def verdict_settings(settings: Settings) -> bytes:
+    """Return the settings that all verdicts depend on, encoded."""
+    return msgspec.msgpack.encode((settings.extraction, settings.review))
+
+
+def read_found(
+    stored: StoredVerdicts,
+    snapshot: Snapshot,
+    now: datetime,
+    settings: Settings,
+    embeddings: Embeddings[ComparableWork] | None,
+) -> FoundVerdict | None:
+    """Return what the searches found in this view of the index, on the same day; None if they have not ended."""
+    key = _find_key(snapshot, now, settings, embeddings)
+    return read_verdicts(stored, FOUND, [key], FoundVerdict).get(key) if key else None
+
+
+def _find_key(
+    snapshot: Snapshot, now: datetime, settings: Settings, embeddings: Embeddings[ComparableWork] | None
+) -> str:
+    """Return a digest of all that the searches depend on; "" for records that are not those of a view."""
+    if not isinstance(snapshot, IndexedSnapshot):
+        return ""
+    stamp = embeddings.stamp if embeddings is not None else None
+    return digest_of(snapshot.number, msgspec.to_builtins(settings), now.date(), stamp).hex()
 
 
 class QuestionSearch:
@@ -41,7 +112,7 @@ class QuestionSearch:
         extract: Callable[[str], Extraction],
         stored: StoredVerdicts | None = None,
     ) -> None:
-        stored = VerdictsInMemory() if stored is None else stored
+        self._stored = stored = VerdictsInMemory() if stored is None else stored
         self._settings = settings
         self._get_offers = get_offers
         self._extract = extract
@@ -54,6 +125,47 @@ class QuestionSearch:
         self._lessons = LessonSearch(settings)
         self._weakened_tests = WeakenedTestSearch()
         self._imports: threading.Thread | None = None
+        self._has_begun = False  # whether a step was done in this process
+        self._known: tuple[str, bool] = "", False  # the key of the stored verdict, and whether it is whole
+
+    def recall(self, snapshot: Snapshot, now: datetime, embeddings: Embeddings[ComparableWork] | None) -> bool:
+        """Begin with what the searches of an earlier process found in this view.
+
+        Returns whether they had ended, and had judged all loops.
+        """
+        if self._has_begun:
+            return False
+        verdict = read_found(self._stored, snapshot, now, self._settings, embeddings)
+        if verdict is None:
+            return False
+        found = verdict.whole
+        self.offers.recall(verdict.offers, found.offers)
+        self._duplicates.alike = found.alike
+        self._recurring.found = found.recurring
+        self._lessons.found = found.lessons
+        self._held_texts.found = found.held
+        self._weakened_tests.found = found.weakened
+        self._broad.found = found.broad
+        self._counts.found = found.unreconciled
+        self._known = _find_key(snapshot, now, self._settings, embeddings), verdict.is_whole
+        return verdict.is_whole
+
+    def _remember(self, view: ProjectState, *, is_whole: bool) -> None:
+        """Store what was found in this view, if a search from nothing would find the same."""
+        key = _find_key(view.snapshot, view.now, self._settings, view.task_embeddings)
+        is_known = key == self._known[0] and (self._known[1] or not is_whole)
+        if not key or is_known or not (self._lessons.is_current(view) and self._held_texts.is_current(view)):
+            return
+        verdict = FoundVerdict.of(self.found, self.offers.offers, is_whole=is_whole)
+        write_verdicts(self._stored, FOUND, {key: verdict})
+        self._known = key, is_whole
+
+    def is_finished(self, view: ProjectState, *, is_idle: bool) -> bool:
+        """Return whether what was recalled is all that can be found in this state."""
+        key, is_whole = self._known
+        if self._has_begun or not key or (is_idle and not is_whole):
+            return False
+        return key == _find_key(view.snapshot, view.now, self._settings, view.task_embeddings)
 
     @property
     def found(self) -> Found:
@@ -65,8 +177,8 @@ class QuestionSearch:
             lessons=self._lessons.found,
             held=self._held_texts.found,
             weakened=self._weakened_tests.found,
-            broad=self._broad.found,
-            unreconciled=self._counts.found,
+            broad=dict(self._broad.found),
+            unreconciled=dict(self._counts.found),
         )
 
     def remove(self, source_id: str) -> None:
@@ -80,6 +192,7 @@ class QuestionSearch:
 
         If `is_idle`, loops are judged, too, that only a long run has the time for.
         """
+        self._has_begun = True
         # Two threads that import modules which import each other may see them half loaded.
         if self._imports is not None and not self._is_imported(_STEP_SECONDS):
             return False
@@ -94,10 +207,8 @@ class QuestionSearch:
         if changed is None:
             changed = self._recurring.look(
                 snapshot,
-                view.now,
                 lambda: self._get_offers().find_recurring_in_steps(snapshot),
                 lambda cluster: self._get_offers().extract_cluster(cluster, view),
-                is_idle=is_idle,
             )
         if changed is None:
             changed = self._held_texts.look(view)
@@ -116,8 +227,10 @@ class QuestionSearch:
             )
         if changed is None and is_idle:
             changed = self.offers.look(snapshot, self._extract, prepare, is_idle=True)
-        if changed is None and self._settings.extraction.enabled:
-            self._get_offers().release()
+        if changed is None:
+            self._remember(view, is_whole=is_idle)
+            if self._settings.extraction.enabled:
+                self._get_offers().release()
         return changed
 
     def _prepare(self, view: ProjectState, seconds: float) -> bool:

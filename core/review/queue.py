@@ -3,49 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from core.base.steps import Steps, run_all
+from core.debug_memory.escalations import find_escalation
+from core.records.extractions import Extraction
+from core.records.findings import Finding
+from core.records.lessons import JoinedLesson
 from core.review.impact import net
 from core.review.priority import ImpactEstimator, Questions
 from core.review.questions.broad import broad
 from core.review.questions.duplicate import duplicates
 from core.review.questions.held import held_texts, suspected
 from core.review.questions.incoming import arrivals, bursts, escalations, lessons, weakened_tests
-from core.review.questions.offer import offered
+from core.review.questions.offer import JoinedOffer, offered
 from core.review.questions.proposals import proposed_decisions
-from core.review.questions.recurring import recurring
+from core.review.questions.recurring import RecurringLearning, recurring
 from core.review.questions.registry import borderline, inversions, pins
 from core.review.questions.unreconciled import unreconciled
+from core.state.review_items import HeldText, ReviewItem, WeakenedTest
 
 if TYPE_CHECKING:
     from core.config.settings import Settings
     from core.debug_memory.escalations import EscalatedSession
-    from core.extraction.clustering import Cluster
     from core.learning.scoreboard import Scoreboard
     from core.records.decisions import CurationState, Decision
-    from core.records.extractions import Extraction
-    from core.records.findings import Finding
-    from core.records.lessons import JoinedLesson
     from core.records.patterns import Pattern
-    from core.review.questions.offer import JoinedOffer
-    from core.state.review_items import HeldText, ReviewItem, WeakenedTest
+    from core.records.snapshot import Snapshot
 
 
-@dataclass(frozen=True, kw_only=True)
-class Found:
-    alike: Sequence[tuple[str, str, float]] = ()
-    offers: Sequence[JoinedOffer] = ()
-    recurring: Sequence[tuple[Cluster, Extraction]] = ()
-    lessons: Sequence[tuple[JoinedLesson, Extraction]] = ()
-    held: Sequence[HeldText] = ()
-    broad: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    weakened: Sequence[WeakenedTest] = ()
-    unreconciled: Mapping[str, Finding] = field(default_factory=lambda: MappingProxyType({}))
+class Found(Struct, frozen=True, kw_only=True):
+    """What the searches for questions found, see `core.review.question_search`."""
+
+    alike: tuple[tuple[str, str, float], ...] = ()
+    offers: tuple[JoinedOffer, ...] = ()
+    recurring: tuple[tuple[RecurringLearning, Extraction], ...] = ()
+    lessons: tuple[tuple[JoinedLesson, Extraction], ...] = ()
+    held: tuple[HeldText, ...] = ()
+    broad: dict[str, float] = {}
+    weakened: tuple[WeakenedTest, ...] = ()
+    unreconciled: dict[str, Finding] = {}
 
 
 NOTHING_FOUND: Final = Found()
@@ -64,6 +65,21 @@ def review_queue(
 ) -> tuple[ReviewItem, ...]:
     """Return all questions that are pending at `now`, highest priority first; see `review_queue_in_steps`."""
     return run_all(review_queue_in_steps(patterns, board, curation, now, settings, found, escalated, known, decisions))
+
+
+def ask_in_steps(
+    snapshot: Snapshot,
+    board: Scoreboard,
+    now: datetime,
+    settings: Settings,
+    found: Found,
+    known: Questions | None = None,
+) -> Steps[tuple[ReviewItem, ...]]:
+    """Do `review_queue_in_steps` for all records of a project."""
+    escalated = [one for session in snapshot.debug_sessions.values() if (one := find_escalation(session, snapshot))]
+    return review_queue_in_steps(
+        snapshot.patterns, board, snapshot.curation, now, settings, found, escalated, known, snapshot.decisions
+    )
 
 
 def review_queue_in_steps(

@@ -41,7 +41,7 @@ class HeldTextSearch:
 
     def __init__(self) -> None:
         self.found: tuple[HeldText, ...] = ()
-        self._known: tuple[object, ...] = ()
+        self._known: tuple[object, ...] = ()  # the records of the last search, and its day
         self._begun: datetime | None = None
         self._waiting: list[Recipient] = []
         self._next: dict[str, HeldText] = {}
@@ -50,8 +50,9 @@ class HeldTextSearch:
 
     def look(self, view: ProjectState) -> bool | None:
         """Do one step of the search for one more task; whether `found` changed, None if no task was left."""
-        if not self._waiting:
-            self._begin(view)
+        if not self._waiting and self._begin(view) and not self._waiting:  # no one is left to read a text
+            changed, self.found = bool(self.found), ()
+            return changed
         if not self._waiting:
             return None
         if not self._has_vectors(view):
@@ -105,16 +106,25 @@ class HeldTextSearch:
         self._embedding.join(_STEP_SECONDS)
         return not self._embedding.is_alive()
 
-    def _begin(self, view: ProjectState) -> None:
-        """Start over if the records changed, but not within `_PAUSE` of the last start."""
-        snapshot = view.snapshot
-        known = (snapshot.reflections, snapshot.memory_tasks, snapshot.tasks, snapshot.loops)
-        is_same = len(known) == len(self._known) and all(map(is_, known, self._known))
-        if is_same or (self._begun is not None and view.now - self._begun < _PAUSE):
-            return
-        self._known, self._begun, self._next, self._embedding = known, view.now, {}, None
-        readers = list_recipients(snapshot) if view.settings.scan.holds_other_texts else ()
+    def is_current(self, view: ProjectState) -> bool:
+        """Return whether `found` is, or will be, what a search in this state finds."""
+        day, *records = _inputs_of(view)
+        return self._known[:1] == (day,) and all(map(is_, records, self._known[1:]))
+
+    def _begin(self, view: ProjectState) -> bool:
+        """Start over if the records or the day changed, but not within `_PAUSE` of the last start; whether it did."""
+        if self.is_current(view) or (self._begun is not None and view.now - self._begun < _PAUSE):
+            return False
+        self._known, self._begun, self._next, self._embedding = _inputs_of(view), view.now, {}, None
+        readers = list_recipients(view.snapshot) if view.settings.scan.holds_other_texts else ()
         self._waiting = list({reader.task: reader for reader in reversed(readers)}.values())
+        return True
+
+
+def _inputs_of(view: ProjectState) -> tuple[object, ...]:
+    """Return what a search depends on: the day, by which learnings fade, and records."""
+    snapshot = view.snapshot
+    return view.now.date(), snapshot.reflections, snapshot.memory_tasks, snapshot.tasks, snapshot.loops
 
 
 def suspected(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewItem]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from types import MappingProxyType
@@ -68,12 +68,19 @@ class OfferSearch:
         self._judged: dict[str, tuple[Loop, Extraction | None]] = {}
         self._outdated: set[str] = set()  # loops that were compared with another registry
         self._offered: set[str] = set()  # loops that have offered something
+        self._removed: set[str] = set()  # loops that were extracted since they were judged
         self._new: dict[str, LoopVerdict] = {}  # verdicts that are not stored yet
         self._registry: tuple[Mapping[str, Pattern] | None, bytes] = None, b""
-        self._joined: tuple[Mapping[str, Extraction], Sequence[JoinedOffer]] = self.offers, ()
+        self._joined: tuple[Mapping[str, Extraction], tuple[JoinedOffer, ...]] = self.offers, ()
+
+    def recall(self, offers: Mapping[str, Extraction], joined: tuple[JoinedOffer, ...]) -> None:
+        """Begin with the offers that were found before."""
+        self.offers = MappingProxyType(offers)
+        self._offered |= offers.keys()
+        self._joined = self.offers, joined
 
     @property
-    def joined(self) -> Sequence[JoinedOffer]:
+    def joined(self) -> tuple[JoinedOffer, ...]:
         """The offers, each with all loops that offer the same; best first."""
         if self._joined[0] is not self.offers:
             self._joined = self.offers, join_offers(self.offers, self._settings.similarity_threshold)
@@ -81,7 +88,7 @@ class OfferSearch:
 
     def forget_comparisons(self) -> None:
         """Compare the offers with the registry again, since it changed."""
-        self._outdated |= {id for id, (_, found) in self._judged.items() if found is not None}
+        self._outdated |= {id for id, (_, found) in self._judged.items() if found is not None} | self._removed
 
     def forget(self, loop_id: str) -> None:
         """Judge a loop again."""
@@ -90,8 +97,8 @@ class OfferSearch:
     def remove(self, loop_id: str) -> None:
         """Remove the offer of a loop that was extracted."""
         if loop_id in self.offers:
-            self._judged[loop_id] = self._judged[loop_id][0], Extraction(source_id=loop_id)
-            self._show()
+            self._removed.add(loop_id)
+            self.offers = MappingProxyType({id: offer for id, offer in self.offers.items() if id != loop_id})
 
     def look(
         self,
@@ -152,12 +159,14 @@ class OfferSearch:
             self._new[loop.id] = LoopVerdict(digest_of(loop), self._registry_digest(snapshot.patterns), found)
         self._judged[loop.id] = loop, found
         self._outdated.discard(loop.id)
+        self._removed.discard(loop.id)
         return self._show()
 
     def _show(self) -> bool:
         """Update the offers; whether they changed."""
         judged = ((loop.id, self._judged.get(loop.id, _NOTHING)[1]) for loop in self._candidates)
-        offers = {id: found for id, found in judged if found is not None and (found.new or found.merges)}
+        left = ((id, found) for id, found in judged if found is not None and id not in self._removed)
+        offers = {id: found for id, found in left if found.new or found.merges}
         self._offered |= offers.keys()
         has_changed = offers != self.offers
         if has_changed:

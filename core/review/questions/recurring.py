@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from datetime import datetime, timedelta
+from datetime import datetime
 from hashlib import blake2b
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -16,7 +16,6 @@ from core.base.errors import RalphdeckError
 from core.base.formatting import format_day
 from core.base.steps import Steps, Work
 from core.base.text import plural, visible_line
-from core.extraction.clustering import Cluster
 from core.records.extractions import Extraction
 from core.review.questions.offer import chars_offered
 from core.review.stored_verdicts import StoredVerdicts, read_verdicts, write_verdicts
@@ -24,34 +23,53 @@ from core.state import review_items as kinds
 
 if TYPE_CHECKING:
     from core.config.settings import ExtractionSettings
+    from core.extraction.clustering import Cluster
     from core.records.snapshot import Snapshot
     from core.review.priority import ImpactEstimator
     from core.state.review_items import ReviewItem
 
 MOST_RECURRING: Final = 20  # Maximum number of recurring learnings that are checked, those of most loops first.
 _STEP_SECONDS: Final = 0.01  # Time in which the records are compared with those of the stored verdict at once.
+_MAX_TEXT: Final = 80  # Characters of a learning that a question shows.
 _READ_AT_ONCE: Final = 64  # Records whose digest is computed in one step.
 _KIND: Final = "recurring"
 _KEY: Final = "all"
-LATEST: Final = timedelta(days=1)
-"""Age of a stored verdict up to which a short run uses it, although there are new learnings."""
 _Digests = tuple[bytes, bytes]
-FindClusters = Callable[[], Sequence[Cluster] | None]
-DraftPattern = Callable[[Cluster], Extraction]
+FindClusters = Callable[[], "Sequence[Cluster] | None"]
+DraftPattern = Callable[["Cluster"], Extraction]
+
+
+class RecurringLearning(Struct, frozen=True, array_like=True):
+    """What a question shows of a recurring learning, without secrets.
+
+    `text` is one line of at most 80 characters, `chars` the length of the whole learning. `times` has one for each
+    report, None where it is unknown.
+    """
+
+    id: str
+    text: str
+    chars: int
+    sources: int
+    times: tuple[datetime | None, ...]
+
+    @classmethod
+    def of(cls, cluster: Cluster) -> RecurringLearning:
+        times = tuple(member.reflection.at for member in cluster.members)
+        text = visible_line(cluster.text, _MAX_TEXT)  # masks secrets
+        return cls(cluster.id, text, len(cluster.text), len(cluster.sources), times)
 
 
 class RecurringVerdict(Struct, frozen=True, array_like=True):
-    """The learnings to ask about, found at a time, and the sources of all that were checked.
+    """The learnings to ask about, and the sources of all that were checked.
 
     `learnings` and `registry` are digests of the records that they were found in, and of the patterns that they were
     compared with.
     """
 
-    at: datetime
     learnings: bytes
     registry: bytes
     sources: tuple[str, ...]
-    found: tuple[tuple[Cluster, Extraction], ...]
+    found: tuple[tuple[RecurringLearning, Extraction], ...]
 
 
 class RecurringSearch:
@@ -61,7 +79,7 @@ class RecurringSearch:
     """
 
     def __init__(self, settings: ExtractionSettings, stored: StoredVerdicts) -> None:
-        self.found: tuple[tuple[Cluster, Extraction], ...] = ()
+        self.found: tuple[tuple[RecurringLearning, Extraction], ...] = ()
         self._settings = settings
         self._stored = stored
         self._checked: Snapshot | None = None  # that whose learnings were checked last
@@ -70,25 +88,22 @@ class RecurringSearch:
         self._digests: _Digests = b"", b""  # of what is searched; empty while they are computed
         self._sources: Set[str] = frozenset()  # source loops and tasks of the checked learnings
         self._pending: list[Cluster] = []
-        self._drafted: list[tuple[Cluster, Extraction]] = []
+        self._drafted: list[tuple[RecurringLearning, Extraction]] = []
 
     def remove(self, cluster_id: str) -> None:
         """Remove a learning that was extracted."""
         self.found = tuple(one for one in self.found if one[0].id != cluster_id)
 
-    def look(
-        self, snapshot: Snapshot, now: datetime, clusters: FindClusters, draft: DraftPattern, *, is_idle: bool = False
-    ) -> bool | None:
+    def look(self, snapshot: Snapshot, clusters: FindClusters, draft: DraftPattern) -> bool | None:
         """Do one step; whether `found` changed, None if nothing is left to check.
 
         `clusters` finds recurring learnings; it returns None while it needs further steps. `draft` extracts the
-        candidate. The search takes seconds, so a stored verdict that is not older than `LATEST` is used unless
-        `is_idle`, also if there are new learnings since then.
+        candidate.
         """
         if not self._settings.enabled:
             return None
         if self._pending:
-            return self._draft(self._pending.pop(0), snapshot, now, draft)
+            return self._draft(self._pending.pop(0), snapshot, draft)
         if self._checked is not None and self._has_same_learnings(self._checked, snapshot):
             return None
         if self._searching is None:
@@ -99,7 +114,7 @@ class RecurringSearch:
                 return False
             self._reading, self._digests = None, digests
             verdict = read_verdicts(self._stored, _KIND, [_KEY], RecurringVerdict).get(_KEY)
-            if verdict is not None and self._is_usable(verdict, now, is_idle=is_idle):
+            if verdict is not None and (verdict.learnings, verdict.registry) == digests:
                 self._drafted, self._sources = list(verdict.found), set(verdict.sources)
                 return self._finish()
         if (found := clusters()) is None:
@@ -111,24 +126,19 @@ class RecurringSearch:
             return False
         return self._finish()
 
-    def _is_usable(self, verdict: RecurringVerdict, now: datetime, *, is_idle: bool) -> bool:
-        learnings, registry = self._digests
-        is_recent = not is_idle and abs(now - verdict.at) <= LATEST
-        return verdict.registry == registry and (verdict.learnings == learnings or is_recent)
-
-    def _draft(self, cluster: Cluster, snapshot: Snapshot, now: datetime, draft: DraftPattern) -> bool:
+    def _draft(self, cluster: Cluster, snapshot: Snapshot, draft: DraftPattern) -> bool:
         try:
             offer = draft(cluster)
         except RalphdeckError:
             offer = Extraction(source_id=cluster.id)
         if offer.new:
-            self._drafted.append((cluster, offer))
+            self._drafted.append((RecurringLearning.of(cluster), offer))
         if self._pending:
             return False
         checked = self._checked
         if checked is not None and self._has_same_learnings(checked, snapshot):  # else other patterns were compared
             sources, found = tuple(sorted(self._sources)), tuple(self._drafted)
-            verdict = RecurringVerdict(now, *self._digests, sources, found)
+            verdict = RecurringVerdict(*self._digests, sources, found)
             write_verdicts(self._stored, _KIND, {_KEY: verdict})
         return self._finish()
 
@@ -176,23 +186,24 @@ def _digest_in_steps(parts: Iterable[Iterable[object]]) -> Steps[bytes]:
     return digest.digest()
 
 
-def recurring(scales: ImpactEstimator, learned: Sequence[tuple[Cluster, Extraction]]) -> Iterator[ReviewItem]:
+def recurring(scales: ImpactEstimator, learned: Sequence[tuple[RecurringLearning, Extraction]]) -> Iterator[ReviewItem]:
     """Ask about learnings that several loops reported and no pattern covers."""
     now, half_life = scales.board.now, scales.settings.maturity.half_life_days
-    for cluster, offer in learned:
-        ages = [max((now - one.reflection.at).days, 0) for one in cluster.members if one.reflection.at is not None]
-        sources = plural(len(cluster.sources), "loop")
-        last = f", last on {format_day(cluster.last_at)}" if cluster.last_at is not None else ""
+    for learning, offer in learned:
+        known = [at for at in learning.times if at is not None]
+        ages = [max((now - at).days, 0) for at in known]
+        sources = plural(learning.sources, "loop")
+        last = f", last on {format_day(max(known))}" if known else ""
         yield scales.item(
             kinds.RECURRING,
-            cluster.id,
+            learning.id,
             question=f"Create a pattern from {{}} that {sources} reported?",
-            name=f"the lesson “{visible_line(cluster.text, 80)}”",
+            name=f"the lesson “{learning.text}”",
             this="a lesson",
             reason="no pattern contains it",
-            place=f"reported {plural(len(cluster.members), 'time')}{last}",
+            place=f"reported {plural(len(learning.times), 'time')}{last}",
             impact=scales.new(float(np.exp2(-np.array(ages, np.float64) / half_life).sum())),
-            chars=len(cluster.text) + chars_offered(offer),
+            chars=learning.chars + chars_offered(offer),
             offer=offer,
-            evidence=len(cluster.members),
+            evidence=len(learning.times),
         )

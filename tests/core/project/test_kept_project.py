@@ -80,9 +80,16 @@ def promotion(project: Project) -> commands.Promote:
 
 
 def search(project: Project) -> None:
+    """Search as the dashboard does, which judges all loops when idle."""
     project.load()
-    project.search_all()
+    while project.search_next() is not None:
+        pass
     project.keep_questions()
+
+
+def change(project: Path) -> None:
+    """Add a file that cannot be read, which changes no question."""
+    (project / ".aiwg" / "ralph" / "shared" / "patterns" / "new.json").write_text("3")
 
 
 def test_what_was_saved_is_shown_first_with_its_time(project: Path) -> None:
@@ -161,6 +168,7 @@ def test_the_number_of_questions_stays_until_the_searches_have_ended(project: Pa
     first = opened(project)
     search(first)
     count = len(first.view.agenda)
+    change(project)
     again = reopened_as_kept(project)
     assert (again.view.pending_count, again.view.is_count_open) == (count, False)
     again.load()
@@ -173,6 +181,7 @@ def test_the_number_of_questions_stays_until_the_searches_have_ended(project: Pa
 
 def test_a_view_that_is_saved_during_the_searches_is_marked(project: Path) -> None:
     search(first := opened(project))
+    change(project)
     again = reopened_as_kept(project)
     again.load()
     again.keep_questions()

@@ -14,7 +14,6 @@ from core.config.settings import Settings
 from core.curation.commands import Extract, Redo, Undo
 from core.demo.sample import copy_sample
 from core.metrics.effectiveness import compute_effectiveness
-from core.project.kept_queue import decode_queue, encode_queue
 from core.project.project import Project
 from core.records.events import Event
 from core.records.lessons import Lesson, LessonKind, LessonState
@@ -195,11 +194,3 @@ def _different(count: int) -> list[Lesson]:
     """Lessons that have no words in common."""
     digests = (sha256(str(number).encode()).hexdigest() for number in range(count))
     return [make_agent_lesson(" ".join(digest[place : place + 9] for place in range(0, 54, 9))) for digest in digests]
-
-
-def test_a_question_about_a_lesson_is_kept_for_the_next_start(project: Project) -> None:
-    add_lessons(project, make_agent_lesson(at=NOW), make_agent_lesson(NO_CLOCK, "codex"))
-    asked = lesson_questions(project)
-    again = decode_queue(encode_queue(asked), project.view.board.proposal)
-    assert list(again) == asked
-    assert [item.question_key for item in again] == [item.question_key for item in asked]

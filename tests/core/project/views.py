@@ -76,6 +76,7 @@ class ReaderView:
         self._configuration = self._configure()
         self._project = self._make()
         self._project.load()
+        self._project.search_all()
         self._project.keep_questions()
 
     def apply(self, changed: Collection[Path] | None) -> None:
@@ -94,7 +95,7 @@ class ReaderView:
     def plain(self) -> dict[str, Any]:
         self._project.read_adapted()
         self._project.refresh()
-        while self._project.search_next() is not None:  # as the dashboard: commands may show an older search
+        while self._project.search_next() is not None:
             pass
         return plain_state(self._project.view)
 

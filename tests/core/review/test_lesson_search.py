@@ -36,7 +36,8 @@ class Searched:
         self.is_ready = True
 
     def look(self, snapshot: Snapshot = SNAPSHOT) -> bool | None:
-        view: Any = SimpleNamespace(snapshot=snapshot, settings=SETTINGS, now=NOW)
+        board = SimpleNamespace(evidence=None)
+        view: Any = SimpleNamespace(snapshot=snapshot, board=board, settings=SETTINGS, now=NOW)
         return self.search.look(view, lambda: self.joined, self._draft, lambda: self.is_ready)
 
     def finish(self, snapshot: Snapshot = SNAPSHOT) -> list[str]:

@@ -71,7 +71,9 @@ def queue(
     by_id = {pattern.id: pattern for pattern in patterns}
     curation = curation or CurationState()
     board = Scoreboard.build(Snapshot(patterns=by_id, events=tuple(events), curation=curation), LATER, SETTINGS)
-    return review_queue(by_id, board, curation, LATER, SETTINGS, Found(alike=alike, offers=join_offers(offers, 0.8)))
+    return review_queue(
+        by_id, board, curation, LATER, SETTINGS, Found(alike=tuple(alike), offers=join_offers(offers, 0.8))
+    )
 
 
 def arrival(kind: str, **changes: Any) -> UnreviewedText:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
 from typing import Any
 
 from msgspec import structs
@@ -15,10 +14,10 @@ from core.records.loops import Loop
 from core.records.patterns import Pattern
 from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
-from core.review.questions.recurring import LATEST, RecurringSearch
+from core.review.questions.recurring import RecurringSearch
 from core.review.stored_verdicts import VerdictsInMemory
 from tests.core.review.test_queue import offer
-from tests.factories import CURATION_NOW, make_error_pattern
+from tests.factories import make_error_pattern
 
 
 def new_search(stored: VerdictsInMemory | None = None) -> RecurringSearch:
@@ -57,7 +56,7 @@ def looked(
         return offers[cluster.id]
 
     results = []
-    while (changed := search.look(snapshot, CURATION_NOW, lambda: clusters, draft)) is not None:
+    while (changed := search.look(snapshot, lambda: clusters, draft)) is not None:
         results.append(changed)
         assert len(results) < 100
     return results
@@ -84,7 +83,7 @@ def test_recurring_learnings_are_searched_in_steps() -> None:
         return offer(cluster.id, new=1)
 
     def look(snapshot: Snapshot) -> bool | None:
-        return search.look(snapshot, CURATION_NOW, lambda: answers.pop(0), draft)
+        return search.look(snapshot, lambda: answers.pop(0), draft)
 
     begun, later = snapshot_of(), snapshot_of()
     assert [look(begun), look(later)] == [False, False]
@@ -108,7 +107,7 @@ def test_learning_is_checked_again_if_the_task_of_its_loop_changes() -> None:
         loops = {id: structs.replace(loop, task=changed.get(id, loop.task)) for id, loop in snapshot.loops.items()}
         snapshot = replace(snapshot, loops=loops)
         asked.clear()
-        while search.look(snapshot, CURATION_NOW, lambda: [cluster(1)], draft, is_idle=True) is not None:
+        while search.look(snapshot, lambda: [cluster(1)], draft) is not None:
             pass
         assert bool(asked) is again, changed
 
@@ -125,32 +124,28 @@ def test_a_stored_verdict_is_used_until_learnings_or_patterns_change() -> None:
     looked(first, snapshot, [cluster(1)], found)
     searched: list[Snapshot] = []
 
-    def search_again(after: Snapshot, at: datetime = CURATION_NOW, *, is_idle: bool = True) -> RecurringSearch:
+    def search_again(after: Snapshot) -> RecurringSearch:
         search = new_search(stored)
 
         def clusters() -> Sequence[Cluster]:
             searched.append(after)
             return ()
 
-        while search.look(after, at, clusters, lambda one: found[one.id], is_idle=is_idle) is not None:
+        while search.look(after, clusters, lambda one: found[one.id]) is not None:
             pass
         return search
 
     same = snapshot_of(make_error_pattern("p"), reflections={"r": reflection("r", "lock the rows first")})
     assert search_again(same).found == first.found and not searched
     learned = snapshot_of(make_error_pattern("p"), reflections=reflections | {"s": reflection("s", "do it twice")})
-    assert search_again(learned, is_idle=False).found == first.found and not searched, "a command uses a recent one"
-    later = CURATION_NOW + LATEST + timedelta(seconds=1)
-    assert search_again(learned, later, is_idle=False).found == () and searched == [learned]
-    searched.clear()
     assert search_again(learned).found == () and searched == [learned]
     known = snapshot_of(make_error_pattern("p"), make_error_pattern("q"), reflections=reflections)
-    assert search_again(known, is_idle=False).found == () and searched == [learned, known]
+    assert search_again(known).found == () and searched == [learned, known]
 
 
 def test_a_search_during_which_patterns_change_is_not_stored() -> None:
     stored = VerdictsInMemory()
     search, before, after = new_search(stored), snapshot_of(make_error_pattern("p")), snapshot_of()
-    search.look(before, CURATION_NOW, lambda: [cluster(1)], lambda one: offer(one.id, new=1))
-    search.look(after, CURATION_NOW, lambda: [cluster(1)], lambda one: offer(one.id, new=1))
+    search.look(before, lambda: [cluster(1)], lambda one: offer(one.id, new=1))
+    search.look(after, lambda: [cluster(1)], lambda one: offer(one.id, new=1))
     assert search.found and not stored.get("recurring", ["all"])
