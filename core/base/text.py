@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache, partial
 from typing import Any, Final
 
-from core.redaction.masking import has_certainly_none, mask_secrets
+from core.redaction.masking import has_certainly_none, has_hint, mask_secrets
 from core.redaction.regex_table import LazyRegex
 
 UNKNOWN_CHAR: Final = "\N{REPLACEMENT CHARACTER}"
@@ -113,6 +113,8 @@ def visible_lines(texts: Iterable[str], limit: int) -> dict[str, str]:
     """Return `visible_line` of each text by text; of many plain ones in a tenth of the time."""
     rest = list(dict.fromkeys(texts))
     shown: dict[str, str] = {}
+    if has_hint("\n".join(rest)):
+        rest.sort(key=has_hint)  # together, those with hints are in few parts
     while rest:
         part, rest = rest[:_TEXTS_AT_ONCE], rest[_TEXTS_AT_ONCE:]
         joined = "\n".join(part)

@@ -60,7 +60,7 @@ def _mask_named(name: str, value: str) -> str:
 
 def has_certainly_none(lines: str) -> bool:
     """Return whether no line contains a secret, found by one search of all; False means that it is not known."""
-    if _has_hint(lines):
+    if has_hint(lines):
         return False
     if not _LONG_RUN.search(lines):
         return True
@@ -81,7 +81,7 @@ def _mark(kind: str, secret: str) -> str:
 
 def replace_secrets(text: str, mark: MaskFormat) -> str:
     """Replace every secret by `mark(kind, secret)`."""
-    hinted = _has_hint(text)
+    hinted = has_hint(text)
     if not hinted and not _LONG_RUN.search(text):
         return text
     # Compiling the patterns takes longer than most commands.
@@ -90,6 +90,6 @@ def replace_secrets(text: str, mark: MaskFormat) -> str:
     return Search().replace(text, mark) if hinted else Search().replace_tokens(text, mark)
 
 
-def _has_hint(text: str) -> bool:
-    lower = fold_case(text)
-    return any(hint in lower for hint in _HINTS)
+def has_hint(text: str) -> bool:
+    """Return whether a text contains what secrets other than tokens have near them."""
+    return any(map(fold_case(text).__contains__, _HINTS))  # a generator takes twice as long
