@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from core.index.database import get_meta
-from core.index.records import COLLECTIONS, DECODERS, Decoder, Kind, Reader, encode
+from core.index.records import COLLECTIONS, DECODERS, Decoder, Kind, LookUp, Reader, encode
 from core.index.snapshot import SWEPT
 from core.records.agent_sessions import SESSION_TAG
 from core.records.loops import Liveness, Loop, LoopStatus
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from core.records.episodes import Attempt
     from core.records.findings import Finding
     from core.records.lessons import Lesson
+    from core.records.patterns import Pattern
     from core.sources.liveness import Processes
     from core.storage.file_reader import Stamp
 
@@ -79,8 +80,18 @@ class Joiner:
         self._reader = Reader(connection, decoded)
         self._around = around
         self._touched: dict[Kind, set[str]] = defaultdict(set)
-        self._was_empty = {kind: not self._exists("SELECT 1 FROM record WHERE kind = ?", kind) for kind in Kind}
-        self._is_first = not self._exists("SELECT 1 FROM file")
+        self._files = LookUp(self._reader, "SELECT path, number FROM file WHERE 1", "path")
+        self._reported = LookUp(self._reader, "SELECT about, 1 FROM finding WHERE 1", "about")
+        self._keys = {
+            kind: LookUp(self._reader, "SELECT key, 1 FROM record WHERE kind = ?", "key", kind) for kind in Kind
+        }
+        # Rows that are written together, which is faster. Whatever reads their tables writes them first.
+        self._new_files: list[tuple[Any, ...]] = []
+        self._new_parts: list[tuple[Any, ...]] = []
+        self._new_records: list[tuple[tuple[Any, ...], Any]] = []
+        self._next_file = int((self._first("SELECT max(number) FROM file") or (0,))[0] or 0) + 1
+        # Numbers of records are never given again; see the table.
+        self._next_record = int((self._first("SELECT seq FROM sqlite_sequence WHERE name = 'record'") or (0,))[0]) + 1
         self.changed: dict[str, set[str]] = {name: set() for name in COLLECTIONS}
         """IDs of the records that were added, changed or removed, by collection."""
         self.has_new_findings = False
@@ -91,28 +102,32 @@ class Joiner:
     def store(self, file: FileParts, stamp: Stamp) -> None:
         """Replace what a file said before; `stamp` is compared in the next sweep."""
         row = (stamp.inode, stamp.size, stamp.mtime_ns, stamp.ctime_ns)
-        known = None if self._is_first else self._first("SELECT number FROM file WHERE path = ?", file.path)
-        if known is None:
-            sql = "INSERT INTO file (path, inode, size, mtime, ctime) VALUES (?, ?, ?, ?, ?)"
-            number = self._connection.execute(sql, (file.path, *row)).lastrowid
+        if (number := self._files.get(file.path)) is None:
+            number = self._next_file
+            self._next_file += 1
+            self._files.add(file.path, number)
+            self._new_files.append((number, file.path, *row))
+            self._add_parts(number, file.parts)
         else:
-            number = known[0]
+            self._write_new()
             sql = "UPDATE file SET inode = ?, size = ?, mtime = ?, ctime = ? WHERE number = ?"
             self._connection.execute(sql, (*row, number))
-        self._replace_parts(int(number or 0), file.parts, is_new=known is None)
-        findings = file.findings if file.problem is None else (file.problem.finding(file.path),)
-        if findings or known is not None:
-            self.report(file.path, findings)
+            self._replace_parts(number, file.parts)
+        self.report(file.path, file.findings if file.problem is None else (file.problem.finding(file.path),))
 
     def forget(self, path: str) -> None:
         """Remove what a file said."""
-        if (known := self._first("SELECT number FROM file WHERE path = ?", path)) is not None:
-            self._replace_parts(known[0], (), is_new=False)
-            self._connection.execute("DELETE FROM file WHERE number = ?", known)
+        if (number := self._files.get(path)) is not None:
+            self._write_new()
+            self._replace_parts(number, ())
+            self._connection.execute("DELETE FROM file WHERE number = ?", (number,))
+            self._files.add(path, None)
         self.report(path, ())
 
     def report(self, about: str, findings: Sequence[Finding]) -> None:
         """Replace the findings about something."""
+        if not findings and self._reported.get(about) is None:
+            return
         before = self._reader.rows("SELECT data FROM finding WHERE about = ? ORDER BY number", about)
         after = [(encode(finding),) for finding in findings]
         if before != after:
@@ -120,25 +135,37 @@ class Joiner:
             self._connection.execute("DELETE FROM finding WHERE about = ?", (about,))
             rows = ((about, number, data) for number, (data,) in enumerate(after))
             self._connection.executemany("INSERT INTO finding VALUES (?, ?, ?)", rows)
+            self._reported.add(about, 1)
 
-    def _replace_parts(self, file: int, parts: Sequence[Part], *, is_new: bool) -> None:
-        if is_new:
-            changed = parts
-        else:
-            before = _by_key(
-                self._reader.rows("SELECT kind, key, loop, data FROM part WHERE file = ? ORDER BY number", file)
-            )
-            after = _by_key(parts)
-            differing = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
-            sql = "DELETE FROM part WHERE file = ? AND kind = ? AND key = ?"
-            self._connection.executemany(sql, ((file, *key) for key in differing & before.keys()))
-            changed = [part for part in parts if (part[0], part[1]) in differing]
-            for kind, key in differing:
-                self._touched[Kind(kind)].add(key)
-        sql = "INSERT INTO part (file, kind, key, loop, data) VALUES (?, ?, ?, ?, ?)"
-        self._connection.executemany(sql, ((file, *part) for part in changed))
-        for part in changed:
-            self._touched[part[0]].add(part[1])
+    def _replace_parts(self, file: int, parts: Sequence[Part]) -> None:
+        before = _by_key(
+            self._reader.rows("SELECT kind, key, loop, data FROM part WHERE file = ? ORDER BY number", file)
+        )
+        after = _by_key(parts)
+        differing = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
+        sql = "DELETE FROM part WHERE file = ? AND kind = ? AND key = ?"
+        self._connection.executemany(sql, ((file, *key) for key in differing & before.keys()))
+        self._add_parts(file, [part for part in parts if (part[0], part[1]) in differing])
+        for kind, key in differing:
+            self._touched[Kind(kind)].add(key)
+
+    def _add_parts(self, file: int, parts: Sequence[Part]) -> None:
+        for kind, key, loop, data in parts:
+            self._new_parts.append((file, kind, key, loop, data))
+            self._touched[kind].add(key)
+
+    def _write_new(self) -> None:
+        """Write the new rows of files, parts and records; raises IntegrityError if two loops have the same ID."""
+        if self._new_files or self._new_parts:
+            files, parts, self._new_files, self._new_parts = self._new_files, self._new_parts, [], []
+            self._connection.executemany("INSERT INTO file VALUES (?, ?, ?, ?, ?, ?)", files)
+            self._connection.executemany("INSERT INTO part VALUES (NULL, ?, ?, ?, ?, ?)", parts)
+        if self._new_records:
+            records, self._new_records = self._new_records, []
+            sql = "INSERT INTO record VALUES (?, ?, ?, ?, ?, ?, ?)"
+            self._connection.executemany(sql, (row for row, _ in records))
+            for row, record in records:
+                self._reader.keep(row[0], record)
 
     def _parts(
         self, kind: Kind, keys: Iterable[str], decode: Callable[[object], Any]
@@ -153,15 +180,18 @@ class Joiner:
             for key in sorted(wanted):
                 yield key, [decode(data) for (data,) in self._reader.rows(sql, kind, key)]
             return
-        groups: dict[str, list[Any]] = defaultdict(list)
-        sql = (
-            "SELECT key, data FROM part JOIN file ON file.number = part.file WHERE kind = ?"
-            " ORDER BY file.path, part.number"
-        )
-        for key, data in self._connection.execute(sql, (kind,)):
+        groups: dict[str, list[tuple[int, object]]] = defaultdict(list)
+        # The plus sign: reading the whole table in its order is faster than by an index.
+        for key, file, data in self._connection.execute(
+            "SELECT key, file, data FROM part WHERE +kind = ? ORDER BY number", (kind,)
+        ):
             if key in wanted:
-                groups[key].append(decode(data))
-        yield from groups.items()
+                groups[key].append((file, data))
+        paths = dict(self._reader.rows("SELECT number, path FROM file"))
+        for group in groups.values():
+            if len(group) > 1:
+                group.sort(key=lambda part: paths[part[0]])
+        yield from ((key, [decode(data) for _, data in group]) for key, group in groups.items())
         yield from ((key, []) for key in wanted - groups.keys())
 
     # Records
@@ -172,6 +202,7 @@ class Joiner:
         Reflections name loops of any file, so a partial load does not join them; the step that `completes` it joins
         those of all steps.
         """
+        self._write_new()
         self._join_loops(checks_open=checks_open)
         changed = {kind: self._join_by_id(kind) for kind in _JOINS}
         self._join_sessions(changed, checks_open=checks_open)
@@ -196,13 +227,16 @@ class Joiner:
         sql = "SELECT id, number, data, is_open FROM record WHERE kind = ?"
         before = {id: row for id, *row in self._reader.rows(sql, kind)}
         ids = [*(id for id in before if id not in records), *records]
-        return [id for id in ids if self._write_row(kind, id, id, records.get(id), before.get(id))]
+        changed = [id for id in ids if self._write_row(kind, id, id, records.get(id), before.get(id))]
+        self._write_new()
+        return changed
 
     def _join_by_id(self, kind: Kind) -> set[str]:
         changed = set()
         for id, parts in self._parts(kind, self._touched.pop(kind, ()), DECODERS[kind]):
             if self._write(kind, id, _JOINS[kind](parts)):
                 changed.add(id)
+        self._write_new()
         return changed
 
     # Loops
@@ -228,7 +262,7 @@ class Joiner:
             if has_external:
                 self._write_loops(self._merge_external())
         except sqlite3.IntegrityError:  # two loops have the same ID
-            self._was_empty[Kind.LOOP] = False
+            self._keys[Kind.LOOP].forget()
             self._write_all_loops(keys)
 
     @property
@@ -259,16 +293,18 @@ class Joiner:
     def _merge_group(self, key: str, facts: Sequence[LoopFact], context: Context) -> list[Loop]:
         findings: list[Finding] = []
         loops = list(merge_facts(key.partition(":")[2], facts, context, findings)) if facts else []
-        if findings or not self._was_empty[Kind.LOOP]:
-            self.report(key, findings)
+        self.report(key, findings)
         return loops
 
     def _write_loops(self, groups: Iterable[tuple[str, list[Loop]]]) -> None:
         """Write loops under their own IDs; raises IntegrityError if two of them have the same ID."""
         for key, loops in groups:
             names = {loop.id: loop.aliases for loop in loops}
+            is_known = self._has(Kind.LOOP, key)
             for id in self._write(Kind.LOOP, key, {loop.id: loop for loop in loops}):
-                self._set_aliases(Kind.LOOP, id, names.get(id, ()))
+                if is_known or names[id]:
+                    self._set_aliases(Kind.LOOP, id, names.get(id, ()))
+        self._write_new()
 
     def _has_collisions(self) -> bool:
         sql = "SELECT 1 FROM record WHERE kind = ? AND id LIKE ? AND key != ?"
@@ -370,6 +406,7 @@ class Joiner:
             self._write(Kind.SESSION_ROW, before[0], self._rows_without(before[0], id))
         rows: dict[str, Loop] = self._rows_without(target, id) | ({id: row} if row is not None else {})
         is_changed = bool(self._write(Kind.SESSION_ROW, target, rows))
+        self._write_new()
         if before is None or before[0] == target:
             return {target} if is_changed else set()
         return {before[0], target}
@@ -396,40 +433,47 @@ class Joiner:
             loop = mark_stale_wait(loop, self._around.now, self._around.stale_after)
         others = self._first("SELECT number, data, is_open FROM record WHERE kind = ? AND id = ?", Kind.LOOP, id)
         self._write_row(Kind.LOOP, _ADAPTED, id, loop, others)
+        self._write_new()
 
     # Patterns and reflections
 
     def _join_patterns(self) -> None:
         touched = self._touched.pop(Kind.PATTERN, set())
-        added_or_removed = set()
-        changed = set()
+        changed: dict[str, Pattern | None] = {}
+        added, removed = [], set()
+        links: list[tuple[str, str]] = []
         for id, copies in self._parts(Kind.PATTERN, touched, DECODERS[Kind.PATTERN]):
             copies.sort(key=precedence)
             pattern = join_copies(copies)
-            if not self._write(Kind.PATTERN, id, {id: pattern} if pattern is not None else {}):
-                if len(copies) > 1:
-                    self.report(f"duplicate:{id}", duplicate_findings(copies))
-                continue
-            changed.add(id)
-            if len(copies) > 1 or not self._was_empty[Kind.PATTERN]:
-                self.report(f"duplicate:{id}", duplicate_findings(copies))
-            if pattern is None:
-                self._connection.execute("DELETE FROM pattern WHERE id = ?", (id,))
-                added_or_removed.add(id)
-            elif self._connection.execute("INSERT OR IGNORE INTO pattern (id) VALUES (?)", (id,)).rowcount:
-                added_or_removed.add(id)
-            if not self._was_empty[Kind.PATTERN]:
-                self._connection.execute("DELETE FROM reference WHERE source = ?", (id,))
-            rows = ((id, target) for target in references(pattern))
-            self._connection.executemany("INSERT INTO reference VALUES (?, ?)", rows)
-        sql = "SELECT source FROM reference WHERE target = ?"
-        referring = {source for id in added_or_removed for (source,) in self._reader.rows(sql, id)}
-        if self._was_empty[Kind.PATTERN]:
-            changed = {source for (source,) in self._reader.rows("SELECT DISTINCT source FROM reference")}
-        for id in changed | referring:
-            pattern = self._reader.find(Kind.PATTERN, id)
-            unknown = {one for one in references(pattern) if self._reader.find(Kind.PATTERN, one) is None}
+            is_known = self._has(Kind.PATTERN, id)
+            if self._write(Kind.PATTERN, id, {id: pattern} if pattern is not None else {}):
+                changed[id] = pattern
+                links += ((id, target) for target in references(pattern))
+                if is_known:
+                    self._connection.execute("DELETE FROM reference WHERE source = ?", (id,))
+                if pattern is None:
+                    self._keys[Kind.PATTERN].add(id, None)
+                    removed.add(id)
+                elif not is_known:
+                    added.append(id)
+            self.report(f"duplicate:{id}", duplicate_findings(copies))
+        self._write_new()
+        self._connection.executemany("DELETE FROM pattern WHERE id = ?", ((id,) for id in removed))
+        self._connection.executemany("INSERT INTO pattern (id) VALUES (?)", ((id,) for id in added))
+        self._connection.executemany("INSERT INTO reference VALUES (?, ?)", links)
+        for id in self._referring({*added, *removed}) - changed.keys():
+            changed[id] = self._reader.find(Kind.PATTERN, id)
+        for id, pattern in changed.items():
+            unknown = {one for one in references(pattern) if not self._has(Kind.PATTERN, one)}
             self.report(f"reference:{id}", dangling_findings(pattern, unknown) if pattern is not None else ())
+
+    def _referring(self, targets: set[str]) -> set[str]:
+        """Return the IDs of the patterns that refer to some patterns."""
+        if len(targets) < _MANY:
+            sql = "SELECT source FROM reference WHERE target = ?"
+            return {source for id in targets for (source,) in self._reader.rows(sql, id)}
+        rows = self._reader.rows("SELECT source, target FROM reference")
+        return {source for source, target in rows if target in targets}
 
     def _join_reflections(self) -> None:
         aliases = _Aliases(self._reader)
@@ -440,13 +484,15 @@ class Joiner:
         touched = self._touched.pop(Kind.REFLECTION, set())
         for key, group in self._parts(Kind.REFLECTION, touched, DECODERS[Kind.REFLECTION]):
             self._write(Kind.REFLECTION, key, {one.id: one for one in join_group(key, group, aliases)})
+        self._write_new()
 
     # Rows
 
     def _write(self, kind: Kind, key: str, records: Mapping[str, Any]) -> list[str]:
-        """Replace the records with one key; returns the IDs of those that differ."""
+        """Replace the records with one key; returns the IDs of those that differ. New rows are not written yet."""
         before = {}
-        if not self._was_empty[kind]:
+        if self._has(kind, key):
+            self._write_new()
             sql = "SELECT id, number, data, is_open FROM record WHERE kind = ? AND key = ?"
             before = {id: row for id, *row in self._reader.rows(sql, kind, key)}
         ids = [*(id for id in before if id not in records), *records]
@@ -467,17 +513,23 @@ class Joiner:
                 self._connection.execute("INSERT INTO removed (kind, id) VALUES (?, ?)", (kind, id))
         elif data is None:
             return False
-        elif kind is Kind.LOOP and key != _ADAPTED and not self._was_empty[kind]:
+        elif kind is Kind.LOOP and key != _ADAPTED and self._has(kind, _ADAPTED):
             # A file in `.aiwg` that has the ID of an adapter's loop has precedence.
             sql = "DELETE FROM record WHERE kind = ? AND id = ? AND key = ?"
             self._connection.execute(sql, (kind, id, _ADAPTED))
         if data is not None:
-            sql = "INSERT INTO record (kind, id, key, place, is_open, data) VALUES (?, ?, ?, ?, ?, ?)"
-            self._connection.execute(sql, (kind, id, key, _place_of(record), is_open, data))
+            row = (self._next_record, kind, id, key, _place_of(record), is_open, data)
+            self._next_record += 1
+            self._new_records.append((row, record))
+            self._keys[kind].add(key, 1)
         elif kind is Kind.LOOP and key != _ADAPTED:
             self._touched[Kind.ADAPTED_LOOP].add(id)  # that of an adapter may be shown now
         self._note(kind, id)
         return True
+
+    def _has(self, kind: Kind, key: str) -> bool:
+        """Return whether there may be records with a key."""
+        return self._keys[kind].get(key) is not None
 
     def _note(self, kind: Kind, id: str) -> None:
         if kind in _NAMES:
@@ -509,33 +561,22 @@ class _Aliases(Mapping[str, str]):
     """The ID of the loop by another ID of it; of loops that share one, the one that started first."""
 
     def __init__(self, reader: Reader) -> None:
-        self._reader = reader
-        self._known: dict[str, str | None] = {}
+        sql = "SELECT id, 1 FROM record WHERE kind = ? AND key != ?"
+        self._loops = LookUp(reader, sql, "id", Kind.LOOP, _ADAPTED)
+        sql = (
+            "SELECT name, record.id FROM alias JOIN record ON record.kind = alias.kind AND record.id = alias.id"
+            " WHERE alias.kind = ?"
+        )
+        self._ids = LookUp(reader, sql, "name", Kind.LOOP, order=" ORDER BY place NULLS FIRST, record.id DESC")
 
     def __getitem__(self, name: str) -> str:
-        if name not in self._known:
-            self._known[name] = self._find(name)
-        if (found := self._known[name]) is None:
+        id: str | None = self._ids.get(name) if self._loops.get(name) is None else None
+        if id is None:
             raise KeyError(name)
-        return found
-
-    def _find(self, name: str) -> str | None:
-        sql = "SELECT 1 FROM record WHERE kind = ? AND id = ? AND key != ?"
-        if self._reader.row(sql, Kind.LOOP, name, _ADAPTED) is not None:
-            return None
-        sql = (
-            "SELECT record.id FROM alias JOIN record ON record.kind = alias.kind AND record.id = alias.id"
-            " WHERE alias.kind = ? AND name = ? ORDER BY place NULLS FIRST, record.id DESC"
-        )
-        row = self._reader.row(sql, Kind.LOOP, name)
-        return row[0] if row is not None else None
+        return id
 
     def __iter__(self) -> Iterator[str]:
-        rows = self._reader.rows("SELECT DISTINCT name FROM alias WHERE kind = ?", Kind.LOOP)
-        return (name for (name,) in rows if name in self)
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self._find(name) is not None
+        return (name for name in self._ids if name in self)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

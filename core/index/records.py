@@ -26,6 +26,7 @@ from core.records.team import TeamSums
 from core.storage.cache_database import is_damage, remove
 
 _MOST_DECODED: Final = 60_000  # records that stay decoded, so that an unchanged one stays the same object
+_FEW: Final = 200  # values that are looked up before all are read
 _UNREADABLE: Final = (sqlite3.DatabaseError, UnicodeDecodeError)  # what damaged pages raise
 _MESSAGE_PACK, _JSON = b"\0", b"\1"
 
@@ -156,9 +157,13 @@ class Reader:
         if known is None:
             with self.checking():
                 known = DECODERS[kind](data)
-            if len(self._decoded) < _MOST_DECODED:
-                self._decoded[number] = known
+            self.keep(number, known)
         return known
+
+    def keep(self, number: int, record: Any) -> None:
+        """Keep a record that was just written, as one that was read."""
+        if len(self._decoded) < _MOST_DECODED:
+            self._decoded[number] = record
 
     @contextmanager
     def checking(self) -> Iterator[None]:
@@ -186,6 +191,50 @@ class Reader:
         """Return the records that were joined from parts with one key, by ID."""
         rows = self.rows("SELECT number, data FROM record WHERE kind = ? AND key = ? ORDER BY id", kind, key)
         return [self.decode(kind, *row) for row in rows]
+
+
+class LookUp:
+    """Values of a table by key: the first ones are looked up one by one, then all are read.
+
+    `sql` selects keys and values, and ends in a condition; `key` is the column of the keys. Of rows with one key, the
+    first in the order counts. Rows that are written later have to be added.
+    """
+
+    def __init__(self, reader: Reader, sql: str, key: str, *values: object, order: str = "") -> None:
+        self._reader = reader
+        self._sql_of_all = f"{sql}{order}"
+        self._sql_of_one = f"{sql} AND {key} = ?{order}"
+        self._values = values
+        self._known: dict[str, Any] = {}
+        self._has_all = False
+
+    def get(self, key: str) -> Any:
+        """Return the value of a key; None without one."""
+        if key not in self._known and not self._has_all:
+            if len(self._known) < _FEW:
+                row = self._reader.row(self._sql_of_one, *self._values, key)
+                self._known[key] = row[1] if row is not None else None
+            else:
+                self._read_all()
+        return self._known.get(key)
+
+    def add(self, key: str, value: Any) -> None:
+        """Note a new value; None for one that was removed."""
+        self._known[key] = value
+
+    def forget(self) -> None:
+        """Read the table again."""
+        self._known.clear()
+        self._has_all = False
+
+    def __iter__(self) -> Iterator[str]:
+        self._read_all()
+        return iter(self._known)
+
+    def _read_all(self) -> None:
+        rows = self._reader.rows(self._sql_of_all, *self._values)
+        self._known = {**dict(reversed(rows)), **self._known}
+        self._has_all = True
 
 
 class ViewIds(Sequence[str]):
