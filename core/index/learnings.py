@@ -22,7 +22,6 @@ from core.index.terms import (
     write_cells,
     write_postings,
 )
-from core.records.snapshot import Snapshot
 from core.retrieval.embedding import task_text
 from core.retrieval.embeddings import ComparableWork
 from core.retrieval.learnings import (
@@ -40,7 +39,7 @@ from core.retrieval.task import content_words
 if TYPE_CHECKING:
     import sqlite3
 
-    from core.records.snapshot import Delta
+    from core.records.snapshot import Delta, Snapshot
 
 TABLES: Final = (
     # Learnings by row, with the reflection or memory task that each is from.
@@ -156,14 +155,6 @@ class StoredLearnings(LearningIndex):
 
 def fill_learnings(writer: Reader, snapshot: Snapshot) -> None:
     """Index the learnings of all sources; takes about 40 us each. The tables must be empty."""
-    # Decoded at once: a query for each record that a learning depends on would take twice as long.
-    plain = Snapshot(
-        loops=dict(snapshot.loops.items()),
-        reflections=dict(snapshot.reflections.items()),
-        memory_tasks=dict(snapshot.memory_tasks.items()),
-        tasks=dict(snapshot.tasks.items()),
-        attempts=dict(snapshot.attempts.items()),
-    )
     works: dict[str, int] = {}
     words: dict[str, array[int]] = {}
     work_words: dict[str, array[int]] = {}
@@ -172,14 +163,14 @@ def fill_learnings(writer: Reader, snapshot: Snapshot) -> None:
     needs: list[tuple[bytes, bytes]] = []
     states: dict[int, int] = {}
     work_of: dict[int, int] = {}
-    for source in (*plain.reflections, *map(memory_source, plain.memory_tasks)):
-        found, key = list(iterate_learnings(source, plain)), to_key(source)
-        needs += [(to_key(need), key) for need in set(list_needs(source, plain))] if found else []
+    for source in (*snapshot.reflections, *map(memory_source, snapshot.memory_tasks)):
+        found, key = list(iterate_learnings(source, snapshot)), to_key(source)
+        needs += [(to_key(need), key) for need in set(list_needs(source, snapshot))] if found else []
         for learning, work_key in found:
             work_row = works.get(work_key)
             if work_row is None:
                 work_row = works[work_key] = len(works) + 1
-                work = find_work(work_key, plain)
+                work = find_work(work_key, snapshot)
                 terms = content_words(task_text(work)) if work is not None else set()
                 states[work_row] = _UNTITLED if work is None else _KNOWN
                 work_rows.append((work_row, to_key(work_key), encode(sorted(terms))))

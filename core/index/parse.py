@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -61,7 +62,7 @@ def parse(project: str, path: str, stamp: Stamp, earlier: EarlierParse | None = 
         return FileParts(path)
     if kind is FOLDER:
         return FileParts(path, stamp, parts_of(parse_folder(path, stamp)))
-    raw = read_file(f"{project}/{path}", Path(project, ".aiwg"), kind.limit)
+    raw = read_file(f"{project}/{path}", _root_of(project), kind.limit)
     if raw is None:
         return FileParts(path)
     if isinstance(raw, Problem):
@@ -70,6 +71,11 @@ def parse(project: str, path: str, stamp: Stamp, earlier: EarlierParse | None = 
     if isinstance(parsed, Problem):
         return FileParts(path, stamp if parsed.torn else raw.stamp, problem=parsed)
     return FileParts(path, raw.stamp, parts_of(parsed), parsed.findings)
+
+
+@lru_cache(1)
+def _root_of(project: str) -> Path:
+    return Path(project, ".aiwg")
 
 
 def parts_of(parsed: ParsedFile) -> tuple[Part, ...]:

@@ -21,7 +21,7 @@ from core.base.errors import DamagedError
 from core.index.database import get_meta, pack, set_meta, unpack
 from core.index.events import read_doubtful
 from core.index.evidence import fill_links, open_event_index, open_inputs, update_links, write_ignored
-from core.index.records import Reader, ViewIds
+from core.index.records import COLLECTIONS, Reader, ViewIds
 from core.index.snapshot import IndexedSnapshot
 from core.learning.evidence_changes import settle
 from core.learning.evidence_inputs import EvidenceInputs
@@ -123,13 +123,12 @@ def find_board(snapshot: Snapshot, now: datetime, settings: Settings) -> Scorebo
     if not isinstance(snapshot, IndexedSnapshot):
         return Scoreboard.build(snapshot, now, settings)
     stored = load_board(snapshot.reader, snapshot, now, settings)
-    return stored or Scoreboard.build(_read_records(snapshot), now, settings)
+    return stored or Scoreboard.build(read_records(snapshot), now, settings)
 
 
-def _read_records(snapshot: Snapshot) -> Snapshot:
-    """Return what scores depend on in memory: assessing a pattern looks up records many times."""
-    names = ("patterns", "loops", "tasks", "attempts", "debug_sessions")
-    values: dict[str, Any] = {name: dict(getattr(snapshot, name).items()) for name in names}
+def read_records(snapshot: Snapshot) -> Snapshot:
+    """Return the records of a view in memory: assessing a pattern looks up records many times."""
+    values: dict[str, Any] = {name: dict(getattr(snapshot, name).items()) for name in COLLECTIONS}
     values |= {name: getattr(snapshot, name) for name in ("events", "curation", "foreign", "team")}
     return Snapshot(**values)
 
@@ -275,13 +274,13 @@ def update_scores(
     """
     state = _read_state(connection, settings)
     if state is None or not are_sums_valid(now, state.epoch, state.filled, settings):
-        fill_scores(connection, *after, now, settings)
+        fill_scores(after[0], read_records(after[1]), now, settings)
         return None
     update_links(connection, before[1], after[1], delta)
     known = open_inputs(*before, settings.learning)
     found = settle(known, open_inputs(*after, settings.learning), delta)
     if found is None:
-        fill_scores(connection, *after, now, settings)
+        fill_scores(after[0], read_records(after[1]), now, settings)
         return None
     inputs, affected = found
     if inputs.ignored != known.ignored:
@@ -306,23 +305,21 @@ def _find_scripts(known: frozenset[str], before: Snapshot, after: Snapshot, delt
     return known if is_same else find_used_scripts(after)
 
 
-def fill_scores(
-    connection: sqlite3.Connection, reader: Reader, snapshot: Snapshot, now: datetime, settings: Settings
-) -> None:
-    """Score all patterns anew, in the open transaction."""
-    loaded = _read_records(snapshot)
+def fill_scores(writer: Reader, snapshot: Snapshot, now: datetime, settings: Settings) -> Scoreboard:
+    """Score all patterns of a snapshot in memory anew, in the open transaction; returns the scores."""
+    connection = writer.connection
     for table in ("score", "use_time"):
         connection.execute(f"DELETE FROM {table}")
-    links = build_links(loaded)
+    links = build_links(snapshot)
     fill_links(connection, links)
-    events = replace(open_event_index(reader, loaded), doubtful=read_doubtful(reader))
-    inputs = EvidenceInputs.of(loaded, settings.learning, links, events)
+    events = replace(open_event_index(writer, snapshot), doubtful=read_doubtful(writer))
+    inputs = EvidenceInputs.of(snapshot, settings.learning, links, events)
     write_ignored(connection, inputs.ignored)
-    seconds, scripts = now.timestamp(), find_used_scripts(loaded)
+    seconds, scripts = now.timestamp(), find_used_scripts(snapshot)
     before = get_meta(connection, _STATE)
     version = _state_decoder.decode(before).version + 1 if before is not None else int.from_bytes(os.urandom(4))
     state = _State(_key(settings), seconds, seconds, 0, has_holes=False, scripts=scripts, version=version)
-    _Writer(connection, state).write(inputs, tuple(loaded.patterns), (), now, settings)
+    return _Writer(connection, state).write(inputs, tuple(snapshot.patterns), (), now, settings)
 
 
 class _Writer:
@@ -334,8 +331,8 @@ class _Writer:
 
     def write(
         self, inputs: EvidenceInputs, ids: Sequence[str], removed: Sequence[int], now: datetime, settings: Settings
-    ) -> None:
-        """Score patterns and write their rows; `removed` are rows that become holes."""
+    ) -> Scoreboard:
+        """Score patterns and write their rows; `removed` are rows that become holes. Returns the scores."""
         board = Scoreboard.assess(ids, inputs, self._state.scripts, now, settings, self._state.epoch).with_intervals()
         rows = self._rows_of(ids)
         every = np.concatenate((rows, np.array(removed, np.int64)))
@@ -352,6 +349,7 @@ class _Writer:
         filled, version = max(self._state.filled, now.timestamp()), self._state.version + bool(len(every))
         state = msgspec.structs.replace(self._state, filled=filled, version=version)
         set_meta(self._connection, _STATE, msgspec.msgpack.encode(state))
+        return board
 
     def _rows_of(self, ids: Sequence[str]) -> NDArray[np.int64]:
         sql = "SELECT id, place FROM pattern" if len(ids) > _FEW else "SELECT id, place FROM pattern WHERE id = ?"

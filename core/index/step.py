@@ -14,7 +14,7 @@ from core.index.events import LogState, forget_events, update_events
 from core.index.freshness import origins_key
 from core.index.join import Joiner, Surroundings
 from core.index.parse import LOGS, FileParts
-from core.index.records import Kind, Reader, RecordMap, encode
+from core.index.records import Kind, LookUp, Reader, RecordMap, encode
 from core.index.snapshot import (
     COMPLETE,
     CURATION,
@@ -91,6 +91,7 @@ class Step:
         stale_after = timedelta(minutes=sources.settings.watch.stale_after_minutes)
         self.joiner = Joiner(connection, decoded, Surroundings(now, stale_after, sources.processes))
         self._reader = Reader(connection, decoded)
+        self._torn = LookUp(self._reader, "SELECT path, is_reported FROM torn WHERE 1", "path")
         self._has_new_decisions = False
         self._has_news = False
         self._is_sweep = False
@@ -178,15 +179,15 @@ class Step:
         if is_same and not self.has_changed:
             return
         # Imported on use: they import numpy, and most commands find nothing that changed.
-        from core.index.scores import fill_scores, has_scores, load_board, update_scores
+        from core.index.scores import fill_scores, has_scores, load_board, read_records, update_scores
         from core.index.texts import fill_texts, update_texts
 
         set_meta(self._connection, _SETTINGS, key)
         after = self._reader, IndexedSnapshot(self._reader, self._sources.files)
         if not has_scores(self._connection, settings):
-            fill_scores(self._connection, *after, self._now, settings)
-            if (board := load_board(*after, self._now, settings)) is not None:
-                fill_texts(*after, board)
+            # In memory: scoring and indexing everything looks up records many times.
+            snapshot = read_records(after[1])
+            fill_texts(self._reader, snapshot, fill_scores(self._reader, snapshot, self._now, settings))
             return
         # The change is not committed, so another connection still sees the records before it.
         reader = Reader(self._database.read(), self._database.decoded)
@@ -220,8 +221,11 @@ class Step:
         written = min(max(stamp.mtime_ns / 1e9, 0.0), self._now.timestamp())
         sql = "INSERT INTO torn VALUES (?, ?, 0, ?) ON CONFLICT DO UPDATE SET problem = excluded.problem"
         self._connection.execute(sql, (path, written, encode(problem)))
+        self._torn.add(path, False)
 
     def _forget_torn(self, path: str) -> None:
+        if self._torn.get(path) is None:
+            return
         sql = "DELETE FROM torn WHERE path = ? RETURNING is_reported"
         self.joiner.has_new_findings |= any(row[0] for row in self._connection.execute(sql, (path,)))
 

@@ -152,7 +152,10 @@ def load_texts(reader: Reader, snapshot: Snapshot) -> StoredTexts | None:
 
 
 def fill_texts(writer: Reader, snapshot: Snapshot, board: Scoreboard) -> None:
-    """Index all texts anew, in the open transaction; takes 3 s for 100,000 patterns and 3,000 loops."""
+    """Index all texts of a snapshot in memory anew, in the open transaction.
+
+    Takes 3 s for 100,000 patterns and 3,000 loops. `board` has its scores.
+    """
     from core.index.similarity import forget_similarity
 
     for table in _FILLED_TABLES:

@@ -77,7 +77,8 @@ def list_needs(source: str, snapshot: Snapshot) -> tuple[str, ...]:
     if reflection is None:
         return ()
     task_id, loop_id = reflection.task_id, reflection.loop_id
-    return f"task/{task_id}", f"loop/{loop_id}", f"attempt/{task_id}.{reflection.attempt}"
+    of_task = (f"task/{task_id}", f"attempt/{task_id}.{reflection.attempt}") if task_id else ()
+    return (*of_task, f"loop/{loop_id}") if loop_id else of_task
 
 
 def iterate_learnings(source: str, snapshot: Snapshot) -> Iterator[tuple[Learning, str]]:

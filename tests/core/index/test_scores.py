@@ -163,7 +163,7 @@ def test_scores_of_no_pattern_are_not_those_of_before(tmp_path: Path) -> None:
     board = tables.write(Snapshot(patterns={"p": make_pattern("p")}))
     with tables.database.transaction() as connection:
         connection.execute("DELETE FROM record")
-        fill_scores(connection, *tables._view(Snapshot(), Reader(connection, {})), NOW, tables.settings)
+        fill_scores(Reader(connection, {}), Snapshot(), NOW, tables.settings)
     after = load_board(*tables._view(Snapshot()), NOW, tables.settings, board)
     assert after is not None and (len(after.ids), after.uses.tolist()) == (0, [])
 
