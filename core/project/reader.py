@@ -26,7 +26,8 @@ from core.ledger.ledger import Ledger
 from core.records.extractions import ALL_TYPES, Extraction
 from core.records.loops import LoopDetails
 from core.records.snapshot import Delta, Snapshot
-from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings
+from core.retrieval.embedding import is_available
+from core.retrieval.embeddings import PATTERNS, SURELY_MANY, TASKS, Embeddings
 from core.sources.loop_details import read_loop_details
 from core.state.project_state import ProjectState
 from core.state.texts import MemoryTexts, Texts
@@ -285,9 +286,14 @@ class ProjectReader:
         return made + self.task_embeddings.make(embeddable_work(self._view.snapshot), stop=stop)
 
     def embed_few(self) -> tuple[int, int]:
-        """Compute missing vectors where they are few; returns how many patterns and tasks still have none."""
+        """Compute missing vectors where they are few; returns how many patterns and tasks still have none.
+
+        Tasks are not counted beside very many patterns: the same command computes the vectors of both.
+        """
         snapshot = self._view.snapshot
         patterns = self.embeddings.make_few(snapshot.patterns)
+        if patterns > SURELY_MANY or not is_available():
+            return patterns, 0
         return patterns, self.task_embeddings.make_few(embeddable_work(snapshot))
 
     def story(self, loop_id: str) -> LoopDetails:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 _BATCH: Final = 64  # vectors computed between two writes: a quarter of a second
 MAX_ON_DEMAND: Final = 64  # vectors computed on demand, in at most a second; more need `ralphdeck embed`
+SURELY_MANY: Final = 10 * MAX_ON_DEMAND  # records, of which more than `MAX_ON_DEMAND` have different texts
 _MERGED_SHARE: Final = 16  # new vectors are used once there is one for this number of others; adding copies all
 
 Codes = NDArray[np.int8]
@@ -231,7 +232,14 @@ class Embeddings(Generic[Record]):
         return completed
 
     def make_few(self, records: Mapping[str, Record]) -> int:
-        """Compute up to `MAX_ON_DEMAND` missing vectors; return the number still missing."""
+        """Compute up to `MAX_ON_DEMAND` missing vectors; return the number still missing.
+
+        Without any vector, records of many more are not read: their number is returned, also if some texts are equal.
+        """
+        if not is_available():
+            return 0
+        if len(records) > SURELY_MANY and not self.vectors.places:
+            return len(records)
         missing = len(self.missing(records))
         if missing > MAX_ON_DEMAND:
             return missing
