@@ -426,11 +426,14 @@ class ProjectReader:
             board, texts = self._updated_view(snapshot, delta, now)
             if delta.patterns and self._asks:
                 self._search.offers.forget_comparisons()
-        if snapshot.complete and self._asks and self._search.recall(snapshot, now, self.task_embeddings):
+        has_recalled = snapshot.complete and self._asks and self._search.recall(snapshot, now, self.task_embeddings)
+        if has_recalled and self._search.has_judged_all:
             self._is_searched, self._earlier_count = True, 0
         if not snapshot.complete:
             queue: tuple[ReviewItem, ...] = ()  # built once, when everything is loaded
-        elif delta is None or not self._view.snapshot.complete or self._affects_queue(delta, board, now):
+        elif (
+            has_recalled or delta is None or not self._view.snapshot.complete or self._affects_queue(delta, board, now)
+        ):
             queue = self._queue(snapshot, board, now)
         else:
             queue = self._view.queue

@@ -129,10 +129,7 @@ class QuestionSearch:
         self._known: tuple[str, bool] = "", False  # the key of the stored verdict, and whether it is whole
 
     def recall(self, snapshot: Snapshot, now: datetime, embeddings: Embeddings[ComparableWork] | None) -> bool:
-        """Begin with what the searches of an earlier process found in this view.
-
-        Returns whether they had ended, and had judged all loops.
-        """
+        """Begin with what the searches of another process found in this view; return whether they had ended."""
         if self._has_begun:
             return False
         verdict = read_found(self._stored, snapshot, now, self._settings, embeddings)
@@ -148,7 +145,12 @@ class QuestionSearch:
         self._broad.found = found.broad
         self._counts.found = found.unreconciled
         self._known = _find_key(snapshot, now, self._settings, embeddings), verdict.is_whole
-        return verdict.is_whole
+        return True
+
+    @property
+    def has_judged_all(self) -> bool:
+        """Whether the searches that were recalled had judged all loops that a long run has the time for."""
+        return self._known[1]
 
     def _remember(self, view: ProjectState, *, is_whole: bool) -> None:
         """Store what was found in this view, if a search from nothing would find the same."""

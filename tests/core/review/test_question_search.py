@@ -108,3 +108,14 @@ def test_a_dashboard_judges_the_loops_that_a_command_did_not(folder: Path, steps
         if not steps:
             return
     raise AssertionError("a search that judged all loops is repeated")
+
+
+def test_what_another_process_found_meanwhile_is_shown(folder: Path, steps: list[QuestionSearch]) -> None:
+    project = Project(ProjectPaths(folder), SETTINGS, by="ada", clock=lambda: NOW)
+    project.load()
+    (folder / ".aiwg" / "ralph" / "shared" / "patterns" / "new.json").write_text("3")
+    other = searched(folder)
+    steps.clear()
+    project.apply(None)
+    assert project.search_all().queue == other.queue
+    assert not steps
