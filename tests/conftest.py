@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -82,6 +82,14 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # The same examples in every run; to search for others: pytest --hypothesis-profile=default
 settings.register_profile("same", derandomize=True, database=None, deadline=None, max_examples=50)
 settings.load_profile("same")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_sweep_outlives_a_test() -> Iterator[None]:
+    """Start no process in the background: it would write into folders of a test that has ended."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("core.hooks.sweep.start_detached", lambda module, project: None)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -133,7 +133,7 @@ def test_secrets_of_a_session_are_in_no_file(worked: SimulatedAgent, home: Path,
     assert {"metadata.json", "plan.md", "actions.jsonl", "outcome.json", "reflections.jsonl"} < {*written}
     for command in (["loop", "list"], ["task", "list"], ["search", "password"], ["search", PROSE]):
         assert call(*command, "--project", project.project).code == 0
-    assert any(path.name.endswith(".sqlite3") for path in home.rglob("*")), "caches are checked as well"
+    assert any(path.name.endswith(".index") for path in home.rglob("*")), "caches are checked as well"
     assert_no_secret(project.project)
     assert_no_secret(home)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from core.cli.support import hooks
+from core.cli.support import event_input, hooks
 from tests.core.cli.conftest import Call, Result
 
 TASK = "Fix TypeScript type errors in user validation"
@@ -205,7 +205,7 @@ def test_nothing_is_logged_without_a_task(attempt: Path, hook: Hook, monkeypatch
 def test_a_stdin_that_stays_open_and_silent_is_given_up(
     examples: Path, hook: Hook, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hooks, "_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr(event_input, "_TIMEOUT_SECONDS", 0.05)
     reader, writer = os.pipe()
     os.dup2(reader, 0)
     assert call("inject", "--hook", "plain", "--task", TASK, "--project", examples).out.startswith(BLOCK)
