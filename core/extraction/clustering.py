@@ -6,7 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
@@ -14,6 +14,7 @@ from msgspec import Struct
 from core.base.steps import Steps, run_all, sort_in_steps
 from core.episodes.loop_links import LoopNames
 from core.episodes.similar_tasks import collect_past_tasks
+from core.index.verdicts import StoredVerdicts, VerdictsInMemory, read_verdicts, write_verdicts
 from core.records.reflections import Reflection
 from core.retrieval.contradiction import MIN_SIMILARITY, Statement
 
@@ -25,6 +26,7 @@ CLUSTER_ID: Final = "recurring-"  # prefix of cluster IDs
 MIN_LOOPS: Final = 2
 """Minimum number of loops, or tasks without a known loop, that recorded a learning for it to be recurring."""
 MIN_WORDS: Final = 3  # shorter learnings, such as "tests failed", are similar by chance
+_KIND, _KEY = "learnings", "groups"  # of the stored groups
 _UNDATED: Final = datetime.max.replace(tzinfo=UTC)
 
 
@@ -64,25 +66,27 @@ def cluster_reflections(reflections: Iterable[Reflection], loop_of_task: Mapping
     loop and task, are ignored. Each reflection is compared with a bounded number of others: 10,000 reflections take a
     few seconds. `loop_of_task` maps a task to its loop, if known, so that both count as one source.
     """
-    return run_all(_cluster_steps(reflections, loop_of_task))
+    return run_all(_cluster_steps(reflections, loop_of_task, VerdictsInMemory()))
 
 
-def cluster_snapshot_in_steps(snapshot: Snapshot) -> Steps[tuple[Cluster, ...]]:
-    """Find the recurring learnings of a project step by step."""
+def cluster_snapshot_in_steps(snapshot: Snapshot, stored: StoredVerdicts) -> Steps[tuple[Cluster, ...]]:
+    """Find the recurring learnings of a project step by step; learnings that were grouped before are not compared."""
     names = LoopNames(snapshot.loops.values())
     loop_of_task = {}
     for id, task in collect_past_tasks(snapshot).items():
         if (link := names.link(task)) is not None:
             loop_of_task[id] = link.loop_id
         yield
-    return (yield from _cluster_steps(snapshot.reflections.values(), loop_of_task))
+    return (yield from _cluster_steps(snapshot.reflections.values(), loop_of_task, stored))
 
 
-def cluster_snapshot(snapshot: Snapshot) -> tuple[Cluster, ...]:
-    return run_all(cluster_snapshot_in_steps(snapshot))
+def cluster_snapshot(snapshot: Snapshot, stored: StoredVerdicts) -> tuple[Cluster, ...]:
+    return run_all(cluster_snapshot_in_steps(snapshot, stored))
 
 
-def _cluster_steps(reflections: Iterable[Reflection], loop_of_task: Mapping[str, str]) -> Steps[tuple[Cluster, ...]]:
+def _cluster_steps(
+    reflections: Iterable[Reflection], loop_of_task: Mapping[str, str], stored: StoredVerdicts
+) -> Steps[tuple[Cluster, ...]]:
     same: dict[Statement, list[Member]] = defaultdict(list)
     for reflection in reflections:
         source = reflection.loop_id or loop_of_task.get(reflection.task_id, reflection.task_id)
@@ -96,12 +100,37 @@ def _cluster_steps(reflections: Iterable[Reflection], loop_of_task: Mapping[str,
         counts[statement] = len(members)
         yield
     clusters = []
-    for group in (yield from group_statements_in_steps(counts)):
+    for group in (yield from _known_groups_in_steps(counts, stored)):
         members = sorted((member for statement in group for member in same[statement]), key=_age_order)
         if len({member.source for member in members}) >= MIN_LOOPS:
             clusters.append(_make_cluster(members, min(same[group[0]], key=_age_order).reflection))
         yield
     return tuple(sorted(clusters, key=lambda cluster: (-len(cluster.sources), -len(cluster.members), cluster.id)))
+
+
+class _Groups(Struct, frozen=True, array_like=True):
+    """Groups of statements, each as its place in the order of the keys; `digest` is of the statements and counts."""
+
+    digest: bytes
+    groups: list[list[int]]
+
+
+def _known_groups_in_steps(counts: Mapping[Statement, int], stored: StoredVerdicts) -> Steps[list[list[Statement]]]:
+    """Return what `group_statements_in_steps` does, from what is stored for the same statements."""
+    ordered = yield from sort_in_steps(counts, lambda statement: statement.key)
+    hasher = blake2b(digest_size=16)
+    for statement in ordered:
+        hasher.update(repr((statement.key, counts[statement])).encode("utf-8", "surrogatepass"))
+        yield
+    digest = hasher.digest()
+    known = read_verdicts(stored, _KIND, [_KEY], _Groups).get(_KEY)
+    if known is not None and known.digest == digest:
+        return [[ordered[place] for place in group] for group in known.groups]
+    groups = yield from group_statements_in_steps(counts)
+    places = {statement: place for place, statement in enumerate(ordered)}
+    rows = [[places[statement] for statement in group] for group in groups]
+    write_verdicts(stored, _KIND, {_KEY: _Groups(digest, rows)})
+    return groups
 
 
 def group_statements_in_steps(counts: Mapping[Statement, int]) -> Steps[list[list[Statement]]]:

@@ -21,6 +21,7 @@ from core.extraction.material import MAX_ACTIONS, Materials
 from core.extraction.old_rules import OldRules
 from core.extraction.selection import KnownPatterns
 from core.extraction.trigger_check import describe_failure
+from core.index.verdicts import StoredVerdicts, VerdictsInMemory
 from core.records.extractions import ALL_TYPES, LoggedAttempt
 from core.records.lessons import LESSON_ID
 from core.redaction.masking import mask_secrets
@@ -47,7 +48,8 @@ _STEP_SECONDS: Final = 0.01  # duration of one step of the clustering
 class Offers:
     """Extracts patterns from a project; only methods marked thread-safe are.
 
-    `read_details` reads the details of a loop, by default from the files in `.aiwg`.
+    `read_details` reads the details of a loop, by default from the files in `.aiwg`. `stored` keeps the groups of
+    similar learnings.
     """
 
     def __init__(
@@ -55,7 +57,9 @@ class Offers:
         project: ProjectPaths,
         settings: ExtractionSettings,
         read_details: Callable[[Loop], LoopDetails] | None = None,
+        stored: StoredVerdicts | None = None,
     ) -> None:
+        self._stored = VerdictsInMemory() if stored is None else stored
         self._read_details = read_details
         self._project = project
         self._settings = settings
@@ -99,7 +103,7 @@ class Offers:
         """Return the recurring learnings; takes seconds if not cached. Thread-safe."""
         key = _cache_key(snapshot)
         if (found := self._cached(key)) is None:
-            found = cluster_snapshot(snapshot)
+            found = cluster_snapshot(snapshot, self._stored)
             self._recurring = key, found
         return found
 
@@ -113,7 +117,7 @@ class Offers:
         if (found := self._cached(key)) is not None:
             self._running = None
             return found
-        begun, work = self._running = self._running or (key, Work(cluster_snapshot_in_steps(snapshot)))
+        begun, work = self._running = self._running or (key, Work(cluster_snapshot_in_steps(snapshot, self._stored)))
         if (found := work.run_for(_STEP_SECONDS)) is None:
             return None
         self._recurring, self._running = (begun, found), None

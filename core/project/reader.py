@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from core.config.settings import Settings
     from core.extraction.clustering import Cluster
     from core.extraction.offers import Offers
+    from core.index.verdicts import IndexVerdicts
     from core.learning.scoreboard import Scoreboard
     from core.records.findings import Finding
     from core.records.lessons import JoinedLesson
@@ -107,11 +108,9 @@ class ProjectReader:
 
     @cached_property
     def _search(self) -> QuestionSearch:
-        # A run without questions does not need them.
-        from core.index.verdicts import IndexVerdicts
-        from core.review.question_search import PACKAGES, QuestionSearch, verdict_settings
+        from core.review.question_search import QuestionSearch  # a run without questions does not need it
 
-        stored = IndexVerdicts(self.index, PACKAGES, verdict_settings(self.settings))
+        stored = self._verdicts
         here = weakref.proxy(self)  # a cycle would keep each dry run, which is a project, until the next collection
         return QuestionSearch(self.settings, lambda: here._offers, lambda source_id: here.extraction(source_id), stored)
 
@@ -367,7 +366,14 @@ class ProjectReader:
         # Imported on use: most commands extract nothing.
         from core.extraction.offers import Offers
 
-        return Offers(self.project, self.settings.extraction, self.read_details)
+        return Offers(self.project, self.settings.extraction, self.read_details, self._verdicts)
+
+    @cached_property
+    def _verdicts(self) -> IndexVerdicts:
+        from core.index.verdicts import IndexVerdicts
+        from core.review.question_search import PACKAGES, verdict_settings
+
+        return IndexVerdicts(self.index, PACKAGES, verdict_settings(self.settings))
 
     def recover(self) -> tuple[ProjectState, Delta]:
         """Make the index again, and everything from it, after it was found damaged."""

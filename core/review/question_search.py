@@ -14,7 +14,14 @@ import msgspec
 from msgspec import Struct, structs
 
 from core.index.snapshot import IndexedSnapshot
-from core.index.verdicts import FOUND
+from core.index.verdicts import (
+    FOUND,
+    StoredVerdicts,
+    VerdictsInMemory,
+    digest_of,
+    read_verdicts,
+    write_verdicts,
+)
 from core.records.extractions import Extraction
 from core.retrieval.task import analyse_task
 from core.review.lesson_search import LessonSearch
@@ -25,13 +32,6 @@ from core.review.questions.offer import JoinedOffer, OfferSearch
 from core.review.questions.recurring import RecurringSearch
 from core.review.questions.unreconciled import CountSearch
 from core.review.queue import Found
-from core.review.stored_verdicts import (
-    StoredVerdicts,
-    VerdictsInMemory,
-    digest_of,
-    read_verdicts,
-    write_verdicts,
-)
 from core.review.weakened_search import WeakenedTestSearch
 
 if TYPE_CHECKING:

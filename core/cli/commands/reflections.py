@@ -10,7 +10,7 @@ from core.cli.json import objects
 from core.cli.render.output import OUTCOME_COLOURS, Column, format_optional, id_column, minute, print_table, respond
 from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import ReadingCommand, limit_option, words_option
-from core.cli.support.project import read_snapshot
+from core.cli.support.project import open_reader, read_snapshot
 from core.extraction.clustering import MIN_LOOPS
 
 if TYPE_CHECKING:
@@ -63,11 +63,10 @@ def list_reflections(
       ralphdeck reflection list --recurring --min-loops 3
       ralphdeck loop extract recurring-1a2b3c4d5e --dry-run
     """
-    from core.extraction.clustering import cluster_snapshot
-
     if min_loops is not None and not recurring:
         raise click.UsageError("--min-loops needs --recurring")
-    snapshot = read_snapshot()
+    reader = open_reader(reads_agents=False) if recurring else None
+    snapshot = reader.view.snapshot if reader is not None else read_snapshot()
     home = snapshot.find_loop(loop) if loop is not None else None
     loop_ids = {loop} if home is None else {home.id, *home.aliases}
     kinds = {word.replace("-", "_") for word in kind}
@@ -76,10 +75,10 @@ def list_reflections(
         is_of_loop = loop is None or source in loop_ids
         return is_of_loop and task in {None, reflection.task_id} and (not kinds or reflection.kind in kinds)
 
-    if recurring:
+    if reader is not None:
         clusters = [
             cluster
-            for cluster in cluster_snapshot(snapshot)
+            for cluster in reader.recurring()
             if len(cluster.sources) >= (min_loops or MIN_LOOPS) and any(matches(*one) for one in cluster.members)
         ][:limit]
         respond(

@@ -11,8 +11,8 @@ import yaml
 from msgspec import Struct
 
 from core.base.text import Matcher, visible_line
+from core.index.verdicts import StoredVerdicts, read_verdicts, write_verdicts
 from core.review.impact import WASTED_USE
-from core.review.stored_verdicts import StoredVerdicts, read_verdicts, write_verdicts
 from core.state import review_items as kinds
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from core.base.formatting import shorten_id
+from core.index.verdicts import StoredVerdicts, read_verdicts, write_verdicts
 from core.retrieval.similarity import cap_similarity
 from core.review.impact import WASTED_USE
 from core.review.priority import ImpactEstimator, chars_of
-from core.review.stored_verdicts import StoredVerdicts, read_verdicts, write_verdicts
 from core.state import review_items as kinds
 
 if TYPE_CHECKING:

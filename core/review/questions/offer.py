@@ -12,10 +12,10 @@ from msgspec import Struct
 
 from core.base.errors import RalphdeckError
 from core.base.text import plural
+from core.index.verdicts import StoredVerdicts, digest_of, read_verdicts, write_verdicts
 from core.records.agent_sessions import HOOKS
 from core.records.extractions import Extraction
 from core.review.impact import UNSEEN_USES
-from core.review.stored_verdicts import StoredVerdicts, digest_of, read_verdicts, write_verdicts
 from core.state import review_items as kinds
 
 if TYPE_CHECKING:

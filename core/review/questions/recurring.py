@@ -16,9 +16,9 @@ from core.base.errors import RalphdeckError
 from core.base.formatting import format_day
 from core.base.steps import Steps, Work
 from core.base.text import plural, visible_line
+from core.index.verdicts import StoredVerdicts, read_verdicts, write_verdicts
 from core.records.extractions import Extraction
 from core.review.questions.offer import chars_offered
-from core.review.stored_verdicts import StoredVerdicts, read_verdicts, write_verdicts
 from core.state import review_items as kinds
 
 if TYPE_CHECKING:

@@ -13,12 +13,14 @@ from rapidfuzz import fuzz, process
 
 from core.base.record_text import strip_label
 from core.extraction.clustering import Cluster, cluster_reflections, cluster_snapshot
+from core.index.verdicts import VerdictsInMemory
 from core.records.episodes import Task
 from core.records.loops import Loop
 from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
 from core.retrieval.contradiction import MIN_SIMILARITY
 from core.retrieval.similarity import sorted_words
+from tests.factories import record_calls
 
 START = datetime(2026, 2, 2, tzinfo=UTC)
 SETTLE = "Settle the shared types before any file that uses them"
@@ -102,9 +104,30 @@ def test_a_task_and_its_loop_are_one_source() -> None:
     tasks = {"task-001": Task(id="task-001", loop_id="a"), "task-002": Task(id="task-002")}
     of_task = reflection("", SETTLE, 2, task_id="task-002", id="2")
     same = Snapshot(loops=loops, tasks=tasks, reflections={"1": of_loop, "3": reflection("a", SETTLE, 3)})
-    assert cluster_snapshot(same) == ()
-    (found,) = cluster_snapshot(Snapshot(loops=loops, tasks=tasks, reflections={"1": of_loop, "2": of_task}))
+    assert cluster_snapshot(same, VerdictsInMemory()) == ()
+    two = Snapshot(loops=loops, tasks=tasks, reflections={"1": of_loop, "2": of_task})
+    (found,) = cluster_snapshot(two, VerdictsInMemory())
     assert found.sources == ("a", "task-002")
+
+
+def test_learnings_that_were_grouped_before_are_compared_again_only_after_a_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    learnings = (
+        SETTLE,
+        f"{SETTLE} too",
+        "Lock the rows before the update of a stock",
+        "Lock the rows before an update",
+    )
+    reflections = {str(n): reflection(f"loop-{n}", text, n) for n, text in enumerate(learnings)}
+    stored = VerdictsInMemory()
+    first = cluster_snapshot(Snapshot(reflections=reflections), stored)
+    assert len(first) == 2
+    calls = record_calls(monkeypatch, process, "cdist")
+    assert cluster_snapshot(Snapshot(reflections=dict(reversed(reflections.items()))), stored) == first
+    assert not calls
+    more = Snapshot(reflections=reflections | {"9": reflection("loop-9", f"Always {SETTLE}", 9)})
+    assert cluster_snapshot(more, stored) == cluster_snapshot(more, VerdictsInMemory()) != first
 
 
 def test_thousands_of_similar_learnings_need_few_comparisons(monkeypatch: pytest.MonkeyPatch) -> None:

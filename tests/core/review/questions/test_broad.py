@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from core.config.settings import ReviewSettings
+from core.index.verdicts import VerdictsInMemory
 from core.records.patterns import Pattern
 from core.review.questions import broad
 from core.review.questions.broad import BroadTriggerSearch, trigger_match_share
-from core.review.stored_verdicts import VerdictsInMemory
 from tests.factories import make_error_pattern
 
 BROAD = make_error_pattern("p", error_pattern="e|o", content_hash="v1")

@@ -5,12 +5,12 @@ from collections.abc import Iterable
 import pytest
 
 from core.config.settings import ExtractionSettings
+from core.index.verdicts import VerdictsInMemory
 from core.records.patterns import Pattern, PatternType
 from core.records.snapshot import Snapshot
 from core.retrieval.similarity import SimilarityIndex
 from core.review.questions import duplicate
 from core.review.questions.duplicate import DuplicateSearch
-from core.review.stored_verdicts import VerdictsInMemory
 from core.state.texts import MemoryTexts
 
 

@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from core.base.errors import Refused
 from core.config.settings import ExtractionSettings
+from core.index.verdicts import VerdictsInMemory
 from core.records.extractions import Extraction, Proposal
 from core.records.loops import Loop, LoopStatus
 from core.records.patterns import Pattern, PatternType
 from core.records.snapshot import Snapshot
 from core.review.questions.offer import JUDGED_AT_ONCE, MOST_JUDGED, OfferSearch, join_offers
-from core.review.stored_verdicts import VerdictsInMemory
 from tests.factories import make_error_pattern
 
 ONE, TWO = make_error_pattern("one"), make_error_pattern("two")

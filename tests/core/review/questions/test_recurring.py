@@ -9,13 +9,13 @@ from msgspec import structs
 from core.base.errors import Refused
 from core.config.settings import ExtractionSettings
 from core.extraction.clustering import Cluster, Member
+from core.index.verdicts import VerdictsInMemory
 from core.records.extractions import Extraction
 from core.records.loops import Loop
 from core.records.patterns import Pattern
 from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
 from core.review.questions.recurring import RecurringSearch
-from core.review.stored_verdicts import VerdictsInMemory
 from tests.core.review.test_queue import offer
 from tests.factories import make_error_pattern
 
