@@ -14,11 +14,11 @@ from msgspec import Struct
 from core.base.steps import Steps, run_all, sort_in_steps
 from core.episodes.loop_links import LoopNames
 from core.episodes.similar_tasks import collect_past_tasks
-from core.index.verdicts import StoredVerdicts, VerdictsInMemory, read_verdicts, write_verdicts
 from core.records.reflections import Reflection
 from core.retrieval.contradiction import MIN_SIMILARITY, Statement
 
 if TYPE_CHECKING:
+    from core.index.verdicts import StoredVerdicts
     from core.records.snapshot import Snapshot
     from core.retrieval.similarity import TextPool
 
@@ -66,6 +66,8 @@ def cluster_reflections(reflections: Iterable[Reflection], loop_of_task: Mapping
     loop and task, are ignored. Each reflection is compared with a bounded number of others: 10,000 reflections take a
     few seconds. `loop_of_task` maps a task to its loop, if known, so that both count as one source.
     """
+    from core.index.verdicts import VerdictsInMemory  # imports sqlite3, which the help of commands does without
+
     return run_all(_cluster_steps(reflections, loop_of_task, VerdictsInMemory()))
 
 
@@ -117,6 +119,8 @@ class _Groups(Struct, frozen=True, array_like=True):
 
 def _known_groups_in_steps(counts: Mapping[Statement, int], stored: StoredVerdicts) -> Steps[list[list[Statement]]]:
     """Return what `group_statements_in_steps` does, from what is stored for the same statements."""
+    from core.index.verdicts import read_verdicts, write_verdicts
+
     ordered = yield from sort_in_steps(counts, lambda statement: statement.key)
     hasher = blake2b(digest_size=16)
     for statement in ordered:
