@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from core.sources.configuration import Configuration
 
 _GARBAGE_THRESHOLDS: Final = (20_000, 5, 2)
-"""Thresholds of the three generations. With those of the commands a collection stops the screen for 50 ms instead of
-20, and with Python's 10 and 10 the cycles of drawn lines live so long that memory grows for 15 minutes."""
+"""Thresholds of the three generations. With Python's 10 and 10 for the older ones, the cycles of drawn lines live so
+long that memory grows for 15 minutes. The first search for questions is stopped once, for 45 ms at 10,000 loops."""
 CHECK_SECONDS: Final = 2.0  # default duration of `demo --check`
 
 
