@@ -24,7 +24,7 @@ from tests.fence_token import fix_fence_token
 pytest_plugins = ["tests.team_server"]
 
 GARBAGE_THRESHOLD = 50_000
-"""New objects between two garbage collections, as in `core.cli.program`."""
+"""New objects between two garbage collections."""
 gc.disable()  # until all tests are collected
 LONGEST = "tests/hostile/test_terminal.py"
 MEMORY_FOLDER = "/dev/shm"

@@ -94,6 +94,12 @@ def same(paths: ProjectPaths, query: str, **filters: Any) -> SearchResult:
     return found
 
 
+def same_for_all(paths: ProjectPaths) -> None:
+    """Assert of each query that the index finds what a scan finds."""
+    for query in QUERIES:
+        same(paths, query)
+
+
 @pytest.mark.parametrize("query", QUERIES)
 def test_the_index_finds_what_a_scan_finds(indexed: ProjectPaths, query: str) -> None:
     same(indexed, query)
@@ -183,13 +189,10 @@ def test_a_file_that_could_not_be_read_is_indexed_later(
         patch.setattr(os, "open", refuse)
         for _ in range(2):
             assert fill(paths) == 1
-            for query in QUERIES:
-                same(paths, query)
-    for query in QUERIES:
-        same(paths, query)
+            same_for_all(paths)
+    same_for_all(paths)
     update(paths)
-    for query in QUERIES:
-        same(paths, query)
+    same_for_all(paths)
 
 
 @pytest.mark.parametrize("name", ["task-001/attempts", "task-001/attempts/003/results"])
@@ -213,11 +216,9 @@ def test_a_folder_that_cannot_be_listed_for_a_moment_hides_nothing_later(
     with monkeypatch.context() as patch:
         patch.setattr(os, "scandir", refuse)
         assert fill(paths) == 1
-    for query in QUERIES:
-        same(paths, query)
+    same_for_all(paths)
     update(paths)
-    for query in QUERIES:
-        same(paths, query)
+    same_for_all(paths)
 
 
 def test_tasks_that_cannot_be_listed_for_a_moment_stay_indexed(
@@ -245,14 +246,11 @@ def test_the_target_of_a_link_that_led_nowhere_is_indexed(paths: ProjectPaths, n
     file.symlink_to(target)
     update(paths)
     target.write_bytes(content)
-    for query in QUERIES:
-        same(paths, query)
+    same_for_all(paths)
     update(paths)
-    for query in QUERIES:
-        same(paths, query)
+    same_for_all(paths)
     target.unlink()
-    for query in QUERIES:
-        same(paths, query)
+    same_for_all(paths)
 
 
 def test_logs_that_were_too_large_are_indexed_when_they_have_changed(
@@ -263,8 +261,7 @@ def test_logs_that_were_too_large_are_indexed_when_they_have_changed(
         update(paths)
     for file in paths.tasks.glob("*/attempts/*/actions.jsonl"):
         os.utime(file, (1, 1))
-    for query in QUERIES:
-        same(paths, query)
+    same_for_all(paths)
     update(paths)
     same(paths, "tsc exits")
 
@@ -384,11 +381,9 @@ def test_damage_anywhere_changes_no_text(indexed: ProjectPaths) -> None:
 )
 def test_damage_of_the_index_is_found(indexed: ProjectPaths, damage: str) -> None:
     damaged(indexed, damage)
-    for query in QUERIES:
-        same(indexed, query)
+    same_for_all(indexed)
     update(indexed)
-    for query in QUERIES:
-        same(indexed, query)
+    same_for_all(indexed)
 
 
 def test_an_update_that_was_stopped_is_not_damage(indexed: ProjectPaths) -> None:
@@ -446,11 +441,9 @@ while filler.fill(database, 1e-9 if calls else 1.0):
 def test_a_killed_update_leaves_an_index_that_can_be_used(paths: ProjectPaths, calls: int) -> None:
     command = [sys.executable, "-c", KILLED, str(paths.project), str(calls)]
     assert subprocess.run(command, check=False).returncode == -9
-    for query in QUERIES:
-        same(paths, query)
+    same_for_all(paths)
     update(paths)
-    for query in QUERIES:
-        same(paths, query)
+    same_for_all(paths)
 
 
 def test_ideographs_are_looked_up_from_one_character_on() -> None:
