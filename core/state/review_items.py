@@ -52,7 +52,7 @@ KINDS: Final = (
 )
 """Every kind of question."""
 FURTHER: Final = "further"
-"""Kind of a row that stands for several questions of another kind; the queue does not contain such rows."""
+"""Kind of a row that groups several questions of another kind; the queue does not contain such rows."""
 _BESIDE: Final = {BORDERLINE: "state", BROAD: "trigger", UNRECONCILED: "counts"}
 
 
