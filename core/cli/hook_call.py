@@ -5,7 +5,6 @@ An agent waits for each event, and the framework takes a quarter of the time of 
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 import threading
@@ -19,6 +18,7 @@ from core.agents.agent_table import AGENTS, acting_agent
 from core.base.errors import BadInput, DamagedError, ProjectNotFound, RalphdeckError
 from core.base.text import visible_line
 from core.cli.support.event_input import read_stdin
+from core.cli.support.process import prepare_process
 from core.cli.support.user_files import take_over_trust
 from core.config.paths import find_project, project_at
 from core.hooks.answer import HookAnswer
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 SKIPPED: Final = "hook does nothing"
 _RECORD_SECONDS: Final = 0.5  # to record that the hook gave up
-_GARBAGE_THRESHOLD: Final = 200_000  # allocations; a collection costs an event more than it frees
 _VALUES: Final = ("--agent", "--event", "--project")
 
 
@@ -42,8 +41,7 @@ def answer_call(words: Sequence[str]) -> None:
     options = _options(words)
     if options is None or sys.stdout is None or sys.stderr is None or "RALPHDECK_READONLY" in os.environ:
         return
-    gc.set_threshold(_GARBAGE_THRESHOLD)
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # see `core.cli.program.main`
+    prepare_process()
     named = options.get("--project") or os.environ.get("RALPHDECK_PROJECT")
     try:
         answer_event(options["--agent"], options.get("--event", ""), Path(named) if named else None)

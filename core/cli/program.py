@@ -18,12 +18,10 @@ from core.base.text import visible, visible_line
 from core.cli.command_table import EPILOG, EXAMPLES
 from core.cli.groups import Program, discard_stream
 from core.cli.support.options import project_option, readonly_option
+from core.cli.support.process import prepare_process
 
 PROGRAM: Final = "ralphdeck"
 INTERRUPTED: Final = 130
-_GARBAGE_THRESHOLD: Final = 200_000
-"""Allocations between two garbage collections. With the default of 700, a list of 100,000 patterns spends a fifth of
-its time in the collector, although few cycles are created; with 50,000, `loop inject` takes 15 ms longer."""
 
 
 def create_program(kind: type[Program], summary: str, metavar: str, *options: click.Parameter) -> Program:
@@ -67,11 +65,8 @@ def main(args: Sequence[str] | None = None, program: Program = cli) -> NoReturn:
 
     Hooks exit with 0 whatever happens: on exit code 2 an agent continues at its stop, or drops the user's prompt.
     What agents call for each prompt and tool ends without freeing all objects, which takes up to 0.01 s.
-
-    numpy gets no threads for linear algebra: they do not help with small products, and cost 0.04 s of processor time.
     """
-    gc.set_threshold(_GARBAGE_THRESHOLD)
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    prepare_process()
     words = sys.argv[1:] if args is None else args
     try:
         code = run(words, program)
