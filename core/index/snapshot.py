@@ -51,14 +51,18 @@ _FOREIGN_DECODER: Final = msgspec.msgpack.Decoder(tuple[frozenset[str], frozense
 class ProjectFiles:
     """Reads what a snapshot shows and the index does not contain: the logs, and what they say about each other.
 
-    `findings` are of the settings. `open_logs` returns the reader of the logs.
+    `findings` are of the settings. `open_logs` returns the reader of the logs, by default a new one.
     """
 
     def __init__(
-        self, paths: ProjectPaths, origins: Origins, open_logs: Callable[[], Logs], findings: tuple[Finding, ...] = ()
+        self,
+        paths: ProjectPaths,
+        origins: Origins,
+        open_logs: Callable[[], Logs] | None = None,
+        findings: tuple[Finding, ...] = (),
     ) -> None:
         self._paths = paths
-        self._open_logs = open_logs
+        self._open_logs = open_logs or self._make_logs
         self._of_settings = findings
         self._lock = threading.RLock()
         self.origins = origins
@@ -88,6 +92,12 @@ class ProjectFiles:
         rows = reader.rows("SELECT path, problem FROM torn WHERE is_reported ORDER BY path")
         found += (decode(data).finding(path) for path, data in rows)
         return tuple(sorted(found, key=attrgetter("file", "pointer", "code", "message")))
+
+    def _make_logs(self) -> Logs:
+        from core.index.logs import Logs  # a view whose decisions nobody asks for does without
+        from core.ledger.decision_log import DecisionLog
+
+        return Logs(self._paths, DecisionLog())
 
     def _log(self, path: str) -> ParsedFile | None:
         with self._lock:

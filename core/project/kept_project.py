@@ -29,7 +29,6 @@ from core.trust.origins import Origins
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
-    from core.index.logs import Logs
     from core.learning.evidence import LoopPatterns
     from core.learning.evidence_inputs import EvidenceInputs
     from core.learning.scoreboard import Scoreboard
@@ -62,7 +61,7 @@ class KeptProject:
         with suppress(sqlite3.Error, DamagedError, ValueError):
             as_of = parse_time((reader.meta(SWEPT) or b"").decode())
             if as_of is not None and reader.meta(COMPLETE) is not None:
-                files = ProjectFiles(project, Origins(project.project), partial(_open_logs, project))
+                files = ProjectFiles(project, Origins(project.project))
                 return cls(
                     project, KeptProjectState.of(IndexedSnapshot(reader, files, as_of), settings, clock()), by, clock
                 )
@@ -169,10 +168,3 @@ def _make_texts(state: KeptProjectState) -> Texts:
     from core.state.texts import MemoryTexts
 
     return load_texts(state._reader, state.snapshot) or MemoryTexts(state.snapshot, state.board)
-
-
-def _open_logs(project: ProjectPaths) -> Logs:
-    from core.index.logs import Logs
-    from core.ledger.decision_log import DecisionLog
-
-    return Logs(project, DecisionLog())

@@ -9,7 +9,6 @@ import sqlite3
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from core.base.errors import DamagedError
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
-    from core.index.logs import Logs
 
 SWEEP_AFTER: Final = timedelta(minutes=1)  # since the last sweep, another one is worth its time in the background
 
@@ -62,7 +60,7 @@ def _open(paths: ProjectPaths, reader: Reader, settings: Settings, now: datetime
         snapshot = index.refresh_some(changes)
         assert isinstance(snapshot, IndexedSnapshot)
     else:
-        snapshot = IndexedSnapshot(reader, ProjectFiles(paths, origins, partial(_open_logs, paths)))
+        snapshot = IndexedSnapshot(reader, ProjectFiles(paths, origins))
     board = load_board(snapshot.reader, snapshot, now, settings)
     texts = load_texts(snapshot.reader, snapshot)
     if board is None or texts is None:
@@ -81,10 +79,3 @@ def _load(paths: ProjectPaths, settings: Settings, clock: Callable[[], datetime]
     from core.project.reader import ProjectReader
 
     return ProjectReader(paths, settings, by="", clock=clock, asks=False).load()
-
-
-def _open_logs(paths: ProjectPaths) -> Logs:
-    from core.index.logs import Logs
-    from core.ledger.decision_log import DecisionLog
-
-    return Logs(paths, DecisionLog())

@@ -19,13 +19,11 @@ from core.config.paths import ProjectPaths
 from core.config.settings import MaturitySettings, Settings
 from core.index.database import Database
 from core.index.events import open_events, update_events
-from core.index.logs import Logs
 from core.index.records import COLLECTIONS, Kind, Reader, encode
 from core.index.schema import ALL_TABLES
 from core.index.scores import fill_scores, load_board, update_scores
 from core.index.snapshot import IndexedSnapshot, ProjectFiles
 from core.learning.scoreboard import Scoreboard
-from core.ledger.decision_log import DecisionLog
 from core.records.events import Event
 from core.records.snapshot import Snapshot
 from core.trust.origins import Origins
@@ -70,7 +68,7 @@ class Tables:
 
     def _view(self, snapshot: Snapshot, reader: Reader | None = None) -> tuple[Reader, Snapshot]:
         reader = reader or Reader(self.database.read(), self.database.decoded)
-        files = ProjectFiles(self.paths, Origins(self.paths.project), lambda: Logs(self.paths, DecisionLog()))
+        files = ProjectFiles(self.paths, Origins(self.paths.project))
         fields = {name: getattr(snapshot, name) for name in ("curation", "foreign", "team")}
         events = open_events(reader, self.paths, snapshot.curation.undone)
         return reader, IndexedSnapshot(reader, files).with_changes(**fields, events=events)
