@@ -94,7 +94,7 @@ class ProjectFiles:
         return tuple(sorted(found, key=attrgetter("file", "pointer", "code", "message")))
 
     def _make_logs(self) -> Logs:
-        from core.index.logs import Logs  # a view whose decisions nobody asks for does without
+        from core.index.logs import Logs  # imported on use: few commands read the decisions of a view
         from core.ledger.decision_log import DecisionLog
 
         return Logs(self._paths, DecisionLog())
