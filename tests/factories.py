@@ -643,12 +643,6 @@ def kill_before_call(call: int) -> Iterator[None]:
         yield
 
 
-def remove_leases(project: Path) -> None:
-    """Remove the leases of the simulated dead process."""
-    for lease in (project / ".aiwg/ralph/tasks").glob("*/.task.lock"):
-        lease.unlink()
-
-
 # Extraction: iterations and material
 LOOP_START = datetime(2026, 2, 2, 14, 30, tzinfo=UTC)
 LOOP_ID = "ralph-fix-auth-a1b2c3d4"

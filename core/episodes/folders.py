@@ -14,14 +14,14 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from core.base.errors import BadInput, Refused, UnknownRecord, Unwritable
+from core.base.errors import BadInput, Conflict, Refused, UnknownRecord, Unwritable
 from core.base.text import visible_line
 from core.base.validation import check_count, check_text
 from core.config.paths import ProjectPaths, safe_component
 from core.sources import episodes as sources
 from core.storage.append_log import append_bytes, sync_folder
 from core.storage.drafts import is_alive, make_draft_path, remove_drafts
-from core.storage.locks import file_lock, lease, make_folder, open_regular
+from core.storage.locks import file_lock, make_folder, open_regular
 
 _DRAFTS: Final = ".drafts"  # folder below `index/` where new folders are created; readers ignore it
 _DRAFT: Final = re.compile(r".+\.([0-9]{1,10})-[0-9a-f]{8}")
@@ -99,8 +99,8 @@ class TaskFolder(Struct, frozen=True, eq=False):
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the task for writing; raise `Conflict` if another program holds its lease."""
-        with lease(self.path / ".task.lock", self.path / ".lease.lock"):
+        """Lock the task for writing; raise `Conflict` if another process keeps it locked."""
+        with file_lock(self.path / ".task.lock", timeout=Conflict):
             remove_abandoned(self.project)
             yield
 

@@ -18,7 +18,7 @@ from core.base.text import visible_line
 from core.storage.append_log import append_bytes, sync_folder
 from core.storage.drafts import make_draft_path, remove_drafts
 from core.storage.json_editor import BadJson
-from core.storage.locks import lease, open_regular
+from core.storage.locks import file_lock, make_folder, open_regular
 from core.storage.private_folders import private_mode
 
 if TYPE_CHECKING:
@@ -49,9 +49,12 @@ def curation_lock(paths: ProjectPaths) -> Iterator[None]:
     try:
         for folder in (paths.patterns, paths.curation):
             paths.inside(paths.relative(folder))
+        make_folder(paths.patterns)
     except BadInput as error:
         raise Unwritable(str(error)) from None
-    with lease(paths.patterns / ".curation.lock", paths.curation / "lease.lock"):
+    except OSError as error:
+        raise Unwritable(f"cannot create {paths.patterns}: {error.strerror}") from None
+    with file_lock(paths.curation / "curation.lock", timeout=Conflict):
         yield
 
 

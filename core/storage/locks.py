@@ -1,31 +1,28 @@
-"""File locks and read-only folders.
+"""File locks (`flock`) and read-only folders.
 
-Locks are `flock` for the program's own files, and lease files that other programs can read. Every write under `.aiwg`
-opens its file or takes its lock with this module, so that nothing is written in a read-only folder.
+Every write under `.aiwg` opens its file or takes its lock with this module, so that nothing is written in a read-only
+folder.
 """
 
 from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from core.base.errors import Conflict, ReadOnly, Unwritable
 from core.base.text import visible_line
-from core.storage.drafts import is_alive, make_draft_path, remove_drafts
 from core.storage.private_folders import private_mode, secure_file, secure_folders
 
 _protected: set[Path] = set()
 
 WAIT_SECONDS: Final = 10.0
-LEASE_SECONDS: Final = 30.0  # validity of a lease, as for the lock files of other programs in `.aiwg`
 _POLL_SECONDS: Final = 0.002
 # Does not block on a FIFO or follow a link: the folders are shared with untrusted programs.
 _SAFE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -68,40 +65,28 @@ def make_folder(folder: Path) -> None:
 
 
 @contextmanager
-def file_lock(path: Path, seconds: float = WAIT_SECONDS) -> Iterator[None]:
+def file_lock(
+    path: Path, seconds: float = WAIT_SECONDS, *, timeout: type[Unwritable | Conflict] = Unwritable
+) -> Iterator[None]:
     """Lock `path` against other processes and threads.
 
-    The system releases the lock when a process dies. Raises Unwritable if the lock was not available for `seconds`, or
-    cannot be created.
+    The system releases the lock when a process dies. Raises `timeout` if the lock was not available for `seconds`, and
+    Unwritable if it cannot be created.
     """
-    handle = _locked(path, seconds)
-    if handle is None:
-        raise Unwritable(f"another process has kept {path} locked for {seconds:g} s")
-    try:
-        yield
-    finally:
-        os.close(handle)
-
-
-def _locked(path: Path, seconds: float) -> int | None:
-    """Lock the file; the lock ends when the descriptor is closed. None at a timeout."""
-    check_writable(path)
     try:
         make_folder(path.parent)
         handle = open_regular(path, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise Unwritable(f"cannot lock {path}: {error.strerror}") from None
-    deadline = time.monotonic() + seconds
     try:
+        deadline = time.monotonic() + seconds
         while not _try_lock(handle, path):
             if time.monotonic() > deadline:
-                os.close(handle)
-                return None
+                raise timeout(f"another process has kept {path} locked for {seconds:g} s; try again later")
             time.sleep(_POLL_SECONDS)
-    except BaseException:
+        yield
+    finally:
         os.close(handle)
-        raise
-    return handle
 
 
 def _try_lock(handle: int, path: Path) -> bool:
@@ -112,95 +97,6 @@ def _try_lock(handle: int, path: Path) -> bool:
             return False
         raise Unwritable(f"cannot lock {path}: {error.strerror}") from None
     return True
-
-
-@contextmanager
-def lease(
-    path: Path, guard: Path, *, seconds: float = WAIT_SECONDS, clock: Callable[[], float] = time.time
-) -> Iterator[None]:
-    """Hold the lease file `path`: JSON with `pid`, `timestamp` and `leaseExpiry`.
-
-    The file appears complete, by link(); its times are epoch milliseconds. A lease is taken over if it expired, was
-    written more than `LEASE_SECONDS` ago, or its process ended. It is not renewed. Programs that use `guard` exclude
-    each other by a lock on that file alone, however long the holder takes; the system releases it when a process dies.
-    `clock` returns epoch seconds.
-
-    Raises Conflict if another program held it too long, Unwritable if it cannot be created.
-    """
-    deadline = time.monotonic() + seconds
-    handle = _locked(guard, seconds)
-    try:
-        held = None
-        while handle is not None and (held := _take_lease(path, clock())) is None and time.monotonic() < deadline:
-            time.sleep(_POLL_SECONDS)
-        if held is None:
-            raise Conflict(f"another program has held {path} for {seconds:g} s; try again later")
-        try:
-            yield
-        finally:
-            _drop_lease(path, held)
-    finally:
-        if handle is not None:
-            os.close(handle)
-
-
-def _take_lease(path: Path, now: float) -> int | None:
-    """Return a descriptor of the new lease file; None while another lease is valid."""
-    content = {"pid": os.getpid(), "timestamp": int(now * 1000), "leaseExpiry": int((now + LEASE_SECONDS) * 1000)}
-    draft = make_draft_path(path)
-    try:
-        make_folder(path.parent)
-        remove_drafts(path.parent)
-        if _is_dead(path, now):
-            path.unlink(missing_ok=True)
-        handle = open_regular(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-        linked = False
-        try:
-            os.write(handle, json.dumps(content).encode())
-            os.utime(handle, (now, now))  # so that its age is measured by the same clock
-            with suppress(FileExistsError):
-                os.link(draft, path)
-                linked = True
-        finally:
-            if not linked:
-                os.close(handle)
-            draft.unlink()
-    except OSError as error:
-        raise Unwritable(f"cannot lock {path}: {error.strerror}") from None
-    return handle if linked else None
-
-
-def _drop_lease(path: Path, held: int) -> None:
-    """Remove a lease file unless it was replaced; `held` keeps its inode from reuse."""
-    try:
-        if os.path.samestat(path.lstat(), os.fstat(held)):
-            path.unlink()
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise Unwritable(f"cannot unlock {path}: {error.strerror}") from None
-    finally:
-        os.close(held)
-
-
-def _is_dead(path: Path, now: float) -> bool:
-    """Return whether a lease exists whose holder cannot be running."""
-    try:
-        with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
-            made = os.fstat(file.fileno()).st_mtime
-            text = file.read(4096)
-    except FileNotFoundError:
-        return False
-    # A time far in the future was set by hand; such a file would never expire.
-    if not now - LEASE_SECONDS <= made <= now + LEASE_SECONDS:
-        return True
-    try:
-        content = json.loads(text)
-        expiry, pid = float(content["leaseExpiry"]), int(content["pid"])
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        # Another program's format, perhaps still being written: valid as long as an own lease.
-        return False
-    return expiry < now * 1000 or not is_alive(pid)
 
 
 def protect(folder: Path) -> None:

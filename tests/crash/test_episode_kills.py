@@ -76,13 +76,13 @@ def test_a_kill_before_any_system_call_loses_nothing(number: int, worker: Worker
         if left != previous:
             check_reads(killed)
         previous = left
-        # An attempt that was started, except for releasing the lock, is not started again.
+        # An attempt that was started, except for a last call that changes no file, is not started again.
         if not (number in STARTS and left == wanted):
             worker.step(killed, number)
         assert read_tree(killed) == wanted
         assert not left_behind(killed)
         shutil.rmtree(killed)
-    assert calls > 5
+    assert calls > 3
 
 
 def test_another_agent_completes_an_attempt_killed_at_any_step(

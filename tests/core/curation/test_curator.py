@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from core.ledger.ledger import Ledger
 from core.records.decisions import Decision, Effect, Verb
 from core.records.patterns import Maturity, PatternType, SourceLoop
 from core.storage.json_editor import JsonText
-from core.storage.locks import lease
+from core.storage.locks import file_lock
 from tests.factories import (
     CURATION_NOW,
     PATTERN_FILE,
@@ -623,12 +624,12 @@ def test_full_disk_for_the_ledger_prevents_the_decision(
 def test_lock_of_another_curator_delays_only_the_file(
     curator: Curator, paths: ProjectPaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lock, guard = paths.patterns / ".curation.lock", paths.curation / "lease.lock"
-    monkeypatch.setattr(core.storage.atomic_write, "lease", lambda *args: lease(*args, seconds=0.05))
-    with lease(lock, guard):
+    impatient = partial(file_lock, seconds=0.05)
+    monkeypatch.setattr(core.storage.atomic_write, "file_lock", impatient)
+    with file_lock(paths.curation / "curation.lock"):
         decided = promote(curator)
     assert not decided.written
-    assert "another program has held" in decided.warnings[0]
+    assert "another process has kept" in decided.warnings[0]
     assert curator.apply_pending() == ()
     assert A in read_overrides(paths)
 

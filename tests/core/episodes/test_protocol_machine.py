@@ -23,7 +23,7 @@ from core.episodes.protocol import Episodes
 from core.index.refresh import Index
 from core.records.loops import Outcome
 from core.records.snapshot import Snapshot
-from tests.factories import NO_FSYNC, NO_RETRIES, Killed, bash_action, kill_before_call, make_episodes, remove_leases
+from tests.factories import NO_FSYNC, NO_RETRIES, Killed, bash_action, kill_before_call, make_episodes
 
 KILL = st.none() | st.integers(1, 70)
 OUTCOMES = st.sampled_from([Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT])
@@ -74,7 +74,6 @@ class Protocol(RuleBasedStateMachine):
         if kill is not None:
             with suppress(Killed, Refused), kill_before_call(kill):
                 step()
-            remove_leases(self.project)
             self.read()
         try:
             step()

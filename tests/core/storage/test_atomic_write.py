@@ -16,6 +16,7 @@ from core.config.paths import ProjectPaths
 from core.sources.pattern_text import insert, merge_records
 from core.storage.atomic_write import curation_lock, rewrite
 from core.storage.json_editor import BadJson, JsonText
+from core.storage.locks import file_lock
 
 PAUSES = (0.001, 0.001)
 real_exchange = core.storage.atomic_write._exchange
@@ -215,12 +216,12 @@ def test_an_impossible_change_reports_the_reason(path: Path) -> None:
         rewrite(path, change, merge=merge_records, retry_seconds=PAUSES)
 
 
-def test_the_curation_lock_is_a_readable_lease(tmp_path: Path) -> None:
+def test_curators_exclude_each_other(tmp_path: Path) -> None:
     paths = ProjectPaths(tmp_path)
-    lock = paths.patterns / ".curation.lock"
-    with curation_lock(paths):
-        content = json.loads(lock.read_bytes())
-        assert content["pid"] == os.getpid()
-        assert content["leaseExpiry"] == content["timestamp"] + 30_000
-        assert abs(content["timestamp"] / 1000 - time.time()) < 60
+    with (
+        curation_lock(paths),
+        pytest.raises(Unwritable, match="another process"),
+        file_lock(paths.curation / "curation.lock", 0.01),
+    ):
+        raise AssertionError("both hold it")
     assert list(paths.patterns.iterdir()) == []
