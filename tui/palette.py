@@ -19,8 +19,7 @@ from core.base.errors import BadInput, UnknownRecord
 from core.base.text import capitalized, visible_line
 from core.curation.commands import Restore
 from core.queries.memory_links import MemoryLinks
-from core.search.query import parse_search
-from core.search.words import HitKind, SearchHit
+from core.search.words import HitKind, SearchHit, parse_search
 from core.sources.patterns import read_archives
 from tui.actions import PLACES, actions_of, key_name
 from tui.present.document import labelled

@@ -25,16 +25,14 @@ from core.index.task_words import (
     is_task_folder,
     kinds_mask,
     list_tasks,
+    match_expression,
     microseconds,
     outdated_tasks,
     unpack_block,
 )
 from core.records.findings import Finding
 from core.redaction.masking import mask_secrets
-from core.search.error_records import ErrorRecords
-from core.search.scan import Owner, drop_copies, is_wanted, read_owner, scan_task
-from core.search.task_records import TaskRecords
-from core.search.trigrams import match_expression
+from core.search.records import ErrorRecords, Owner, TaskRecords, drop_copies, is_wanted, scan_task
 from core.search.words import HitKind, SearchFilters, SearchHit, SearchPlace, SearchWords
 from core.storage.cache_database import is_damage
 
@@ -209,7 +207,7 @@ class _Request(NamedTuple):
 def _join(request: _Request, view: TaskView | None, indexed: list[SearchHit], is_cut: bool) -> SearchResult:
     paths, words, filters, limit = request[:4]
     tasks, errors = TaskRecords(paths, words, filters.places), ErrorRecords(paths, words)
-    owner_of = lru_cache(_MAX_OWNERS)(lambda task_id: read_owner(tasks, task_id))
+    owner_of = lru_cache(_MAX_OWNERS)(lambda task_id: Owner.of(*tasks.task_of(task_id)))
     total = len(indexed)
 
     def matching() -> Iterator[SearchHit]:

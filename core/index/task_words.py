@@ -6,9 +6,10 @@ Nothing waits for them: they are written in steps, and a search reads the files 
 from __future__ import annotations
 
 import os
+import re
 import stat
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from itertools import islice
@@ -27,9 +28,7 @@ from core.index.database import get_meta, set_meta
 from core.records.episodes import Task
 from core.redaction.masking import mask_secrets
 from core.redaction.prefilter import may_contain_secret
-from core.search.scan import make_owner
-from core.search.task_records import LogPart, TaskRecords
-from core.search.trigrams import indexed_text
+from core.search.records import LogPart, Owner, TaskRecords
 from core.search.words import HitKind, SearchHit, SearchWords
 from core.sources import episodes as sources
 from core.sources.episodes import join_attempts
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
     from core.index.database import Database
     from core.records.findings import Finding
+
 
 TABLES: Final = (
     # A task without its logs (`attempt` is NULL), or one log. Of a task, `is_current` is whether all of its units are
@@ -81,6 +81,13 @@ _Record = tuple[int, int | None, int | None, int | None, bytes | None, bytes, by
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(list[_Record]).decode
 _stamps: Final = msgspec.msgpack.Decoder(list[NamedStamp]).decode
+
+_TRIGRAM_CHARS: Final = 3  # characters of a trigram
+_REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
+_BREAK: Final = "\x1f"
+_MAX_TRIGRAMS: Final = 100  # maximum number of trigrams that are looked up; the text decides anyway
+_IDEOGRAPHS: Final = re.compile("[\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u31f0-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
+_UNSAFE: Final = re.compile("[\x00\x1f\ud800-\udfff]")  # NUL ends a text in the index; surrogates are not in UTF-8
 
 
 # What is current
@@ -402,7 +409,7 @@ class WordFiller:
         unit = _begin(connection, path, files.task_id, None)
         _insert(connection, unit, path, records.documents(files))
         [task, *_], parts = records.read[0] or [Task(id=files.task_id)], records.read[1]
-        owner = make_owner(task, {attempt.number: attempt for attempt in join_attempts(parts).values()})
+        owner = Owner.of(task, {attempt.number: attempt for attempt in join_attempts(parts).values()})
         is_readable = _are_readable([*records.findings, *files.findings])
         values = (_encode(owner), _encode(stamps) if is_readable else b"", unit)
         connection.execute("UPDATE search_unit SET owner = ?, stamps = ? WHERE id = ?", values)
@@ -473,3 +480,41 @@ def _insert(connection: sqlite3.Connection, unit: int, path: str, hits: Iterator
 
 def _are_readable(findings: Iterable[Finding]) -> bool:
     return all(finding.code != UNREADABLE for finding in findings)
+
+
+# Trigrams
+
+
+def indexed_text(texts: Iterable[str]) -> str:
+    """Return the words of texts as they are indexed: without case, each once.
+
+    Every character begins a trigram, so spaces follow the last one. Words of one or two ideographs are frequent, so
+    ideographs are repeated with a break between them.
+    """
+    words = dict.fromkeys("\n".join(texts).casefold().split())
+    text = f"{' '.join(words)}  "
+    if not text.isascii() or "\x00" in text:
+        text = _UNSAFE.sub(_REPLACEMENT, text)
+    runs = (run for word in words if not word.isascii() for run in _IDEOGRAPHS.findall(word))
+    return "".join((text, *dict.fromkeys(f"{_BREAK}{_BREAK.join(run)}{_BREAK}" for run in runs)))
+
+
+def match_expression(words: Sequence[str], list_terms: Callable[[str], Iterable[str]]) -> str:
+    """Return a full-text expression that every text with all these words matches.
+
+    `list_terms` lists the indexed trigrams that begin with one or two characters; it is used if no word is longer. ""
+    if there are none. The words are without case, as in `SearchWords`; none of them is parsed as syntax.
+    """
+    parts = [_UNSAFE.sub(_REPLACEMENT, part) for phrase in words for part in phrase.split(" ")]
+    trigrams: dict[str, None] = {}
+    for word in parts:
+        if len(word) < _TRIGRAM_CHARS and _IDEOGRAPHS.fullmatch(word):
+            word = f"{_BREAK}{word}{_BREAK}" if len(word) == 1 else _BREAK.join(word)
+        trigrams |= dict.fromkeys(word[at : at + _TRIGRAM_CHARS] for at in range(len(word) - _TRIGRAM_CHARS + 1))
+    if trigrams:
+        return " ".join(map(_quote, islice(trigrams, _MAX_TRIGRAMS)))
+    return " OR ".join(map(_quote, list_terms(max(parts, key=len))))
+
+
+def _quote(term: str) -> str:
+    return '"{}"'.format(term.replace('"', '""'))

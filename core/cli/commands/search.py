@@ -30,7 +30,7 @@ def _when(*, end_of_day: bool) -> Parsed[datetime]:
     """Parse a past or future time or an age: `2026-02-01`, `36h`, `7d`, `2w`."""
 
     def parse(value: Any) -> datetime | None:
-        from core.search.query import parse_moment
+        from core.search.words import parse_moment
 
         try:
             return parse_moment(str(value), now(), end_of_day=end_of_day)
@@ -97,7 +97,7 @@ def search(
 
     from core.episodes.task_lookup import find_attempt
     from core.index.search import search_indexed
-    from core.search.query import parse_search
+    from core.search.words import parse_search
 
     paths = chosen_project()
     try:

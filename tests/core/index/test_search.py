@@ -22,10 +22,9 @@ from core.config.paths import ProjectPaths
 from core.index.database import Database
 from core.index.schema import ALL_TABLES
 from core.index.search import SearchResult, TaskView, search, search_indexed
-from core.index.task_words import WordFiller
+from core.index.task_words import WordFiller, indexed_text, match_expression
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
-from core.search.trigrams import indexed_text, match_expression
 from core.search.words import SearchFilters, SearchPlace, SearchWords
 from core.storage.user_cache import index_file
 from tests.copying import copy_folder

@@ -1,40 +1,73 @@
-"""Read the searched records of task folders."""
+"""Read the searched records of task folders, of the error log and of the debug memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec import Struct
 
+from core.config.paths import is_safe_id
 from core.episodes.history import TaskFiles, read_attempts
-from core.records.episodes import Attempt, Task
+from core.episodes.task_lookup import list_entries
+from core.records.episodes import Attempt, Task, TaskStatus
+from core.records.event_log import EventView
+from core.records.loops import Outcome
 from core.records.times import parse_time
-from core.search.words import ALL_PLACES, EVERYTHING, HitKind, SearchHit, SearchPlace, SearchReader, SearchWords
+from core.search.words import (
+    ALL_PLACES,
+    EVERYTHING,
+    HitKind,
+    SearchFilters,
+    SearchHit,
+    SearchPlace,
+    SearchReader,
+    SearchWords,
+)
 from core.sources import episodes as sources
 from core.sources import normalize
 from core.sources.actions import LEADING_BYTES, MAX_TEXT, ActionSummary, to_text
+from core.sources.debug_sessions import join_sessions, read_sessions
+from core.sources.events import EventLog
 from core.sources.fields import Fields
+from core.sources.record_kinds import DEBUG_SESSIONS
 from core.sources.reflections import read_reflections
+from core.sources.sweep import scan_path
 from core.storage.decoded import MAX_DEPTH
 from core.storage.file_reader import MAX_BYTES, MAX_PATTERN_BYTES
 from core.storage.json_reader import decode_json, decode_jsonl
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
+    from core.records.debug_sessions import DebugSession
+    from core.records.events import Event
+    from core.records.snapshot import Snapshot
+
 
 _ACTION_TEXTS: Final = ("type", "tool", "params", "error", "output", "reasoning", "expected_outcome")
 _ENDED: Final = ("ended", "timestamp", "at")  # keys of the time of a result; the file's mtime may be that of a copy
 _MAX_TOOL: Final = 80  # characters of the name of a tool
 _MAX_CACHED_OWNERS: Final = 1024
 
+_ATTEMPT: Final = re.compile(r"(.+)\.(0|[1-9][0-9]{0,8})")
 
-class Owner(NamedTuple):
-    """Task of a hit, with its attempts by number."""
 
-    task: Task
-    attempts: Mapping[int, Attempt]
+class Owner(Struct, frozen=True, array_like=True):
+    """What filters need to know of a task; an attempt has an outcome and an agent."""
+
+    status: TaskStatus = TaskStatus.UNKNOWN
+    agent: str = ""
+    attempts: dict[int, tuple[Outcome, str]] = {}  # by number
+
+    @classmethod
+    def of(cls, task: Task, attempts: Mapping[int, Attempt]) -> Owner:
+        return cls(task.status, task.agent, {number: (one.outcome, one.agent) for number, one in attempts.items()})
 
 
 class LogPart:
@@ -59,10 +92,11 @@ class TaskRecords(SearchReader):
         super().__init__(paths, words)
         self._places: Final = places
         self.read: Final[tuple[list[Task], list[Attempt]]] = [], []  # what `documents` has parsed
-        self.owner: Final = lru_cache(_MAX_CACHED_OWNERS)(self._owner)
+        self.task_of: Final = lru_cache(_MAX_CACHED_OWNERS)(self._read_task)
 
-    def _owner(self, task_id: str) -> Owner:
-        return Owner(*read_attempts(self._paths, task_id)) if task_id else Owner(Task(id=""), {})
+    def _read_task(self, task_id: str) -> tuple[Task, Mapping[int, Attempt]]:
+        """Return the task with an ID, and its attempts by number."""
+        return read_attempts(self._paths, task_id) if task_id else (Task(id=""), {})
 
     def documents(self, files: TaskFiles) -> Iterator[SearchHit]:
         """Yield the records of a task outside of the action logs, the summary last."""
@@ -123,7 +157,7 @@ class TaskRecords(SearchReader):
 
     def _of_attempt(self, one: Attempt, file: str, text: str, kind: HitKind) -> SearchHit:
         at = one.ended_at or one.started_at
-        if at is None and (known := self.owner(one.task_id).attempts.get(one.number)):
+        if at is None and (known := self.task_of(one.task_id)[1].get(one.number)):
             at = known.ended_at or known.started_at
         return SearchHit(file, one.task_id, text, at, one.number, kind=kind)
 
@@ -137,7 +171,7 @@ class TaskRecords(SearchReader):
             texts = _collect_texts(value) if value is not None else [raw.data.decode("utf-8", "replace")]
             if text := self._match((name, *texts)):
                 times = [parse_time(value.get(key)) for key in _ENDED] if isinstance(value, dict) else []
-                known = self.owner(files.task_id).attempts.get(number)
+                known = self.task_of(files.task_id)[1].get(number)
                 times += (known.ended_at, known.started_at) if known else ()
                 yield SearchHit(
                     file, files.task_id, text, next(filter(None, times), None), number, kind=HitKind.DOCUMENT
@@ -145,7 +179,7 @@ class TaskRecords(SearchReader):
 
     def _summary(self, file: str, task_id: str) -> Iterator[SearchHit]:
         if text := self._match(_collect_texts(self._object(file, self._words.may_be_in))):
-            task = self.owner(task_id).task
+            task = self.task_of(task_id)[0]
             yield SearchHit(file, task_id, text, task.updated_at or task.created_at, kind=HitKind.SUMMARY)
 
     def _reflections(self, file: str, task_id: str) -> Iterator[SearchHit]:
@@ -223,3 +257,129 @@ def _decode_line(line: bytes) -> dict[str, Any]:
     except (msgspec.MsgspecError, ValueError, RecursionError):
         value = decode_json(line).value
     return value if isinstance(value, dict) else {}
+
+
+class ErrorRecords(SearchReader):
+    """Reads the matching records of the error log and of debug sessions."""
+
+    def hits(self, snapshot: Snapshot | None = None) -> Iterator[SearchHit]:
+        """Yield all matching errors, in no particular order: those of `snapshot`, or of the files."""
+        if snapshot is not None:
+            file = self._paths.relative(self._paths.events)
+            yield from (hit for event in EventView.of(snapshot.events).errors for hit in self._of_event(event, file))
+            sessions: Mapping[str, DebugSession] = snapshot.debug_sessions
+        else:
+            yield from self._error_log()
+            # If several files contain a session, only the copy that is used elsewhere is searched.
+            sessions = join_sessions(session for file in self._debug_files() for session in self._sessions(file))
+        for session in sessions.values():
+            if not self._is_view(session):  # the failed actions of its attempt are found
+                yield from self._failures(session)
+
+    def _is_view(self, session: DebugSession) -> bool:
+        """Return whether a session was made from the log of an attempt that exists."""
+        return bool(session.attempt_id) and self._resolve_work_id(session.attempt_id)[1] is not None
+
+    def _error_log(self) -> Iterator[SearchHit]:
+        file = self._paths.relative(self._paths.events)
+        raw = self._read(file, MAX_PATTERN_BYTES)
+        for number, line in self._lines(raw.data) if raw else ():
+            log = EventLog(file)
+            log.read(line + b"\n")
+            for event in log.events:
+                yield from self._of_event(event, file, f"line {number}")
+
+    def _of_event(self, event: Event, file: str, pointer: str = "") -> Iterator[SearchHit]:
+        error = event.error
+        texts = (error.message, error.stack_trace, error.tool_name, error.context) if error else ()
+        if text := self._match(texts):
+            task_id, attempt = self._resolve_work_id(event.loop_id)
+            yield SearchHit(file, task_id, text, event.at, attempt, pointer, HitKind.ERROR, subject=event.loop_id)
+
+    def _resolve_work_id(self, work_id: str) -> tuple[str, int | None]:
+        """Return task ID and attempt of a work item; "" and None for a loop."""
+        if self._is_task(work_id):
+            return work_id, None
+        found = _ATTEMPT.fullmatch(work_id)
+        return (found[1], int(found[2])) if found and self._is_task(found[1]) else ("", None)
+
+    def _is_task(self, work_id: str) -> bool:
+        return is_safe_id(work_id) and (self._paths.tasks / work_id).is_dir()
+
+    def _debug_files(self) -> Iterator[str]:
+        """Yield the files of the debug memory of the project and of each loop."""
+        for root in (self._paths.ralph, self._paths.external):
+            loops = chain(list_entries(root / "loops"), list_entries(root / "archive"))
+            for folder in (str(root), *(entry.path for entry in loops)):
+                memory = self._paths.relative(Path(folder) / "debug-memory")
+                if not os.path.lexists(f"{folder}/debug-memory"):
+                    continue
+                yield from filter(DEBUG_SESSIONS.matches, scan_path(self._paths, memory))
+
+    def _sessions(self, file: str) -> Iterator[DebugSession]:
+        raw = self._read(file)
+        if raw is not None and self._words.may_be_in(raw.data, b"\\"):
+            yield from read_sessions(file, self._decode(file, raw.data))[0]
+
+    def _failures(self, session: DebugSession) -> Iterator[SearchHit]:
+        for execution in session.executions:
+            analysis = execution.analysis
+            at = execution.at or session.updated_at or session.created_at
+            for one in execution.failures:
+                source = (one.message, one.error_type, one.test_name, one.test_file, one.file, one.function)
+                about = (analysis.root_cause, analysis.strategy) if analysis else ()
+                if text := self._match((*source, *about, one.stack_trace, session.file_path)):
+                    task_id, attempt = self._resolve_work_id(session.task_id) if session.task_id else ("", None)
+                    hit = SearchHit(session.file, task_id, text, at, attempt, session.pointer, HitKind.ERROR)
+                    yield hit._replace(subject=session.id, agent=session.agent)
+
+
+def scan_task(records: TaskRecords, files: TaskFiles, filters: SearchFilters) -> Iterator[SearchHit]:
+    """Yield the matching records of a task, each once."""
+    # If the status of a task does not match, its other files are not opened.
+    if not filters.statuses or files.task().status in filters.statuses:
+        yield from drop_copies(records.documents(files))
+        if filters.places & {SearchPlace.ACTIONS, SearchPlace.ERRORS}:
+            for number in files.numbers:
+                yield from records.log(files.path(sources.ACTIONS, number), files.task_id, number)
+    else:
+        records.findings += files.findings
+
+
+def drop_copies(hits: Iterable[SearchHit]) -> Iterator[SearchHit]:
+    """Drop entries of the trajectory and summaries whose content was found before."""
+    attempts = set()
+    is_found = False
+    for hit in hits:
+        if hit.kind in (HitKind.ATTEMPT, HitKind.ENTRY):
+            if hit.attempt in attempts:
+                continue
+            attempts.add(hit.attempt)
+        elif hit.kind is HitKind.SUMMARY and is_found:
+            continue
+        is_found = True
+        yield hit
+
+
+def is_wanted(hit: SearchHit, filters: SearchFilters, owner_of: Callable[[str], Owner]) -> bool:
+    """Return whether a hit matches the filters other than the places."""
+    if filters.task_id and (hit.task_id != filters.task_id or filters.attempt not in (None, hit.attempt)):
+        return False
+    if filters.tool and normalize.word(filters.tool) != normalize.word(hit.tool):
+        return False
+    if filters.since is not None and (hit.at is None or hit.at < filters.since):
+        return False
+    if filters.until is not None and (hit.at is None or hit.at > filters.until):
+        return False
+    if not (filters.statuses or filters.agent or filters.outcomes):
+        return True
+    owner = owner_of(hit.task_id)
+    number = max(owner.attempts, default=0) if hit.attempt is None else hit.attempt
+    outcome, agent = owner.attempts.get(number, (None, ""))
+    if filters.statuses and owner.status not in filters.statuses:
+        return False
+    if filters.outcomes and outcome not in filters.outcomes:
+        return False
+    return not filters.agent or filters.agent.casefold() in {
+        name.casefold() for name in (hit.agent, owner.agent, agent)
+    }

@@ -12,8 +12,7 @@ from core.config.paths import ProjectPaths
 from core.index.search import search
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
-from core.search.query import parse_search
-from core.search.words import SearchFilters, SearchPlace
+from core.search.words import SearchFilters, SearchPlace, parse_search
 from tests.core.cli.conftest import TREES
 
 PATHS = ProjectPaths(TREES / "spec-examples")
