@@ -71,7 +71,7 @@ def find_similar_tasks(
     limit: int = MAX_TASKS,
 ) -> tuple[SimilarTask, ...]:
     """Find the past tasks that are most similar to a task or description, best first."""
-    from core.retrieval.embedding import task_text
+    from core.retrieval.embeddings import task_text
 
     text, own = (query, "") if isinstance(query, str) else (task_text(query), query.id)
     tasks = {id: task for id, task in collect_past_tasks(snapshot).items() if id != own}
@@ -119,7 +119,7 @@ def _by_embeddings(
 
 def _by_words(text: str, tasks: Mapping[str, PastTask]) -> dict[str, tuple[float, str]]:
     """Score by the cosine of word sets, with idf weights `log(1 + tasks / with_word)`."""
-    from core.retrieval.embedding import task_text
+    from core.retrieval.embeddings import task_text
 
     query = content_words(text)
     words = {id: content_words(task_text(task)) for id, task in tasks.items()} if query else {}

@@ -35,7 +35,7 @@ from core.extraction.trigger_check import describe_failure, is_comparison
 from core.extraction.weakened_tests import Weakening, find_weakening
 from core.records.debug_sessions import Failure
 from core.records.episodes import Action
-from core.retrieval.error_places import list_places
+from core.retrieval.relevance import list_places
 
 if TYPE_CHECKING:
     from core.records.extractions import LoggedAttempt

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from core.base.text import MatchedTexts, safe_matcher
 from core.debug_memory.error_messages import Names, generalize_message
-from core.retrieval.error_places import list_places
+from core.retrieval.relevance import list_places
 
 if TYPE_CHECKING:
     from core.records.debug_sessions import Failure

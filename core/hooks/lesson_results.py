@@ -18,7 +18,7 @@ from core.extraction.attempt_fixes import find_failures
 from core.records.events import Event, event_id
 from core.records.loops import Outcome
 from core.records.patterns import Pattern, PatternType
-from core.retrieval.error_places import matches_failure
+from core.retrieval.relevance import matches_failure
 from core.sources.actions import Actions
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ from core.index.terms import (
     write_cells,
     write_postings,
 )
-from core.retrieval.embedding import task_text
-from core.retrieval.embeddings import ComparableWork
+from core.retrieval.embeddings import ComparableWork, task_text
 from core.retrieval.learnings import (
     Learning,
     LearningIndex,

@@ -16,9 +16,8 @@ from core.index.database import get_meta, set_meta
 from core.index.records import Decoder, Kind, encode
 from core.index.terms import RowsById, find_place, from_key, to_key
 from core.records.patterns import PatternType
-from core.retrieval.learned_weights import FitInputs, WordWeights
-from core.retrieval.past_tasks import PastTasks, SuccessfulTask, find_worked
-from core.retrieval.postings import RowsByKey
+from core.retrieval.index import RowsByKey
+from core.retrieval.past_tasks import FitInputs, PastTasks, SuccessfulTask, WordWeights, find_worked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

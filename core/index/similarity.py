@@ -26,15 +26,14 @@ from core.index.terms import (
     write_cells,
 )
 from core.retrieval.index import TYPES
-from core.retrieval.min_hashes import BANDS, hash_texts
-from core.retrieval.similarity import SimilarityIndex, TextBlock, compared_text, number_words
+from core.retrieval.similarity import BANDS, SimilarityIndex, TextBlock, compared_text, hash_texts, number_words
 
 if TYPE_CHECKING:
     from core.index.records import Reader
     from core.records.patterns import Pattern
     from core.records.snapshot import Delta, Snapshot
-    from core.retrieval.min_hashes import Hashes
-    from core.retrieval.postings import Rows
+    from core.retrieval.index import Rows
+    from core.retrieval.similarity import Hashes
 
 TABLES: Final = (
     # Min-hashes of the compared texts by place, as arrays of `CHUNK` rows with `BANDS` numbers each.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from core.index.records import Reader
     from core.records.patterns import Pattern
     from core.records.snapshot import Delta, Snapshot
-    from core.retrieval.postings import Rows
+    from core.retrieval.index import Rows
 
 CHUNK: Final = 8_192  # rows of a posting list, and cells of a column, that are stored together
 WORD, TAG, CATEGORY, ERROR, LANGUAGE, FOUND_IN, LEARNING, WORK, COMPARED = range(9)  # kinds of posting lists

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from core.records.patterns import Pattern
     from core.records.snapshot import Delta, Snapshot
     from core.retrieval.index import PatternIndex
-    from core.retrieval.learned_weights import WordWeights
-    from core.retrieval.past_tasks import PastTasks
+    from core.retrieval.past_tasks import PastTasks, WordWeights
     from core.retrieval.similarity import SimilarityIndex
 
 _FILLED: Final = "texts"  # name of the value in the table `meta` that is set if texts are stored

@@ -37,9 +37,8 @@ from core.records.debug_sessions import PASSED, DebugSession, Failure, Lesson
 from core.records.events import Event, event_id
 from core.records.extractions import Extraction
 from core.records.patterns import Pattern, PatternType
-from core.retrieval.error_places import list_places, matches_failure
 from core.retrieval.index import SOURCE
-from core.retrieval.relevance import measure_relevance
+from core.retrieval.relevance import list_places, matches_failure, measure_relevance
 from core.retrieval.rendering import join_parts, render_patterns
 from core.retrieval.task import analyse_task
 from core.scanning.context_scan import (

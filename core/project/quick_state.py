@@ -19,7 +19,7 @@ from core.index.scores import load_board
 from core.index.snapshot import COMPLETE, SWEPT, IndexedSnapshot, ProjectFiles
 from core.index.texts import load_texts
 from core.records.times import parse_time
-from core.retrieval.vector_files import VECTOR_FILES
+from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings
 from core.state.project_state import ProjectState
 from core.trust.origins import Origins
 
@@ -66,12 +66,8 @@ def _open(paths: ProjectPaths, reader: Reader, settings: Settings, now: datetime
     if board is None or texts is None:
         return None
     state = ProjectState(snapshot, board, texts, (), settings, now, {})
-    return _with_vectors(state, paths) if any((paths.ralph / name).exists() for name in VECTOR_FILES) else state
-
-
-def _with_vectors(state: ProjectState, paths: ProjectPaths) -> ProjectState:
-    from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings
-
+    if not any((paths.ralph / subject.file).exists() for subject in (PATTERNS, TASKS)):
+        return state
     return replace(state, embeddings=Embeddings(paths, PATTERNS), task_embeddings=Embeddings(paths, TASKS))
 
 

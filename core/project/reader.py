@@ -26,8 +26,7 @@ from core.ledger.ledger import Ledger
 from core.records.extractions import ALL_TYPES, Extraction
 from core.records.loops import LoopDetails
 from core.records.snapshot import Delta, Snapshot
-from core.retrieval.embedding import is_available
-from core.retrieval.embeddings import PATTERNS, SURELY_MANY, TASKS, Embeddings
+from core.retrieval.embeddings import PATTERNS, SURELY_MANY, TASKS, Embeddings, is_available
 from core.sources.loop_details import read_loop_details
 from core.state.project_state import ProjectState
 from core.state.texts import MemoryTexts, Texts

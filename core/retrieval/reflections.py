@@ -17,7 +17,7 @@ from core.base.text import plural, visible_line
 from core.learning.decay import decayed_value
 from core.records.loops import Outcome
 from core.retrieval.contradiction import MIN_SIMILARITY, Statement
-from core.retrieval.embedding import task_text
+from core.retrieval.embeddings import task_text
 from core.retrieval.learnings import LearningIndex, LearningMatch, is_key_learning
 from core.retrieval.rendering import REFLECTIONS_ONLY, count_tokens, format_heading, join_parts
 from core.retrieval.similarity import TextPool

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -12,15 +13,20 @@ import numpy as np
 from core.base.text import safe_matcher
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.embeddings import Closeness, Floats, scale_closeness
-from core.retrieval.error_places import occurs_in
 from core.retrieval.index import TYPES, PatternIndex
 from core.retrieval.task import content_words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from core.records.debug_sessions import Failure
     from core.retrieval.learnings import LearningMatch
     from core.retrieval.task import TaskProfile
+
+
+_SEPARATOR: Final = "::"
+_PARAMETERS: Final = re.compile(r"\[.{0,200}\]$")
+MAX_PLACE: Final = 200  # characters of a place
 
 WEIGHTS: Final[Mapping[PatternType, Mapping[str, float]]] = {
     PatternType.ERROR: {"words": 0.30, "error": 0.40, "category": 0.10, "tags": 0.10, "language": 0.10},
@@ -64,6 +70,46 @@ _FAILURES_IN: Final[Mapping[str, tuple[str, ...]]] = {
 }  # typical failure modes of tasks by category
 _TYPE_FOR: Final = {"debugging": PatternType.ERROR, "implementation": PatternType.TEMPLATE}  # by category
 _MEANINGLESS: Final = ("", "qz")  # a regex that matches one of these matches any task
+
+
+def list_places(failure: Failure) -> tuple[str, ...]:
+    """Return the places of a failure as `file::name` or `file`: its test, its function, then its files."""
+    test = _PARAMETERS.sub("", failure.test_name.rpartition(_SEPARATOR)[2].rpartition(" > ")[2]).strip()
+    test_file = failure.test_file or failure.test_name.partition(_SEPARATOR)[0] * (_SEPARATOR in failure.test_name)
+    is_file = test == test_file
+    named = [f"{test_file}{_SEPARATOR}{test}"] if test and not is_file else []
+    named += [f"{failure.file}{_SEPARATOR}{failure.function}"] if failure.function else []
+    places = (*named, failure.file, test_file)
+    return tuple(dict.fromkeys(place[:MAX_PLACE] for place in places if place.strip(_SEPARATOR)))
+
+
+def matches_failure(pattern: Pattern, failure: Failure) -> bool:
+    """Return whether the trigger of an error pattern matches a failure, and the failure is in one of its places.
+
+    A failure of unknown place needs the same message as the one from which the trigger was made.
+    """
+    texts = (failure.message, f"{failure.error_type}: {failure.message}" if failure.error_type else "")
+    regex = safe_matcher(pattern.error_pattern) if pattern.error_pattern else None
+    if regex is None or not any(regex.matches(text) for text in texts if text):
+        return False
+    own = list_places(failure)
+    if not own and pattern.error_message:
+        return any(f": {pattern.error_message}".endswith(f": {text}") for text in texts if text)
+    return not pattern.places or any(_is_same(one, other) for one in pattern.places for other in own)
+
+
+def occurs_in(places: Iterable[str], text: str) -> bool:
+    """Return whether a text names the file and the test or function of one of the places."""
+    return any(all(part.rpartition("/")[2] in text for part in place.split(_SEPARATOR) if part) for place in places)
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Return whether two places are the same, maybe in different copies of the project."""
+    (file, _, name), (other_file, _, other_name) = one.rpartition(_SEPARATOR), other.rpartition(_SEPARATOR)
+    if not file and not other_file:
+        return name == other_name or name.endswith(f"/{other_name}") or other_name.endswith(f"/{name}")
+    is_same_file = file == other_file or file.endswith(f"/{other_file}") or other_file.endswith(f"/{file}")
+    return name == other_name and is_same_file
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,22 +11,22 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import repeat
+from functools import cache, cached_property
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Final, NamedTuple, overload
+from zlib import crc32
 
 import numpy as np
 
 from core.records.patterns import Pattern, PatternType
-from core.retrieval.min_hashes import Bands, hash_texts
-from core.retrieval.postings import Postings, Rows, index_rows
+from core.retrieval.index import Postings, Rows, index_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from core.retrieval.min_hashes import Hashes
-
     _Numbers = NDArray[np.signedinteger]
+    Hashes = NDArray[np.uint32]  # shape (texts, `BANDS`)
+
 
 MAX_CHARS: Final = 2000  # characters of a text that are compared
 
@@ -35,13 +35,22 @@ _SLACK: Final = 0.25  # the share of equal words may be below the threshold by t
 _MAX_READ: Final = 49_152  # rows of words that are read to find candidates; if there are more, min-hashes are used
 _MAX_CANDIDATES: Final = 256  # candidates compared with one text, by the number of shared words
 _MAX_HASHED: Final = 32  # the same for candidates with equal min-hashes
-_AT_ONCE: Final = 256  # texts compared at once with others
+_AT_ONCE: Final = 256  # texts hashed, or compared with others, at once
 _MAX_STORED: Final = 16_384  # texts of one type of patterns that are kept; more would take 20 MB
 _MAX_LIST: Final = 32  # steps of a pattern that are compared
 _MAX_POSTINGS: Final = 4_096  # entries of word lists that are read to find candidates in a text pool
 _MAX_COMPARED: Final = 64  # candidates compared with one text, by the number of shared words
 # A backslash before a letter is a class of a regex (`\d`), not a word.
 _WORD: Final = re.compile(r"\\[A-Za-z]|(\w+)")
+
+BANDS: Final = 16  # hashes of a text; two texts with 75 % equal words have an equal one in 99 % of cases
+_BAND_WORDS: Final = 5  # words in a hash
+_MAX_ROWS: Final = 64  # rows with the same hash that are candidates for one text
+_NONE: Final = np.empty((0, BANDS), np.uint32)
+
+THRESHOLD: Final = 0.85  # similarity of two texts with sorted words, 0..1, from which one repeats the other
+MIN_WORDS: Final = 4  # fewer words are too common to compare
+MAX_LINES: Final = 5_000  # lines of files that are compared
 
 
 def measure_similarity(one: Pattern, other: Pattern) -> float:
@@ -340,3 +349,108 @@ def number_words(text: str) -> list[str]:
 def sorted_words(text: str) -> str:
     """Return the sorted lower-case words of the first `MAX_CHARS` characters."""
     return " ".join(sorted(filter(None, _WORD.findall(text[:MAX_CHARS].lower()))))
+
+
+class Bands:
+    """Rows of texts by hash; takes 16 bytes for each hash."""
+
+    def __init__(self, hashes: Hashes, rows: Rows) -> None:
+        """Index the hashes of texts (`hash_texts`), whose rows are `rows`, ascending."""
+        self._known = rows
+        order = hashes.ravel().argsort(kind="stable")
+        self._sorted = hashes.ravel()[order]
+        self._rows: Rows = rows[order // BANDS]  # in the order of `_sorted`
+        places: Rows = np.empty(len(order), np.int32)
+        places[order] = np.arange(len(order), dtype=np.int32)
+        self._places = places.reshape(hashes.shape)  # in `_sorted`, of the hashes of a row
+        self._ends: Rows = self._sorted.searchsorted(self._sorted, "right").astype(np.int32)  # of equal ones, by place
+
+    def find(self, text: str) -> Rows:
+        """Return for each hash of a text the first `_MAX_ROWS` rows with it."""
+        starts, ends = (self._sorted.searchsorted(_hash([text])[0], side) for side in ("left", "right"))
+        return self._rows[_join_ranges(starts, ends)[0]]
+
+    def find_next(self, rows: Rows) -> tuple[Rows, Rows]:
+        """Return for each hash of these rows the next `_MAX_ROWS` rows with it, and for which place in `rows`."""
+        places = self._places[self._known.searchsorted(rows)].ravel()
+        found, owners = _join_ranges(places + 1, self._ends[places])
+        return self._rows[found], (owners // BANDS).astype(np.int32)
+
+
+def hash_texts(texts: Sequence[str]) -> Hashes:
+    """Return `BANDS` hashes of each text."""
+    several = (texts[start : start + _AT_ONCE] for start in range(0, len(texts), _AT_ONCE))
+    return np.concatenate([_NONE, *map(_hash, several)])
+
+
+def _join_ranges(starts: _Numbers, ends: _Numbers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first `_MAX_ROWS` numbers of each range, one range after the other, and the index of its range."""
+    sizes = np.minimum(ends - starts, _MAX_ROWS)
+    owners = np.repeat(np.arange(len(sizes)), sizes)
+    return np.arange(len(owners)) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes), owners
+
+
+def _hash(texts: Sequence[str]) -> Hashes:
+    words = [text.split() or [""] for text in texts]
+    code_of = {word: _code(word) for word in set().union(*words)}
+    codes = np.array([code_of[word] for word in chain.from_iterable(words)], np.uint64)
+    sizes = np.array([len(found) for found in words])
+    factors, mixers = _multipliers()
+    least = np.minimum.reduceat(codes[:, None] * factors >> np.uint64(32), np.cumsum(sizes) - sizes)
+    sums = (least * mixers).reshape(len(texts), BANDS, _BAND_WORDS).sum(axis=2)
+    hashes: Hashes = (sums >> np.uint64(32)).astype(np.uint32)
+    return hashes
+
+
+@cache
+def _multipliers() -> NDArray[np.uint64]:
+    """Return two rows of odd numbers, the same in each process."""
+    numbers = [crc32(b"%d" % n) << 32 | crc32(b"-%d" % n) | 1 for n in range(2 * BANDS * _BAND_WORDS)]
+    return np.array(numbers, np.uint64).reshape(2, -1)
+
+
+def _code(word: str) -> int:
+    return crc32(word.encode(errors="replace"))
+
+
+class Repetition(NamedTuple):
+    """Where a text is repeated: `file` as shown, and the line, from 1."""
+
+    file: str
+    line: int
+
+
+def find_repeated(
+    texts: Mapping[str, Iterable[str]], files: Iterable[tuple[str, Iterable[str]]]
+) -> dict[str, Repetition]:
+    """Return by key the first line that repeats one of its `texts`; `files` are names and lines."""
+    from rapidfuzz import fuzz, process
+
+    places = [
+        (Repetition(file, number), words)
+        for file, lines in files
+        for number, line in enumerate(lines, start=1)
+        if (words := _line_words(line))
+    ][:MAX_LINES]
+    wanted = [(key, words) for key, some in texts.items() for text in some if (words := _line_words(text))]
+    if not places or not wanted:
+        return {}
+    similar = process.cdist(
+        [words for _, words in wanted],
+        [words for _, words in places],
+        scorer=fuzz.ratio,
+        score_cutoff=THRESHOLD * 100,
+        dtype=np.float32,
+    )
+    found: dict[str, Repetition] = {}
+    for row, (key, _) in enumerate(wanted):
+        columns = np.flatnonzero(similar[row])
+        if len(columns) and key not in found:
+            found[key] = places[int(columns[0])][0]
+    return found
+
+
+def _line_words(text: str) -> str:
+    """Return the words of a text in order of the alphabet, without signs; "" if there are too few to compare."""
+    words = sorted("".join(char if char.isalnum() else " " for char in text.lower()).split())
+    return " ".join(words) if len(words) >= MIN_WORDS else ""

@@ -13,7 +13,7 @@ import numpy as np
 
 from core.base.context_blocks import NO_BLOCKS
 from core.records.loops import LoopStatus
-from core.retrieval.embedding import is_available
+from core.retrieval.embeddings import is_available
 from core.state.contexts import may_change_context, task_context, task_relevance
 
 if TYPE_CHECKING:

@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from core.retrieval.decomposition import Strategies, choose_strategies
-from core.retrieval.injection import InjectedContext, Injection, best_rank, prepare_context, prepare_injection
+from core.retrieval.injection import (
+    InjectedContext,
+    Injection,
+    Strategies,
+    best_rank,
+    choose_strategies,
+    prepare_context,
+    prepare_injection,
+)
 from core.retrieval.reflections import ChosenReflection, ReflectionChoice
 from core.retrieval.relevance import Relevance, measure_relevance
 from core.retrieval.task import TaskProfile, analyse_task

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from core.records.snapshot import Snapshot
     from core.retrieval.embeddings import ComparableWork, Coverage, Embeddings
     from core.retrieval.index import PatternIndex
-    from core.retrieval.learned_weights import WordWeights
     from core.retrieval.learnings import LearningIndex
-    from core.retrieval.past_tasks import PastTasks
+    from core.retrieval.past_tasks import PastTasks, WordWeights
     from core.retrieval.similarity import SimilarityIndex
     from core.state.review_items import ReviewItem
     from core.state.texts import Texts

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 from core.debug_memory.index import DebugIndex
 from core.records.snapshot import Delta, Snapshot
 from core.retrieval.index import PatternIndex
-from core.retrieval.learned_weights import WordWeights, learn_weights
 from core.retrieval.learnings import LearningIndex
-from core.retrieval.past_tasks import PastTasks
+from core.retrieval.past_tasks import PastTasks, WordWeights, learn_weights
 from core.retrieval.similarity import SimilarityIndex
 
 if TYPE_CHECKING:

@@ -19,8 +19,19 @@ from core.records.episodes import Task
 from core.records.patterns import Pattern, PatternType
 from core.records.reflections import Reflection
 from core.records.snapshot import Delta
-from core.retrieval.embedding import DIMENSIONS, Embedder, Floats32, is_available, pattern_embedding_text
-from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings, Vectors, encode_vectors, vector_file
+from core.retrieval.embeddings import (
+    DIMENSIONS,
+    PATTERNS,
+    TASKS,
+    Embedder,
+    Embeddings,
+    Floats32,
+    Vectors,
+    encode_vectors,
+    is_available,
+    pattern_embedding_text,
+    vector_file,
+)
 from core.retrieval.index import PatternIndex
 from core.retrieval.relevance import measure_relevance
 from core.retrieval.task import analyse_task

@@ -14,10 +14,9 @@ import yaml
 
 from core.records.loops import Loop
 from core.records.patterns import Pattern, PatternType
-from core.retrieval.embedding import Embedder, Floats32, is_available, pattern_embedding_text
+from core.retrieval.embeddings import Embedder, Floats32, is_available, pattern_embedding_text
 from core.retrieval.index import PatternIndex
-from core.retrieval.learned_weights import WordWeights, learn_weights
-from core.retrieval.past_tasks import PastTasks, SuccessfulTask
+from core.retrieval.past_tasks import PastTasks, SuccessfulTask, WordWeights, learn_weights
 from core.retrieval.relevance import WEIGHTS, measure_relevance
 from core.retrieval.task import analyse_task
 from tests.bench.measured import Measured, resident_mb

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from core.retrieval.embedding import DIMENSIONS, Embedder, Floats32
+from core.retrieval.embeddings import DIMENSIONS, Embedder, Floats32
 
 
 class Wordy(Embedder):

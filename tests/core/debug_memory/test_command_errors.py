@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.debug_memory.command_errors import MAX_ERRORS, find_command_errors
-from core.retrieval.error_places import list_places
+from core.retrieval.relevance import list_places
 
 ROOT = "/home/user/project"
 OUTPUTS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("command_outputs.yaml").read_text("utf-8"))

@@ -28,7 +28,7 @@ from core.records.patterns import Pattern, PatternType
 from core.records.reflections import MemoryTask, Reflection
 from core.records.snapshot import Delta, Snapshot
 from core.retrieval.index import TYPES, PatternIndex
-from core.retrieval.learned_weights import learn_weights
+from core.retrieval.past_tasks import learn_weights
 from core.retrieval.task import analyse_task
 from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
@@ -319,7 +319,7 @@ def test_stored_weights_equal_those_fitted_in_memory_and_are_fitted_once(
     indexed.settle()
     in_memory, stored = indexed.states()
     assert in_memory.word_weights.tasks == 60
-    monkeypatch.setattr("core.retrieval.learned_weights.FitInputs.fit", None)
+    monkeypatch.setattr("core.retrieval.past_tasks.FitInputs.fit", None)
     assert stored.word_weights == in_memory.word_weights
 
 

@@ -10,9 +10,8 @@ from core.config.settings import InjectionSettings
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import CurationState
 from core.records.patterns import DECOMPOSITION_TAG, Maturity, Pattern, PatternType
-from core.retrieval.decomposition import Strategies, choose_strategies
 from core.retrieval.index import PatternIndex
-from core.retrieval.injection import Injection, prepare_injection
+from core.retrieval.injection import Injection, Strategies, choose_strategies, prepare_injection
 from core.retrieval.rendering import count_tokens
 from core.retrieval.task import analyse_task, is_decomposition
 from tests.factories import NOW, make_board, make_pattern, make_pin, make_recorded_counts

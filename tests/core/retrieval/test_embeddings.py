@@ -18,8 +18,18 @@ from core.records.episodes import Task
 from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask
 from core.retrieval import embeddings
-from core.retrieval.embedding import Embedder, Floats32, ModelUnusable
-from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings, PastTask, Vectors, VectorSubject, encode_vectors
+from core.retrieval.embeddings import (
+    PATTERNS,
+    TASKS,
+    Embedder,
+    Embeddings,
+    Floats32,
+    ModelUnusable,
+    PastTask,
+    Vectors,
+    VectorSubject,
+    encode_vectors,
+)
 from core.retrieval.index import PatternIndex
 from tests.factories import make_pattern
 
@@ -93,7 +103,7 @@ def test_a_changed_pattern_needs_a_new_vector_and_a_new_count_does_not(project: 
 
 
 def test_make_can_be_stopped_and_continued(project: ProjectPaths, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embeddings, "_BATCH", 2)
+    monkeypatch.setattr(embeddings, "_WRITTEN_AT_ONCE", 2)
     known = patterns("a", "b", "c", "d", "e")
     calls: list[tuple[int, int]] = []
     made = Embeddings(project, PATTERNS, Counting())
@@ -115,7 +125,7 @@ def test_vectors_of_another_process_are_reused(project: ProjectPaths) -> None:
 
 
 def test_vectors_are_used_before_all_are_made(project: ProjectPaths, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embeddings, "_BATCH", 1)
+    monkeypatch.setattr(embeddings, "_WRITTEN_AT_ONCE", 1)
     known = patterns(*map(str, range(40)))
     made, counts = Embeddings(project, PATTERNS, Counting()), list[int]()
     made.make(known, lambda done, total: counts.append(made.count(known)))

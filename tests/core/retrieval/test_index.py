@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.records.patterns import Pattern, PatternType
-from core.retrieval.index import TYPES, PatternIndex
-from core.retrieval.postings import Postings
+from core.retrieval.index import TYPES, PatternIndex, Postings
 from tests.factories import make_pattern
 
 _TEXTS = st.sampled_from(["null check", "parse cache", "user token null", "", "修复 cache"])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from core.records.patterns import Pattern, PatternType
 from core.retrieval import similarity
-from core.retrieval.similarity import SimilarityIndex, measure_similarity
+from core.retrieval.similarity import Repetition, SimilarityIndex, find_repeated, measure_similarity
 from tests.factories import make_pattern
 
 _NULL = "Cannot read property '.*' of null"
@@ -182,3 +182,23 @@ def test_among_thousands_of_frequent_words_few_texts_are_compared(monkeypatch: p
 def test_repeated_words_are_numbered() -> None:
     assert similarity.number_words("a b b b c c") == ["a", "b", "b 2", "b 3", "c", "c 2"]
     assert similarity.number_words("a b") == ["a", "b"]
+
+
+FILE = ("CLAUDE.md", ["# Rules", "", "- Always pin the seed before you run the tests.", "Use Decimal for money."])
+
+
+def test_the_same_words_in_another_order_are_a_repetition() -> None:
+    found = find_repeated({"pat-1": ["Before you run the tests, always pin the seed"]}, [FILE])
+    assert found == {"pat-1": Repetition("CLAUDE.md", 3)}
+
+
+def test_another_text_does_not_count() -> None:
+    assert find_repeated({"pat-1": ["Never round totals in the templates"]}, [FILE]) == {}
+
+
+def test_texts_of_few_words_are_not_compared() -> None:
+    assert find_repeated({"pat-1": ["# Rules"]}, [("CLAUDE.md", ["# Rules"])]) == {}
+
+
+def test_nothing_is_compared_without_files() -> None:
+    assert find_repeated({"pat-1": ["Always pin the seed before you run"]}, []) == {}

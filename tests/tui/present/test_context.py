@@ -13,7 +13,7 @@ from core.project.project import Injected, Project
 from core.records.loops import Outcome
 from core.records.patterns import PatternType
 from core.retrieval.injection import ChosenPattern, Injection, OmittedPattern
-from core.retrieval.learned_weights import WordWeights
+from core.retrieval.past_tasks import WordWeights
 from core.retrieval.reflections import ChosenReflection, ReflectionSection
 from core.retrieval.relevance import SEMANTIC_WEIGHTS
 from core.retrieval.task import analyse_task

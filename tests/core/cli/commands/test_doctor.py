@@ -189,10 +189,10 @@ def test_a_file_that_cannot_be_read_is_not_denied(content: bytes, sample: Path, 
 
 
 def test_doctor_counts_vectors(examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.retrieval.embedding.is_available", lambda: True)
+    monkeypatch.setattr("core.retrieval.embeddings.is_available", lambda: True)
     hint = "; see: ralphdeck embed"
     assert f"vectors: 0 of 6 patterns have a vector{hint}\n" in call("doctor", "--project", examples).out
-    monkeypatch.setattr("core.retrieval.embedding.is_available", lambda: False)
+    monkeypatch.setattr("core.retrieval.embeddings.is_available", lambda: False)
     out = call("doctor", "--project", examples).out
     assert "model: not installed or disabled, words are compared; install ralphdeck[semantic]\n" in out
     assert "vectors: 0 of 6 patterns have a vector\n" in out

@@ -10,8 +10,8 @@ import pytest
 from core.config.paths import project_at
 from core.config.settings import Settings
 from core.project.reader import ProjectReader
+from core.retrieval.embeddings import VectorFile
 from core.state.contexts import prepare_task_injection
-from core.storage.vector_file import VectorFile
 from tests.core.cli.conftest import Call
 
 TASK = "Fix TypeScript type errors in user validation"

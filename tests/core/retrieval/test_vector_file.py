@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from core.base.errors import Unwritable
 from core.config.paths import ProjectPaths
-from core.storage import vector_file
+from core.retrieval import embeddings
+from core.retrieval.embeddings import VectorFile
 from core.storage.locks import file_lock
-from core.storage.vector_file import VectorFile
 from tests.factories import leave_draft
 
 SIZE = 8
@@ -93,13 +93,13 @@ def test_another_file_reads_as_empty_and_is_replaced(content: bytes, file: Vecto
 
 def test_a_huge_file_is_not_read(file: VectorFile, monkeypatch: pytest.MonkeyPatch) -> None:
     write(file, *range(20))
-    monkeypatch.setattr(vector_file, "MAX_VECTOR_BYTES", 200)
+    monkeypatch.setattr(embeddings, "MAX_VECTOR_BYTES", 200)
     assert numbers(file) == []
 
 
 def test_a_file_does_not_grow_over_the_limit(file: VectorFile, monkeypatch: pytest.MonkeyPatch) -> None:
     write(file, 0, 1)
-    monkeypatch.setattr(vector_file, "MAX_VECTOR_BYTES", file.path.stat().st_size)
+    monkeypatch.setattr(embeddings, "MAX_VECTOR_BYTES", file.path.stat().st_size)
     with pytest.raises(Unwritable, match="the maximum that is read"):
         write(file, 2)
     assert numbers(file) == [0, 1]
@@ -139,7 +139,7 @@ def test_a_linked_folder_inside_the_project_is_refused(file: VectorFile, tmp_pat
 
 
 def test_one_process_writes_at_a_time(file: VectorFile, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vector_file, "_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(embeddings, "_WAIT_SECONDS", 0.0)
     with file_lock(file.path.with_name("patterns.vec.lock")), pytest.raises(Unwritable, match="another process"):
         write(file, 0)
 
@@ -165,7 +165,7 @@ def test_a_full_disk_is_one_error_and_the_file_stays(file: VectorFile, monkeypat
     def full(_handle: int, _data: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(vector_file, "append_bytes", full)
+    monkeypatch.setattr(embeddings, "append_bytes", full)
     with pytest.raises(Unwritable, match="No space left"):
         write(file, 1)
     assert numbers(file) == [0]

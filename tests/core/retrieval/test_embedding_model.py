@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from core.records.patterns import Pattern, PatternType
-from core.retrieval import embedding, embedding_model
-from core.retrieval.embedding import Embedder, ModelUnusable, is_available, pattern_embedding_text
+from core.retrieval import embedding_model, embeddings
 from core.retrieval.embedding_model import UnexpectedModel
+from core.retrieval.embeddings import Embedder, ModelUnusable, is_available, pattern_embedding_text
 
 
 def closeness(one: str, other: str) -> float:
-    vectors = embedding.shared_embedder().embed([one, other])
+    vectors = embeddings.shared_embedder().embed([one, other])
     assert vectors.shape == (2, 384) and vectors.dtype == np.float32
     assert np.linalg.norm(vectors, axis=1) == pytest.approx([1, 1], abs=1e-5)
     return float(vectors[0] @ vectors[1])
@@ -32,10 +32,10 @@ def test_paraphrases_are_close_and_other_texts_are_not() -> None:
 
 def test_vectors_do_not_depend_on_the_batch() -> None:
     texts = ["a null customer", "word " * 300, "", "retry with growing pauses"] * 5
-    together = embedding.shared_embedder().embed(texts)
-    alone = np.concatenate([embedding.shared_embedder().embed([text]) for text in texts[:4]])
+    together = embeddings.shared_embedder().embed(texts)
+    alone = np.concatenate([embeddings.shared_embedder().embed([text]) for text in texts[:4]])
     assert np.abs(together[:4] - alone).max() < 1e-3
-    assert embedding.shared_embedder().embed([]).shape == (0, 384)
+    assert embeddings.shared_embedder().embed([]).shape == (0, 384)
 
 
 @pytest.mark.parametrize("text", ["\ud800 half a pair", "\x00\x1b[31m", "[SEP] [MASK] [PAD]", "漢字 ⇒ ü", "a" * 10**6])
@@ -92,7 +92,7 @@ def test_the_model_is_available_unless_switched_off_or_not_installed(monkeypatch
     assert not is_available()
     monkeypatch.delenv("RALPHDECK_SEMANTIC")
     assert is_available()
-    monkeypatch.setattr(embedding, "_PACKAGES", ("onnxruntime", "no_such_package"))
+    monkeypatch.setattr(embeddings, "_PACKAGES", ("onnxruntime", "no_such_package"))
     assert not is_available()
 
 
@@ -110,7 +110,7 @@ def test_the_child_ends_when_idle_and_starts_again_on_use() -> None:
 def test_the_child_ends_with_its_parent(end: str) -> None:
     program = f"""
 import os, signal, sys
-from core.retrieval.embedding import Embedder
+from core.retrieval.embeddings import Embedder
 embedder = Embedder(idle_seconds=3600)
 embedder.embed(["x"])
 assert not {{"onnxruntime", "tokenizers"}} & sys.modules.keys(), "only the child loads them"
