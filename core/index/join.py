@@ -567,13 +567,19 @@ class _Aliases(Mapping[str, str]):
             "SELECT name, record.id FROM alias JOIN record ON record.kind = alias.kind AND record.id = alias.id"
             " WHERE alias.kind = ?"
         )
-        self._ids = LookUp(reader, sql, "name", Kind.LOOP, order=" ORDER BY place NULLS FIRST, record.id DESC")
+        # The plus sign: with the index of places, each query would read all records.
+        self._ids = LookUp(reader, sql, "name", Kind.LOOP, order=" ORDER BY +place NULLS FIRST, record.id DESC")
 
     def __getitem__(self, name: str) -> str:
-        id: str | None = self._ids.get(name) if self._loops.get(name) is None else None
+        id: str | None = self.get(name)
         if id is None:
             raise KeyError(name)
         return id
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the ID without an exception, which would take most of the time of a join of many reflections."""
+        id = self._ids.get(name)
+        return id if id is not None and self._loops.get(name) is None else default
 
     def __iter__(self) -> Iterator[str]:
         return (name for name in self._ids if name in self)

@@ -15,7 +15,7 @@ import msgspec
 
 from core.base.errors import DamagedError, UnknownRecord
 from core.base.text import visible_line
-from core.index.database import Database, get_meta, set_meta, unwritable
+from core.index.database import Database, count_change, get_meta, set_meta, unwritable
 from core.index.logs import Logs
 from core.index.parse import parse_all
 from core.index.records import COLLECTIONS, DECODERS, Kind, Reader
@@ -25,6 +25,7 @@ from core.index.snapshot import (
     NUMBER,
     PAGES_CHECKED,
     QUESTIONS,
+    TEXTS,
     IndexedSnapshot,
     ProjectFiles,
     find_delta,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from core.index.freshness import Changes
     from core.index.search import SearchResult, TaskView
     from core.index.task_words import WordFiller
+    from core.learning.scoreboard import Scoreboard
     from core.ledger.ledger import Ledger
     from core.records.findings import Finding
     from core.records.loops import LoopDetails
@@ -62,7 +64,7 @@ if TYPE_CHECKING:
 
 _FIRST_PUBLISH: Final = 100  # states of loops before the first partial snapshot: more than a screen has lines
 _FEW_FILES: Final = 8  # of a change: pattern files among them will probably change again, so their records are kept
-_STEP_SECONDS: Final = 2.0  # time between two steps of a first load, each of which is shown
+_STEP_SECONDS: Final = 2.0  # time between two steps of a first load
 _SWEEP_FROM: Final = 1000  # with more changed paths than this a sweep is faster
 _LISTED_EVERY: Final = 10  # sweeps, of which one lists all folders: some network drives keep no times of folders
 _PAGES_CHECKED_EVERY: Final = timedelta(days=1)
@@ -360,7 +362,8 @@ class Index:
             self._write(Sweep(newest, set(), {}, paths=()), is_complete=False)
             publish(self._snapshot)
         found = self._sweep((lambda count: progress(count, 0)) if progress is not None else None)
-        return self._write(found, progress=progress, publish=publish if is_first else None, checks_open=True)
+        publish = publish if is_first else None
+        return self._write(found, progress=progress, publish=publish, in_steps=is_first, checks_open=True)
 
     def _refresh(self, changed: Iterable[Path] | None) -> Delta:
         if changed is None:
@@ -429,8 +432,12 @@ class Index:
         is_complete: bool = True,
         progress: _Count = None,
         publish: _Take = None,
+        in_steps: bool = False,
     ) -> Delta:
-        """Write what changed, in one transaction; with `publish` in several, each of which is shown."""
+        """Write what changed, in one transaction, or `in_steps` of some seconds; `publish` gets the view after each.
+
+        Other processes can write between two steps, and a load that is ended goes on after the last step.
+        """
         files = sorted(found.changed.items(), key=lambda item: _rank(item[0], found.changed))
         logs = [(path, stamp) for path, stamp in files if is_log(path)]
         for path, _ in files if len(files) <= _FEW_FILES else ():
@@ -439,6 +446,7 @@ class Index:
         others = [item for item in files if not is_log(item[0])]
         parsed = parse_all(str(self._paths.project), others, self._pattern_files)
         before, done, is_first, is_last = self._snapshot, 0, True, False
+        scored = None
         while not is_last:
             now = self._clock()
             checks_open = checks_open or abs(now - self._checked_at) >= _LIVENESS_INTERVAL
@@ -454,7 +462,7 @@ class Index:
                     done += 1
                     if progress is not None and (done % 100 == 0 or done == len(files) - len(logs)):
                         progress(done, len(files) - len(logs))
-                    if publish is not None and monotonic() > until:
+                    if in_steps and monotonic() > until:
                         is_last = False
                         break
                 if is_last:
@@ -464,9 +472,33 @@ class Index:
             if checks_open and is_last:
                 self._checked_at = now
             self._show(has_changed=step.has_changed)
-            if publish is not None and not is_last:
+            if publish is not None:
                 publish(self._snapshot)
+            scored = step.scored
+        writer = self._database.writer
+        if get_meta(writer, TEXTS) is None and get_meta(writer, COMPLETE) is not None:
+            self._fill_texts(scored)
         return find_delta(before, self._snapshot)
+
+    def _fill_texts(self, scored: tuple[Snapshot, Scoreboard] | None) -> None:
+        """Index the texts of all records, in a transaction of its own, because no list waits for it.
+
+        `scored` are the records and scores of the newest snapshot, if they are in memory.
+        """
+        # Imported on use: they import numpy, which a list without changes does not need.
+        from core.index.scores import find_board, read_records
+        from core.index.texts import fill_texts
+
+        with self._database.transaction() as connection:
+            if get_meta(connection, TEXTS) is None:  # otherwise another process has just done it
+                reader = Reader(connection, self._database.decoded)
+                number = int(get_meta(connection, NUMBER) or b"0")
+                if scored is None or number != self._snapshot.number:
+                    view = IndexedSnapshot(reader, self._files)
+                    scored = read_records(view), find_board(view, self._clock(), self._settings)
+                fill_texts(reader, *scored)
+                count_change(connection, NUMBER)
+        self._show(has_changed=True)
 
     def _show(self, *, has_changed: bool) -> None:
         """Open a view of the index if it differs from that of the newest snapshot."""

@@ -29,6 +29,8 @@ from core.retrieval.index import TYPES
 from core.retrieval.similarity import BANDS, SimilarityIndex, TextBlock, compared_text, hash_texts, number_words
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from core.index.records import Reader
     from core.records.patterns import Pattern
     from core.records.snapshot import Delta, Snapshot
@@ -137,12 +139,12 @@ def extend_similarity(writer: Reader, patterns: Mapping[str, Pattern], most: int
     return len(rest) <= most
 
 
-def forget_similarity(writer: Reader) -> None:
+def forget_similarity(connection: sqlite3.Connection) -> None:
     """Remove the texts of all patterns from the index."""
-    writer.connection.execute("DELETE FROM min_hash")
-    writer.connection.execute("DELETE FROM term WHERE kind >= ?", (COMPARED,))
-    writer.connection.execute("DELETE FROM cells WHERE name = ?", (_SIZE,))
-    set_meta(writer.connection, _DONE, b"0")
+    connection.execute("DELETE FROM min_hash")
+    connection.execute("DELETE FROM term WHERE kind >= ?", (COMPARED,))
+    connection.execute("DELETE FROM cells WHERE name = ?", (_SIZE,))
+    set_meta(connection, _DONE, b"0")
 
 
 def update_similarity(before: Reader, old: Snapshot, writer: Reader, new: Snapshot, delta: Delta) -> None:

@@ -33,6 +33,7 @@ FOREIGN: Final = "foreign"
 TEAM: Final = "team"
 NUMBER: Final = "number"
 COMPLETE: Final = "complete"
+TEXTS: Final = "texts"  # set if texts are indexed, which the lists of a first load do not wait for
 FINDINGS: Final = "findings"  # counts changes of findings
 LOG: Final = "log:"  # prefix of the stamp of a log
 DECIDED: Final = "decided"  # number of decisions in the log

@@ -51,7 +51,9 @@ if TYPE_CHECKING:
     from core.index.logs import Logs
     from core.index.snapshot import ProjectFiles
     from core.index.sweep import Sweep
+    from core.learning.scoreboard import Scoreboard
     from core.records.patterns import Pattern
+    from core.records.snapshot import Snapshot
     from core.sources.liveness import Processes
     from core.trust.origins import Origins
 
@@ -95,6 +97,8 @@ class Step:
         self._has_new_decisions = False
         self._has_news = False
         self._is_sweep = False
+        self.scored: tuple[Snapshot, Scoreboard] | None = None
+        """The records and scores in memory after all patterns were scored, for the indexes of texts."""
 
     def take_sweep(self, found: Sweep) -> None:
         """Write the folders that were listed, and forget what files that are gone said."""
@@ -172,7 +176,7 @@ class Step:
             self._derive()
 
     def _derive(self) -> None:
-        """Score patterns, and index texts, where what they depend on changed."""
+        """Score patterns, and index texts, where what they depend on changed; not the texts of a first load."""
         settings = self._sources.settings
         key = msgspec.msgpack.encode(msgspec.to_builtins(settings))
         is_same = key == get_meta(self._connection, _SETTINGS)
@@ -180,14 +184,15 @@ class Step:
             return
         # Imported on use: they import numpy, and most commands find nothing that changed.
         from core.index.scores import fill_scores, has_scores, load_board, read_records, update_scores
-        from core.index.texts import fill_texts, update_texts
+        from core.index.texts import forget_texts, update_texts
 
         set_meta(self._connection, _SETTINGS, key)
         after = self._reader, IndexedSnapshot(self._reader, self._sources.files)
         if not has_scores(self._connection, settings):
-            # In memory: scoring and indexing everything looks up records many times.
+            # In memory: scoring everything looks up records many times.
             snapshot = read_records(after[1])
-            fill_texts(self._reader, snapshot, fill_scores(self._reader, snapshot, self._now, settings))
+            self.scored = snapshot, fill_scores(self._reader, snapshot, self._now, settings)
+            forget_texts(self._connection)
             return
         # The change is not committed, so another connection still sees the records before it.
         reader = Reader(self._database.read(), self._database.decoded)

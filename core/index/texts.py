@@ -19,11 +19,13 @@ from core.index.past_tasks import (
     update_past_tasks,
 )
 from core.index.records import Kind, RecordMap
-from core.index.snapshot import IndexedSnapshot
+from core.index.snapshot import TEXTS, IndexedSnapshot
 from core.index.terms import StoredPatternIndex, fill_terms, update_terms
 from core.retrieval.learnings import LearningIndex
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from core.index.records import Reader
     from core.learning.scoreboard import Scoreboard
     from core.records.patterns import Pattern
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from core.retrieval.past_tasks import PastTasks, WordWeights
     from core.retrieval.similarity import SimilarityIndex
 
-_FILLED: Final = "texts"  # name of the value in the table `meta` that is set if texts are stored
 _SETTLED_AT_ONCE: Final = 400  # patterns whose texts are indexed in one step
 _FILLED_TABLES: Final = (
     *("term", "tag_word", "cells", "learning", "learning_need", "work", "worked", "debug_value", "debug_fix"),
@@ -147,24 +148,29 @@ class SupposedTexts:
 def load_texts(reader: Reader, snapshot: Snapshot) -> StoredTexts | None:
     """Return the indexes of the texts of a view; None if they are not stored yet."""
     with reader.lock:
-        return StoredTexts(reader, snapshot) if get_meta(reader.connection, _FILLED) is not None else None
+        return StoredTexts(reader, snapshot) if get_meta(reader.connection, TEXTS) is not None else None
 
 
-def fill_texts(writer: Reader, snapshot: Snapshot, board: Scoreboard) -> None:
-    """Index all texts of a snapshot in memory anew, in the open transaction.
-
-    Takes 3 s for 100,000 patterns and 3,000 loops. `board` has its scores.
-    """
+def forget_texts(connection: sqlite3.Connection) -> None:
+    """Delete the indexes of all texts, in the open transaction; `fill_texts` makes them again."""
     from core.index.similarity import forget_similarity
 
     for table in _FILLED_TABLES:
-        writer.connection.execute(f"DELETE FROM {table}")
+        connection.execute(f"DELETE FROM {table}")
+    forget_similarity(connection)
+    connection.execute("DELETE FROM meta WHERE name = ?", (TEXTS,))
+
+
+def fill_texts(writer: Reader, snapshot: Snapshot, board: Scoreboard) -> None:
+    """Index all texts of a snapshot in memory, in the open transaction; none may be stored.
+
+    Takes 3 s for 100,000 patterns and 3,000 loops. `board` has its scores.
+    """
     fill_terms(writer, snapshot.patterns)
     fill_learnings(writer, snapshot)
     fill_past_tasks(writer, snapshot, board)
     fill_debug_sessions(writer, snapshot.debug_sessions)
-    forget_similarity(writer)
-    set_meta(writer.connection, _FILLED, b"1")
+    set_meta(writer.connection, TEXTS, b"1")
 
 
 def update_texts(
@@ -174,7 +180,7 @@ def update_texts(
     board: Scoreboard,
     changed_work: frozenset[str] | None,
 ) -> None:
-    """Index what changed, in the open transaction of the reader in `after`; all texts if none are stored.
+    """Index what changed, in the open transaction of the reader in `after`; nothing if no texts are stored.
 
     `before` is the view that the stored texts are of. `board` has the scores of `after`. `changed_work` are the loops
     whose uses of patterns may have changed, None if any may.
@@ -182,8 +188,7 @@ def update_texts(
     from core.index.similarity import update_similarity
 
     writer, new = after
-    if get_meta(writer.connection, _FILLED) is None:
-        fill_texts(writer, new, board)
+    if get_meta(writer.connection, TEXTS) is None:
         return
     update_terms(*before, writer, new, delta)
     update_learnings(writer, before[1], new, delta)
@@ -201,7 +206,7 @@ def settle_texts(writer: Reader, patterns: Mapping[str, Pattern] | None = None) 
     """
     from core.index.similarity import extend_similarity
 
-    if get_meta(writer.connection, _FILLED) is None:
+    if get_meta(writer.connection, TEXTS) is None:
         return True
     if patterns is None:
         patterns = RecordMap(writer, Kind.PATTERN)

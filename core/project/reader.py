@@ -405,9 +405,8 @@ class ProjectReader:
         if isinstance(snapshot, IndexedSnapshot):
             known = self._view.board if snapshot.follows(self._view.snapshot) else None
             board = load_board(snapshot.reader, snapshot, now, self.settings, known)
-            texts = load_texts(snapshot.reader, snapshot)
-            if board is not None and texts is not None:
-                return board, texts
+            if board is not None:
+                return board, load_texts(snapshot.reader, snapshot) or MemoryTexts(snapshot, board)
         board = find_board(snapshot, now, self.settings)
         return board, MemoryTexts(snapshot, board)
 

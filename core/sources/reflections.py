@@ -350,7 +350,7 @@ def join_reflections(reflections: Iterable[Reflection], aliases: Mapping[str, st
 def join_group(key: str, group: Iterable[Reflection], aliases: Mapping[str, str]) -> tuple[Reflection, ...]:
     """Join the reflections with the same `reflection_key`; see `join_reflections`."""
     found = [
-        _with_id(reflection, key, loop_id=aliases[reflection.loop_id]) if reflection.loop_id in aliases else reflection
+        _with_id(reflection, key, loop_id=loop_id) if (loop_id := aliases.get(reflection.loop_id)) else reflection
         for reflection in group
     ]
     return tuple(found) if len(found) == 1 else tuple(_join_copies(found, key))

@@ -24,7 +24,9 @@ from core.config.settings import Settings
 from core.index import sweep
 from core.index.records import COLLECTIONS
 from core.index.refresh import Index
+from core.index.snapshot import IndexedSnapshot
 from core.index.step import UNREADABLE_AFTER
+from core.index.texts import load_texts
 from core.records.findings import Severity
 from core.records.loops import LoopStatus
 from core.records.snapshot import Snapshot
@@ -178,9 +180,60 @@ class TestLoading:
         monkeypatch.setattr(core.index.refresh, "monotonic", lambda: next(clock))  # each file takes a second
         partial: list[Snapshot] = []
         snapshot = project.index.load(publish=partial.append)
-        assert (partial[-1].loops, partial[-1].patterns) == (snapshot.loops, snapshot.patterns)
-        assert not partial[-1].reflections
+        lists = [one for one in partial if not one.complete][-1]
+        assert (lists.loops, lists.patterns) == (snapshot.loops, snapshot.patterns)
+        assert not lists.reflections
         assert len(snapshot.reflections) == 8
+
+    def test_a_load_that_ended_between_two_steps_goes_on_after_the_last_one(
+        self, project: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for number in range(20):
+            project.state(f"ralph-a-{number:08x}")
+        clock = itertools.count()
+        monkeypatch.setattr(core.index.refresh, "monotonic", lambda: next(clock))  # each file takes a second
+        steps: list[Snapshot] = []
+
+        def end_in_third_step(snapshot: Snapshot) -> None:
+            steps.append(snapshot)
+            if len(steps) == 3:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            project.open(cache=True).load(publish=end_in_third_step)
+        progress: list[tuple[int, int]] = []
+        snapshot = project.open(cache=True).load(lambda *counts: progress.append(counts))
+        assert snapshot.complete
+        assert len(snapshot.loops) == 20
+        assert 0 < progress[-1][1] < 40, "of the folders and states of 20 loops"
+
+    def test_all_lists_are_shown_before_texts_are_indexed(self, project: Project) -> None:
+        project.patterns(PATTERN)
+        with_texts: list[bool] = []
+
+        def note(snapshot: Snapshot) -> None:
+            assert isinstance(snapshot, IndexedSnapshot)
+            if snapshot.complete:
+                with_texts.append(load_texts(snapshot.reader, snapshot) is not None)
+
+        snapshot = project.index.load(publish=note)
+        assert isinstance(snapshot, IndexedSnapshot)
+        assert (with_texts, load_texts(snapshot.reader, snapshot) is not None) == ([False], True)
+
+    def test_texts_are_indexed_by_the_next_load_if_the_first_one_ended_before(self, project: Project) -> None:
+        project.patterns(PATTERN)
+
+        def end_when_complete(snapshot: Snapshot) -> None:
+            if snapshot.complete:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            project.open(cache=True).load(publish=end_when_complete)
+        snapshot = project.open(cache=True).load()
+        assert isinstance(snapshot, IndexedSnapshot)
+        texts = load_texts(snapshot.reader, snapshot)
+        assert texts is not None
+        assert texts.index.size == 1
 
     @pytest.mark.parametrize("tree", ["spec-examples", "hostile-texts"])
     def test_a_load_in_many_steps_shows_what_a_load_in_one_step_does(
