@@ -142,7 +142,7 @@ class _Lines:
         self._log = paths.events
         self._file = paths.relative(paths.events)
         self._state = state
-        self._data, self._offset = raw.data, raw.start
+        self._data, self._offset = raw.data, state.tail_start
         self._lines, self._count, self._newest = state.lines, state.count, state.newest
         self._findings = [*state.findings]
         self._keys: dict[str, int] = {}

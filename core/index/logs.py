@@ -1,12 +1,19 @@
-"""The logs of a project, which only grow: decisions, events, and what a team's server sent."""
+"""The logs of a project that are kept in memory: decisions, and what a team's server sent."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.sources.parsed_file import EarlierParse, ParsedFile, parse_file
+from msgspec import Struct
+
+from core.records.decisions import Decision
+from core.records.findings import Finding
+from core.records.proposed_decisions import ProposedDecision
+from core.records.team import TeamEvidence
 from core.sources.record_kinds import Format, kind_of
+from core.sources.team_evidence import TeamEvidenceLog
 from core.storage.file_reader import RawFile, Stamp, read_file
+from core.storage.hash_chain import Place
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
@@ -14,54 +21,59 @@ if TYPE_CHECKING:
     from core.storage.decoded import Problem
 
 
+class LogContent(Struct, frozen=True, kw_only=True):
+    """What a log says (`places`, `is_chained`: see `DecisionLog`)."""
+
+    decisions: tuple[Decision, ...] = ()
+    proposed: tuple[ProposedDecision, ...] = ()
+    places: tuple[Place, ...] = ()
+    is_chained: bool = False
+    team: TeamEvidence | None = None
+    findings: tuple[Finding, ...] = ()
+
+
 class Logs:
-    """Reads the logs, of those that grew only the new lines; what was read stays in memory."""
+    """Reads the logs, and parses only the new lines of those that grew."""
 
     def __init__(self, paths: ProjectPaths, decisions: DecisionLog) -> None:
         self._paths = paths
-        self._earlier: dict[str, EarlierParse] = {}
-        self._read: dict[str, tuple[Stamp, ParsedFile]] = {}
         self._decisions = decisions
+        self._logs: dict[str, DecisionLog | TeamEvidenceLog] = {}
+        self._read: dict[str, tuple[Stamp, LogContent]] = {}
 
-    def earlier(self, path: str) -> EarlierParse:
-        """Return the last parse of a file that grows."""
-        known = self._earlier.get(path)
-        if known is None:
-            known = self._earlier[path] = EarlierParse()
-            if (kind := kind_of(path)) is not None and kind.format is Format.DECISION_LOG:
-                known.decisions = self._decisions
-        return known
-
-    def read(self, path: str, stamp: Stamp | None = None) -> tuple[Stamp, ParsedFile] | Problem | None:
+    def read(self, path: str, stamp: Stamp | None = None) -> tuple[Stamp, LogContent] | Problem | None:
         """Return the content of a log and its stamp; nothing is read if that is `stamp`. None without a file."""
         known = self._read.get(path)
         if known is not None and known[0] == stamp:
             return known
-        kind, earlier = kind_of(path), self.earlier(path)
+        kind = kind_of(path)
         if kind is None:
             return None
-        file, lines = self._paths.project / path, earlier.lines
-        raw = None
-        if known is not None and lines is not None and (stamp is None or known[0].inode == stamp.inode):
-            raw = read_file(file, self._paths.aiwg, kind.limit, lines.resume_at)
-            if not isinstance(raw, RawFile) or not lines.is_continued_by(raw.data):
-                raw = None
-        if raw is None:
-            raw = read_file(file, self._paths.aiwg, kind.limit)
+        raw = read_file(self._paths.project / path, self._paths.aiwg, kind.limit)
         if not isinstance(raw, RawFile):
             self.forget(path)
             return raw
-        parsed = parse_file(path, kind, raw, earlier)
-        if not isinstance(parsed, ParsedFile):
-            return parsed
-        self._read[path] = raw.stamp, parsed
-        return raw.stamp, parsed
-
-    def known(self, path: str) -> ParsedFile | None:
-        """Return what was read last; None if nothing was."""
-        known = self._read.get(path)
-        return known[1] if known is not None else None
+        log = self._logs.get(path)
+        if log is None:
+            log = self._decisions if kind.format is Format.DECISION_LOG else TeamEvidenceLog(path)
+            self._logs[path] = log
+        log.read(raw.data)
+        self._read[path] = raw.stamp, _content_of(log)
+        return self._read[path]
 
     def forget(self, path: str) -> None:
         self._read.pop(path, None)
-        self._earlier.pop(path, None)
+        self._logs.pop(path, None)
+
+
+def _content_of(log: DecisionLog | TeamEvidenceLog) -> LogContent:
+    """Return what was read: the log of decisions may be parsed further by its other users."""
+    if isinstance(log, TeamEvidenceLog):
+        return LogContent(team=log.evidence if log.evidence.space else None, findings=log.findings)
+    return LogContent(
+        decisions=log.decisions,
+        proposed=log.proposed,
+        places=log.places,
+        is_chained=log.is_chained,
+        findings=log.findings,
+    )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from core.index.records import Kind, encode
 from core.sources.loop_groups import group_keys
-from core.sources.parsed_file import EarlierParse, ParsedFile, parse_file, parse_folder
+from core.sources.parsed_file import ParsedFile, parse_file, parse_folder
 from core.sources.record_kinds import FOLDER, Format, kind_of
 from core.sources.reflections import reflection_key
 from core.storage.decoded import Problem
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from core.records.findings import Finding
+    from core.sources.patterns import KnownRecords
 
 POOL_FROM: Final = 3 << 20  # bytes that take longer to parse than the start of another process
 _BATCH_BYTES: Final = 1 << 19
@@ -55,8 +56,8 @@ class FileParts(NamedTuple):
     problem: Problem | None = None
 
 
-def parse(project: str, path: str, stamp: Stamp, earlier: EarlierParse | None = None) -> FileParts:
-    """Parse a file or the folder of a loop; `earlier` is the last parse of the file, which is updated."""
+def parse(project: str, path: str, stamp: Stamp, known: KnownRecords | None = None) -> FileParts:
+    """Parse a file or the folder of a loop; `known` are its pattern records when it was last parsed (updated)."""
     kind = kind_of(path)
     if kind is None:
         return FileParts(path)
@@ -67,7 +68,7 @@ def parse(project: str, path: str, stamp: Stamp, earlier: EarlierParse | None = 
         return FileParts(path)
     if isinstance(raw, Problem):
         return FileParts(path, stamp, problem=raw)
-    parsed = parse_file(path, kind, raw, earlier)
+    parsed = parse_file(path, kind, raw, known)
     if isinstance(parsed, Problem):
         return FileParts(path, stamp if parsed.torn else raw.stamp, problem=parsed)
     return FileParts(path, raw.stamp, parts_of(parsed), parsed.findings)
@@ -98,17 +99,17 @@ def parts_of(parsed: ParsedFile) -> tuple[Part, ...]:
 
 
 def parse_all(
-    project: str, files: Sequence[tuple[str, Stamp]], earlier: Mapping[str, EarlierParse] = MappingProxyType({})
+    project: str, files: Sequence[tuple[str, Stamp]], known: Mapping[str, KnownRecords] = MappingProxyType({})
 ) -> Iterator[FileParts]:
     """Parse files in about their order; several processes share the work if there is much.
 
     What a worker could not parse, for whatever reason, this process parses itself, and first the files of which it has
-    the last parse in `earlier`, which is updated.
+    records in `known`, which is updated.
     """
     for path, stamp in files:
-        if path in earlier:
-            yield parse(project, path, stamp, earlier[path])
-    files = [item for item in files if item[0] not in earlier]
+        if path in known:
+            yield parse(project, path, stamp, known[path])
+    files = [item for item in files if item[0] not in known]
     if sum(stamp.size for _, stamp in files) < POOL_FROM or _count_workers() < 1:
         for path, stamp in files:
             yield parse(project, path, stamp)

@@ -38,7 +38,6 @@ from core.records.times import parse_time
 from core.sources.liveness import Processes, system_processes
 from core.sources.loop_details import read_loop_details
 from core.sources.loop_facts import loop_directory
-from core.sources.parsed_file import EarlierParse
 from core.sources.record_kinds import LISTED, Format, kind_of, load_order_of
 from core.sources.sweep import can_contain_records, newest_states, scan_path
 from core.storage.cache_database import is_damage
@@ -60,6 +59,7 @@ if TYPE_CHECKING:
     from core.records.loops import LoopDetails
     from core.records.patterns import Pattern
     from core.search.words import SearchFilters, SearchWords
+    from core.sources.patterns import KnownRecords
     from core.storage.decoded import Problem
 
 _FIRST_PUBLISH: Final = 100  # states of loops before the first partial snapshot: more than a screen has lines
@@ -109,7 +109,7 @@ class Index:
         self._lock = threading.RLock()
         self._opened: Database | None = None
         self._snapshot: Snapshot = Snapshot()
-        self._pattern_files: dict[str, EarlierParse] = {}  # those that changed since this process began
+        self._pattern_files: dict[str, KnownRecords] = {}  # those that changed since this process began
         self._has_settled = False  # whether steps of `settle` wrote something that the newest view does not show
         self._task_words: WordFiller | None = None
         self._has_damaged_words = False  # found by a search
@@ -442,7 +442,7 @@ class Index:
         logs = [(path, stamp) for path, stamp in files if is_log(path)]
         for path, _ in files if len(files) <= _FEW_FILES else ():
             if (kind := kind_of(path)) is not None and kind.format is Format.PATTERNS:
-                self._pattern_files.setdefault(path, EarlierParse())
+                self._pattern_files.setdefault(path, {})
         others = [item for item in files if not is_log(item[0])]
         parsed = parse_all(str(self._paths.project), others, self._pattern_files)
         before, done, is_first, is_last = self._snapshot, 0, True, False

@@ -21,10 +21,9 @@ from core.records.team import NO_TEAM, TeamEvidence
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
-    from core.index.logs import Logs
+    from core.index.logs import LogContent, Logs
     from core.records.decisions import Decision
     from core.records.event_log import EventView
-    from core.sources.parsed_file import ParsedFile
     from core.trust.origins import Origins
 
 # Names of values in the table `meta`.
@@ -100,7 +99,7 @@ class ProjectFiles:
 
         return Logs(self._paths, DecisionLog())
 
-    def _log(self, path: str) -> ParsedFile | None:
+    def _log(self, path: str) -> LogContent | None:
         with self._lock:
             found = self._open_logs().read(path)
         return found[1] if isinstance(found, tuple) else None

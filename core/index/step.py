@@ -13,6 +13,7 @@ from core.index.database import count_change, get_meta, set_meta
 from core.index.events import LogState, forget_events, update_events
 from core.index.freshness import origins_key
 from core.index.join import Joiner, Surroundings
+from core.index.logs import LogContent
 from core.index.parse import LOGS, FileParts
 from core.index.records import Kind, LookUp, Reader, RecordMap, encode
 from core.index.snapshot import (
@@ -35,7 +36,6 @@ from core.ledger.verify import end_findings
 from core.records.decisions import CurationState
 from core.records.findings import Finding, Severity
 from core.records.team import NO_TEAM, TeamEvidence
-from core.sources.parsed_file import ParsedFile
 from core.sources.record_kinds import EVENTS, Format, is_text, kind_of
 from core.storage.decoded import Problem
 from core.storage.file_reader import Stamp
@@ -141,7 +141,7 @@ class Step:
 
     def take_log(self, path: str, stamp: Stamp) -> None:
         """Read a log where it grew."""
-        found: tuple[Stamp, ParsedFile | LogState] | Problem | None
+        found: tuple[Stamp, LogContent | LogState] | Problem | None
         if kind_of(path) is EVENTS:
             found = update_events(self._connection, self._sources.paths)
         else:
@@ -154,7 +154,7 @@ class Step:
             self.take(FileParts(path, found[0], findings=found[1].findings), stamp)
         if not isinstance(found, Problem) or not found.torn:
             parsed = found[1] if isinstance(found, tuple) else None
-            self._note_log(path, parsed if isinstance(parsed, ParsedFile) else None, stamp)
+            self._note_log(path, parsed if isinstance(parsed, LogContent) else None, stamp)
 
     def finish(self, *, checks_open: bool, is_complete: bool) -> None:
         """Join what changed, fold the decisions, and number the result."""
@@ -246,7 +246,7 @@ class Step:
 
     # Logs
 
-    def _note_log(self, path: str, parsed: ParsedFile | None, stamp: Stamp | None) -> None:
+    def _note_log(self, path: str, parsed: LogContent | None, stamp: Stamp | None) -> None:
         """Note that a log changed, and write the sums of a team."""
         kind = kind_of(path)
         if kind is not None:
@@ -303,7 +303,7 @@ class Step:
         found = self._sources.logs.read(paths.relative(paths.ledger))
         if isinstance(found, Problem) and found.torn:
             return before
-        log = found[1] if isinstance(found, tuple) else ParsedFile()
+        log = found[1] if isinstance(found, tuple) else LogContent()
         set_meta(self._connection, DECIDED, b"%d" % len(log.decisions))
         claims = origins.claims(log.decisions, log.places)
         state = fold(log.decisions, claims, do_claims_count=origins.do_claims_count)
@@ -317,7 +317,7 @@ class Step:
         paths, origins = self._sources.paths, self._sources.origins
         name = paths.relative(paths.ledger)
         found = self._sources.logs.read(name)
-        log = found[1] if isinstance(found, tuple) else ParsedFile()
+        log = found[1] if isinstance(found, tuple) else LogContent()
         lost = origins.lost_words(log.decisions, curation.claims)
         if words := [word for word in lost.values() if word.effect is not Effect.APPROVES]:
             named = ", ".join(visible_line(word.subject, 80) for word in words[:_MAX_NAMED])

@@ -15,7 +15,6 @@ from core.records.times import parse_time
 from core.sources import normalize
 from core.sources.actions import invalid_action_finding, summarize_action
 from core.sources.fields import Fields, document, fill_gaps
-from core.storage.append_log import IncrementalLines
 
 if TYPE_CHECKING:
     from core.records.findings import Finding
@@ -271,49 +270,30 @@ def _join_parts(parts: list[Attempt]) -> Attempt:
     return merged if log is None else replace(merged, actions=log.actions, errors=log.errors)
 
 
-class ActionTally(IncrementalLines):
-    """Counts of the actions in one `actions.jsonl`, updated incrementally."""
-
-    def __init__(self, file: str) -> None:
-        self._file = file
-        number = attempt_number(file)
-        self._number = number if number is not None and number < MAX_ATTEMPTS else None
-        super().__init__()
-
-    def reset(self) -> None:
-        super().reset()
-        self._actions = self._errors = self._invalid = self._first_invalid = 0
-        self._last_time: Any = None
-
-    @property
-    def attempt(self) -> Attempt | None:
-        """The counts as part of an attempt; None outside of an attempt's folder."""
-        if self._number is None:
-            return None
-        return Attempt(
-            task_id=_task_id(self._file),
-            number=self._number,
-            actions=self._actions,
-            errors=self._errors,
-            last_action_at=parse_time(self._last_time),
-            file=self._file,
-        )
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """A finding if any lines are not actions."""
-        if self._number is None or not self._invalid:
-            return ()
-        return (invalid_action_finding(self._file, self._first_invalid, self._invalid),)
-
-    def _parse_line(self, line: bytes) -> None:
+def count_actions(file: str, data: bytes) -> tuple[tuple[Attempt, ...], tuple[Finding, ...]]:
+    """Count the actions in an `actions.jsonl`, as part of its attempt; nothing outside of an attempt's folder."""
+    number = attempt_number(file)
+    if number is None or number >= MAX_ATTEMPTS:
+        return (), ()
+    actions = errors = invalid = first_invalid = 0
+    last_time: Any = None
+    for place, line in enumerate(data.split(b"\n")[:-1], start=1):
         if not line.strip():
-            return
-        found = summarize_action(line)
-        if found is None:
-            self._invalid += 1
-            self._first_invalid = self._first_invalid or self.lines
-            return
-        self._actions += 1
-        self._errors += found.has_failed
-        self._last_time = found.timestamp if found.timestamp is not None else self._last_time
+            continue
+        summary = summarize_action(line)
+        if summary is None:
+            invalid += 1
+            first_invalid = first_invalid or place
+            continue
+        actions += 1
+        errors += summary.has_failed
+        last_time = summary.timestamp if summary.timestamp is not None else last_time
+    attempt = Attempt(
+        task_id=_task_id(file),
+        number=number,
+        actions=actions,
+        errors=errors,
+        last_action_at=parse_time(last_time),
+        file=file,
+    )
+    return (attempt,), (invalid_action_finding(file, first_invalid, invalid),) if invalid else ()

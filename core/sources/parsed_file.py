@@ -7,49 +7,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.ledger.decision_log import DecisionLog
 from core.records.agent_sessions import AgentSession
 from core.records.debug_sessions import DebugSession, Escalation
-from core.records.decisions import Decision
 from core.records.episodes import Attempt, Task
-from core.records.events import Event
 from core.records.findings import Finding, Severity
 from core.records.patterns import Pattern
-from core.records.proposed_decisions import ProposedDecision
 from core.records.reflections import MemoryTask, Reflection
-from core.records.team import TeamEvidence
 from core.sources.agent_sessions import parse_agent_sessions
 from core.sources.debug_sessions import read_escalation, read_sessions
-from core.sources.episodes import ActionTally, parse_attempts, parse_tasks
-from core.sources.events import EventLog
+from core.sources.episodes import count_actions, parse_attempts, parse_tasks
 from core.sources.finding_groups import MAX_UNGROUPED, condense
 from core.sources.key_style import normalize_keys, restore_key_style
 from core.sources.loop_facts import LoopFact, directory_fact
 from core.sources.loops import read_crash_log, read_loops
-from core.sources.patterns import ReadRecord, read_patterns
+from core.sources.patterns import KnownRecords, read_patterns
 from core.sources.record_kinds import PATTERN_COPIES, PATTERNS, Format, RecordKind
 from core.sources.reflections import read_memory, read_reflections
-from core.sources.team_evidence import TeamEvidenceLog
 from core.sources.validation import check_records
 from core.storage.decoded import Problem
 from core.storage.file_reader import RawFile, Stamp, decode
-from core.storage.hash_chain import Place
-
-if TYPE_CHECKING:
-    from core.storage.append_log import IncrementalLines
 
 MAX_FINDINGS: Final = 200  # Maximum findings of one file, so that it does not hide those of other files.
 
-Progress = Callable[[int, int], None]  # Called with the number of records that were read, and their total.
-
 
 class ParsedFile(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """The records of one file, in its order (`places`: see `DecisionLog`)."""
+    """The records of one file, in its order."""
 
     patterns: tuple[Pattern, ...] = ()
     loops: tuple[LoopFact, ...] = ()
@@ -60,29 +47,7 @@ class ParsedFile(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     debug_sessions: tuple[DebugSession, ...] = ()
     escalations: tuple[Escalation, ...] = ()
     agent_sessions: tuple[AgentSession, ...] = ()
-    events: tuple[Event, ...] = ()  # an `EventView` if it was not decoded from the cache
-    decisions: tuple[Decision, ...] = ()
-    proposed: tuple[ProposedDecision, ...] = ()
-    team: TeamEvidence | None = None
-    places: tuple[Place, ...] = ()
-    is_chained: bool = False
     findings: tuple[Finding, ...] = ()
-
-
-class EarlierParse:
-    """State of the last parse of a file, which makes the next one faster."""
-
-    def __init__(self) -> None:
-        self.patterns: Mapping[bytes, ReadRecord] = {}
-        self.events: EventLog | None = None
-        self.team: TeamEvidenceLog | None = None
-        self.decisions: DecisionLog | None = None
-        self.actions: ActionTally | None = None
-
-    @property
-    def lines(self) -> IncrementalLines | None:
-        """The log if the file is one of which only new lines need to be read."""
-        return self.events or self.actions or self.team
 
 
 _Records = tuple[tuple[Any, ...], tuple[Finding, ...]]
@@ -98,18 +63,23 @@ _READERS: Final[Mapping[str, Callable[[str, Any, datetime], _Records]]] = {
 """For each collection, the reader of a document (arguments: file, decoded value, mtime)."""
 
 
-def parse_file(
-    file: str, kind: RecordKind, raw: RawFile, earlier: EarlierParse | None = None, progress: Progress | None = None
-) -> ParsedFile | Problem:
-    """Parse `file`, or return the problem that makes it unreadable as a whole.
+def parse_file(file: str, kind: RecordKind, raw: RawFile, known: KnownRecords | None = None) -> ParsedFile | Problem:
+    """Parse `file`, or return the problem that makes it unreadable as a whole; logs are read by `core.index.logs`.
 
-    `earlier` is the state of its last parse, which is updated. `progress` is called at intervals while a pattern file
-    is read.
+    `known` are the pattern records of its last parse, which makes this one faster; they are replaced.
     """
-    if kind.format is Format.DOCUMENT:
-        parsed = _parse_document(file, kind, raw)
-    else:
-        parsed = _parse_other(file, kind, raw, earlier or EarlierParse(), progress)
+    match kind.format:
+        case Format.DOCUMENT:
+            parsed = _parse_document(file, kind, raw)
+        case Format.PATTERNS:
+            parsed = _parse_patterns(file, kind, raw, {} if known is None else known)
+        case Format.ACTION_LOG:
+            attempts, findings = count_actions(file, raw.data)
+            return ParsedFile(attempts=attempts, findings=findings)
+        case Format.CRASH_LOG:
+            return ParsedFile(loops=(read_crash_log(file, raw.data, raw.stamp.modified_at),))
+        case _:
+            raise ValueError(f"{kind.format} is not the format of a file with records")
     return parsed if isinstance(parsed, Problem) or not parsed.findings else condense_in_file(file, parsed)
 
 
@@ -130,45 +100,14 @@ def parse_folder(file: str, stamp: Stamp) -> ParsedFile:
     return ParsedFile(loops=(fact,)) if fact else ParsedFile()
 
 
-def _parse_other(
-    file: str, kind: RecordKind, raw: RawFile, earlier: EarlierParse, progress: Progress | None
-) -> ParsedFile | Problem:
-    match kind.format:
-        case Format.PATTERNS:
-            copy_folder = file.rpartition("/")[0] if kind is PATTERN_COPIES else ""
-            has_schema = kind is PATTERNS
-            found = read_patterns(
-                file, raw.data, copy_folder, earlier.patterns, with_schema=has_schema, progress=progress
-            )
-            if found.problem is not None:
-                return found.problem
-            earlier.patterns = found.records
-            return ParsedFile(patterns=found.patterns, findings=found.findings)
-        case Format.EVENT_LOG:
-            earlier.events = events = earlier.events or EventLog(file)
-            events.read(raw.data, raw.start)
-            return ParsedFile(events=cast("tuple[Event, ...]", events.events), findings=events.findings)
-        case Format.TEAM_EVIDENCE:
-            earlier.team = team = earlier.team or TeamEvidenceLog(file)
-            team.read(raw.data, raw.start)
-            return ParsedFile(team=team.evidence if team.evidence.space else None, findings=team.findings)
-        case Format.DECISION_LOG:
-            earlier.decisions = log = earlier.decisions or DecisionLog()
-            log.read(raw.data)
-            return ParsedFile(
-                decisions=log.decisions,
-                proposed=log.proposed,
-                places=log.places,
-                is_chained=log.is_chained,
-                findings=log.findings,
-            )
-        case Format.ACTION_LOG:
-            earlier.actions = tally = earlier.actions or ActionTally(file)
-            tally.read(raw.data, raw.start)
-            return ParsedFile(attempts=(tally.attempt,) if tally.attempt else (), findings=tally.findings)
-        case Format.CRASH_LOG:
-            return ParsedFile(loops=(read_crash_log(file, raw.data, raw.stamp.modified_at),))
-    raise ValueError(f"{kind.format} is not the format of a file")
+def _parse_patterns(file: str, kind: RecordKind, raw: RawFile, known: KnownRecords) -> ParsedFile | Problem:
+    copy_folder = file.rpartition("/")[0] if kind is PATTERN_COPIES else ""
+    found = read_patterns(file, raw.data, copy_folder, known, with_schema=kind is PATTERNS)
+    if found.problem is not None:
+        return found.problem
+    known.clear()
+    known.update(found.records)
+    return ParsedFile(patterns=found.patterns, findings=found.findings)
 
 
 def _parse_document(file: str, kind: RecordKind, raw: RawFile) -> ParsedFile | Problem:
@@ -190,4 +129,4 @@ def _parse_document(file: str, kind: RecordKind, raw: RawFile) -> ParsedFile | P
         findings += check_records(file, kind, value, findings)
     if findings:
         findings = restore_key_style(findings, decoded.value)
-    return ParsedFile(**collections, findings=findings)  # type: ignore[arg-type]
+    return ParsedFile(**collections, findings=findings)

@@ -6,11 +6,11 @@ A file is split into records before any record is decoded, so that a defective r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from hashlib import blake2b
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, TypeAlias
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -31,8 +31,6 @@ from core.storage.file_reader import MAX_PATTERN_BYTES, convert_to_utf8, read_fi
 from core.storage.json_editor import BadJson
 from core.storage.json_reader import decode_json
 
-_PROGRESS_RECORDS: Final = 200  # Number of records between two calls of `progress`.
-
 
 class ReadRecord(Struct, frozen=True, gc=False):
     """What a record of a file gave; `type` is that of `PatternItem`."""
@@ -42,16 +40,19 @@ class ReadRecord(Struct, frozen=True, gc=False):
     findings: tuple[Finding, ...]
 
 
+KnownRecords: TypeAlias = dict[bytes, ReadRecord]
+"""Records of a file that need not be decoded again, by an 8-byte digest of their text."""
+
+
 class PatternFile(Struct, frozen=True):
     """The patterns of one file, in its order, and its findings.
 
-    `records` are those that need not be decoded again, by an 8-byte digest of their text. `problem` is None, or the
-    reason why the file could not be read at all.
+    `problem` is None, or the reason why the file could not be read at all.
     """
 
     patterns: tuple[Pattern, ...] = ()
     findings: tuple[Finding, ...] = ()
-    records: Mapping[bytes, ReadRecord] = MappingProxyType({})
+    records: KnownRecords = {}
     problem: Problem | None = None
 
 
@@ -62,7 +63,6 @@ def read_patterns(
     known: Mapping[bytes, ReadRecord] = MappingProxyType({}),
     *,
     with_schema: bool = False,
-    progress: Callable[[int, int], None] | None = None,
 ) -> PatternFile:
     """Read all patterns of a pattern file.
 
@@ -70,7 +70,7 @@ def read_patterns(
     or an encoding that can be detected. `copy_folder` is the folder of a file outside `shared/patterns`; such a file
     may contain other things, so an object without an ID is skipped without a finding. `known` are the records of the
     last read of this file: those with the same text and place give the same object. `with_schema` adds findings for
-    schema violations. `progress` is called at intervals with the number of records read so far and their total.
+    schema violations.
     """
     data, encoding = convert_to_utf8(data)
     document = open_document(file, data)
@@ -82,11 +82,10 @@ def read_patterns(
         findings.append(encoding_problem(encoding).finding(file))
     about_file: list[Finding] = []
     items = split_items(file, document.value, about_file)
-    by_digest, patterns = dict[bytes, ReadRecord](), list[Pattern]()
+    by_digest: KnownRecords = {}
+    patterns: list[Pattern] = []
     unnamed: Counter[str] = Counter()
-    for number, item in enumerate(items):
-        if progress is not None and number % _PROGRESS_RECORDS == 0 and number:
-            progress(number, len(items))
+    for item in items:
         digest = blake2b(item.node, digest_size=8).digest() if type(item.node) is Raw and not item.key else b""
         record = known.get(digest)
         if record is None or record.pattern is None or record.type is not item.type:

@@ -21,7 +21,6 @@ from core.storage.locks import WAIT_SECONDS, file_lock, open_regular
 _BLOCK: Final = 1 << 16
 _BATCH: Final = re.compile(rb"([0-9]{1,18}) ([0-9]{1,18})\n")  # offset and length in bytes
 _MAX_BATCH_FILE: Final = 40
-_COMPARED: Final = 1 << 16  # bytes before the end of the parsed lines that must be the same in a longer file
 
 
 class IncrementalLines(ABC):
@@ -36,33 +35,19 @@ class IncrementalLines(ABC):
     def reset(self) -> None:
         """Discard all lines, for a file that did not only grow."""
         self.end = self.lines = self._checksum = 0
-        self._last = b""
 
-    @property
-    def resume_at(self) -> int:
-        """Where to start reading a file that probably only grew."""
-        return self.end - len(self._last)
-
-    def is_continued_by(self, data: bytes) -> bool:
-        """Return whether the bytes from `resume_at` on continue what was parsed."""
-        return data.startswith(self._last)
-
-    def read(self, data: bytes, start: int = 0) -> None:
-        """Parse the complete lines of the file, whose bytes from `start` on are `data`.
-
-        If `start` is not 0, the lines before must be those parsed before.
-        """
-        if not start and crc32(memoryview(data)[: self.end]) != self._checksum:
+    def read(self, data: bytes) -> None:
+        """Parse the complete lines of the file, whose bytes are `data`."""
+        if crc32(memoryview(data)[: self.end]) != self._checksum:
             self.reset()
-        end = start + data.rfind(b"\n") + 1
+        end = data.rfind(b"\n") + 1
         if end > self.end:
-            self.feed(data[self.end - start : end - start])
+            self.feed(data[self.end : end])
 
     def feed(self, data: bytes) -> None:
         """Parse complete lines that follow those parsed before."""
         self._checksum = crc32(data, self._checksum)
         self.end += len(data)
-        self._last = data[-_COMPARED:] if len(data) >= _COMPARED else (self._last + data)[-_COMPARED:]
         for line in data.split(b"\n")[:-1]:
             self.lines += 1
             self._parse_line(line)

@@ -60,11 +60,10 @@ class Stamp(Struct, frozen=True, array_like=True, gc=False):
 
 
 class RawFile(Struct, frozen=True, gc=False):
-    """Bytes of a file from `start` on, and its stamp from just before they were read."""
+    """Bytes of a file, and its stamp from just before they were read."""
 
     data: bytes
     stamp: Stamp
-    start: int = 0
 
 
 def read_file(path: Path | str, root: Path, limit: int = MAX_BYTES, start: int = 0) -> RawFile | Problem | None:
@@ -208,4 +207,4 @@ def _read(descriptor: int, limit: int, start: int) -> RawFile | Problem:
             break
     if left <= 0:
         return Problem("too-large", f"grew over {limit:,} bytes while it was read")
-    return RawFile(chunks[0] if len(chunks) == 1 else b"".join(chunks), Stamp.of(status), start)
+    return RawFile(chunks[0] if len(chunks) == 1 else b"".join(chunks), Stamp.of(status))

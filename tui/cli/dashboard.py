@@ -153,7 +153,8 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
     gc.disable()  # the app enables it when the project is open: nearly everything created until then stays
     gc.set_threshold(*_GARBAGE_THRESHOLDS)
     from core.cli.support.logs import start_logging
-    from core.cli.support.user_files import current_state_file, keymap_file
+    from core.cli.support.user_files import keymap_file
+    from core.storage.user_tables import state_file
     from tui.app import run  # loads textual
 
     start_logging()
@@ -163,7 +164,7 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
         opening.project,
         project,
         open_kept=opening.kept,
-        state_file=current_state_file(),
+        state_file=state_file(),
         keymap_file=keymap_file(),
         remembered_as=name,
         is_fresh=not cache,

@@ -18,21 +18,6 @@ from core.trust.projects import is_due
 APP: Final = "ralphdeck"
 
 
-def current_state_file() -> Path:
-    """Return the file of the user's own state, after moving what earlier versions kept elsewhere into it.
-
-    In a folder that cannot be written, the old file stays as it is.
-    """
-    old = _earlier_state_file()
-    if old.exists():
-        from core.storage.dashboard_migration import migrate_dashboard
-        from core.storage.user_store import UserStore
-
-        with suppress(Unwritable):
-            migrate_dashboard(old, UserStore(state_file()))
-    return state_file()
-
-
 def _earlier_state_file() -> Path:
     return state_folder() / "dashboard.json"
 
@@ -51,7 +36,7 @@ def take_over_trust(now: datetime) -> None:
 def last_visit(project: Path) -> datetime | None:
     """Return when the dashboard was last closed or open on a project, or None."""
     try:
-        rows = read_tables(current_state_file()).rows(VISITS)
+        rows = read_tables(state_file()).rows(VISITS)
     except Unwritable:
         return None
     visit = next((row for row in rows if row.get("project") == str(project)), {})

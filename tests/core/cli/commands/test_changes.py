@@ -37,10 +37,6 @@ def test_since_the_last_visit(sample: Path, call: Call) -> None:
         assert document["since"][:16] == visited.isoformat()[:16]
     state_file().write_text('{"visits": [1]}')
     assert call("changes", "--project", sample).code == 0
-    (state_file().parent / "dashboard.json").write_text(json.dumps({"projects": {str(sample): killed}}))
-    state_file().unlink()
-    document = call("changes", "--since", "last-visit", "--json", "--project", sample).document
-    assert document["since"][:16] == visited.isoformat()[:16], "a visit with an earlier version"
 
 
 def test_moments_that_are_none(sample: Path, call: Call) -> None:
