@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import ItemsView, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence, ValuesView
 from contextlib import contextmanager
 from enum import IntEnum
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
@@ -83,18 +84,20 @@ COLLECTIONS: Final[Mapping[str, Kind]] = {
 
 
 class Decoder(Generic[_Record]):
-    """Decodes stored records of one type."""
+    """Decodes stored records of one type; prepared on first use, because most commands decode few types."""
 
     def __init__(self, kind: Any) -> None:
         self._kind = kind
-        self._decode = msgspec.msgpack.Decoder(kind).decode
+
+    @cached_property
+    def _decode(self) -> Callable[[memoryview], _Record]:
+        return msgspec.msgpack.Decoder(self._kind).decode
 
     def __call__(self, stored: object) -> _Record:
         """Return the record; raises DamagedError, MsgspecError or ValueError if it is not one that was stored."""
         data = unpack(stored)
         if data[:1] == _MESSAGE_PACK:
-            found: _Record = self._decode(data[1:])
-            return found
+            return self._decode(data[1:])
         converted: _Record = msgspec.convert(json.loads(bytes(data[1:])), self._kind)
         return converted
 
