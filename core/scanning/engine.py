@@ -1,7 +1,7 @@
 """Search for all rules in one text, in three steps of increasing cost.
 
-RE2 first searches for the literal parts of all patterns at once. Then it matches the patterns with these parts, with
-the bounds of their repeats removed, and last the patterns themselves. Most texts need only the first step, and most
+First, the literal parts of all patterns are searched at once. Then RE2 matches the patterns with these parts, with the
+bounds of their repeats removed, and last the patterns themselves. Most texts need only the first step, and most
 patterns are never compiled. Patterns without literal parts are matched all at once, first without upper bounds, which
 would need many states.
 """
@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
-from functools import cache
-from itertools import repeat
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from functools import cache, cached_property, lru_cache
+from itertools import chain, repeat
 from typing import Any, Final
 
 from core.scanning.rules import HIDING, Literals, Rule, load_rules
@@ -26,7 +27,8 @@ _CODES: Final = (*range(0x01, 0x09), *range(0x0E, 0x20))  # bytes for signs in p
 _MEMORY: Final = 64 << 20  # most bytes for a pattern and its automaton
 _SET_MEMORY: Final = 4 << 20  # bytes for the automaton of the short patterns
 _LITERALS_MEMORY: Final = 8 << 20  # bytes for the automaton of all literal parts
-_ALL: Final = -1  # the bits of all places
+_FEW: Final = 1 << 16  # characters of texts, after which making the set of all literal parts pays
+_BEGINNING: Final = 3  # characters by which literal parts are looked up
 _OTHER: Final = 0x7F  # byte for other characters beyond ASCII; not a letter, digit or space
 
 
@@ -59,7 +61,7 @@ class Engine:
     def _finds(self, text: str) -> Iterator[int]:
         for narrow, sieve in self._sieves.items():
             encoded = self._bytes.of_text(text, narrow)
-            for number, is_certain in sieve.find_possible(encoded):
+            for number, is_certain in sieve.find_possible(encoded, text):
                 if is_certain or self._compile(self._patterns[number][1])[0].search(encoded if narrow else text):
                     yield number
 
@@ -106,16 +108,11 @@ class _Sieve:
     def __init__(self, narrow: bool, encoding: _Bytes) -> None:
         self._narrow = narrow
         self._set = _new_set(narrow, _SET_MEMORY)
-        self._literals = _Literals(narrow, encoding)
+        self._literals = _LiteralSearch(narrow, encoding)
         self._short: list[tuple[int, bool]] = []
         """Patterns without literal parts, and whether they have no upper bounds."""
-        self._others: list[list[tuple[int, int, list[int]]]] = []
-        """By place of a literal part, the patterns with it in the first group, and other groups as bits of places.
-
-        The second group, which most patterns have, is not in the list of the others; without one it is `_ALL`.
-        """
-        self._bits: list[int] = []
-        self._masks: dict[tuple[str, ...], int] = {}
+        self._others: defaultdict[str, list[tuple[int, Sequence[tuple[str, ...]]]]] = defaultdict(list)
+        """By literal part, the patterns with it in the first group, and their other groups."""
         self._encoded: dict[int, bytes] = {}
         self._loose: dict[int, tuple[Any, bool]] = {}
 
@@ -127,45 +124,30 @@ class _Sieve:
             self._short.append((number, pattern == loose))
             return
         self._encoded[number] = pattern
-        place = self._literals.__getitem__
         for first, *others in literals:
-            second, *masks = [self._mask(group) for group in others] or [_ALL]
-            places = [place(text) for text in first]
-            self._others += ([] for _ in range(len(self._literals) - len(self._others)))
-            for one in places:
-                self._others[one].append((number, second, masks))
-
-    def _mask(self, group: tuple[str, ...]) -> int:
-        """Return the bits of the places of literal parts; many patterns have the same ones."""
-        mask = self._masks.get(group)
-        if mask is None:
-            mask = self._masks[group] = sum([1 << self._literals[text] for text in group])
-        return mask
+            for text in first:
+                self._others[text].append((number, others))
+            self._literals.texts |= dict.fromkeys(chain(first, *others))
 
     def compile(self) -> None:
         """Compile what was added."""
         if self._short:
             self._set.Compile()
-        if self._literals:
-            self._literals.set.Compile()
-        self._bits = [1 << place for place in range(len(self._literals))]
 
-    def find_possible(self, text: bytes) -> list[tuple[int, bool]]:
+    def find_possible(self, encoded: bytes, text: str) -> list[tuple[int, bool]]:
         """Return (number, is_certain) of each pattern that may match, unordered."""
-        found = [self._short[place] for place in self._set.Match(text) or ()] if self._short else []
-        present = self._literals.set.Match(text) if self._literals else None
-        if present:
-            others, bits = self._others, sum(map(self._bits.__getitem__, present))
-            numbers = {
-                number
-                for place in present
-                for number, second, masks in others[place]
-                if bits & second and (not masks or all(map(bits.__and__, masks)))
-            }
-            for number in numbers:
-                loose, is_certain = self._loose.get(number) or self._compile_loose(number)
-                if loose.Match(text):
-                    found.append((number, is_certain))
+        found = [self._short[place] for place in self._set.Match(encoded) or ()] if self._short else []
+        present = self._literals.find(encoded, text)
+        numbers = {
+            number
+            for literal in present & self._others.keys()
+            for number, groups in self._others[literal]
+            if not any(map(present.isdisjoint, groups))
+        }
+        for number in numbers:
+            loose, is_certain = self._loose.get(number) or self._compile_loose(number)
+            if loose.Match(encoded):
+                found.append((number, is_certain))
         return found
 
     def _compile_loose(self, number: int) -> tuple[Any, bool]:
@@ -179,20 +161,55 @@ class _Sieve:
         return self._loose[number]
 
 
-class _Literals(dict[str, int]):
-    """Places of literal parts in a set, to which they are added when first asked for."""
+class _LiteralSearch:
+    """Finds which literal parts a text contains; some that it returns may be absent."""
 
     def __init__(self, narrow: bool, encoding: _Bytes) -> None:
-        super().__init__()
-        self.set = _new_set(narrow, _LITERALS_MEMORY)
+        self.texts: dict[str, None] = {}
+        self._narrow = narrow
         self._encoding = encoding
+        self._searched = 0
 
-    def __missing__(self, text: str) -> int:
-        is_plain = text.isascii() and text.isalnum()
-        encoded = text.encode() if is_plain else self._encoding.of_pattern(re.escape(text))[0]
-        place: int = self.set.Add(encoded)
-        self[text] = place
-        return place
+    def find(self, encoded: bytes, text: str) -> Set[str]:
+        # A hook searches a few contexts: it would wait 15 ms for the set of RE2, which is several times as fast.
+        self._searched += len(text)
+        if self._searched <= _FEW:
+            folded, beginnings = _fold(text)
+            return {
+                literal
+                for beginning in beginnings & self._by_beginning.keys()
+                for literal, needed in self._by_beginning[beginning]
+                if needed in folded
+            }
+        if not self.texts:
+            return frozenset()
+        found, texts = self._set
+        return {texts[place] for place in found.Match(encoded) or ()}
+
+    @cached_property
+    def _by_beginning(self) -> Mapping[str, Sequence[tuple[str, str]]]:
+        """Literal parts with the part of a folded text that they need, by the beginning of that."""
+        found: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+        for text in self.texts:
+            folded = text.casefold()
+            found[folded[:_BEGINNING]].append((text, folded))
+        return found
+
+    @cached_property
+    def _set(self) -> tuple[Any, Sequence[str]]:
+        made = _new_set(self._narrow, _LITERALS_MEMORY)
+        for text in self.texts:
+            is_plain = text.isascii() and text.isalnum()
+            made.Add(text.encode() if is_plain else self._encoding.of_pattern(re.escape(text))[0])
+        made.Compile()
+        return made, tuple(self.texts)
+
+
+@lru_cache(1)  # both encodings of a text are searched
+def _fold(text: str) -> tuple[str, Set[str]]:
+    """Return a text without case, and the beginnings of all of its parts."""
+    folded = text.casefold()
+    return folded, {folded[at : at + size] for size in range(1, _BEGINNING + 1) for at in range(len(folded))}
 
 
 class _Bytes:

@@ -51,6 +51,13 @@ def test_the_engine_finds_what_each_pattern_finds() -> None:
                 assert next(get_engine().places(rule, pattern, text)) == match.span()
 
 
+def test_few_and_many_texts_are_searched_alike() -> None:
+    new, used = Engine(load_rules()), Engine(load_rules())
+    used.finds(" ".join(str(number) for number in range(20_000)))
+    for text in (*TEXTS, "Straße ΑΓΝΌΗΣΕ όλες τις ΠΡΟΗΓΟΎΜΕΝΕΣ", "ĞÖRMEZDEN GEL İGNORE ſkip tests", "K" * 200):
+        assert new.finds(text) == used.finds(text)
+
+
 def test_texts_with_other_characters_are_searched() -> None:
     rule = Rule(id="x", meaning="x", severity=Severity.HELD, patterns=("a[^。]{1,3}b", "“c”", "é.{2}[α-ω]"))
     made = Engine([rule])
