@@ -29,8 +29,8 @@ _TASKS: Final = f"{_ENTRY} episodes sources"
 _LISTS: Final = f"{_ENTRY} index learning ledger project scanning sources"
 _INDEX: Final = f"{_LISTS} debug_memory retrieval"  # what writes the index, also where nothing has changed
 _CONTEXT: Final = f"{_INDEX} episodes state"
-_PLAIN: Final = "msgspec typing_extensions platformdirs"
-_LIGHT: Final = f"{_PLAIN} click"
+_PLAIN: Final = "msgspec platformdirs"
+_LIGHT: Final = f"{_PLAIN} typing_extensions click"
 _ARRAYS: Final = f"{_LIGHT} numpy"
 _SCAN: Final = f"{_ARRAYS} re2 rapidfuzz"
 
@@ -53,7 +53,7 @@ PATHS: Final = {
         f"{_TASKS} agents hooks",
         _PLAIN,
         {**_EVENT, "hook_event_name": "PostToolUse"},
-        never=f"{_UNUSED_BY_HOOKS} core.config.settings core.redaction.patterns core.cli.json",
+        never=f"{_UNUSED_BY_HOOKS} inspect core.config.settings core.redaction.patterns core.cli.json",
     ),
     "a prompt": HotPath(
         _HOOK,
