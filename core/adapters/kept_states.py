@@ -21,7 +21,7 @@ from core.adapters.transcripts import HEAD_BYTES, Folded
 from core.redaction.masking import mask_secrets
 from core.storage import cache_database
 from core.storage.file_reader import Stamp
-from core.storage.user_cache import cache_path
+from core.storage.user_files import cache_path
 
 if TYPE_CHECKING:
     from core.adapters.transcripts import Fold

@@ -12,7 +12,7 @@ from core.agents.restore_points import RestorePoint, RestorePoints, load_points,
 from core.base.errors import Conflict, RalphdeckError, Unwritable
 from core.storage.append_log import sync_folder
 from core.storage.atomic_write import rewrite, take_theirs
-from core.storage.locks import file_lock
+from core.storage.file_access import file_lock
 
 if TYPE_CHECKING:
     from core.agents.plan import AgentPlan, FileChange

@@ -7,7 +7,7 @@ from typing import Final
 
 from core.base.errors import BadInput, RalphdeckError
 from core.config.paths import ProjectPaths
-from core.storage.private_folders import PRIVATE_FOLDERS, is_ignored, secure_folders
+from core.storage.file_access import PRIVATE_FOLDERS, is_ignored, secure_folders
 
 _IGNORED: Final = """\
 # Private to this machine. Tasks and debug sessions are, too, by a .gitignore in their folders. Share the rest.

@@ -20,8 +20,8 @@ from core.curation.rules import OVERRIDE
 from core.sources.key_style import RecordText
 from core.sources.pattern_record import text_of
 from core.sources.pattern_text import Record, id_key, records
+from core.storage.file_access import open_regular
 from core.storage.json_editor import BadJson, JsonText, Path
-from core.storage.locks import open_regular
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths

@@ -35,8 +35,8 @@ from core.records.debug_sessions import DebugSession
 from core.records.times import iso, parse_time
 from core.storage.append_log import AppendLog
 from core.storage.atomic_write import rename_to_free
+from core.storage.file_access import private_mode
 from core.storage.json_reader import decode_jsonl
-from core.storage.private_folders import private_mode
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths

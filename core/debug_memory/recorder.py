@@ -32,7 +32,7 @@ from core.debug_memory.session_files import (
 from core.records.debug_sessions import ENDS, IN_PROGRESS, RESOLVED, ROOT_CAUSES
 from core.records.times import iso
 from core.sources.debug_sessions import find_record, join_sessions, read_sessions
-from core.storage.locks import open_regular
+from core.storage.file_access import open_regular
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths

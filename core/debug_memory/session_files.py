@@ -24,10 +24,10 @@ from core.redaction.masking import mask_secrets
 from core.sources.debug_sessions import MAX_TEXT, find_record
 from core.sources.key_style import RecordText
 from core.storage.atomic_write import rewrite, take_theirs
+from core.storage.file_access import check_writable, file_lock
 from core.storage.file_reader import MAX_BYTES
 from core.storage.json_editor import BadJson, JsonText
 from core.storage.json_editor import Path as Place
-from core.storage.locks import check_writable, file_lock
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths

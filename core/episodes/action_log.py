@@ -16,8 +16,8 @@ from core.episodes.json_files import Shapes, check_shapes, edit_object, set_defa
 from core.episodes.validation import MAX_TOTAL_SIZE
 from core.sources import normalize
 from core.storage.append_log import AppendLog
+from core.storage.file_access import open_regular
 from core.storage.file_reader import MAX_BYTES
-from core.storage.locks import open_regular
 
 if TYPE_CHECKING:
     from core.episodes.folders import AttemptFolder, TaskFolder

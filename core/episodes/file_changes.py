@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from core.config.paths import relative_to_project
 from core.records.episodes import TARGETS
-from core.storage.locks import open_regular
+from core.storage.file_access import open_regular
 
 MAX_DIFF: Final = 12_000  # maximum number of characters of a described change
 _MAX_BYTES: Final = 400_000  # maximum size of a file that is compared

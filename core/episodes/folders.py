@@ -20,8 +20,7 @@ from core.base.validation import check_count, check_text
 from core.config.paths import ProjectPaths, safe_component
 from core.sources import episodes as sources
 from core.storage.append_log import append_bytes, sync_folder
-from core.storage.drafts import is_alive, make_draft_path, remove_drafts
-from core.storage.locks import file_lock, make_folder, open_regular
+from core.storage.file_access import file_lock, is_alive, make_draft_path, make_folder, open_regular, remove_drafts
 
 _DRAFTS: Final = ".drafts"  # folder below `index/` where new folders are created; readers ignore it
 _DRAFT: Final = re.compile(r".+\.([0-9]{1,10})-[0-9a-f]{8}")

@@ -20,7 +20,7 @@ from core.config.paths import ProjectPaths, is_folder
 from core.hooks.detached import start_detached
 from core.hooks.sessions import Sessions
 from core.hooks.work import SessionWork
-from core.storage.locks import file_lock
+from core.storage.file_access import file_lock
 
 if TYPE_CHECKING:
     from core.hooks.sessions import Session

@@ -20,7 +20,7 @@ from msgspec import Meta, Struct
 from core.agents.agent_table import Moment
 from core.base.errors import BadInput
 from core.storage.atomic_write import put
-from core.storage.locks import make_folder, open_regular
+from core.storage.file_access import make_folder, open_regular
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from core.hooks.sessions import read_record, save_record
-from core.storage.locks import file_lock
+from core.storage.file_access import file_lock
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths

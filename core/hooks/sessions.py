@@ -25,7 +25,7 @@ from core.hooks.events import MAX_PROMPT, FailedCall, HookEvent, digest
 from core.sources.episodes import MAX_ATTEMPTS
 from core.sources.liveness import is_running, process_space, system_processes
 from core.storage.atomic_write import put
-from core.storage.locks import file_lock, open_regular
+from core.storage.file_access import file_lock, open_regular
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths

@@ -21,7 +21,7 @@ from core.agents.agent_table import AGENTS, Moment
 from core.hooks.events import HookEvent, digest
 from core.hooks.sessions import read_record, save_record
 from core.redaction.masking import mask_values
-from core.storage.locks import make_folder
+from core.storage.file_access import make_folder
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from core.base.errors import RalphdeckError
 from core.hooks.detached import start_detached
-from core.storage.locks import file_lock
-from core.storage.user_cache import cache_path
+from core.storage.file_access import file_lock
+from core.storage.user_files import cache_path
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from core.base.errors import DamagedError
 from core.index.database import pack, unpack
-from core.storage.user_cache import code_digest
+from core.storage.user_files import code_digest
 
 if TYPE_CHECKING:
     from core.index.records import Reader

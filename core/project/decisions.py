@@ -36,7 +36,7 @@ from core.records.snapshot import UNCHECKED
 from core.records.times import parse_time
 from core.sources.events import append_events
 from core.sources.patterns import read_archives
-from core.storage.locks import check_writable
+from core.storage.file_access import check_writable
 
 if TYPE_CHECKING:  # imported only for an import of patterns
     from core.config.settings import PruningSettings

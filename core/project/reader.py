@@ -30,7 +30,7 @@ from core.retrieval.embeddings import PATTERNS, SURELY_MANY, TASKS, Embeddings, 
 from core.sources.loop_details import read_loop_details
 from core.state.project_state import ProjectState
 from core.state.texts import MemoryTexts, Texts
-from core.storage.locks import protect
+from core.storage.file_access import protect
 from core.trust.projects import is_trusted, require_trust
 
 if TYPE_CHECKING:

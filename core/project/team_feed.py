@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.ledger.ledger import Ledger
-from core.storage.user_cache import team_file
+from core.storage.user_files import team_file
 
 if TYPE_CHECKING:
     from core.project.project import Project

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from core.base.errors import RalphdeckError
-from core.storage.user_cache import team_file
+from core.storage.user_files import team_file
 
 if TYPE_CHECKING:
     from core.records.decisions import Decision

@@ -35,9 +35,8 @@ from core.retrieval import embedding_model
 from core.retrieval.embedding_model import REQUEST, RESPONSE
 from core.storage.append_log import append_bytes, sync_folder
 from core.storage.atomic_write import put
-from core.storage.drafts import remove_drafts
+from core.storage.file_access import file_lock, open_regular, remove_drafts
 from core.storage.file_reader import RawFile, Stamp, read_file
-from core.storage.locks import file_lock, open_regular
 
 if TYPE_CHECKING:
     import subprocess

@@ -31,7 +31,7 @@ from core.redaction.masking import mask_secrets
 from core.scanning.messages import describe_rule
 from core.scanning.scan import scan_text
 from core.state import review_items as kinds
-from core.storage.user_tables import read_tables
+from core.storage.user_files import read_tables
 
 if TYPE_CHECKING:
     from core.records.patterns import Pattern

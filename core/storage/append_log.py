@@ -16,7 +16,7 @@ from zlib import crc32
 import msgspec
 
 from core.base.errors import Unwritable
-from core.storage.locks import WAIT_SECONDS, file_lock, open_regular
+from core.storage.file_access import WAIT_SECONDS, file_lock, open_regular
 
 _BLOCK: Final = 1 << 16
 _BATCH: Final = re.compile(rb"([0-9]{1,18}) ([0-9]{1,18})\n")  # offset and length in bytes

@@ -16,10 +16,8 @@ from typing import TYPE_CHECKING, Final
 from core.base.errors import BadInput, Conflict, Unwritable
 from core.base.text import visible_line
 from core.storage.append_log import append_bytes, sync_folder
-from core.storage.drafts import make_draft_path, remove_drafts
+from core.storage.file_access import file_lock, make_draft_path, make_folder, open_regular, private_mode, remove_drafts
 from core.storage.json_editor import BadJson
-from core.storage.locks import file_lock, make_folder, open_regular
-from core.storage.private_folders import private_mode
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths

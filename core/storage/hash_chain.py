@@ -23,7 +23,7 @@ import msgspec
 
 from core.base.text import plural
 from core.storage.atomic_write import put
-from core.storage.locks import open_regular
+from core.storage.file_access import open_regular
 
 NOT_AS_WRITTEN: Final = "not-as-written"  # code of the finding of a chain break
 

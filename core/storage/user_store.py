@@ -16,8 +16,8 @@ from tinydb import TinyDB
 from tinydb.storages import Storage
 
 from core.base.errors import Unwritable
-from core.storage.locks import file_lock
-from core.storage.user_tables import Documents, read_tables, replace_tables
+from core.storage.file_access import file_lock
+from core.storage.user_files import Documents, read_tables, replace_tables
 
 if TYPE_CHECKING:
     from tinydb.table import Table

@@ -17,8 +17,8 @@ import msgspec
 from core.base.errors import Unwritable
 from core.config.user_folders import state_folder
 from core.storage import cache_database
-from core.storage.locks import file_lock
-from core.storage.user_cache import project_key
+from core.storage.file_access import file_lock
+from core.storage.user_files import project_key
 
 _VERSION: Final = 1
 _LOCK_SECONDS: Final = 60.0

@@ -19,8 +19,8 @@ from msgspec import Struct
 
 from core.base.errors import Unwritable
 from core.config.user_folders import state_folder
-from core.storage.locks import open_regular
-from core.storage.user_cache import project_key
+from core.storage.file_access import open_regular
+from core.storage.user_files import project_key
 from core.trust.worktrees import trust_root
 
 _DIGEST_BYTES: Final = 12

@@ -23,9 +23,8 @@ from core.config.ownership import is_in_trusted_path
 from core.config.paths import ProjectPaths
 from core.records.times import iso
 from core.storage.atomic_write import put
-from core.storage.locks import open_regular
-from core.storage.user_cache import team_file
-from core.storage.user_tables import read_tables, state_file
+from core.storage.file_access import open_regular
+from core.storage.user_files import read_tables, state_file, team_file
 from core.trust.worktrees import trust_root
 
 TABLE: Final = "trusted_projects"

@@ -15,7 +15,7 @@ from core.adapters.contract import Folders
 from core.adapters.kept_states import KeptFile
 from core.project.adapter_feed import CHECK_SECONDS, LOOK_SECONDS
 from core.storage.cache_database import remove
-from core.storage.user_cache import cache_path
+from core.storage.user_files import cache_path
 from tests.bench.measured import Measured, milliseconds, processor_seconds, spread, timed
 
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ from core.project.project import Project
 from core.records.patterns import Maturity
 from core.records.snapshot import UNCHECKED, Snapshot
 from core.state.project_state import ProjectState
-from core.storage.locks import protect, release
-from core.storage.user_cache import cache_path
+from core.storage.file_access import protect, release
+from core.storage.user_files import cache_path
 from tests.factories import decide
 from tests.tui.user import NOW, User, make_app, open_dashboard
 from tui.actions import PLACES, actions_of

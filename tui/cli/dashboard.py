@@ -154,7 +154,7 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
     gc.set_threshold(*_GARBAGE_THRESHOLDS)
     from core.cli.support.logs import start_logging
     from core.cli.support.user_files import keymap_file
-    from core.storage.user_tables import state_file
+    from core.storage.user_files import state_file
     from tui.app import run  # loads textual
 
     start_logging()

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
 from core.base.errors import BadInput
-from core.storage.user_tables import VIEWS
+from core.storage.user_files import VIEWS
 from tui.actions import PLACES
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from core.base.errors import BadInput, Unwritable
-from core.storage.user_tables import PROJECTS, SETTINGS, VIEWS, VISITS, read_tables
+from core.storage.user_files import PROJECTS, SETTINGS, VIEWS, VISITS, read_tables
 
 if TYPE_CHECKING:
     from tinydb import TinyDB

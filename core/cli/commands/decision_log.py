@@ -17,7 +17,7 @@ from core.cli.support.project import chosen_project, now, read_configuration, re
 from core.curation.decision_text import about_text, describe_change, verb_text
 from core.records.decisions import Decision, Verb
 from core.storage.atomic_write import export_file, write_file
-from core.storage.user_cache import team_file
+from core.storage.user_files import team_file
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths

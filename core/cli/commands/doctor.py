@@ -27,7 +27,7 @@ from core.cli.support.terminal_checks import check_terminal
 from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, LoopStatus
 from core.records.repairs import Problem
-from core.storage.user_tables import damaged_files, read_tables, state_file
+from core.storage.user_files import damaged_files, read_tables, state_file
 
 if TYPE_CHECKING:
     from core.adapters.adapter_records import AdapterReport
@@ -72,7 +72,7 @@ def doctor() -> None:
     """
     from core.cli.support.user_files import keymap_file, log_file
     from core.state.findings import all_findings
-    from core.storage.user_cache import index_file
+    from core.storage.user_files import index_file
 
     missing: ProjectNotFound | None = None
     findings: tuple[Finding, ...] = ()

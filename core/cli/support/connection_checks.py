@@ -17,7 +17,7 @@ from core.base.text import plural, visible_line
 from core.cli.support.project import now
 from core.config.paths import find_project
 from core.records.times import minute_of
-from core.storage.locks import open_regular
+from core.storage.file_access import open_regular
 
 if TYPE_CHECKING:
     from core.agents.plan import Target

@@ -16,7 +16,7 @@ from core.base.errors import ProjectNotFound, UnknownRecord
 from core.cli.support.options import DecidingCommand, ReadingCommand, ReviewingCommand, invocation
 from core.cli.support.user_files import take_over_trust
 from core.config.paths import ProjectPaths, find_project, is_folder, project_at
-from core.storage.locks import protect
+from core.storage.file_access import protect
 
 if TYPE_CHECKING:
     from core.config.settings import Settings, WatchSettings

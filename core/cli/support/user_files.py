@@ -11,8 +11,7 @@ from core.base.errors import Unwritable
 from core.base.time_parsing import LAST_SEEN, LAST_VISIT
 from core.config.user_folders import config_folder, state_folder
 from core.records.times import parse_time
-from core.storage.user_cache import team_file
-from core.storage.user_tables import VISITS, read_tables, state_file
+from core.storage.user_files import VISITS, read_tables, state_file, team_file
 from core.trust.projects import is_due
 
 APP: Final = "ralphdeck"

@@ -25,8 +25,8 @@ from core.records.episodes import Attempt, TaskStatus
 from core.records.loops import Outcome
 from core.records.times import iso
 from core.sources.episodes import ATTEMPTS, MAX_ATTEMPTS, METADATA, TRAJECTORY
+from core.storage.file_access import open_regular
 from core.storage.file_reader import MAX_BYTES
-from core.storage.locks import open_regular
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths

@@ -13,7 +13,7 @@ import pytest
 from core.adapters.contract import Folders
 from core.adapters.kept_states import KeptFile, KeptStates
 from core.adapters.runner_files import RunnerFiles
-from core.storage.user_cache import cache_path
+from core.storage.user_files import cache_path
 from tests.core.adapters.fake_adapter import FakeRunner, Notes, NotesFold
 from tests.factories import record_calls
 

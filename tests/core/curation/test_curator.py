@@ -21,8 +21,8 @@ from core.curation.decision_writer import Decided
 from core.ledger.ledger import Ledger
 from core.records.decisions import Decision, Effect, Verb
 from core.records.patterns import Maturity, PatternType, SourceLoop
+from core.storage.file_access import file_lock
 from core.storage.json_editor import JsonText
-from core.storage.locks import file_lock
 from tests.factories import (
     CURATION_NOW,
     PATTERN_FILE,

@@ -28,8 +28,8 @@ from core.records.episodes import TaskStatus
 from core.records.loops import LoopStatus, Outcome
 from core.records.patterns import PatternType
 from core.retrieval.rendering import count_tokens
-from core.storage.locks import file_lock
-from core.storage.user_cache import cache_path
+from core.storage.file_access import file_lock
+from core.storage.user_files import cache_path
 from tests.core.hooks.agents import EDIT, FAILING, PASSING, SimulatedAgent
 from tests.fence_token import FENCE_TOKEN
 

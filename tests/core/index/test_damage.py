@@ -29,7 +29,7 @@ from core.project.project import Project
 from core.records.loops import Loop, LoopStatus
 from core.records.snapshot import Snapshot
 from core.storage import cache_database
-from core.storage.user_cache import cache_path
+from core.storage.user_files import cache_path
 from tests.copying import copy_folder
 
 ROOT = Path(__file__).parents[3]

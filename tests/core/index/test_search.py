@@ -26,7 +26,7 @@ from core.index.task_words import WordFiller, indexed_text, match_expression
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
 from core.search.words import SearchFilters, SearchPlace, SearchWords
-from core.storage.user_cache import index_file
+from core.storage.user_files import index_file
 from tests.copying import copy_folder
 from tests.core.cli.conftest import TREES
 

@@ -16,7 +16,7 @@ from core.config.settings import Settings
 from core.index.refresh import Index
 from core.index.search import SearchResult
 from core.search.words import SearchFilters, SearchWords
-from core.storage.user_cache import index_file
+from core.storage.user_files import index_file
 from tests.copying import copy_folder
 from tests.core.cli.conftest import TREES
 

@@ -10,7 +10,7 @@ from core.config.settings import Settings
 from core.index import verdicts
 from core.index.refresh import Index
 from core.index.verdicts import IndexVerdicts
-from core.storage.user_cache import cache_path
+from core.storage.user_files import cache_path
 from tests.factories import CURATION_NOW
 
 

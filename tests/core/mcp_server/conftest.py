@@ -17,7 +17,7 @@ from core.curation.decision_writer import Decided
 from core.demo.sample import sample_anchor
 from core.mcp_server.session import Session
 from core.project.project import Project
-from core.storage.locks import release
+from core.storage.file_access import release
 from tests.conftest import WriteSample
 
 if TYPE_CHECKING:  # slow to import, and every worker imports this file

@@ -19,7 +19,7 @@ from core.curation.commands import Note
 from core.project.project import Project
 from core.project.trust_migration import migrate_trust
 from core.records.decisions import Decision
-from core.storage.user_cache import cache_path
+from core.storage.user_files import cache_path
 from core.team.consent import Joined, save_joined
 from core.trust.own_records import OwnRecords
 from core.trust.projects import is_due, is_trusted

@@ -16,7 +16,7 @@ from core.base.errors import Unwritable
 from core.config.paths import ProjectPaths
 from core.retrieval import embeddings
 from core.retrieval.embeddings import VectorFile
-from core.storage.locks import file_lock
+from core.storage.file_access import file_lock
 from tests.factories import leave_draft
 
 SIZE = 8

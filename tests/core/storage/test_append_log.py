@@ -11,7 +11,7 @@ import pytest
 
 from core.base.errors import Unwritable
 from core.storage.append_log import AppendLog
-from core.storage.locks import file_lock
+from core.storage.file_access import file_lock
 
 
 @pytest.fixture

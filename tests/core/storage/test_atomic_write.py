@@ -15,8 +15,8 @@ from core.base.errors import Conflict, Unwritable
 from core.config.paths import ProjectPaths
 from core.sources.pattern_text import insert, merge_records
 from core.storage.atomic_write import curation_lock, rewrite
+from core.storage.file_access import file_lock
 from core.storage.json_editor import BadJson, JsonText
-from core.storage.locks import file_lock
 
 PAUSES = (0.001, 0.001)
 real_exchange = core.storage.atomic_write._exchange

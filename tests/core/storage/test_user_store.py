@@ -8,8 +8,8 @@ import pytest
 from tinydb import where
 
 from core.base.errors import BadInput, Unwritable
+from core.storage.user_files import damaged_files, read_tables
 from core.storage.user_store import UserStore
-from core.storage.user_tables import damaged_files, read_tables
 
 
 def names(path: Path, table: str = "views") -> list[str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from core.base.time_parsing import LAST_VISIT
-from core.storage.user_tables import PROJECTS, damaged_files, read_tables
+from core.storage.user_files import PROJECTS, damaged_files, read_tables
 from tui.state.user_state import MAX_PROJECTS, UserState
 
 

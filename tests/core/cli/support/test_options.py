@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core.storage.user_cache import cache_path
+from core.storage.user_files import cache_path
 from tests.core.cli.conftest import Call
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from core.storage import user_cache
-from core.storage.user_cache import code_digest
+from core.storage import user_files
+from core.storage.user_files import code_digest
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An installed package."""
     package = tmp_path / "sources"
     (package / "tables").mkdir(parents=True)
-    monkeypatch.setattr(user_cache, "_CORE", tmp_path)
+    monkeypatch.setattr(user_files, "_CORE", tmp_path)
     return package
 
 

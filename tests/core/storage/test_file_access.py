@@ -1,19 +1,61 @@
-"""Prompts, plans and actions are readable by the user alone, and ignored by Git."""
-
 from __future__ import annotations
 
 import os
 import shutil
 import stat
 import subprocess
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
-from core.base.errors import ReadOnly
+from core.base.errors import Conflict, ReadOnly, Unwritable
 from core.storage.append_log import AppendLog
-from core.storage.atomic_write import put, rewrite, take_theirs
-from core.storage.locks import file_lock, make_folder, open_regular, protect, release
+from core.storage.atomic_write import put, rewrite, take_theirs, write_file
+from core.storage.file_access import (
+    file_lock,
+    make_draft_path,
+    make_folder,
+    open_regular,
+    protect,
+    release,
+    remove_drafts,
+)
+from tests.factories import leave_draft
+
+
+def test_only_old_drafts_of_dead_processes_are_removed(tmp_path: Path) -> None:
+    left = leave_draft(tmp_path / "a.json")
+    young = leave_draft(tmp_path / "b.json")
+    os.utime(young, (time.time(), time.time()))
+    own = make_draft_path(tmp_path / "c.json")
+    others = [
+        tmp_path / name for name in ("d.json.tmp-4194305-0123abcd", ".d.json.tmp-4194305-abcd", f"{left.name}.bak")
+    ]
+    for path in (own, *others):
+        path.touch()
+        os.utime(path, (0, 0))
+    folder = left.with_name(left.name.replace("a.json", "e.json"))
+    folder.mkdir()
+    remove_drafts(tmp_path)
+    assert {*tmp_path.iterdir()} == {young, own, *others, folder}
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_each_write_removes_the_drafts_in_its_folder(tmp_path: Path, is_new: bool) -> None:
+    file = tmp_path / "a.json"
+    if not is_new:
+        file.write_bytes(b"1")
+    left = leave_draft(tmp_path / "b.json")
+    rewrite(file, lambda _: b"2", merge=take_theirs, retry_seconds=())
+    assert not left.exists()
+    left = leave_draft(tmp_path / "b.json")
+    put(file, b"3")
+    assert not left.exists()
+    left = leave_draft(tmp_path / "b.json")
+    write_file(file, b"4")
+    assert not left.exists() and file.read_bytes() == b"4"
 
 
 @pytest.fixture
@@ -123,3 +165,39 @@ def test_git_adds_lessons_of_the_debug_memory_but_no_sessions(tasks: Path) -> No
         ".aiwg/ralph/debug-memory/patterns/auth/learned.json",
         ".aiwg/ralph/debug-memory/patterns/learned.json",
     ]
+
+
+@pytest.mark.parametrize("error", [Unwritable, Conflict])
+def test_a_file_lock_timeout_names_the_file(tmp_path: Path, error: type[Unwritable | Conflict]) -> None:
+    lock = tmp_path / "x.lock"
+    with (
+        file_lock(lock),
+        pytest.raises(error, match=r"another process has kept .*x\.lock"),
+        file_lock(lock, 0.01, timeout=error),
+    ):
+        raise AssertionError("both hold it")
+
+
+def test_an_impossible_folder_is_one_line_of_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(Unwritable, match="cannot lock"), file_lock(tmp_path / "file" / "x.lock"):
+        raise AssertionError("locked nothing")
+
+
+def test_only_one_thread_at_a_time_holds_a_lock(tmp_path: Path) -> None:
+    held, most = 0, 0
+
+    def work() -> None:
+        nonlocal held, most
+        for _ in range(5):
+            with file_lock(tmp_path / "x.lock", 30):
+                held += 1
+                most = max(most, held)
+                held -= 1
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == 1
