@@ -12,7 +12,7 @@ from msgspec import Struct
 from core.adapters.values import MAX_LABEL, cut, local_time
 from core.records.loops import Usage
 from core.sources.fields import Fields
-from core.storage.json_reader import decode_json
+from core.storage.file_reader import decode_json
 
 MAX_RUNS: Final = 200
 MAX_METRICS: Final = 2000

@@ -26,7 +26,7 @@ from core.records.loops import (
 )
 from core.sources.fields import Fields
 from core.sources.normalize import text
-from core.storage.json_reader import decode_json
+from core.storage.file_reader import decode_json
 
 if TYPE_CHECKING:
     from core.adapters.contract import Folders, Moment

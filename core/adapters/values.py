@@ -13,8 +13,7 @@ from core.base.negation import find_prohibition
 from core.records.lessons import LessonKind
 from core.records.times import parse_time
 from core.redaction.masking import mask_secrets
-from core.storage.file_reader import open_file
-from core.storage.json_reader import decode_json
+from core.storage.file_reader import decode_json, open_file
 
 MAX_TEXT: Final = 4000  # characters of a task, condition or lesson
 MAX_LABEL: Final = 200  # characters of a reason or title

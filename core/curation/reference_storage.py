@@ -26,8 +26,7 @@ from core.learning.reference.storage import FeedbackStorage, MaturityStorage, Pa
 from core.ledger.ledger import Ledger
 from core.records.events import ErrorNote, Event, event_id
 from core.sources.events import EventLog, append_events
-from core.storage.decoded import Problem
-from core.storage.file_reader import MAX_PATTERN_BYTES, read_file
+from core.storage.file_reader import MAX_PATTERN_BYTES, Problem, read_file
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths

@@ -36,7 +36,7 @@ from core.records.times import iso, parse_time
 from core.storage.append_log import AppendLog
 from core.storage.atomic_write import rename_to_free
 from core.storage.file_access import private_mode
-from core.storage.json_reader import decode_jsonl
+from core.storage.file_reader import decode_jsonl
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths

@@ -17,7 +17,7 @@ from core.config.paths import relative_to_project
 from core.debug_memory.error_messages import StackFrame, find_source_frame, is_test_file, parse_frames, split_error
 from core.debug_memory.runner_reports import parse_failures
 from core.records.debug_sessions import Failure
-from core.storage.json_reader import decode_json
+from core.storage.file_reader import decode_json
 
 MAX_ERRORS: Final = 20  # maximum number of errors of one command
 _MAX_LINES: Final = 2_000

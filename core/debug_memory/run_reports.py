@@ -15,7 +15,7 @@ from core.debug_memory.command_errors import parse_report
 from core.records.debug_sessions import Execution, Failure, Results
 from core.sources.debug_sessions import read_results
 from core.sources.fields import Fields
-from core.storage.json_reader import decode_json
+from core.storage.file_reader import decode_json
 
 COMMAND: Final = "command"  # keys of `environment.additional`
 EXIT_CODE: Final = "exit_code"

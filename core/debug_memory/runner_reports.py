@@ -25,7 +25,7 @@ from core.debug_memory.error_messages import (
 from core.records.debug_sessions import Failure
 from core.sources.debug_sessions import MAX_TEXT, read_failure, split_location
 from core.sources.fields import Fields
-from core.storage.json_reader import decode_json
+from core.storage.file_reader import decode_json
 
 _MAX_LINES: Final = 20_000  # maximum number of lines of console output that are parsed
 _MAX_LINE: Final = 2_000

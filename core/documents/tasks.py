@@ -16,7 +16,7 @@ from core.episodes.attempt_state import AttemptCondition, AttemptState
 from core.episodes.replay import ReplayStep, ReplaySteps, Verdict
 from core.records.episodes import Action, Attempt, Milestone, Task
 from core.sources.actions import to_text
-from core.storage.json_reader import decode_json
+from core.storage.file_reader import decode_json
 
 if TYPE_CHECKING:
     from core.episodes.history import AttemptDetail, TaskHistory, WholeHistory

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from core.base.text import plural
 from core.sources import normalize
-from core.storage.json_reader import decode_json
+from core.storage.file_reader import decode_json
 
 if TYPE_CHECKING:
     from core.records.episodes import Action

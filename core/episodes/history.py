@@ -23,9 +23,7 @@ from core.sources.actions import MAX_TEXT, Actions, to_text
 from core.sources.episodes import TRAJECTORY, join_attempts
 from core.sources.fields import Fields, document
 from core.sources.reflections import join_reflections, read_reflections
-from core.storage.decoded import Problem
-from core.storage.file_reader import UNREADABLE, RawFile, read_file
-from core.storage.json_reader import decode_json, decode_jsonl
+from core.storage.file_reader import UNREADABLE, Problem, RawFile, decode_json, decode_jsonl, read_file
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -12,11 +12,9 @@ from typing import Any, Final
 from core.base.errors import Conflict
 from core.base.validation import RETRY_SECONDS
 from core.storage.atomic_write import rewrite
-from core.storage.decoded import Line, Problem
-from core.storage.file_reader import MAX_BYTES, open_file, read_file
+from core.storage.file_reader import MAX_BYTES, Line, Problem, decode_json, decode_jsonl, open_file, read_file
 from core.storage.json_editor import BadJson, JsonText
 from core.storage.json_editor import Path as Pointer
-from core.storage.json_reader import decode_json, decode_jsonl
 
 Edit = Callable[[JsonText], None]  # changes a document; applying it to its own result must change nothing
 Shapes = Mapping[Pointer, type[dict[str, Any]] | type[list[Any]]]  # expected types of existing values, outer ones first

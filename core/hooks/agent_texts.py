@@ -15,7 +15,7 @@ from typing import Any, Final
 from core.base.context_blocks import remove_contexts
 from core.config.paths import is_safe_id
 from core.storage.file_access import open_regular
-from core.storage.json_reader import decode_json
+from core.storage.file_reader import decode_json
 
 MAX_TAIL: Final = 256 * 1024  # bytes at the end of a transcript that are read
 MAX_AGENT_TEXT: Final = 2_000  # characters of a text that are used

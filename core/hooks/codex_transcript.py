@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from core.storage.file_access import open_regular
-from core.storage.json_reader import decode_json
+from core.storage.file_reader import decode_json
 
 _TAIL: Final = 256 << 10  # end of a transcript that is searched, in bytes
 _BEGINNINGS: Final = (b'"task_started"', b'"turn_started"')

@@ -23,7 +23,7 @@ from core.base.shell_commands import is_recorded_run
 from core.episodes.tool_events import FAILED, SUCCEEDED, UNKNOWN_RESULT, classify_tool
 from core.hooks.outcomes import has_succeeded
 from core.redaction.masking import mask_secrets
-from core.storage.json_reader import decode_json
+from core.storage.file_reader import decode_json
 
 MAX_EVENT: Final = 8 << 20  # longest event that is parsed, in bytes; it contains the file that a tool wrote
 MAX_PROMPT: Final = 20_000  # longest part of a prompt that is used, in characters

@@ -37,8 +37,7 @@ from core.records.decisions import CurationState
 from core.records.findings import Finding, Severity
 from core.records.team import NO_TEAM, TeamEvidence
 from core.sources.record_kinds import EVENTS, Format, is_text, kind_of
-from core.storage.decoded import Problem
-from core.storage.file_reader import Stamp
+from core.storage.file_reader import Problem, Stamp
 from core.trust.last_words import Effect
 from core.trust.projects import is_joined
 

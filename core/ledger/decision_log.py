@@ -18,9 +18,8 @@ from core.records.findings import Finding, Severity
 from core.records.proposed_decisions import ProposedDecision
 from core.records.times import parse_time
 from core.storage.append_log import IncrementalLines
-from core.storage.decoded import MAX_DEPTH
+from core.storage.file_reader import MAX_DEPTH, is_nested_deeper
 from core.storage.hash_chain import NOT_AS_WRITTEN, ChainBreak, ChainCheck, Place
-from core.storage.json_reader import is_nested_deeper
 
 Record = ObservedPattern | PatternMaturity
 _PATTERN: Final = "observed-pattern"

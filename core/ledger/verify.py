@@ -13,8 +13,7 @@ from core.base.errors import BadInput, Unwritable
 from core.base.text import plural
 from core.ledger.decision_log import DecisionLog, break_finding
 from core.records.times import iso
-from core.storage.decoded import Problem
-from core.storage.file_reader import MAX_PATTERN_BYTES, Stamp, read_file
+from core.storage.file_reader import MAX_PATTERN_BYTES, Problem, Stamp, read_file
 from core.storage.hash_chain import Chain, ChainBreak, Place, last_lines, read_anchor
 
 if TYPE_CHECKING:

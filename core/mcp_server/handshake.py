@@ -20,7 +20,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from core.storage.json_reader import decode_json
+from core.storage.file_reader import decode_json
 
 FILE: Final = Path(__file__).with_name("handshake.json")
 _REPEATED: Final = "ralphdeck-handshake"  # ID of the request that is repeated for the SDK

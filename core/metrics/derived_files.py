@@ -19,10 +19,8 @@ from core.metrics.effectiveness import EffectivenessMetrics, compute_effectivene
 from core.records.times import iso
 from core.sources.configuration import METRICS, read_registry_extras
 from core.storage.atomic_write import curation_lock, rewrite, take_theirs
-from core.storage.decoded import Problem
-from core.storage.file_reader import MAX_PATTERN_BYTES, read_file
+from core.storage.file_reader import MAX_PATTERN_BYTES, Problem, decode_json, read_file
 from core.storage.json_editor import JsonText
-from core.storage.json_reader import decode_json
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths

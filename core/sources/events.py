@@ -14,8 +14,7 @@ from core.records.events import INJECTED_REFLECTION, ErrorNote, ErrorType, Event
 from core.records.findings import Finding, Severity
 from core.sources.fields import Fields, document
 from core.storage.append_log import AppendLog, IncrementalLines
-from core.storage.file_reader import MAX_PATTERN_BYTES
-from core.storage.json_reader import decode_json
+from core.storage.file_reader import MAX_PATTERN_BYTES, decode_json
 from core.trust.origins import Origins
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from core.base.text import to_camel
 from core.sources.fields import escape_key
 from core.sources.schema import SCHEMAS, Rule
-from core.storage.decoded import Line
+from core.storage.file_reader import Line
 from core.storage.json_editor import JsonText, Path
 
 if TYPE_CHECKING:

@@ -21,8 +21,7 @@ from core.sources.fields import Fields, fill_gaps
 from core.sources.loop_facts import ANALYTICS, BEST_OUTPUT, CRASH_LOG, CURRENT, LAUNCHER
 from core.sources.loops import read_iteration
 from core.sources.record_kinds import loop_source
-from core.storage.file_reader import RawFile, open_file, read_file
-from core.storage.json_reader import decode_json
+from core.storage.file_reader import RawFile, decode_json, open_file, read_file
 
 MAX_NOTE: Final = 64 * 1024  # Maximum size of a note in bytes; a log keeps its end, any other text its start.
 MAX_DOCUMENT: Final = 1 << 20  # Maximum size of a JSON file, in bytes.

@@ -29,8 +29,7 @@ from core.sources.patterns import KnownRecords, read_patterns
 from core.sources.record_kinds import PATTERN_COPIES, PATTERNS, Format, RecordKind
 from core.sources.reflections import read_memory, read_reflections
 from core.sources.validation import check_records
-from core.storage.decoded import Problem
-from core.storage.file_reader import RawFile, Stamp, decode
+from core.storage.file_reader import Problem, RawFile, Stamp, decode
 
 MAX_FINDINGS: Final = 200  # Maximum findings of one file, so that it does not hide those of other files.
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from core.sources.loop_facts import HOME_FOLDERS
 from core.sources.record_kinds import FOLDER, IGNORED_FOLDERS, NAMED_BY_ID, is_ignored, kind_of
-from core.storage.decoded import Problem
-from core.storage.file_reader import Stamp
+from core.storage.file_reader import Problem, Stamp
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths

@@ -1,21 +1,82 @@
-"""Reading of untrusted files with size limits, and decoding by file name."""
+"""Reading of untrusted files with limits of size and depth, and decoding of JSON and JSONL; YAML is in `yaml_reader`.
+
+A document is *torn* if its bytes cannot be decoded (empty, cut short, unreadable). A writer is probably busy, so the
+caller keeps the last good value and reads the file again (docs/reliability.md#torn-files). All other problems come with
+a usable value.
+"""
 
 from __future__ import annotations
 
 import codecs
 import errno
+import itertools
+import json
+import math
 import os
 import re
 import stat
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
+from core.base.text import visible_line
 from core.config.ownership import is_in_trusted_path, is_own
-from core.storage.decoded import Decoded, Problem, encoding_problem
-from core.storage.json_reader import decode_json, decode_jsonl
+from core.records.findings import Finding, Severity
+
+MAX_DEPTH: Final = 64  # maximum nesting of a document; real files have at most 9 levels
+BOM: Final = b"\xef\xbb\xbf"
+
+
+class Problem(Struct, frozen=True, gc=False):
+    """Defect of one document."""
+
+    code: str  # stable kebab-case word, as in `Finding`
+    message: str  # for people
+    place: str = ""  # JSON pointer, `line N` or `line N, column M`; "" for the whole document
+    severity: Severity = Severity.ERROR  # `error` if nothing could be used
+    torn: bool = False  # whether the bytes are not a document, so that the last good value stays
+
+    def finding(self, file: str) -> Finding:
+        """Return this problem as a finding in `file` (project-relative)."""
+        return Finding(file, self.place, self.severity, self.code, self.message)
+
+
+TOO_DEEP: Final = Problem("too-deep", f"is nested deeper than {MAX_DEPTH} levels; not read")
+
+
+class Decoded(Struct, frozen=True, gc=False):
+    """Decoded document; `value` is usable unless `failed`."""
+
+    value: Any = None
+    problems: tuple[Problem, ...] = ()
+    failed: bool = False
+
+    @property
+    def torn(self) -> bool:
+        """Whether the document is torn, so that the last good value should stay."""
+        return self.failed and any(problem.torn for problem in self.problems)
+
+
+class Line(Struct, frozen=True, gc=False):
+    """Line of a JSONL file: its number, counted from 1, and its value."""
+
+    number: int
+    value: Any
+
+
+def duplicate_key_message(key: str) -> str:
+    """Return the message for a key that occurs twice in one object."""
+    return f"key {visible_line(key, 60)!r} occurs twice in one object; the last one counts"
+
+
+def encoding_problem(name: str) -> Problem:
+    """Return the problem that a file is not in UTF-8, but was read."""
+    return Problem("bad-encoding", f"is {name}, not UTF-8; it was read anyway", severity=Severity.WARNING)
+
 
 UTF8: Final = "utf-8"
 _MARKS: Final = (
@@ -208,3 +269,142 @@ def _read(descriptor: int, limit: int, start: int) -> RawFile | Problem:
     if left <= 0:
         return Problem("too-large", f"grew over {limit:,} bytes while it was read")
     return RawFile(chunks[0] if len(chunks) == 1 else b"".join(chunks), Stamp.of(status))
+
+
+# JSON
+
+_MAX_DIGITS: Final = 18  # maximum digits of an integer; no count, time or pid has more
+_MAX_FAST_BYTES: Final = 8 << 20  # maximum size of a JSONL file that is decoded in one call
+_NOT_STRUCTURE: Final = bytes(code for code in range(256) if code not in b'[]{}"')
+_STRINGS: Final = re.compile(rb'"[^"]*"')
+_DEPTH_CHANGE: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1, ord('"'): 0}
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_DOCUMENT_DECODER: Final = msgspec.json.Decoder()
+_DOCUMENT_ENCODER: Final = msgspec.json.Encoder()
+_ERRORS: Final = (msgspec.MsgspecError, RecursionError, ValueError, OverflowError)
+
+
+def is_nested_deeper(data: bytes, levels: int = MAX_DEPTH) -> bool:
+    """Return whether valid JSON is nested deeper than `levels`; not recursive."""
+    if data.count(b"[") + data.count(b"{") <= levels:
+        return False
+    if b"\\" in data:
+        data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    # An empty string contains no brackets, so removing `""` does not change what is inside strings.
+    structure = _STRINGS.sub(b"", data.translate(None, _NOT_STRUCTURE).replace(b'""', b""))
+    return any(depth > levels for depth in itertools.accumulate(map(_DEPTH_CHANGE.__getitem__, structure)))
+
+
+def decode_json(data: bytes) -> Decoded:
+    """Decode one JSON document; NaN, Infinity and numbers out of range become null."""
+    data = data.removeprefix(BOM)
+    if is_nested_deeper(data):
+        return _failed(TOO_DEEP)
+    try:
+        value = _DOCUMENT_DECODER.decode(data)
+        encoded = _DOCUMENT_ENCODER.encode(value)
+    except _ERRORS:
+        return _decode_tolerantly(data)
+    if count_quotes(encoded) < count_quotes(data):
+        return _decode_tolerantly(data)  # a key occurs twice; the slow decoder names it
+    return Decoded(value)
+
+
+def decode_jsonl(data: bytes) -> tuple[list[Line], tuple[Problem, ...]]:
+    """Decode every complete line; skips a last line without a line feed."""
+    lines: list[Line] = []
+    problems: list[Problem] = []
+    complete = data.removeprefix(BOM)[: data.rfind(b"\n") + 1]
+    if (values := _decode_valid_lines(complete)) is not None:
+        return [Line(number, value) for number, value in enumerate(values, start=1)], ()
+    for number, line in enumerate(complete.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        decoded = decode_json(line)
+        if not decoded.failed:
+            lines.append(Line(number, decoded.value))
+        problems += (Problem(one.code, one.message, f"line {number}", one.severity) for one in decoded.problems)
+    return lines, tuple(problems)
+
+
+def _failed(problem: Problem) -> Decoded:
+    return Decoded(problems=(problem,), failed=True)
+
+
+def count_quotes(data: bytes) -> int:
+    """Count the quotation marks that delimit strings."""
+    if b"\\" not in data:
+        return data.count(b'"')
+    if b"\\\\" in data:
+        data = data.replace(b"\\\\", b"")
+    return data.count(b'"') - data.count(b'\\"')
+
+
+def _decode_valid_lines(complete: bytes) -> list[Any] | None:
+    """Decode valid objects in one call; None if any line needs `decode_json`."""
+    lines = complete.split(b"\n")[:-1]
+    is_usual = len(complete) <= _MAX_FAST_BYTES and all(
+        line[:1] == b"{" and line[-1:] == b"}" and line.count(b"[") + line.count(b"{") <= MAX_DEPTH for line in lines
+    )
+    if not is_usual:
+        return None
+    try:
+        values = _DOCUMENT_DECODER.decode_lines(complete)
+        encoded = _DOCUMENT_ENCODER.encode(values)
+    except _ERRORS:
+        return None
+    return values if len(values) == len(lines) and count_quotes(encoded) == count_quotes(complete) else None
+
+
+def _decode_tolerantly(data: bytes) -> Decoded:
+    """Decode with Python's decoder, which accepts more and locates every defect."""
+    if not data.strip(b" \t\r\n\0"):
+        return _failed(Problem("empty", "is empty", torn=True))
+    problems: dict[str, Problem] = {}
+
+    def note(code: str, message: str) -> None:
+        problems.setdefault(code, Problem(code, message, severity=Severity.WARNING))
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        record = dict(items)
+        if len(record) < len(items):
+            note("duplicate-key", duplicate_key_message(Counter(key for key, _ in items).most_common(1)[0][0]))
+        return record
+
+    def integer(digits: str) -> int | None:
+        if len(digits) <= _MAX_DIGITS:
+            return int(digits)
+        note("bad-number", f"a number of {len(digits):,} digits was read as null")
+        return None
+
+    def fraction(digits: str) -> float | None:
+        number = float(digits)
+        if math.isfinite(number):
+            return number
+        note("bad-number", f"number {digits[:40]} is out of range and was read as null")
+        return None
+
+    def constant(name: str) -> None:
+        note("bad-number", f"{name} is not a JSON number and was read as null")
+
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        text = data.decode(errors="replace")
+        note("bad-encoding", f"is not UTF-8 (byte {error.start}); wrong bytes were replaced")
+    decoder = json.JSONDecoder(
+        object_pairs_hook=pairs, parse_int=integer, parse_float=fraction, parse_constant=constant, strict=False
+    )
+    try:
+        value = decoder.decode(text)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        return _failed(Problem("bad-json", f"is not JSON: {error.msg}", place, torn=True))
+    except (RecursionError, ValueError) as error:
+        return _failed(Problem("bad-json", f"is not JSON: {visible_line(str(error), 80)}", torn=True))
+    if "\\u" in text and _SURROGATE.search(encoded := json.dumps(value, ensure_ascii=False)):
+        value = json.loads(_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", encoded))
+        note("bad-encoding", "contains half a surrogate pair; replaced")
+    if not problems:
+        note("bad-json", "contains control characters that JSON forbids; it was read anyway")
+    return Decoded(value, tuple(problems.values()))

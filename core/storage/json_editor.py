@@ -8,28 +8,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import getitem
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from core.storage.file_reader import detect_encoding
-from core.storage.json_reader import (
-    DECODER,
-    Child,
-    colon_style,
-    find_child,
-    find_value_end,
-    first_child_value,
-    is_nested_deeper,
-    iterate_children,
-    skip_space,
-)
+from core.storage.file_reader import detect_encoding, is_nested_deeper
 
 Path = tuple[str | int, ...]  # keys and indexes from the root; in JSON lines first the index of the record
 
 _BOM: Final = "\N{ZERO WIDTH NO-BREAK SPACE}"
 _FIRST_INDENT: Final = re.compile(r"\n([ \t]+)\S")
+_SPACE: Final = re.compile(r"[ \t\n\r]*")
+_FIRST_COLON: Final = re.compile(r'"[ \t]*:[ \t]*')
 _ESCAPED: Final = re.compile(r"\\u(?!00[0-7])[0-9a-fA-F]{4}")
 
 
@@ -351,3 +342,84 @@ def _encode_char(char: str, encoding: str) -> bytes:
         return char.encode(encoding)
     except UnicodeEncodeError:
         return json.dumps(char)[1:-1].encode(encoding)
+
+
+# Location of values in text
+
+
+class Child(NamedTuple):
+    """Member of an object or item of a list, as offsets into the text."""
+
+    key: str | None
+    start: int
+    value: int
+    end: int
+
+
+def _integer(digits: str) -> int | float:
+    try:
+        return int(digits)
+    except ValueError:  # more digits than Python converts
+        return float("inf")
+
+
+DECODER: Final = json.JSONDecoder(parse_int=_integer)
+
+
+def skip_space(text: str, position: int) -> int:
+    """Skip white space; returns the offset of the next character."""
+    match = _SPACE.match(text, position)
+    return match.end() if match else position
+
+
+def find_value_end(text: str, position: int) -> int:
+    """Return the offset after the value at `position`."""
+    return int(DECODER.raw_decode(text, position)[1])
+
+
+def iterate_children(text: str, start: int) -> Iterator[Child]:
+    """Return the children of the object or list at offset `start`."""
+    closing = "}" if text[start] == "{" else "]"
+    position = skip_space(text, start + 1)
+    while text[position] != closing:
+        key, value = None, position
+        if closing == "}":
+            key, after = DECODER.raw_decode(text, position)
+            value = skip_space(text, skip_space(text, after) + 1)
+        end = find_value_end(text, value)
+        yield Child(key, position, value, end)
+        position = skip_space(text, end)
+        if text[position] == ",":
+            position = skip_space(text, position + 1)
+
+
+def first_child_value(text: str, start: int, step: str | int) -> int:
+    """Return the offset of the first child with a key or index; reads no further."""
+    position = skip_space(text, start + 1)
+    if isinstance(step, int):
+        for _ in range(step):
+            position = skip_space(text, skip_space(text, find_value_end(text, position)) + 1)
+        return position
+    while True:
+        key, after = DECODER.raw_decode(text, position)
+        value = skip_space(text, skip_space(text, after) + 1)
+        if key == step:
+            return value
+        position = skip_space(text, skip_space(text, find_value_end(text, value)) + 1)
+
+
+def find_child(children: list[Child], step: str | int) -> tuple[Child, int]:
+    """Return a child and its index, found by key (the last of equal keys) or index."""
+    if isinstance(step, int):
+        return children[step], step
+    return next((child, index) for index, child in reversed(list(enumerate(children))) if child.key == step)
+
+
+def colon_style(text: str, children: list[Child]) -> str:
+    """Return the text between key and value of the children, or of the first member."""
+    for child in reversed(children):
+        if child.key is not None:
+            between = text[find_value_end(text, child.start) : child.value]
+            return between if between.strip(" \t") == ":" else ": "
+    first = _FIRST_COLON.search(text)
+    return first[0][1:] if first else ": "

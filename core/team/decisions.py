@@ -20,8 +20,8 @@ from core.records.patterns import PatternType
 from core.records.space import MAX_DECISION_BYTES, ChainHead, Level, PatternText, SpaceConflict
 from core.records.times import parse_time
 from core.sources.pattern_text import LIST_OF
+from core.storage.file_reader import is_nested_deeper
 from core.storage.json_editor import BadJson, parse_value
-from core.storage.json_reader import is_nested_deeper
 from core.team.chain import first_head, verify
 from core.team.conflict_texts import describe_late
 from core.team.errors import ChainBroken, InvalidCall, LevelTooLow, LimitReached, TooLarge

@@ -13,7 +13,7 @@ from core.cli.support.event_input import read_stdin
 from core.cli.support.options import invocation
 from core.cli.support.project import named_project
 from core.config.paths import find_project
-from core.storage.json_reader import decode_json
+from core.storage.file_reader import decode_json
 
 CLAUDE_CODE: Final = "claude-code"
 FORMS: Final = (CLAUDE_CODE, "plain")

@@ -18,8 +18,7 @@ from core.records.times import iso, parse_time
 from core.sources import normalize
 from core.sources.key_style import snake_keys
 from core.sources.patterns import read_patterns
-from core.storage.file_reader import convert_to_utf8, decode
-from core.storage.json_reader import decode_jsonl
+from core.storage.file_reader import convert_to_utf8, decode, decode_jsonl
 
 MAX_IMPORT_BYTES: Final = 64 << 20  # Maximum size of an imported file.
 MAX_RECORD_BYTES: Final = 256 << 10  # Maximum size of a single imported record.

@@ -37,8 +37,7 @@ from core.records.reflections import Reflection
 from core.records.times import iso, parse_time
 from core.storage.append_log import AppendLog, sync_folder
 from core.storage.atomic_write import put
-from core.storage.file_reader import Stamp
-from core.storage.json_reader import decode_json
+from core.storage.file_reader import Stamp, decode_json
 
 if TYPE_CHECKING:
     from core.storage.json_editor import JsonText

@@ -13,7 +13,7 @@ from core.episodes.tool_events import FAILED, SUCCEEDED, classify_tool, parse_to
 from core.episodes.validation import validate_action
 from core.records.episodes import ACTION_TYPES
 from core.records.times import parse_time
-from core.storage.json_reader import decode_json
+from core.storage.file_reader import decode_json
 
 AT = parse_time("2026-02-01T09:00:00Z")
 

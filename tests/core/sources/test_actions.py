@@ -16,7 +16,7 @@ from core.config.paths import ProjectPaths
 from core.records.episodes import Action
 from core.sources.actions import Actions, read_action
 from core.sources.fields import Fields
-from core.storage.json_reader import decode_json
+from core.storage.file_reader import decode_json
 
 FILE = ".aiwg/ralph/tasks/task-001/attempts/001/actions.jsonl"
 

@@ -14,9 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.storage.decoded import MAX_DEPTH, Decoded, Problem
-from core.storage.file_reader import RawFile, read_file
-from core.storage.json_reader import decode_json, decode_jsonl, is_nested_deeper
+from core.storage.file_reader import (
+    MAX_DEPTH,
+    Decoded,
+    Problem,
+    RawFile,
+    decode_json,
+    decode_jsonl,
+    is_nested_deeper,
+    read_file,
+)
 
 TREES = Path(__file__).parents[2] / "trees"
 REAL_FILES = sorted(TREES.glob("*/.aiwg/**/*.json"))
@@ -90,7 +97,7 @@ class TestJson:
                 depths.append(change + (depths[-1] if depths else 0))
                 yield depths[-1]
 
-        monkeypatch.setattr("core.storage.json_reader.itertools", SimpleNamespace(accumulate=accumulate))
+        monkeypatch.setattr("core.storage.file_reader.itertools", SimpleNamespace(accumulate=accumulate))
         assert codes(decode_json(b"[" * (1 << 20))) == ["too-deep"]
         assert len(depths) == MAX_DEPTH + 1
 
