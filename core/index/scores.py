@@ -23,11 +23,10 @@ from core.index.events import read_doubtful
 from core.index.evidence import fill_links, open_event_index, open_inputs, update_links, write_ignored
 from core.index.records import COLLECTIONS, Reader, ViewIds
 from core.index.snapshot import IndexedSnapshot
-from core.learning.evidence_changes import settle
 from core.learning.evidence_inputs import EvidenceInputs
-from core.learning.evidence_records import Link, build_links
-from core.learning.scoreboard import Scoreboard, are_sums_valid, find_used_scripts
-from core.learning.scores import Columns, ReplacedTimes, UseTimes
+from core.learning.evidence_records import build_links
+from core.learning.scoreboard import Scoreboard, are_sums_valid, assess_changed, find_used_scripts
+from core.learning.scores import Columns, UseTimes
 from core.records.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -109,7 +108,7 @@ def load_board(
         ids, rows, times = known.ids, known.rows_by_id, known.times
     else:
         stored = _StoredScores(reader, state)
-        columns, ids, rows, times = _StoredColumns.of(stored), _Ids(stored), _Rows(stored), ReplacedTimes(stored)
+        columns, ids, rows, times = _StoredColumns.of(stored), _Ids(stored), _Rows(stored), stored
     # Another process may have scored them just after this one read its clock.
     is_just_after = 0 < state.filled - now.timestamp() < _CLOCK_SECONDS
     now = datetime.fromtimestamp(state.filled, UTC) if is_just_after else now
@@ -278,31 +277,17 @@ def update_scores(
         return None
     update_links(connection, before[1], after[1], delta)
     known = open_inputs(*before, settings.learning)
-    found = settle(known, open_inputs(*after, settings.learning), delta)
-    if found is None:
+    inputs = open_inputs(*after, settings.learning)
+    part = assess_changed(known, inputs, delta, now, settings, state.epoch, state.scripts)
+    if part is None:
         fill_scores(after[0], read_records(after[1]), now, settings)
         return None
-    inputs, affected = found
-    if inputs.ignored != known.ignored:
-        write_ignored(connection, inputs.ignored)
-    scripts = _find_scripts(state.scripts, before[1], after[1], delta)
-    affected = affected.union(*(inputs.links[Link.SCRIPT].get(script, ()) for script in scripts ^ state.scripts))
-    ids = [id for id in affected if id in after[1].patterns]
+    if part.inputs.ignored != known.ignored:
+        write_ignored(connection, part.inputs.ignored)
     places = ((before[0].row(_PLACE, id), after[0].row(_PLACE, id)) for id in delta.patterns)
     removed = [old[0] - 1 for old, new in places if old is not None and old != new]
-    _Writer(connection, msgspec.structs.replace(state, scripts=scripts)).write(inputs, ids, removed, now, settings)
-    return inputs.changed_work
-
-
-def _find_scripts(known: frozenset[str], before: Snapshot, after: Snapshot, delta: Delta) -> frozenset[str]:
-    """Return the scripts in use; those of the newest tasks are counted only if a task is another one."""
-    loops = ((before.loops.get(id), after.loops.get(id)) for id in delta.loops)
-    is_same = all(
-        one is not None and two is not None and (one.task, one.started_at) == (two.task, two.started_at)
-        for one, two in loops
-    )
-    is_same = is_same and (not delta.decisions or before.curation.scripts == after.curation.scripts)
-    return known if is_same else find_used_scripts(after)
+    _Writer(connection, msgspec.structs.replace(state, scripts=part.used_scripts)).write(part, removed)
+    return part.changed_work
 
 
 def fill_scores(writer: Reader, snapshot: Snapshot, now: datetime, settings: Settings) -> Scoreboard:
@@ -319,7 +304,9 @@ def fill_scores(writer: Reader, snapshot: Snapshot, now: datetime, settings: Set
     before = get_meta(connection, _STATE)
     version = _state_decoder.decode(before).version + 1 if before is not None else int.from_bytes(os.urandom(4))
     state = _State(_key(settings), seconds, seconds, 0, has_holes=False, scripts=scripts, version=version)
-    return _Writer(connection, state).write(inputs, tuple(snapshot.patterns), (), now, settings)
+    board = Scoreboard.assess(tuple(snapshot.patterns), inputs, scripts, now, settings).with_intervals()
+    _Writer(connection, state).write(board, ())
+    return board
 
 
 class _Writer:
@@ -329,11 +316,9 @@ class _Writer:
         self._connection = connection
         self._state = state
 
-    def write(
-        self, inputs: EvidenceInputs, ids: Sequence[str], removed: Sequence[int], now: datetime, settings: Settings
-    ) -> Scoreboard:
-        """Score patterns and write their rows; `removed` are rows that become holes. Returns the scores."""
-        board = Scoreboard.assess(ids, inputs, self._state.scripts, now, settings, self._state.epoch).with_intervals()
+    def write(self, board: Scoreboard, removed: Sequence[int]) -> None:
+        """Write the rows of the patterns of a board with intervals; `removed` are rows that become holes."""
+        ids = board.ids
         rows = self._rows_of(ids)
         every = np.concatenate((rows, np.array(removed, np.int64)))
         if len(every):
@@ -346,10 +331,9 @@ class _Writer:
                 self._write_column(name, chunks, count, every, values, blank)
             self._write_times(every, rows, board.use_times)
             self._write_ids(chunks, count, every, [*ids, *[""] * len(removed)])
-        filled, version = max(self._state.filled, now.timestamp()), self._state.version + bool(len(every))
+        filled, version = max(self._state.filled, board.now.timestamp()), self._state.version + bool(len(every))
         state = msgspec.structs.replace(self._state, filled=filled, version=version)
         set_meta(self._connection, _STATE, msgspec.msgpack.encode(state))
-        return board
 
     def _rows_of(self, ids: Sequence[str]) -> NDArray[np.int64]:
         sql = "SELECT id, place FROM pattern" if len(ids) > _FEW else "SELECT id, place FROM pattern WHERE id = ?"

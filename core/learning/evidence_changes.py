@@ -16,26 +16,22 @@ from core.learning.evidence_inputs import EvidenceInputs
 from core.learning.evidence_records import Link, change_links
 from core.learning.finished_work import is_report
 from core.learning.work_names import WorkNames
-from core.records.event_log import find_event_changes
+from core.records.event_log import EventChanges, find_event_changes
 
 if TYPE_CHECKING:
     from core.records.decisions import CurationState
-    from core.records.event_log import EventChanges
     from core.records.patterns import Pattern
     from core.records.snapshot import Delta, Snapshot
 
 
-def update_inputs(
-    before: EvidenceInputs, snapshot: Snapshot, delta: Delta
-) -> tuple[EvidenceInputs, frozenset[str]] | None:
-    """Return the inputs after a change, and the affected patterns; None if all evidence must be collected again."""
-    changes = find_event_changes(before.snapshot.events, snapshot.events) if delta.events else None
-    if delta.events and changes is None:
+def suppose_inputs(before: EvidenceInputs, snapshot: Snapshot, delta: Delta) -> EvidenceInputs | None:
+    """Return the inputs of a supposed change, without ignored reports; None if all must be collected."""
+    changes = find_event_changes(before.snapshot.events, snapshot.events) if delta.events else EventChanges((), ())
+    if changes is None or changes.removed:
         return None
     links = change_links(before.links, before.snapshot, snapshot, delta)
-    events = before.events.changed(changes) if changes is not None else before.events
-    names = WorkNames(snapshot, links)
-    return settle(before, EvidenceInputs(snapshot, before.settings, links, events, names), delta)
+    events = before.events.extended(changes.added) if changes.added else before.events
+    return EvidenceInputs(snapshot, before.settings, links, events, WorkNames(snapshot, links))
 
 
 def settle(before: EvidenceInputs, after: EvidenceInputs, delta: Delta) -> tuple[EvidenceInputs, frozenset[str]] | None:

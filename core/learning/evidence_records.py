@@ -6,15 +6,14 @@ that is not there may also be empty.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import ChainMap, Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from core.base.grouping import group_pairs
-from core.base.shared_map import with_changes
 from core.learning.bursts import report_of_event, source_of
 from core.learning.evidence import find_origin, is_about_pattern
 from core.learning.finished_work import is_report
@@ -23,13 +22,13 @@ from core.records.patterns import PatternType
 if TYPE_CHECKING:
     from core.records.debug_sessions import DebugSession
     from core.records.episodes import Attempt, Task
-    from core.records.event_log import EventChanges
     from core.records.events import Event
     from core.records.loops import Loop
     from core.records.patterns import Pattern
     from core.records.snapshot import Delta, Snapshot
 
 _AT: Final = attrgetter("at")
+_Value = TypeVar("_Value")
 
 
 class Link(IntEnum):
@@ -132,9 +131,15 @@ def change_links(links: Links, before: Snapshot, after: Snapshot, delta: Delta) 
             else:
                 ids.append(id)
     return {
-        link: with_changes(keys, {key: sorted(ids) for key, ids in changed[link].items()}) if link in changed else keys
+        link: _with_changes(keys, {key: sorted(ids) for key, ids in changed.get(link, {}).items()})
         for link, keys in links.items()
     }
+
+
+def _with_changes(known: Mapping[str, _Value], changes: dict[str, _Value]) -> Mapping[str, _Value]:
+    """Return a mapping with some entries replaced or added, without reading the others."""
+    # A ChainMap only writes to its first mapping, but is typed as if all were dicts.
+    return ChainMap(changes, cast("dict[str, _Value]", known)) if changes else known
 
 
 @dataclass(frozen=True)
@@ -157,29 +162,26 @@ class EventIndex:
             doubtful=Counter(source_of(event) for event in known if is_doubtful(event)),
         )
 
-    def changed(self, changes: EventChanges) -> EventIndex:
-        """Return the index of a log that gained and lost events."""
-        added, removed = EventIndex.of(sorted(changes.added, key=_AT)), EventIndex.of(changes.removed)
+    def extended(self, events: Sequence[Event]) -> EventIndex:
+        """Return the index of a log with more events."""
+        added = EventIndex.of(events)
+        doubtful = {name: self.doubtful.get(name, 0) + count for name, count in added.doubtful.items()}
         return EventIndex(
-            by_pattern=_merge(self.by_pattern, added.by_pattern, removed.by_pattern),
-            by_work=_merge(self.by_work, added.by_work, removed.by_work),
-            reports=_merge(self.reports, added.reports, removed.reports),
-            doubtful=with_changes(
-                self.doubtful, {name: self.doubtful.get(name, 0) + count for name, count in added.doubtful.items()}
-            ),
+            by_pattern=_extend(self.by_pattern, added.by_pattern),
+            by_work=_extend(self.by_work, added.by_work),
+            reports=_extend(self.reports, added.reports),
+            doubtful=_with_changes(self.doubtful, doubtful),
         )
 
 
 _Events: TypeAlias = Mapping[str, Sequence["Event"]]
 
 
-def _merge(known: _Events, added: _Events, removed: _Events) -> _Events:
-    changed = {}
-    for key in {**removed, **added}:
-        lost = {event.id for event in removed.get(key, ())}
-        kept = [event for event in known.get(key, ()) if event.id not in lost]
-        changed[key] = sorted([*kept, *added.get(key, ())], key=_AT)
-    return with_changes(known, changed)
+def _extend(known: _Events, added: _Events) -> _Events:
+    changed: dict[str, Sequence[Event]] = {
+        name: sorted([*known.get(name, ()), *events], key=_AT) for name, events in added.items()
+    }
+    return _with_changes(known, changed)
 
 
 def work_names(event: Event) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import compress
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -20,8 +21,9 @@ from core.base.formatting import shorten_id
 from core.learning.assessment import HELD, HUMAN, INVERSION, QUARANTINE, RULE, SCRIPT, Assessment
 from core.learning.decay import SECONDS_PER_DAY
 from core.learning.evidence import LOOP, LoopPatterns, claimed_rate
-from core.learning.evidence_changes import find_changed_patterns, update_inputs
+from core.learning.evidence_changes import find_changed_patterns, settle, suppose_inputs
 from core.learning.evidence_inputs import EvidenceInputs, IgnoredReport
+from core.learning.evidence_records import Link
 from core.learning.inversion_rules import Alternatives, Inversion, inversion_triggered, propose_inversion
 from core.learning.outcomes import Outcome, OutcomeSignals, score_signals
 from core.learning.reconciliation import reconcile_record
@@ -91,45 +93,44 @@ class Scoreboard(Scores):
         """Assess some patterns; `epoch` is the reference time of the sums in seconds, by default `now`."""
         seconds = now.timestamp()
         columns, rows = Columns.empty(len(ids)), {id: row for row, id in enumerate(ids)}
-        none = ObservationSums(0).store(columns, np.array([], np.int64), 0.0, 0.0, 1.0)
         epoch = seconds if epoch is None else epoch
-        board = cls(ids, now, settings, rows, inputs, columns, epoch, seconds, ReplacedTimes(none), used_scripts)
-        return replace(board, _times=ReplacedTimes(board._fill(ids)))
+        board = cls(ids, now, settings, rows, inputs, columns, epoch, seconds, UseTimes.empty(), used_scripts)
+        return replace(board, _times=board._fill(ids))
 
     def updated(self, snapshot: Snapshot, delta: Delta, now: datetime) -> Scoreboard:
-        """Return the same as `build`, but recompute only what `delta` affects."""
-        found = update_inputs(self._inputs, snapshot, delta)
-        if found is None or not self._is_valid_at(now) or self._changes_scripts(snapshot, delta):
+        """Return the same as `build` for a supposed change, but assess only what it affects."""
+        inputs = suppose_inputs(self._inputs, snapshot, delta) if self._is_valid_at(now) else None
+        scores = self.settings, self._epoch, self.used_scripts
+        part = assess_changed(self._inputs, inputs, delta, now, *scores) if inputs is not None else None
+        if part is None:
             return Scoreboard.build(snapshot, now, self.settings)
-        inputs, affected = found
-        if not affected:
-            return self.rescored(now)._with_inputs(inputs)
-        board = self._resized(inputs, delta.patterns, now)
-        if len(board.ids) != len(snapshot.patterns):
-            return Scoreboard.build(snapshot, now, self.settings)
-        filled = [id for id in affected if id in snapshot.patterns]
-        times = board._fill(filled)
-        before = ReplacedTimes(self.use_times) if "use_times" in self.__dict__ else self._times
-        if board.ids is not self.ids and board.ids[: len(self.ids)] != self.ids:
-            new_rows = np.array([board._rows.get(id, REMOVED) for id in self.ids], np.int64)
-            before = ReplacedTimes(before.merged().renumbered(new_rows))
-        board = replace(board, _times=before.replace(board.rows_of(filled), times))
-        return board.with_intervals() if not np.isnan(self._columns.low).all() else board
+        gone = [self._rows[id] for id in delta.patterns if id in self._rows and id not in snapshot.patterns]
+        if part.ids or gone:
+            return self._with_part(part, gone)
+        return self._with_caches(replace(self, now=now, _inputs=part.inputs, used_scripts=part.used_scripts))
 
-    def _changes_scripts(self, snapshot: Snapshot, delta: Delta) -> bool:
-        """Return whether the project uses other scripts than before, which may hold or free any pattern."""
-        may_change = bool(delta.loops) or snapshot.curation.scripts != self._curation.scripts
-        return may_change and find_used_scripts(snapshot) != self.used_scripts
+    def _with_part(self, part: Scoreboard, gone: Sequence[int]) -> Scoreboard:
+        """Return these scores with those of some patterns replaced or added, and without the rows `gone`."""
+        ids, rows = self.ids, self._rows
+        added = [id for id in part.ids if id not in rows]
+        keep = np.ones(len(ids), np.bool_)
+        keep[gone] = False
+        if added or gone:
+            ids = (*compress(ids, keep.tolist()), *added)
+            rows = {id: row for row, id in enumerate(ids)}
+        places = np.fromiter(map(rows.__getitem__, part.ids), np.int64)
+        columns = self._columns.select(keep, len(added))
+        columns.put(places, part.columns)
+        new_rows = np.where(keep, np.cumsum(keep) - 1, REMOVED)
+        new_rows[self.rows_of(id for id in part.ids if id in self._rows)] = REMOVED
+        times = ReplacedTimes(self._times, new_rows, part.use_times.renumbered(places))
+        return replace(part, ids=ids, _rows=rows, _columns=columns, _times=times)
 
     def rescored(self, now: datetime) -> Scoreboard:
         """Return the same evidence at another time; arrays are computed on first use."""
         if not self._is_valid_at(now):
             return Scoreboard.build(self._inputs.snapshot, now, self.settings)
         return self._with_caches(replace(self, now=now))
-
-    def _with_inputs(self, inputs: EvidenceInputs) -> Scoreboard:
-        """Return the same scores with equal evidence."""
-        return self._with_caches(replace(self, _inputs=inputs))
 
     def _with_caches(self, board: Scoreboard) -> Scoreboard:
         """Add to a board with the same sums what was computed and does not depend on the time."""
@@ -155,24 +156,6 @@ class Scoreboard(Scores):
         """Return the same scores, with the intervals in their columns."""
         low, high = self.interval
         return self._with_caches(replace(self, _columns=replace(self._columns, low=low, high=high)))
-
-    def _resized(self, inputs: EvidenceInputs, changed: Iterable[str], now: datetime) -> Scoreboard:
-        """Return a copy with the patterns of `inputs`; rows of new patterns are empty."""
-        added = [id for id in changed if id in inputs.snapshot.patterns and id not in self._rows]
-        removed = [self._rows[id] for id in changed if id in self._rows and id not in inputs.snapshot.patterns]
-        ids, rows, columns = self.ids, self._rows, self._columns.map(np.copy)
-        if removed:
-            keep = np.ones(len(ids), np.bool_)
-            keep[removed] = False
-            ids = (*(id for id, keep_row in zip(ids, keep.tolist(), strict=True) if keep_row), *added)
-            rows = {id: row for row, id in enumerate(ids)}
-            columns = self._columns.select(keep, len(added))
-        elif added:
-            rows = {**rows, **{id: row for row, id in enumerate(added, len(ids))}}
-            ids = (*ids, *added)
-            columns = self._columns.select(np.ones(len(self.ids), np.bool_), len(added))
-        filled = now.timestamp()
-        return replace(self, ids=ids, now=now, _rows=rows, _inputs=inputs, _columns=columns, _filled=filled)
 
     def _fill(self, ids: Sequence[str]) -> UseTimes:
         """Sum up the evidence on these patterns in place; return their use times."""
@@ -477,6 +460,40 @@ def are_sums_valid(now: datetime, epoch: float, filled: float, settings: Setting
     """Return whether sums for the reference time `epoch`, made at `filled`, give those at another time."""
     seconds, half_life = now.timestamp(), settings.maturity.half_life_days * SECONDS_PER_DAY
     return seconds >= filled and (seconds - epoch) / half_life < _MAX_HALF_LIVES
+
+
+def assess_changed(
+    before: EvidenceInputs,
+    after: EvidenceInputs,
+    delta: Delta,
+    now: datetime,
+    settings: Settings,
+    epoch: float,
+    scripts: frozenset[str],
+) -> Scoreboard | None:
+    """Assess only the patterns that a change affects, with intervals; None if all must be assessed.
+
+    `after` has the new records, but no ignored reports. `epoch` and `scripts` are those of the scores before.
+    """
+    settled = settle(before, after, delta)
+    if settled is None:
+        return None
+    inputs, affected = settled
+    used = _update_scripts(scripts, before.snapshot, after.snapshot, delta)
+    affected = affected.union(*(inputs.links[Link.SCRIPT].get(script, ()) for script in used ^ scripts))
+    ids = [id for id in affected if id in after.snapshot.patterns]
+    return Scoreboard.assess(ids, inputs, used, now, settings, epoch).with_intervals()
+
+
+def _update_scripts(known: frozenset[str], before: Snapshot, after: Snapshot, delta: Delta) -> frozenset[str]:
+    """Return the scripts in use; those of the newest tasks are counted only if a task is another one."""
+    loops = ((before.loops.get(id), after.loops.get(id)) for id in delta.loops)
+    is_same = all(
+        one is not None and two is not None and (one.task, one.started_at) == (two.task, two.started_at)
+        for one, two in loops
+    )
+    is_same = is_same and (not delta.decisions or before.curation.scripts == after.curation.scripts)
+    return known if is_same else find_used_scripts(after)
 
 
 def find_used_scripts(snapshot: Snapshot) -> frozenset[str]:

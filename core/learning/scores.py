@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cached_property
@@ -133,13 +133,15 @@ class Columns:
             differs |= (one != two) & ~((one != one) & (two != two))  # NaN equals NaN here
         return differs
 
-    def map(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Columns:
-        return Columns(*(change(getattr(self, one.name)) for one in fields(self)))
-
     def select(self, keep: Flags, added: int) -> Columns:
         """Return the rows in `keep`, followed by `added` empty ones."""
         tail = Columns.empty(added)
         return Columns(*(np.concatenate([getattr(self, f.name)[keep], getattr(tail, f.name)]) for f in fields(self)))
+
+    def put(self, rows: Ints, columns: Columns) -> None:
+        """Replace some rows by those of other columns."""
+        for one in fields(self):
+            getattr(self, one.name)[rows] = getattr(columns, one.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,11 +298,18 @@ class UseTimes:
     kinds: NDArray[np.int8]  # one of `KINDS`
     counts: NDArray[np.int64]  # number of uses
 
+    @classmethod
+    def empty(cls) -> UseTimes:
+        return cls(np.empty(0, np.int32), np.empty(0), np.empty(0, np.int8), np.empty(0, np.int64))
+
     def renumbered(self, new_rows: NDArray[np.int64]) -> UseTimes:
         """Replace each row by `new_rows[row]`; drop entries whose new row is `REMOVED`."""
         rows = new_rows[self.rows]
         left = rows != REMOVED
         return UseTimes(rows[left].astype(np.int32), self.at[left], self.kinds[left], self.counts[left])
+
+    def load(self) -> UseTimes:
+        return self
 
 
 class StoredTimes(Protocol):
@@ -311,35 +320,15 @@ class StoredTimes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ReplacedTimes:
-    """Use times of all rows, of which later steps replaced some; merged only when they are needed.
+    """Use times of which those of some rows are replaced by `times`; `new_rows` are the rows of the others."""
 
-    Each step has the replaced rows and their new entries.
-    """
+    before: StoredTimes
+    new_rows: NDArray[np.int64]  # see `UseTimes.renumbered`
+    times: UseTimes
 
-    base: UseTimes | StoredTimes
-    steps: tuple[tuple[NDArray[np.int64], UseTimes], ...] = ()
-
-    def replace(self, rows: NDArray[np.int64], times: UseTimes) -> ReplacedTimes:
-        """Return these times with those of `rows` replaced by `times`."""
-        return ReplacedTimes(self.base, (*self.steps, (rows, times)))
-
-    def merged(self) -> UseTimes:
-        base = self.base if isinstance(self.base, UseTimes) else self.base.load()
-        if not self.steps:
-            return base
-        replaced: list[NDArray[Any]] = [base.rows, *(rows for rows, _ in self.steps)]
-        last_row = max(int(rows.max(initial=-1)) for rows in replaced)
-        newest = np.full(last_row + 1, -1)
-        for number, (rows, _) in enumerate(self.steps):
-            newest[rows] = number
-        parts = [base, *(times for _, times in self.steps)]
-        kept = [newest[part.rows] == number for number, part in enumerate(parts, -1)]
-        return UseTimes(
-            *(
-                np.concatenate([getattr(part, one.name)[rows] for part, rows in zip(parts, kept, strict=True)])
-                for one in fields(UseTimes)
-            )
-        )
+    def load(self) -> UseTimes:
+        parts = self.before.load().renumbered(self.new_rows), self.times
+        return UseTimes(*(np.concatenate([getattr(one, f.name) for one in parts]) for f in fields(UseTimes)))
 
 
 _Array = TypeVar("_Array")
@@ -367,7 +356,7 @@ class Scores:
     _columns: Columns
     _epoch: float  # reference time of the decayed sums in `_columns`
     _filled: float  # time of the last summation; the sums are valid from then on
-    _times: ReplacedTimes
+    _times: StoredTimes
 
     successes = _Column[Ints]()  # raw counts
     failures = _Column[Ints]()
@@ -393,7 +382,12 @@ class Scores:
         return self._columns
 
     @property
-    def times(self) -> ReplacedTimes:
+    def inputs(self) -> EvidenceInputs:
+        """What the evidence comes from."""
+        return self._inputs
+
+    @property
+    def times(self) -> StoredTimes:
         return self._times
 
     @property
@@ -403,7 +397,7 @@ class Scores:
     @cached_property
     def use_times(self) -> UseTimes:
         """Times of all uses."""
-        return self._times.merged()
+        return self._times.load()
 
     @property
     def _patterns(self) -> Mapping[str, Pattern]:
