@@ -104,18 +104,18 @@ class Scoreboard(Scores):
         part = assess_changed(self._inputs, inputs, delta, now, *scores) if inputs is not None else None
         if part is None:
             return Scoreboard.build(snapshot, now, self.settings)
-        gone = [self._rows[id] for id in delta.patterns if id in self._rows and id not in snapshot.patterns]
-        if part.ids or gone:
-            return self._with_part(part, gone)
+        removed = [self._rows[id] for id in delta.patterns if id in self._rows and id not in snapshot.patterns]
+        if part.ids or removed:
+            return self._with_part(part, removed)
         return self._with_caches(replace(self, now=now, _inputs=part.inputs, used_scripts=part.used_scripts))
 
-    def _with_part(self, part: Scoreboard, gone: Sequence[int]) -> Scoreboard:
-        """Return these scores with those of some patterns replaced or added, and without the rows `gone`."""
+    def _with_part(self, part: Scoreboard, removed: Sequence[int]) -> Scoreboard:
+        """Return these scores with those of some patterns replaced or added, and without the rows `removed`."""
         ids, rows = self.ids, self._rows
         added = [id for id in part.ids if id not in rows]
         keep = np.ones(len(ids), np.bool_)
-        keep[gone] = False
-        if added or gone:
+        keep[removed] = False
+        if added or removed:
             ids = (*compress(ids, keep.tolist()), *added)
             rows = {id: row for row, id in enumerate(ids)}
         places = np.fromiter(map(rows.__getitem__, part.ids), np.int64)

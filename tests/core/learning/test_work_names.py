@@ -15,6 +15,7 @@ from core.records.debug_sessions import DebugSession, Execution, Failure
 from core.records.episodes import Attempt, Task
 from core.records.loops import Loop, LoopStatus, Outcome, Progress
 from core.records.snapshot import Delta, Snapshot
+from tests.drawn_snapshots import same
 from tests.factories import NOW, SETTINGS, days_ago, make_event, make_pattern
 
 FIRST = Attempt(task_id="task", number=1, started_at=days_ago(9), ended_at=days_ago(8))
@@ -79,7 +80,7 @@ def test_a_new_session_changes_the_result_of_applied_patterns() -> None:
     session = DebugSession(id="s", loop_id="x", executions=(Execution(failures=tuple(map(failure, "abc"))),))
     after = replace(before, debug_sessions={"s": session})
     updated = board.updated(after, Delta(debug_sessions=frozenset("s")), NOW)
-    assert updated.assessment(pattern.id) == Scoreboard.build(after, NOW, SETTINGS).assessment(pattern.id)
+    same(updated, Scoreboard.build(after, NOW, SETTINGS))
     assert updated.assessment(pattern.id).successes == 0
     found = updated.outcome("x")
     assert found is not None and found[0].error_count == 3
