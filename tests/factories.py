@@ -56,7 +56,7 @@ from core.retrieval.similarity import SimilarityIndex
 from core.review.answers import Answer
 from core.sources.debug_sessions import join_sessions, read_sessions
 from core.sources.liveness import Processes
-from core.sources.loop_facts import LoopFact
+from core.sources.loop_join import LoopFact
 from core.sources.loops import read_loops
 from core.sources.parsed_file import ParsedFile
 from core.sources.patterns import read_patterns

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from core.adapters.claims import check_claim
 from core.records.findings import Finding, Severity
 from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, Outcome, Progress, StateSource, Usage
-from core.sources.loop_facts import newest
+from core.records.times import newest
 
 if TYPE_CHECKING:
     from core.records.debug_sessions import Failure

@@ -19,17 +19,22 @@ from core.index.snapshot import SWEPT
 from core.records.agent_sessions import SESSION_TAG
 from core.records.loops import Liveness, Loop, LoopStatus
 from core.records.reflections import Reflection
-from core.sources.agent_sessions import join_agent_sessions
+from core.sources.agent_sessions import Moment, SessionWork, build_session_loop, join_agent_sessions, join_session
 from core.sources.debug_sessions import join_escalations, join_sessions
 from core.sources.episodes import join_attempts, join_tasks
 from core.sources.liveness import process_space
-from core.sources.loop_facts import LoopFact
-from core.sources.loop_groups import EXTERNAL, LOOP, REGISTRY, group_by_loop
-from core.sources.loop_merge import Context, merge_facts
+from core.sources.loop_join import (
+    EXTERNAL_GROUP,
+    LOOP_GROUP,
+    REGISTRY_GROUP,
+    Context,
+    LoopFact,
+    group_by_loop,
+    mark_stale_wait,
+    merge_facts,
+)
 from core.sources.pattern_join import dangling_findings, duplicate_findings, join_copies, precedence, references
 from core.sources.reflections import join_group, join_memory
-from core.sources.session_states import Moment, SessionWork, build_session_loop, join_session
-from core.sources.stale_waits import mark_stale_wait
 
 if TYPE_CHECKING:
     from core.index.parse import FileParts, Part
@@ -243,15 +248,15 @@ class Joiner:
 
     def _join_loops(self, *, checks_open: bool) -> None:
         keys = self._touched.pop(Kind.LOOP, set())
-        if REGISTRY in keys or (checks_open and self._is_set_back):  # all loops say whether a registry lists them
+        if REGISTRY_GROUP in keys or (checks_open and self._is_set_back):  # all loops say whether a registry lists them
             sql = "SELECT DISTINCT key FROM part WHERE kind = ? AND key != ?"
-            keys |= {key for (key,) in self._reader.rows(sql, Kind.LOOP, REGISTRY)}
+            keys |= {key for (key,) in self._reader.rows(sql, Kind.LOOP, REGISTRY_GROUP)}
         open_keys: set[str] = set()
         if checks_open:
             sql = "SELECT DISTINCT key FROM record WHERE kind = ? AND is_open AND key != ?"
             open_keys = {key for (key,) in self._reader.rows(sql, Kind.LOOP, _ADAPTED)}
-        has_external = EXTERNAL in keys or any(key.startswith(f"{EXTERNAL}:") for key in open_keys)
-        keys = {key for key in keys | open_keys if key.startswith(LOOP)}
+        has_external = EXTERNAL_GROUP in keys or any(key.startswith(f"{EXTERNAL_GROUP}:") for key in open_keys)
+        keys = {key for key in keys | open_keys if key.startswith(LOOP_GROUP)}
         if not keys and not has_external:
             return
         try:
@@ -277,17 +282,17 @@ class Joiner:
             yield key, self._merge_group(key, facts, context)
 
     def _merge_external(self) -> Iterator[tuple[str, list[Loop]]]:
-        [(_, facts)] = self._parts(Kind.LOOP, [EXTERNAL], _FACT)
-        groups = {f"{EXTERNAL}:{id}": found for id, found in group_by_loop(facts).items()}
+        [(_, facts)] = self._parts(Kind.LOOP, [EXTERNAL_GROUP], _FACT)
+        groups = {f"{EXTERNAL_GROUP}:{id}": found for id, found in group_by_loop(facts).items()}
         sql = "SELECT DISTINCT key FROM record WHERE kind = ? AND key >= ? AND key < ?"
-        known = {key for (key,) in self._reader.rows(sql, Kind.LOOP, f"{EXTERNAL}:", f"{EXTERNAL};")}
+        known = {key for (key,) in self._reader.rows(sql, Kind.LOOP, f"{EXTERNAL_GROUP}:", f"{EXTERNAL_GROUP};")}
         context = self._context(_EXTERNAL_REGISTRY_FILE)
         for key in sorted(known | groups.keys()):
             yield key, self._merge_group(key, groups.get(key, []), context)
 
     def _context(self, registry: str) -> Context:
         sql = "SELECT 1 FROM part JOIN file ON file.number = part.file WHERE kind = ? AND key = ? AND path = ?"
-        has_registry = self._exists(sql, Kind.LOOP, REGISTRY, registry)
+        has_registry = self._exists(sql, Kind.LOOP, REGISTRY_GROUP, registry)
         return Context(self._around.now, self._around.stale_after, self._around.processes, has_registry)
 
     def _merge_group(self, key: str, facts: Sequence[LoopFact], context: Context) -> list[Loop]:
@@ -313,7 +318,7 @@ class Joiner:
     def _write_all_loops(self, changed: set[str]) -> None:
         """Give loops that have the same ID different ones, which needs all of them and the keys that `changed`."""
         sql = "SELECT DISTINCT key FROM part WHERE kind = ? AND key >= ? AND key < ?"
-        keys = changed | {key for (key,) in self._reader.rows(sql, Kind.LOOP, LOOP, "loop;")}
+        keys = changed | {key for (key,) in self._reader.rows(sql, Kind.LOOP, LOOP_GROUP, "loop;")}
         groups = [*sorted(self._merge(keys)), *self._merge_external()]
         named: dict[str, tuple[str, Loop]] = {}
         for key, loops in groups:

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from core.index.records import Kind, encode
-from core.sources.loop_groups import group_keys
+from core.sources.loop_join import group_keys
 from core.sources.parsed_file import ParsedFile, parse_file, parse_folder
 from core.sources.record_kinds import FOLDER, Format, kind_of
 from core.sources.reflections import reflection_key

@@ -37,8 +37,7 @@ from core.records.snapshot import Delta, Snapshot
 from core.records.times import parse_time
 from core.sources.liveness import Processes, system_processes
 from core.sources.loop_details import read_loop_details
-from core.sources.loop_facts import loop_directory
-from core.sources.record_kinds import LISTED, Format, kind_of, load_order_of
+from core.sources.record_kinds import LISTED, Format, kind_of, load_order_of, loop_directory
 from core.sources.sweep import can_contain_records, newest_states, scan_path
 from core.storage.cache_database import is_damage
 from core.storage.file_reader import Stamp

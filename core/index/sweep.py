@@ -12,8 +12,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from core.sources.loop_facts import HOME_FOLDERS
-from core.sources.record_kinds import is_text, kind_of
+from core.sources.record_kinds import HOME_FOLDERS, is_text, kind_of
 from core.sources.sweep import ROOT_FOLDERS, FolderRow, FolderWalk
 
 if TYPE_CHECKING:

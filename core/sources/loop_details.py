@@ -18,9 +18,8 @@ from core.base.errors import BadInput
 from core.config.paths import ProjectPaths, is_safe_id
 from core.records.loops import Iteration, Loop, LoopDetails
 from core.sources.fields import Fields, fill_gaps
-from core.sources.loop_facts import ANALYTICS, BEST_OUTPUT, CRASH_LOG, CURRENT, LAUNCHER
 from core.sources.loops import read_iteration
-from core.sources.record_kinds import loop_source
+from core.sources.record_kinds import ANALYTICS, BEST_OUTPUT, CRASH_LOG, CURRENT, LAUNCHER, loop_source
 from core.storage.file_reader import RawFile, decode_json, open_file, read_file
 
 MAX_NOTE: Final = 64 * 1024  # Maximum size of a note in bytes; a log keeps its end, any other text its start.

@@ -20,15 +20,15 @@ from core.records.debug_sessions import Failure, Fix, Results
 from core.records.findings import Finding
 from core.records.loops import ExtractedPattern, Improvement, InjectedUse, Iteration, LoopStatus, Outcome
 from core.records.reflections import Reflection
-from core.records.times import parse_time
-from core.sources import loop_facts as sources
+from core.records.times import newest, parse_time
 from core.sources import normalize
+from core.sources import record_kinds as sources
 from core.sources.debug_sessions import MAX_TEXT, read_failure, read_fix, read_results
 from core.sources.fields import Fields, document
 from core.sources.key_style import snake_keys
 from core.sources.keys import Count, Entries, Flag, Keys, Names, Number, Rate, Text, Texts, Time, pairs, read_keys
-from core.sources.loop_facts import LoopFact, loop_directory, newest
-from core.sources.record_kinds import STATE, loop_source
+from core.sources.loop_join import LoopFact
+from core.sources.record_kinds import STATE, loop_directory, loop_source
 from core.sources.reflections import make_reflection, read_headed_lines
 
 _MAX_FAILURES: Final = 100  # Maximum errors that are read from one field.

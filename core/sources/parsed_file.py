@@ -23,7 +23,7 @@ from core.sources.debug_sessions import read_escalation, read_sessions
 from core.sources.episodes import count_actions, parse_attempts, parse_tasks
 from core.sources.finding_groups import MAX_UNGROUPED, condense
 from core.sources.key_style import normalize_keys, restore_key_style
-from core.sources.loop_facts import LoopFact, directory_fact
+from core.sources.loop_join import LoopFact, directory_fact
 from core.sources.loops import read_crash_log, read_loops
 from core.sources.patterns import KnownRecords, read_patterns
 from core.sources.record_kinds import PATTERN_COPIES, PATTERNS, Format, RecordKind

@@ -15,7 +15,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.redaction.regex_table import LazyRegex
-from core.sources import loop_facts
 from core.storage.file_reader import MAX_BYTES, MAX_PATTERN_BYTES
 
 
@@ -55,6 +54,33 @@ class RecordKind(Struct, frozen=True, eq=False):
         """Whether a project-relative path is a file of this kind."""
         return file.startswith(".aiwg/") and re.fullmatch(self.path, file[6:]) is not None
 
+
+LOOPS: Final = "loops"
+ARCHIVE: Final = "archive"
+REGISTRY: Final = "registry"
+CURRENT: Final = "current-loop"
+EXTERNAL: Final = "external"
+EXTERNAL_ARCHIVE: Final = "external-archive"
+EXTERNAL_REGISTRY: Final = "external-registry"
+EXTERNAL_STATE: Final = "external-state"
+LAUNCHER: Final = "launcher"
+HEARTBEAT: Final = "heartbeat"
+CRASH_LOG: Final = "crash-log"
+ANALYTICS: Final = "analytics"
+BEST_OUTPUT: Final = "best-output"
+DIRECTORY: Final = "directory"
+DETAILS: Final = frozenset({ANALYTICS, BEST_OUTPUT, HEARTBEAT, CRASH_LOG, DIRECTORY})
+"""Sources that only add details to loops found in other sources."""
+REGISTRIES: Final = frozenset({REGISTRY, EXTERNAL_REGISTRY})
+ARCHIVES: Final = frozenset({ARCHIVE, EXTERNAL_ARCHIVE})
+
+_HOMES: Final = {
+    ".aiwg/ralph/loops": LOOPS,
+    ".aiwg/ralph/archive": ARCHIVE,
+    ".aiwg/ralph-external/loops": EXTERNAL,
+    ".aiwg/ralph-external/archive": EXTERNAL_ARCHIVE,
+}
+HOME_FOLDERS: Final = frozenset(_HOMES)  # Folders that contain one subfolder per loop.
 
 LISTED: Final = 3  # Highest load order of the files that lists of loops and patterns need.
 EPISODIC: Final = "episodic"
@@ -200,10 +226,10 @@ ESCALATION: Final = KINDS["escalation"]
 ACTIONS: Final = KINDS["actions"]
 EPISODIC_REFLECTIONS: Final = KINDS["episodic-reflections"]
 DEBUG_SESSIONS: Final = KINDS["debug-sessions"]
-FOLDER: Final = KINDS[loop_facts.DIRECTORY]
+FOLDER: Final = KINDS[DIRECTORY]
 
 _PATH: Final = LazyRegex(rf"\.aiwg/(?:{'|'.join(f'({kind.path})' for kind in _ORDERED)})")
-NAMED_BY_ID: Final = frozenset({*loop_facts.HOME_FOLDERS, ".aiwg/ralph/tasks"})
+NAMED_BY_ID: Final = frozenset({*HOME_FOLDERS, ".aiwg/ralph/tasks"})
 """Folders whose subfolders have IDs as names."""
 IGNORED_FOLDERS: Final = frozenset(
     {
@@ -255,6 +281,17 @@ def loop_source(file: str) -> str:
     """Return the kind of a loop file, such as `loops` or `analytics`; otherwise ""."""
     kind = kind_of(file)
     return kind.name if kind is not None and "loops" in kind.collections else ""
+
+
+def loop_directory(file: str) -> str:
+    """Return the loop directory that contains a project-relative path, or ""."""
+    parts = file.split("/", 4)
+    return "/".join(parts[:4]) if len(parts) > 3 and parts[3] and "/".join(parts[:3]) in _HOMES else ""
+
+
+def loop_home(directory: str) -> str:
+    """Source of a loop directory: LOOPS, ARCHIVE, EXTERNAL or EXTERNAL_ARCHIVE."""
+    return _HOMES.get(directory.rpartition("/")[0], "")
 
 
 def is_ignored(parts: Sequence[str]) -> bool:

@@ -22,8 +22,17 @@ from core.records.times import parse_time
 from core.sources import normalize
 from core.sources.fields import Fields, document, quote_value
 from core.sources.keys import Count, Flag, Keys, Names, Text, Texts, Time, read_keys
-from core.sources.loop_facts import ANALYTICS, BEST_OUTPUT
-from core.sources.record_kinds import CROSS_TASK, EPISODIC, HOOK, MEMORY_MANAGER, REFLEXION, STATE, kind_of
+from core.sources.record_kinds import (
+    ANALYTICS,
+    BEST_OUTPUT,
+    CROSS_TASK,
+    EPISODIC,
+    HOOK,
+    MEMORY_MANAGER,
+    REFLEXION,
+    STATE,
+    kind_of,
+)
 from core.storage.file_reader import Line
 
 _HEADING: Final = re.compile(r"#{1,6}\s+Iteration\s+(\d{1,9})\s*$", re.IGNORECASE)

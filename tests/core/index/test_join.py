@@ -18,7 +18,7 @@ from core.records.loops import Liveness, Loop, LoopStatus, Outcome
 from core.records.patterns import Pattern
 from core.records.reflections import Reflection
 from core.records.waits import needs_person
-from core.sources.loop_facts import LoopFact, directory_fact
+from core.sources.loop_join import LoopFact, directory_fact
 from core.sources.loops import read_crash_log
 from core.sources.parsed_file import ParsedFile
 from tests.factories import (

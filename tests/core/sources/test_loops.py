@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from core.records.findings import Finding
 from core.records.loops import LoopStatus, Outcome
-from core.sources.loop_facts import LoopFact, directory_fact
+from core.sources.loop_join import LoopFact, directory_fact
 from core.sources.loops import read_crash_log, read_loops
-from tests.core.sources.test_loop_facts import FILES, STATE
+from tests.core.sources.test_record_kinds import FILES, STATE
 
 MTIME = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

@@ -1,21 +1,169 @@
-"""Merge all facts into a `Loop` (docs/file-formats.md#joining-loops)."""
+"""Which facts are about the same loop, and how they are merged into it.
+
+See docs/file-formats.md#loops and docs/file-formats.md#joining-loops.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+import sys
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core.base.text import visible_line
 from core.records.findings import Finding, Severity
-from core.records.loops import Liveness, Loop, LoopStatus
-from core.records.times import minute_of
-from core.sources import loop_facts as sources
+from core.records.loops import Liveness, Loop, LoopStatus, LoopValues
+from core.records.times import minute_of, newest
+from core.sources import record_kinds as sources
 from core.sources.liveness import Processes, check_liveness
-from core.sources.loop_facts import LoopFact, loop_home, newest
+from core.sources.record_kinds import DETAILS, loop_directory, loop_home
+
+
+class LoopFact(LoopValues, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """The information about a loop in one file, registry entry or loop folder.
+
+    `source` is the kind of file. Facts from `DETAILS` add details to a loop, but do not show that one exists, unless
+    they are in the loop's directory. `file` and `directory` are project-relative; the path of a folder ends in `/`.
+
+    `loop_id` is the name of the loop's directory, otherwise the ID in the file, otherwise the stem of the file's name.
+    "" means the registry itself, which exists even without entries. `inner_id` is the ID in the file if it differs.
+
+    `status` is `unknown` if the file has no known status; `raw_status` is the word in the file. `modified_at` is the
+    file's mtime, None for registry entries. `last_activity_at` is the newest time of an update, iteration, heartbeat,
+    start or end in the file. `pid` is the process of the loop itself; `launcher_pid` is only used for joining.
+    `quality` is 0..1 per iteration, in order. `duration_ms` comes from analytics, or from the loop itself. `crashes` is
+    the number of entries in its crash log, and `crashed_at` the time of the newest.
+    """
+
+    source: str
+    file: str
+    loop_id: str = ""
+    inner_id: str = ""
+    last_activity_at: datetime | None = None
+    launcher_pid: int | None = None
+    crashed_at: datetime | None = None
+
+
+def directory_fact(directory: str, modified_at: datetime | None = None) -> LoopFact | None:
+    """Return the fact that a loop directory exists; None for any other path."""
+    directory = directory.rstrip("/")
+    if loop_directory(directory) != directory or not directory:
+        return None
+    name = directory.rpartition("/")[2]
+    return LoopFact(
+        source=sources.DIRECTORY, file=f"{directory}/", loop_id=name, directory=directory, modified_at=modified_at
+    )
+
+
+SAME_START: Final = timedelta(seconds=5)  # Maximum difference between the start times that two files have for one loop.
+_TASK_CHARS: Final = 80  # Number of compared characters of a task; registries truncate the text.
+_MATCH_ORDER: Final = {
+    sources.EXTERNAL_STATE: 0,
+    sources.LAUNCHER: 1,
+    sources.ANALYTICS: 2,
+    sources.BEST_OUTPUT: 3,
+    sources.HEARTBEAT: 4,
+}
+"""Order in which facts with another ID are matched; a heartbeat has no task and needs earlier matches."""
+_DETAILS_BY_UUID: Final = frozenset({sources.ANALYTICS, sources.BEST_OUTPUT, sources.HEARTBEAT})
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_EXTERNAL_TREE: Final = ".aiwg/ralph-external/"
+EXTERNAL_GROUP: Final = "external"
+"""Key of all facts about external loops, which `group_by_loop` groups."""
+REGISTRY_GROUP: Final = "registry"
+"""Key of the facts that a registry exists."""
+LOOP_GROUP: Final = "loop:"
+"""Prefix of the key of an internal loop."""
+
+
+def group_keys(fact: LoopFact) -> tuple[str, ...]:
+    """Group keys of a fact; a UUID may belong to an internal or external loop."""
+    if not fact.loop_id:
+        return (REGISTRY_GROUP,)
+    if fact.file.startswith(_EXTERNAL_TREE):
+        return (EXTERNAL_GROUP,)
+    key = sys.intern(LOOP_GROUP + fact.loop_id)  # several files of each loop have it
+    return (key, EXTERNAL_GROUP) if fact.source in _DETAILS_BY_UUID and _UUID.fullmatch(fact.loop_id) else (key,)
+
+
+def group_by_loop(facts: Iterable[LoopFact]) -> dict[str, list[LoopFact]]:
+    """Group external facts by the ID of the loop's directory or registry entry.
+
+    The session and the launcher of an external loop have other IDs. Their facts are matched with a loop by its ID, by
+    the pid that launcher and registry share, or by the same task and nearly the same start. Facts that only add details
+    are dropped if they match no loop.
+    """
+    groups = _LoopGroups()
+    others = []
+    for fact in facts:
+        if fact.directory or fact.source not in _MATCH_ORDER:
+            groups.add(fact.loop_id, fact)
+        else:
+            others.append(fact)
+    for fact in sorted(others, key=lambda fact: (_MATCH_ORDER[fact.source], fact.file)):
+        groups.match(fact)
+    return groups.by_id
+
+
+class _LoopGroups:
+    """Groups of facts, with indexes for matching further facts."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[str, list[LoopFact]] = {}
+        self._same_loop: dict[str, str] = {}
+        self._starts: dict[str, list[tuple[datetime, str]]] = {}
+        self._pids: dict[int, list[LoopFact]] = {}
+
+    def match(self, fact: LoopFact) -> None:
+        """Find the loop of a fact that may have another ID, and add the fact to it."""
+        loop_id = self._same_loop.get(fact.loop_id, fact.loop_id)
+        known = self.by_id.get(loop_id, ())
+        if all(other.source in DETAILS for other in known):  # this is not the ID of a loop
+            found = self._by_pid(fact) if fact.source == sources.LAUNCHER else ""
+            found = found or self._by_start(fact)
+            if found:
+                self.by_id[found].extend(self.by_id.pop(loop_id, ()))
+                self._same_loop[fact.loop_id] = loop_id = found
+            elif fact.source in DETAILS:
+                return
+        self.add(loop_id, fact)
+
+    def add(self, loop_id: str, fact: LoopFact) -> None:
+        self.by_id.setdefault(loop_id, []).append(fact)
+        if fact.source in DETAILS:
+            return
+        if fact.started_at and fact.task:
+            insort(self._starts.setdefault(_task_key(fact.task), []), (fact.started_at, loop_id))
+        for pid in (fact.pid, fact.launcher_pid):
+            if pid is not None:
+                self._pids.setdefault(pid, []).append(fact)
+
+    def _by_pid(self, fact: LoopFact) -> str:
+        for other in self._pids.get(fact.launcher_pid or 0, ()):
+            if not fact.task or not other.task or _task_key(fact.task) == _task_key(other.task):
+                return self._same_loop.get(other.loop_id, other.loop_id)
+        return ""
+
+    def _by_start(self, fact: LoopFact) -> str:
+        """ID of the loop with the same task and the nearest start in `SAME_START`, or ""."""
+        if fact.started_at is None or not fact.task:
+            return ""
+        starts = self._starts.get(_task_key(fact.task), [])
+        after = bisect_left(starts, (fact.started_at, ""))
+        near = [(abs(started - fact.started_at), loop_id) for started, loop_id in starts[max(after - 1, 0) : after + 1]]
+        distance, loop_id = min(near, default=(SAME_START, ""))
+        return self._same_loop.get(loop_id, loop_id) if distance < SAME_START else ""
+
+
+def _task_key(task: str) -> str:
+    return " ".join(task.split())[:_TASK_CHARS].casefold()
+
 
 _ORDER: Final = (
     *(sources.LOOPS, sources.ARCHIVE, sources.EXTERNAL_ARCHIVE, sources.EXTERNAL_STATE, sources.EXTERNAL),
@@ -25,7 +173,7 @@ _ORDER: Final = (
 _PRECEDENCE: Final = {source: rank for rank, source in enumerate(_ORDER)}
 """Precedence of sources if they disagree; 0 is the highest."""
 _EXTERNAL_STATES: Final = frozenset({sources.EXTERNAL_STATE, sources.EXTERNAL, sources.LAUNCHER})
-_WITH_ACTIVITY: Final = _PRECEDENCE.keys() - (sources.DETAILS - {sources.HEARTBEAT})
+_WITH_ACTIVITY: Final = _PRECEDENCE.keys() - (DETAILS - {sources.HEARTBEAT})
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 _CLOCK_TOLERANCE: Final = timedelta(seconds=60)
 """Tolerance for differing clocks; a time further in the future is ignored as a mistake."""
@@ -52,7 +200,7 @@ def merge_facts(loop_id: str, facts: Sequence[LoopFact], context: Context, findi
     homes = {home for directory in {fact.directory for fact in facts} if (home := loop_home(directory))}
     archives = homes & sources.ARCHIVES
     if len(homes) < 2 or not archives:
-        if homes or any(fact.source not in sources.DETAILS and fact.loop_id for fact in facts):
+        if homes or any(fact.source not in DETAILS and fact.loop_id for fact in facts):
             yield merge_loop(loop_id, facts, context, findings)
         return
     archived = [fact for fact in facts if loop_home(fact.directory) in archives]
@@ -68,8 +216,8 @@ def merge_facts(loop_id: str, facts: Sequence[LoopFact], context: Context, findi
 def merge_loop(loop_id: str, facts: Sequence[LoopFact], context: Context, findings: list[Finding]) -> Loop:
     """Merge all facts into one loop; adds a finding for each contradiction."""
     facts = sorted(facts, key=_precedence)
-    main = [fact for fact in facts if fact.source not in sources.DETAILS]
-    details = [fact for fact in facts if fact.source in sources.DETAILS]
+    main = [fact for fact in facts if fact.source not in DETAILS]
+    details = [fact for fact in facts if fact.source in DETAILS]
     directory = next((fact.directory for fact in facts if fact.directory), "")
     home = loop_home(directory)
     if directory and not main:
@@ -220,7 +368,7 @@ def _badges(
         yield "archived-but-registered"
     if is_registered and not home and all(fact.source != sources.CURRENT for fact in facts):
         yield "registered-only"
-    if len({fact.status for fact in facts if fact.source not in sources.DETAILS} - {LoopStatus.UNKNOWN}) > 1:
+    if len({fact.status for fact in facts if fact.source not in DETAILS} - {LoopStatus.UNKNOWN}) > 1:
         yield "status-disagrees"
     if any(fact.directory and fact.inner_id for fact in facts):
         yield "id-disagrees"
@@ -242,3 +390,14 @@ def _check_times(main: Sequence[LoopFact], now: datetime, findings: list[Finding
             name = visible_line(fact.loop_id, 80)
             message = f"loop {name} ends before it starts; its end is inferred from other times"
             findings.append(Finding(fact.file, "", Severity.WARNING, "end-before-start", message))
+
+
+def mark_stale_wait(loop: Loop, now: datetime, stale_after: timedelta) -> Loop:
+    """Return a waiting loop as stale, or not any more."""
+    last = loop.last_activity or loop.modified_at
+    is_stale = loop.liveness is not Liveness.ALIVE and last is not None and now - last > stale_after
+    if is_stale == (loop.liveness is Liveness.STALE):
+        return loop
+    badges = {*loop.badges, "stale"} if is_stale else {*loop.badges} - {"stale"}
+    liveness = Liveness.STALE if is_stale else Liveness.FRESH
+    return replace(loop, liveness=liveness, badges=tuple(sorted(badges)))
