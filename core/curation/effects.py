@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from core.base.text import visible_line
-from core.sources.key_style import RecordText
+from core.sources.keys import RecordText
 from core.sources.pattern_text import Record, empty_file, id_key, insert_all, records, remove_all
 from core.sources.schema import CLAIMED_RATE
 from core.storage.json_editor import BadJson, JsonText, Path, parse_value

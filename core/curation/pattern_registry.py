@@ -17,7 +17,7 @@ from core.base.text import visible_line
 from core.curation.apply import FreeIds, pattern_path
 from core.curation.merge import as_read
 from core.curation.rules import OVERRIDE
-from core.sources.key_style import RecordText
+from core.sources.keys import RecordText
 from core.sources.pattern_record import text_of
 from core.sources.pattern_text import Record, id_key, records
 from core.storage.file_access import open_regular

@@ -28,7 +28,7 @@ from core.records.patterns import Pattern, PatternType
 from core.records.snapshot import Snapshot
 from core.records.times import iso, parse_time
 from core.sources.events import append_events
-from core.sources.key_style import RecordText
+from core.sources.keys import RecordText
 from core.sources.pattern_record import read_record
 from core.sources.pattern_text import Record, find, merge_records
 from core.sources.schema import CLAIMED_RATE

@@ -25,7 +25,7 @@ from core.records.decisions import escalation_question_id
 from core.records.times import iso
 from core.redaction.masking import mask_values
 from core.sources.debug_sessions import find_record
-from core.sources.key_style import normalize_keys
+from core.sources.keys import normalize_keys
 from core.storage.atomic_write import rewrite, take_theirs
 from core.storage.file_access import check_writable
 from core.storage.file_reader import Problem, decode, read_file

@@ -13,7 +13,7 @@ from core.base.text import visible_line
 from core.debug_memory.index import CATEGORY, PATTERN, DebugIndex, fix_key
 from core.records.debug_sessions import PASSED, DebugSession, Lesson
 from core.sources.debug_sessions import find_record
-from core.sources.key_style import RecordText
+from core.sources.keys import RecordText
 from core.sources.normalize import word
 from core.storage.atomic_write import rewrite, take_theirs
 from core.storage.json_editor import BadJson, JsonText, Path

@@ -18,7 +18,7 @@ from msgspec import Struct
 from core.records.debug_sessions import ESCALATED, IN_PROGRESS, DebugSession, Escalation
 from core.records.findings import Severity
 from core.sources.debug_sessions import join_escalations, read_escalation, read_sessions
-from core.sources.key_style import normalize_keys
+from core.sources.keys import normalize_keys
 from core.sources.record_kinds import ESCALATION, can_contain_sessions, kind_of
 from core.sources.sweep import can_contain_records, scan
 from core.storage.file_reader import Problem, Stamp, decode, read_file

@@ -22,7 +22,7 @@ from core.records.debug_sessions import ERROR_TYPES, IN_PROGRESS, Analysis, Exec
 from core.records.times import iso
 from core.redaction.masking import mask_secrets
 from core.sources.debug_sessions import MAX_TEXT, find_record
-from core.sources.key_style import RecordText
+from core.sources.keys import RecordText
 from core.storage.atomic_write import rewrite, take_theirs
 from core.storage.file_access import check_writable, file_lock
 from core.storage.file_reader import MAX_BYTES

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from core.base.errors import Conflict, Unwritable
 from core.config.paths import PATTERN_FILES, ProjectPaths
 from core.records.times import iso
-from core.sources.key_style import RecordText
+from core.sources.keys import RecordText
 from core.sources.pattern_text import find, merge_records
 from core.storage.atomic_write import curation_lock, rewrite
 

@@ -277,7 +277,7 @@ def read_registry_extras(paths: ProjectPaths, findings: list[Finding]) -> list[R
         data = convert_to_utf8(raw.data)[0]
         if not any(key in data for key in _EXTRAS):
             continue
-        from core.sources.key_style import snake_keys, snake_own_keys  # loads the schemas of records
+        from core.sources.keys import snake_keys, snake_own_keys  # loads the schemas of records
 
         value = decode(name, data).value
         if isinstance(value, dict):

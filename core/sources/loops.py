@@ -25,8 +25,21 @@ from core.sources import normalize
 from core.sources import record_kinds as sources
 from core.sources.debug_sessions import MAX_TEXT, read_failure, read_fix, read_results
 from core.sources.fields import Fields, document
-from core.sources.key_style import snake_keys
-from core.sources.keys import Count, Entries, Flag, Keys, Names, Number, Rate, Text, Texts, Time, pairs, read_keys
+from core.sources.keys import (
+    Count,
+    Entries,
+    Flag,
+    Keys,
+    Names,
+    Number,
+    Rate,
+    Text,
+    Texts,
+    Time,
+    pairs,
+    read_keys,
+    snake_keys,
+)
 from core.sources.loop_join import LoopFact
 from core.sources.record_kinds import STATE, loop_directory, loop_source
 from core.sources.reflections import make_reflection, read_headed_lines

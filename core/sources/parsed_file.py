@@ -5,7 +5,7 @@ The result depends only on the file's name, bytes and stamp, so that it can be c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -19,16 +19,16 @@ from core.records.findings import Finding, Severity
 from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask, Reflection
 from core.sources.agent_sessions import parse_agent_sessions
-from core.sources.debug_sessions import read_escalation, read_sessions
+from core.sources.debug_sessions import read_escalation, read_sessions, session_records
 from core.sources.episodes import count_actions, parse_attempts, parse_tasks
 from core.sources.finding_groups import MAX_UNGROUPED, condense
-from core.sources.key_style import normalize_keys, restore_key_style
+from core.sources.keys import normalize_keys, restore_key_style
 from core.sources.loop_join import LoopFact, directory_fact
 from core.sources.loops import read_crash_log, read_loops
 from core.sources.patterns import KnownRecords, read_patterns
-from core.sources.record_kinds import PATTERN_COPIES, PATTERNS, Format, RecordKind
+from core.sources.record_kinds import DEBUG_SESSION, EPISODIC_REFLECTIONS, PATTERN_COPIES, PATTERNS, Format, RecordKind
 from core.sources.reflections import read_memory, read_reflections
-from core.sources.validation import check_records
+from core.sources.schema import SCHEMAS, check
 from core.storage.file_reader import Problem, RawFile, Stamp, decode
 
 MAX_FINDINGS: Final = 200  # Maximum findings of one file, so that it does not hide those of other files.
@@ -129,3 +129,31 @@ def _parse_document(file: str, kind: RecordKind, raw: RawFile) -> ParsedFile | P
     if findings:
         findings = restore_key_style(findings, decoded.value)
     return ParsedFile(**collections, findings=findings)
+
+
+def check_records(file: str, kind: RecordKind, value: Any, known: tuple[Finding, ...] = ()) -> tuple[Finding, ...]:
+    """Find schema violations in a decoded document with snake_case keys.
+
+    Violations at the places of `known`, the findings of the reader, are left out; so is a missing ID of a debug
+    session, which its reader reports.
+    """
+    if not kind.schema:
+        return ()
+    is_yaml = file.endswith((".yaml", ".yml"))
+    places = {finding.pointer for finding in known}
+    return tuple(
+        finding
+        for pointer, record in _records(kind, value)
+        for finding in check(record, SCHEMAS[kind.schema], file, pointer, texts=is_yaml)
+        if finding.pointer not in places and finding.message != "session_id is missing"
+    )
+
+
+def _records(kind: RecordKind, value: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Iterate the records to which the schema of the kind applies, with pointers."""
+    if kind.schema == DEBUG_SESSION:
+        yield from ((pointer, item) for _, pointer, item in session_records(value))
+    elif kind is EPISODIC_REFLECTIONS:
+        yield from ((f"line {line.number}", line.value) for line in value if isinstance(line.value, dict))
+    elif isinstance(value, dict):
+        yield "", value

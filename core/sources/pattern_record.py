@@ -18,8 +18,7 @@ from core.records.times import parse_time
 from core.scanning.pattern_scan import find_pattern_scripts, scan_pattern
 from core.sources import normalize
 from core.sources.fields import Fields, quote_value
-from core.sources.key_style import snake_keys
-from core.sources.keys import Count, Entries, Keys, Names, Number, Rate, Text, Texts, Time, pairs, read_keys
+from core.sources.keys import Count, Entries, Keys, Names, Number, Rate, Text, Texts, Time, pairs, read_keys, snake_keys
 from core.sources.pattern_text import TYPE_WORDS, PatternItem, id_of
 from core.sources.schema import MAX_USES
 

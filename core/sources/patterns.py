@@ -21,11 +21,10 @@ from core.records.findings import MISSING, Finding, Severity
 from core.records.patterns import Pattern, PatternType
 from core.records.times import parse_time
 from core.sources.fields import Fields, quote_value
-from core.sources.key_style import SNAKE, RecordText, is_camel, respell, snake_keys
+from core.sources.keys import SNAKE, RecordText, is_camel, respell, snake_keys
 from core.sources.pattern_record import id_key_of, read_pattern
 from core.sources.pattern_text import PatternItem, decode_node, id_of, open_document, records, split_items
-from core.sources.schema import PATTERNS, SCHEMAS
-from core.sources.validation import check
+from core.sources.schema import PATTERNS, SCHEMAS, check
 from core.storage.file_reader import (
     MAX_PATTERN_BYTES,
     Problem,

@@ -19,7 +19,7 @@ from core.curation.record_changes import Changes, with_id
 from core.records.decisions import SYNC, Decision, Verb
 from core.records.patterns import Pattern, PatternType
 from core.records.space import MAX_RECORD_BYTES, Level, PatternText
-from core.sources.key_style import RecordText
+from core.sources.keys import RecordText
 from core.sources.pattern_text import LIST_OF, empty_file, insert_all, merge_records, records
 from core.storage.atomic_write import curation_lock, rewrite
 from core.team.errors import LimitReached

@@ -15,7 +15,7 @@ from core.curation.exchange.origins import shares_for_export
 from core.curation.exchange.redaction import LoopNames, Masked, Masker, is_role, kinds_of, without_secrets
 from core.curation.merge import ORIGINS
 from core.records.patterns import Pattern, PatternType
-from core.sources.key_style import RecordText
+from core.sources.keys import RecordText
 from core.sources.pattern_text import LIST_OF, id_key, records
 from core.sources.schema import PATTERNS, Rule
 from core.storage.file_reader import MAX_PATTERN_BYTES, RawFile, read_file

@@ -16,7 +16,7 @@ from core.records.findings import Finding, Severity
 from core.records.patterns import Pattern
 from core.records.times import iso, parse_time
 from core.sources import normalize
-from core.sources.key_style import snake_keys
+from core.sources.keys import snake_keys
 from core.sources.patterns import read_patterns
 from core.storage.file_reader import convert_to_utf8, decode, decode_jsonl
 

@@ -25,8 +25,8 @@ from core.debug_memory.session_files import (
 )
 from core.records.debug_sessions import Analysis, Execution, Failure, Fix, Results
 from core.sources.debug_sessions import read_sessions
+from core.sources.parsed_file import check_records
 from core.sources.record_kinds import DEBUG_SESSIONS
-from core.sources.validation import check_records
 
 AT = datetime(2026, 11, 20, 9, tzinfo=UTC)
 ID = "11111111-1111-4111-8111-111111111111"

@@ -14,7 +14,7 @@ from core.config.settings import Settings
 from core.index.refresh import Index
 from core.records.episodes import Quality
 from core.records.findings import Severity
-from core.sources.key_style import RecordText, camel_keys, respell, snake_keys
+from core.sources.keys import RecordText, camel_keys, respell, snake_keys
 from core.sources.pattern_text import find, insert, merge_records, records
 from core.sources.patterns import read_patterns
 from tests.core.sources.test_broken_records import RECORDS
