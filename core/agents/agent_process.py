@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import PurePath
@@ -12,12 +11,13 @@ from typing import Annotated, Final
 from msgspec import Meta, Struct
 
 from core.agents.agent_table import AGENTS
+from core.base.regexes import lazy_regex
 from core.sources.liveness import RUNTIMES, ProcFiles, process_space, system_processes
 
 _MAX_PARENTS: Final = 12  # shells and wrappers between the hook and the agent
 _PACKAGES: Final = "node_modules"
 _NAMES: Final = ("AI_AGENT", "RALPHDECK_AGENT")  # variables in which any agent can name itself
-_NOT_IN_NAME: Final = re.compile(r"[^a-z0-9._@-]+")
+_NOT_IN_NAME: Final = lazy_regex(r"[^a-z0-9._@-]+")
 _MAX_NAME: Final = 40  # characters of such a name
 
 

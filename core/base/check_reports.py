@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from core.base.regexes import lazy_regex
 from core.base.shell_commands import is_read_only
 from core.redaction.regex_table import LazyRegex
 
 _MAX_TEXT: Final = 20_000  # end of an output that is searched, in characters
 _MAX_COMMAND: Final = 20_000
 _MAX_LINE: Final = 400
-COLOUR: Final = re.compile(r"\x1b\[[0-9;]{0,20}m")
+COLOUR: Final = lazy_regex(r"\x1b\[[0-9;]{0,20}m")
 _MARK: Final = r"[ \t=#>│✖✔✗✓×ℹ•-]{0,80}"  # decoration before a summary
 _FAILED: Final = LazyRegex(
     rf"^{_MARK}(?:"
@@ -60,7 +61,7 @@ _PASSED: Final = LazyRegex(
     re.MULTILINE,
 )
 _TRACEBACK: Final = "Traceback (most recent call last):"
-_RAISED: Final = re.compile(r"[A-Za-z_][\w.]{0,200}(?:Error|Exception|Interrupt|Exit)\b")
+_RAISED: Final = lazy_regex(r"[A-Za-z_][\w.]{0,200}(?:Error|Exception|Interrupt|Exit)\b")
 _EXIT: Final = LazyRegex(r"(?i)\b(?:exit|rc|status|code)\b[ _:=a-z]{0,12}(\d{1,3})\W{0,3}$|^(\d{1,3})$")
 _QUOTED: Final = LazyRegex(r"'[^']{0,5000}'|\"(?:[^\"\\]|\\.){0,5000}\"|\\.")
 _PIPE_FAILS: Final = LazyRegex(r"\bset\s{1,4}-\w{0,5}o?\s{0,4}pipefail|-o\s{1,4}pipefail", literals=("pipefail",))

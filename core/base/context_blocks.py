@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from core.base.regexes import lazy_regex
 from core.redaction.regex_table import LazyRegex
 
 Voice = Literal["approved", "unreviewed"]
@@ -24,7 +25,7 @@ MEASURED_TOKEN: Final = "0" * 16
 FENCE: Final = r"</?(?:approved|unreviewed)-[0-9a-f]{16}>"
 """Regex of the first and the last line of a block."""
 
-_BEGIN: Final = re.compile(r"[\s>]*<((?:approved|unreviewed)-[0-9a-f]{16})>\s*")
+_BEGIN: Final = lazy_regex(r"[\s>]*<((?:approved|unreviewed)-[0-9a-f]{16})>\s*")
 _OLD_TITLES: Final = frozenset({"## Cross-Loop Learning Context", "## Known Fixes", "## Did Not Help"})
 _OLD_LINE: Final = LazyRegex(
     r"\s*$|### |\d{1,4}\. | {3}|- |## (?:Anti-Patterns to Avoid|Successful Patterns)$"

@@ -5,19 +5,20 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from core.base.regexes import lazy_regex
 from core.base.text import visible_line
 
 MAX_LINE: Final = 300  # Longest line, in characters, of a created record.
 MAX_SLUG: Final = 40
 
-_WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+_WORD: Final = lazy_regex(r"[A-Za-z][A-Za-z0-9]*")
 _MAX_SLUG_WORDS: Final = 4
 _SMALL: Final = frozenset(
     {"the", "an", "of", "to", "and", "or", "for", "in", "on", "with", "is", "are", "was", "it", "its", "by", "at"}
     | {"from", "so", "that", "this", "be", "as", "all", "one", "their", "then", "when", "while"}
 )
 """Words left out of slugs."""
-_LABEL: Final = re.compile(r"\s*(?:attempt|iteration|step)\s+\d{1,6}\s*[:.-]\s*", re.IGNORECASE)
+_LABEL: Final = lazy_regex(r"\s*(?:attempt|iteration|step)\s+\d{1,6}\s*[:.-]\s*", re.IGNORECASE)
 
 
 def one_line(text: str, limit: int = MAX_LINE) -> str:

@@ -6,20 +6,22 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from core.base.regexes import lazy_regex
+
 _MAX_TEXT: Final = 20_000
 _MAX_WORDS: Final = 100
-_RUNNER: Final = re.compile(r"pytest|unittest|tox|nox|jest|vitest|mocha|tsc|mypy|pyright|ruff|flake8|eslint")
+_RUNNER: Final = lazy_regex(r"pytest|unittest|tox|nox|jest|vitest|mocha|tsc|mypy|pyright|ruff|flake8|eslint")
 """Test runners, type checkers and linters."""
-_BUILDER: Final = re.compile(r"npm|yarn|pnpm|bun|deno|cargo|go|mvn|gradle|gradlew|make|dotnet|mix|rake")
-_CHECK: Final = re.compile(r"test|spec|check|build|lint|type|vet|clippy|verify|compile", re.IGNORECASE)
+_BUILDER: Final = lazy_regex(r"npm|yarn|pnpm|bun|deno|cargo|go|mvn|gradle|gradlew|make|dotnet|mix|rake")
+_CHECK: Final = lazy_regex(r"test|spec|check|build|lint|type|vet|clippy|verify|compile", re.IGNORECASE)
 """Targets of a build tool that check the work; other targets install or publish."""
-_LAUNCHER: Final = re.compile(r"npx|bunx|uv|poetry|pipenv|hatch|run|exec|bundle|python(?:3(?:\.\d{1,2})?)?|-m|time|env")
-_QUIET: Final = re.compile(r"-q|-v|-vv|-s|-x|--|--quiet|--verbose|--silent|--run")  # they do not affect the result
-_TESTS: Final = re.compile(r"pytest|unittest|tox|nox|jest|vitest|mocha|.*(?:test|spec|verify).*|check", re.IGNORECASE)
+_LAUNCHER: Final = lazy_regex(r"npx|bunx|uv|poetry|pipenv|hatch|run|exec|bundle|python(?:3(?:\.\d{1,2})?)?|-m|time|env")
+_QUIET: Final = lazy_regex(r"-q|-v|-vv|-s|-x|--|--quiet|--verbose|--silent|--run")  # they do not affect the result
+_TESTS: Final = lazy_regex(r"pytest|unittest|tox|nox|jest|vitest|mocha|.*(?:test|spec|verify).*|check", re.IGNORECASE)
 """Test runners, and targets of a build tool that run tests."""
-_OWN_RUN: Final = re.compile(r"\bralphdeck\s+debug\s+run\s+[^;&|]{1,200}?\s--\s+")
+_OWN_RUN: Final = lazy_regex(r"\bralphdeck\s+debug\s+run\s+[^;&|]{1,200}?\s--\s+")
 """Prefix of a command that `debug run` runs; its exit code is that of the command."""
-_READ_ONLY: Final = re.compile(
+_READ_ONLY: Final = lazy_regex(
     r"(?:ls|cat|head|tail|less|grep|rg|ag|find|fd|pwd|echo|printf|wc|which|type|tree|stat|file|diff|date|true|jq|ps)"
     r"(?:\s|$)|(?:sed\s+-n|git\s+(?:status|log|diff|show|branch|blame|grep|ls-files))\b"
 )  # commands that change nothing, unless their output is redirected to a file

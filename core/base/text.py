@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache, partial
 from typing import Any, Final
 
+from core.base.regexes import lazy_regex
 from core.redaction.masking import has_certainly_none, has_hint, mask_secrets
 from core.redaction.regex_table import LazyRegex
 
@@ -20,7 +20,7 @@ MAX_PATTERN: Final = 512  # Longest regex, in characters, that is compiled (docs
 MAX_SUBJECT: Final = 4096
 """Longest text, in characters, that a regex from a file is matched against (docs/safety.md#regexes)."""
 
-_SNAKE_WORD: Final = re.compile(r"_([a-z])")
+_SNAKE_WORD: Final = lazy_regex(r"_([a-z])")
 _VARIATION_SELECTORS: Final = range(0xFE00, 0xFE10)
 _SKIN_TONES: Final = range(0x1F3FB, 0x1F400)
 # Blank characters whose Unicode category is not "format".

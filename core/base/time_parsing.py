@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from core.base.errors import BadInput
+from core.base.regexes import lazy_regex
 from core.base.text import visible_line
 from core.records.times import MAX_TIME_LENGTH, parse_time
 
@@ -14,8 +14,8 @@ LAST_VISIT: Final = "last_visit"
 """Key of the time at which the dashboard was closed, in the user state of each project."""
 LAST_SEEN: Final = "last_seen"
 """Key of the last time at which the dashboard was open, for one that is open or was not closed properly."""
-_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_AGO: Final = re.compile(r"([1-9][0-9]{0,3})([hdw])")
+_DAY: Final = lazy_regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_AGO: Final = lazy_regex(r"([1-9][0-9]{0,3})([hdw])")
 _UNITS: Final = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 _LAST: Final = timedelta(days=1) - timedelta(microseconds=1)
 

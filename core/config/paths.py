@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
 from core.base.errors import BadInput, ProjectNotFound
+from core.base.regexes import lazy_regex
 from core.config.ownership import is_in_trusted_path, why_not_used
 
-SAFE_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+SAFE_ID: Final = lazy_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 PATTERN_FILES: Final = {
     "error": "error-patterns.json",
     "success": "success-patterns.json",

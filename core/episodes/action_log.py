@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from core.base.errors import BadInput, Unwritable
+from core.base.regexes import lazy_regex
 from core.episodes.json_files import Shapes, check_shapes, edit_object, set_default, set_members
 from core.episodes.validation import MAX_TOTAL_SIZE
 from core.sources import normalize
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 MAX_QUALITIES: Final = 50_000  # maximum length of a quality history; readers accept it
 _ENTRY_BYTES: Final = 120  # maximum size of an entry of the quality history
 _MAX_RECORD_BYTES: Final = MAX_BYTES - MAX_TOTAL_SIZE - (1 << 16)  # leaves room for the end of the attempt
-_LINE: Final = re.compile(
+_LINE: Final = lazy_regex(
     rb'\{"timestamp":"(?P<timestamp>[^"]*)","iteration":(?P<iteration>\d+),(?P<rest>.*)', re.DOTALL
 )  # a line as `validate_action` formats it
 _MAX_LENGTH_DIFFERENCE: Final = 16  # bytes by which a logged line may be longer than a repeated one (iteration, "\n")

@@ -7,11 +7,11 @@ it is after the change. It becomes the output of the action, so later readers ne
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from core.base.regexes import lazy_regex
 from core.config.paths import relative_to_project
 from core.records.episodes import TARGETS
 from core.storage.file_access import open_regular
@@ -30,9 +30,9 @@ _PAIRS: Final = (
     ("old_text", "new_text"),
     ("oldString", "newString"),
 )
-_HUNK: Final = re.compile(r"@@ -(\d{1,7})(?:,(\d{1,7}))? \+(\d{1,7})(?:,(\d{1,7}))? @@.*")
-_HEADER: Final = re.compile(r"\+\+\+ (?:b/)?(.{1,1000}?)(?:\t.*)?$")
-_PATCH_FILE: Final = re.compile(r"\*\*\* (?P<kind>Update|Add|Delete) File: (?P<file>.{1,1000})$")
+_HUNK: Final = lazy_regex(r"@@ -(\d{1,7})(?:,(\d{1,7}))? \+(\d{1,7})(?:,(\d{1,7}))? @@.*")
+_HEADER: Final = lazy_regex(r"\+\+\+ (?:b/)?(.{1,1000}?)(?:\t.*)?$")
+_PATCH_FILE: Final = lazy_regex(r"\*\*\* (?P<kind>Update|Add|Delete) File: (?P<file>.{1,1000})$")
 
 
 class Hunk(NamedTuple):

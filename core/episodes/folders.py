@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -15,6 +14,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from core.base.errors import BadInput, Conflict, Refused, UnknownRecord, Unwritable
+from core.base.regexes import lazy_regex
 from core.base.text import visible_line
 from core.base.validation import check_count, check_text
 from core.config.paths import ProjectPaths, safe_component
@@ -23,7 +23,7 @@ from core.storage.append_log import append_bytes, sync_folder
 from core.storage.file_access import file_lock, is_alive, make_draft_path, make_folder, open_regular, remove_drafts
 
 _DRAFTS: Final = ".drafts"  # folder below `index/` where new folders are created; readers ignore it
-_DRAFT: Final = re.compile(r".+\.([0-9]{1,10})-[0-9a-f]{8}")
+_DRAFT: Final = lazy_regex(r".+\.([0-9]{1,10})-[0-9a-f]{8}")
 _CLAIM_SECONDS: Final = 60  # time within which a process locks a folder that it creates; after it, no lock = no owner
 _MADE_ALREADY: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY})
 

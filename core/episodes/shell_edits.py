@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from core.base.regexes import lazy_regex
 from core.base.shell_commands import parse_check
 from core.episodes.file_changes import Hunk
 from core.redaction.regex_table import LazyRegex
@@ -22,7 +23,7 @@ _HEREDOC: Final = LazyRegex(
     r"(?:cat|tee)\s[^\n]{0,300}?<<-?\s*(?P<quote>['\"]?)(?P<end>\w{1,40})(?P=quote)[^\n]{0,300}\n(?P<body>(?s:.*?))\n(?P=end)\s*(?:\n|$)",
     literals=("<<",),
 )
-_TARGET: Final = re.compile(rf"(?:>{{1,2}}\s*|\btee\s+(?:-a\s+)?){_FILE}")
+_TARGET: Final = lazy_regex(rf"(?:>{{1,2}}\s*|\btee\s+(?:-a\s+)?){_FILE}")
 _PRINTED: Final = LazyRegex(rf"(?:^|[;&|\n]\s*)(?:echo|printf)\s[^;&|\n>]{{0,2000}}>{{1,2}}\s*{_FILE}", literals=(">",))
 _APPLIED: Final = LazyRegex(
     r"(?:^|[;&|\n]\s*)(?:git\s+(?:apply|am|checkout|restore|revert|cherry-pick|stash\s+pop)|patch\s+-|mv\s|cp\s|rm\s)",
@@ -38,7 +39,7 @@ _SUBSTITUTION: Final = LazyRegex(
     r"['\"]?(?:\d{0,6}\s*)?s(?P<mark>[/|#,@!:])(?P<old>(?:(?!(?P=mark))(?:\\."
     r"|[^\\\n])){1,300})(?P=mark)(?P<new>(?:(?!(?P=mark))(?:\\.|[^\\\n])){0,300})(?P=mark)"
 )
-_ESCAPED: Final = re.compile(r"\\([^\w\s])")
+_ESCAPED: Final = lazy_regex(r"\\([^\w\s])")
 
 
 @lru_cache(1024)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -11,12 +10,13 @@ from typing import Final
 
 from core.base.errors import BadInput, UnknownRecord
 from core.base.id_lookup import find_matching_ids, suggest_id
+from core.base.regexes import lazy_regex
 from core.base.text import plural, visible_line
 from core.config.paths import SAFE_ID, ProjectPaths
 from core.sources.record_kinds import is_text
 
 MAX_NAMED: Final = 5  # maximum number of IDs in an error message
-_ATTEMPT_ID: Final = re.compile(r"(?P<task>.+)\.(?P<number>[0-9]{1,9})")
+_ATTEMPT_ID: Final = lazy_regex(r"(?P<task>.+)\.(?P<number>[0-9]{1,9})")
 
 
 def task_ids(paths: ProjectPaths) -> list[str]:

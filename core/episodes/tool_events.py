@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 
 from core.base.errors import BadInput
+from core.base.regexes import lazy_regex
 from core.config.paths import relative_to_project
 from core.episodes.file_changes import describe_change
 from core.episodes.validation import keep_ends
@@ -45,7 +45,7 @@ _CHANGES: Final = {
     **dict.fromkeys(("edit", "update", "replace", "insert", "append", "patch", "modify"), "edit"),
 }  # action type by a word in the name of another tool, such as `mcp__files__read_text_file`
 _OTHER: Final = "bash"  # action type of unknown tools, which most likely run something external
-_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_WORD: Final = lazy_regex(r"[A-Z]?[a-z]+|[A-Z]+")
 _MAX_PATCH_START: Final = 500  # characters of a shell command in which a patch begins
 _MAX_NAME: Final = 200
 

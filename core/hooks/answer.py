@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
@@ -13,6 +12,7 @@ from msgspec.structs import replace
 from core.agents.agent_table import AGENTS, Moment
 from core.base.context_blocks import is_fenced, render_blocks
 from core.base.errors import DamagedError, RalphdeckError, Unwritable
+from core.base.regexes import lazy_regex
 from core.episodes.tool_events import FAILED, SUCCEEDED
 from core.hooks.background import is_compiled, needs_background, start_background
 from core.hooks.events import HookEvent, digest, encode_answer, failed_call
@@ -24,7 +24,7 @@ from core.trust.projects import FOR_AGENTS, find_answer, is_trusted
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
 
-_NUMBER = re.compile(r"0x[0-9a-f]{1,16}|\d{1,20}")  # numbers differ between runs with the same error
+_NUMBER = lazy_regex(r"0x[0-9a-f]{1,16}|\d{1,20}")  # numbers differ between runs with the same error
 _COMPACTED = "compact"  # source of a start after a compaction
 
 

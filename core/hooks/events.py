@@ -19,6 +19,7 @@ from msgspec import Struct
 from core.agents.agent_table import AGENTS, MCP_TOOLS, SERVER, Moment
 from core.base.context_blocks import remove_contexts
 from core.base.errors import BadInput
+from core.base.regexes import lazy_regex
 from core.base.shell_commands import is_recorded_run
 from core.episodes.tool_events import FAILED, SUCCEEDED, UNKNOWN_RESULT, classify_tool
 from core.hooks.outcomes import has_succeeded
@@ -53,9 +54,9 @@ _NOTICE: Final = re.compile(
 )
 """Beginning of a prompt that no person wrote as a task: a notice of the agent's program, or a slash command."""
 _CURSOR_MCP: Final = "MCP:"
-_OWN_TOOL: Final = re.compile(rf"(?:^|[_.:/-]){SERVER}[_.:/-]{{1,2}}\w+$")  # `mcp__ralphdeck__known_fix`
-_OWN_COMMAND: Final = re.compile(rf"(?:\S+/)?{SERVER}(?:\s[^;&|\n]*)?")
-_PATCHED: Final = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.{1,1000})$", re.MULTILINE)
+_OWN_TOOL: Final = lazy_regex(rf"(?:^|[_.:/-]){SERVER}[_.:/-]{{1,2}}\w+$")  # `mcp__ralphdeck__known_fix`
+_OWN_COMMAND: Final = lazy_regex(rf"(?:\S+/)?{SERVER}(?:\s[^;&|\n]*)?")
+_PATCHED: Final = lazy_regex(r"^\*\*\* (?:Update|Add|Delete) File: (.{1,1000})$", re.MULTILINE)
 _SHELL: Final = ("sh", ("-c", "-lc"), "command")  # parts of a command that is given to a shell
 _SEARCHED: Final = 20_000  # beginning of a patch that is searched for the name of its file, in characters
 

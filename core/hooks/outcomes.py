@@ -7,16 +7,17 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from core.base.check_reports import command_result
+from core.base.regexes import lazy_regex
 from core.episodes.tool_events import SUCCEEDED
 from core.hooks.codex_transcript import find_exit_code
 
 _RESULT_TYPE: Final = ("result_type", "resultType")
 _FAILED: Final = frozenset({"failure", "failed", "error", "denied", "timeout"})
-_EXIT_CODE: Final = re.compile(r"^(?:Process exited with code|Exit code:?) (-?\d{1,6})\b", re.MULTILINE | re.IGNORECASE)
-_LAST_LINE: Final = re.compile(
+_EXIT_CODE: Final = lazy_regex(r"^(?:Process exited with code|Exit code:?) (-?\d{1,6})\b", re.MULTILINE | re.IGNORECASE)
+_LAST_LINE: Final = lazy_regex(
     r"<[^<>\n]{0,80}\b(?:completed|exited) with exit code (-?\d{1,6})>\s*$"
 )  # of Copilot CLI
-_GEMINI: Final = re.compile(r"(?:<untrusted_context>\s{0,4})?Output: ")
+_GEMINI: Final = lazy_regex(r"(?:<untrusted_context>\s{0,4})?Output: ")
 """Beginning of the output of a command that Gemini CLI ran to its end; it has an exit code only if that is not 0."""
 _SEARCHED: Final = 20_000  # length of the output that is searched for an exit code, at its start and at its end
 

@@ -7,7 +7,6 @@ private to one machine. A damaged or foreign file counts as a new session.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -20,6 +19,7 @@ from msgspec import Meta, Struct, field
 from core.agents.agent_process import AgentProcess, find_agent_process
 from core.agents.agent_table import AGENTS, Moment
 from core.base.errors import BadInput, Unwritable
+from core.base.regexes import lazy_regex
 from core.config.paths import is_safe_id
 from core.hooks.events import MAX_PROMPT, FailedCall, HookEvent, digest
 from core.sources.episodes import MAX_ATTEMPTS
@@ -39,7 +39,7 @@ MAX_TRIES: Final = 3  # events that try to deliver the same context
 _MAX_OWED: Final = 3  # errors whose fix is not delivered yet, the newest ones
 _LOCK_SECONDS: Final = 3.0
 _SILENT_AFTER: Final = timedelta(minutes=30)  # longer than most commands run
-_ATTEMPT: Final = re.compile(r"(?P<task>.{1,200})\.(?P<number>[1-9][0-9]{0,5})")  # ID of an attempt
+_ATTEMPT: Final = lazy_regex(r"(?P<task>.{1,200})\.(?P<number>[1-9][0-9]{0,5})")  # ID of an attempt
 _UNDATED: Final = datetime.min.replace(tzinfo=UTC)
 
 

@@ -10,6 +10,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Final
 
 from core.base.context_blocks import FENCE
+from core.base.regexes import lazy_regex
 from core.base.text import visible_line
 from core.records.patterns import Pattern, PatternType
 from core.records.suspicions import Severity, Suspicion
@@ -32,7 +33,7 @@ _LAYOUT: Final = re.compile(
     r"|\*\*(?: \([^()\n]{0,60}\)$)?|\\(?=[`<#*\[])| \((?:not )?verified\)$| \(did not help\)$",
     re.MULTILINE,
 )  # layout that the rendering adds to texts
-_ITEM: Final = re.compile(rf" *(?:- (?:{_LABEL})?|\d{{1,2}}\. )")  # start of a line with a text from a file
+_ITEM: Final = lazy_regex(rf" *(?:- (?:{_LABEL})?|\d{{1,2}}\. )")  # start of a line with a text from a file
 _SPAN: Final = 2_000  # characters before a line in which a match may begin; no rule spans more
 _LAYOUT_RULE: Final = "fake-layout"
 

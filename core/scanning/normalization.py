@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Final
 
+from core.base.regexes import lazy_regex
 from core.base.text import is_plain_ascii, remove_hidden
 from core.redaction.regex_table import LazyRegex
 
@@ -34,7 +35,7 @@ _LEET: Final = LazyRegex(
 )
 _LEET_TO_LATIN: Final = str.maketrans("013457@$", "oieastas")
 _SPACED: Final = LazyRegex(r"(?<![^\W_])[^\W_](?:[ \t._*-]{1,8}[^\W_]){6,400}(?![^\W_])")
-_GAP: Final = re.compile(r"[ \t._*-]{1,8}")
+_GAP: Final = lazy_regex(r"[ \t._*-]{1,8}")
 _CODED: Final = LazyRegex(
     r"[A-Za-z0-9+/]{24,8192}={0,2}|(?:\\x[0-9a-fA-F]{2}){6,2048}|(?:\\u00[0-9a-fA-F]{2}){4,2048}|(?:%[0-9a-fA-F]{2}){6,2048}"
     r"|(?:&#x?[0-9a-fA-F]{2,4};){4,1024}"
@@ -42,7 +43,7 @@ _CODED: Final = LazyRegex(
 _ESCAPES: Final = LazyRegex(
     r"(?:\\x[0-9a-fA-F]{2}){4,2048}|(?:\\u00[0-9a-fA-F]{2}){4,2048}|(?:%[0-9a-fA-F]{2}){6,2048}|(?:&#x?[0-9a-fA-F]{2,4};){4,1024}"
 )
-_HEX_PAIR: Final = re.compile(r"(?:\\x|\\u00|%)([0-9a-fA-F]{2})")
+_HEX_PAIR: Final = lazy_regex(r"(?:\\x|\\u00|%)([0-9a-fA-F]{2})")
 _MAX_CODED: Final = 8  # encoded parts of one text that are decoded
 _MIN_PRINTABLE: Final = 0.95
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from itertools import pairwise
 from typing import Final
 
+from core.base.regexes import lazy_regex
 from core.records.suspicions import Severity, Suspicion
 from core.redaction.masking import mask_secrets
 from core.scanning.engine import get_engine
@@ -20,8 +20,8 @@ _OVERLAP: Final = 4_096  # overlap of two parts of a longer text, in characters;
 _MAX_WARNINGS: Final = 100  # warnings of one thing that are accepted in a text; further matches count
 _EXCERPT: Final = 120
 _ODD: Final = {rule.id: rule for rule in (BIDI, TAGS, INVISIBLE, LOOKALIKE)}
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
-_LABEL: Final = re.compile(r"\s*(?:- )?(?:\d{1,2}\. )?(?:[A-Z][a-z]{2,11}: )?")  # number or label in front of a text
+_SENTENCE_END: Final = lazy_regex(r"(?<=[.!?;])\s+|\n+")
+_LABEL: Final = lazy_regex(r"\s*(?:- )?(?:\d{1,2}\. )?(?:[A-Z][a-z]{2,11}: )?")  # number or label in front of a text
 
 
 def scan_text(text: str, field: str = "", *, avoided: bool = False, happened: bool = False) -> tuple[Suspicion, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -16,10 +15,11 @@ from zlib import crc32
 import msgspec
 
 from core.base.errors import Unwritable
+from core.base.regexes import lazy_regex
 from core.storage.file_access import WAIT_SECONDS, file_lock, open_regular
 
 _BLOCK: Final = 1 << 16
-_BATCH: Final = re.compile(rb"([0-9]{1,18}) ([0-9]{1,18})\n")  # offset and length in bytes
+_BATCH: Final = lazy_regex(rb"([0-9]{1,18}) ([0-9]{1,18})\n")  # offset and length in bytes
 _MAX_BATCH_FILE: Final = 40
 
 

@@ -13,7 +13,6 @@ import itertools
 import json
 import math
 import os
-import re
 import stat
 from collections import Counter
 from datetime import UTC, datetime
@@ -23,6 +22,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from core.base.regexes import lazy_regex
 from core.base.text import visible_line
 from core.config.ownership import is_in_trusted_path, is_own
 from core.records.findings import Finding, Severity
@@ -92,9 +92,9 @@ _BY_ZEROS: Final[dict[tuple[bool, ...], str]] = {
     (True, False, True, False): "utf-16-le",
     (False, True, False, True): "utf-16-be",
 }  # by which of the first four bytes are not zero
-_MULTIBYTE: Final = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
-_HIGH: Final = re.compile(rb"(?<=[A-Za-z0-9 ])[\x80-\xff]{1,4}(?=[A-Za-z0-9 .,;:!?\"'])|(?<=\")[\x80-\xff](?=[a-z])")
-_ANY_HIGH: Final = re.compile(rb"[\x80-\xff]+")
+_MULTIBYTE: Final = lazy_regex(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
+_HIGH: Final = lazy_regex(rb"(?<=[A-Za-z0-9 ])[\x80-\xff]{1,4}(?=[A-Za-z0-9 .,;:!?\"'])|(?<=\")[\x80-\xff](?=[a-z])")
+_ANY_HIGH: Final = lazy_regex(rb"[\x80-\xff]+")
 _PUNCTUATION: Final = frozenset("‘’“”–—…€§°«»·±²³µ¿¡£¥©®™•")
 MAX_BYTES: Final = 8 << 20  # maximum size of a file with one record or a few
 MAX_PATTERN_BYTES: Final = 512 << 20  # maximum size of a file with many records: 100,000 patterns of 1.8 kB take 180 MB
@@ -276,9 +276,9 @@ def _read(descriptor: int, limit: int, start: int) -> RawFile | Problem:
 _MAX_DIGITS: Final = 18  # maximum digits of an integer; no count, time or pid has more
 _MAX_FAST_BYTES: Final = 8 << 20  # maximum size of a JSONL file that is decoded in one call
 _NOT_STRUCTURE: Final = bytes(code for code in range(256) if code not in b'[]{}"')
-_STRINGS: Final = re.compile(rb'"[^"]*"')
+_STRINGS: Final = lazy_regex(rb'"[^"]*"')
 _DEPTH_CHANGE: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1, ord('"'): 0}
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_SURROGATE: Final = lazy_regex("[\ud800-\udfff]")
 _DOCUMENT_DECODER: Final = msgspec.json.Decoder()
 _DOCUMENT_ENCODER: Final = msgspec.json.Encoder()
 _ERRORS: Final = (msgspec.MsgspecError, RecursionError, ValueError, OverflowError)

@@ -12,7 +12,6 @@ head that was saved elsewhere detects such an edit, see `core.ledger.verify`.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import sha256
@@ -21,13 +20,14 @@ from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
+from core.base.regexes import lazy_regex
 from core.base.text import plural
 from core.storage.atomic_write import put
 from core.storage.file_access import open_regular
 
 NOT_AS_WRITTEN: Final = "not-as-written"  # code of the finding of a chain break
 
-_LINK: Final = re.compile(rb',"line":([1-9][0-9]{0,11}),"chain":"([0-9a-f]{64})"\}\Z')
+_LINK: Final = lazy_regex(rb',"line":([1-9][0-9]{0,11}),"chain":"([0-9a-f]{64})"\}\Z')
 _MAX_LINK_BYTES: Final = 110
 _MAX_LINES: Final = 10**11  # limit of line numbers, so that they fit into a link
 _ANCHOR_BYTES: Final = 4096

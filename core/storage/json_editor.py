@@ -7,21 +7,21 @@ survive, because unchanged text is never written again.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import getitem
 from typing import Any, Final, NamedTuple
 
+from core.base.regexes import lazy_regex
 from core.storage.file_reader import detect_encoding, is_nested_deeper
 
 Path = tuple[str | int, ...]  # keys and indexes from the root; in JSON lines first the index of the record
 
 _BOM: Final = "\N{ZERO WIDTH NO-BREAK SPACE}"
-_FIRST_INDENT: Final = re.compile(r"\n([ \t]+)\S")
-_SPACE: Final = re.compile(r"[ \t\n\r]*")
-_FIRST_COLON: Final = re.compile(r'"[ \t]*:[ \t]*')
-_ESCAPED: Final = re.compile(r"\\u(?!00[0-7])[0-9a-fA-F]{4}")
+_FIRST_INDENT: Final = lazy_regex(r"\n([ \t]+)\S")
+_SPACE: Final = lazy_regex(r"[ \t\n\r]*")
+_FIRST_COLON: Final = lazy_regex(r'"[ \t]*:[ \t]*')
+_ESCAPED: Final = lazy_regex(r"\\u(?!00[0-7])[0-9a-fA-F]{4}")
 
 
 class BadJson(ValueError):

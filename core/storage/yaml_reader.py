@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, Final
 
 import yaml
 
+from core.base.regexes import lazy_regex
 from core.base.text import visible_line
 from core.records.findings import Severity
 from core.storage.file_reader import BOM, MAX_DEPTH, TOO_DEEP, Decoded, Problem, duplicate_key_message
@@ -15,7 +15,7 @@ from core.storage.file_reader import BOM, MAX_DEPTH, TOO_DEEP, Decoded, Problem,
 _Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _FLAGS: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _LIBRARY_TOO_DEEP: Final = "exceeded maximum nesting depth"  # newer versions of libyaml allow 1,000 levels
-_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?")
+_NUMBER: Final = lazy_regex(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?")
 
 
 class _UnsupportedYaml(Exception):

@@ -8,7 +8,6 @@ a merge moves still is. Files of at most 50 bytes a record; a file that is lost 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable
 from hashlib import blake2b
 from pathlib import Path
@@ -18,13 +17,14 @@ import msgspec
 from msgspec import Struct
 
 from core.base.errors import Unwritable
+from core.base.regexes import lazy_regex
 from core.config.user_folders import state_folder
 from core.storage.file_access import open_regular
 from core.storage.user_files import project_key
 from core.trust.worktrees import trust_root
 
 _DIGEST_BYTES: Final = 12
-_HEAD: Final = re.compile(rb"@([0-9]{1,12}) ([0-9a-f]{64}) ([0-9]{1,12})")
+_HEAD: Final = lazy_regex(rb"@([0-9]{1,12}) ([0-9a-f]{64}) ([0-9]{1,12})")
 
 
 def own_records_path(project: Path, kind: str) -> Path:
