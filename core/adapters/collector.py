@@ -181,6 +181,8 @@ class Collector:
         The failures in the newest sessions that are joined to it are those of its iterations.
         """
         names = frozenset(loop.aliases)
+        if names and not self._records.reports:  # the loop is from the index, which has no sessions that are joined
+            self.look()
         joined = (one for source in self._sources if names for one in source.loops if one.id in names)
         sessions = sorted(joined, key=start_order)[-_MAX_SESSIONS:]
         found = self._read_details(loop)

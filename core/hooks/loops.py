@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def loop_context(paths: ProjectPaths, agent: str, clock: Callable[[], datetime]) -> str:
-    """Return the context of the only active loop and record it; "" if there is none."""
+    """Return the context of the only active loop in `.aiwg` and record it; "" if there is none."""
     state = open_state(paths, clock)
-    loops = state.active_loops
+    loops = state.own_active_loops
     if len(loops) != 1 or not loops[0].task.strip() or ledger_error(state):
         return ""
     given = prepare_delivery(state, loops[0].task)

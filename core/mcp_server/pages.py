@@ -21,7 +21,7 @@ _BEST = 8  # patterns of the general context
 def context_page(session: Session) -> str:
     """Return the context of the only active loop, or else the titles of the best patterns."""
     with session.call() as state:
-        active = [one for one in state.active_loops if one.task.strip()]
+        active = [one for one in state.own_active_loops if one.task.strip()]
         if len(active) == 1:
             task = active[0].task
         else:

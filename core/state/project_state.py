@@ -142,6 +142,14 @@ class ProjectState:
         running.sort(key=lambda loop: loop.id)
         return sorted(running, key=lambda loop: loop.started_at or _LONG_AGO, reverse=True)
 
+    @property
+    def own_active_loops(self) -> list[Loop]:
+        """The active loops of `.aiwg`, newest first.
+
+        Sessions of agents and loops of other runners depend on what was read last, and a loop starts such sessions.
+        """
+        return [loop for loop in self.active_loops if not loop.runner]
+
     def debug_session(self, session_id: str) -> DebugSession:
         """Return the debug session with this ID or unique part, else `UnknownRecord`."""
         sessions = self.snapshot.debug_sessions

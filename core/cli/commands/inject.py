@@ -167,7 +167,7 @@ def _find_loop(project: ProjectReader, loop_id: str | None) -> Loop:
     """Return the named or the only active loop; raises BadInput for none or several."""
     if loop_id is not None:
         return find_loop(project, loop_id)
-    active = project.view.active_loops
+    active = project.view.own_active_loops
     if len(active) != 1:
         count = plural(len(active), "active loop") if active else "no active loop"
         raise BadInput(f"{count}; pass LOOP or --task")

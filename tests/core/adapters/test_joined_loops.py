@@ -22,13 +22,14 @@ def test_the_failures_of_a_session_are_in_the_iteration_that_started_it(tmp_path
     transcript = case.home / ".claude" / "projects" / slug(case.project) / f"{make.session}.jsonl"
     transcript.parent.mkdir(parents=True)
     transcript.write_bytes(lines(records))
-    collector = Collector(case.folders, clock=lambda: NOW, processes=case.processes)
+    collector, later = (Collector(case.folders, clock=lambda: NOW, processes=case.processes) for _ in range(2))
     (loop,) = collector.read_all().loops
     assert loop.session_ids == (make.session,)
-    first, second = collector.details(loop).iterations
-    assert "clock.now is not a function" in str([one.message for one in first.failures])
-    assert [one.message for one in second.failures] == ["exit 1"]
-    collector.close()
+    for reader in (collector, later):  # the second one is asked about a loop that another process has stored
+        first, second = reader.details(loop).iterations
+        assert "clock.now is not a function" in str([one.message for one in first.failures])
+        assert [one.message for one in second.failures] == ["exit 1"]
+        reader.close()
 
 
 def test_a_plan_that_another_runner_works_on_is_not_a_loop_of_its_own(tmp_path: Path) -> None:

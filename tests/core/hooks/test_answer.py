@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -274,6 +275,22 @@ def test_a_repeated_prompt_gets_its_context_once_until_a_compaction_repeats_it(a
     assert later.prompt(PROMPT) == ""
     assert later.context("SessionStart", source="compact") == context
     assert later.context("SessionStart", source="startup") == ""
+
+
+def test_each_session_of_the_only_running_loop_begins_with_its_context(agent: SimulatedAgent) -> None:
+    agent.prompt(PROMPT)
+    agent.fix_and_stop()
+    state = {"loopId": "ralph-accounts", "status": "running", "task": PROMPT, "startTime": agent.at.isoformat()}
+    file = agent.project.ralph / "loops" / "ralph-accounts" / "state.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(state))
+    os.utime(file, (agent.at.timestamp(),) * 2)
+    for name in ("s2", "s3"):
+        later = SimulatedAgent(agent.project, name, at=agent.at)
+        assert "null" in later.context("SessionStart", source="startup"), name
+        later.prompt(PROMPT)
+        later.tool(EDIT)
+        opened(agent)  # so that the index has the session
 
 
 @pytest.mark.parametrize("change", ["UPDATE score SET data = x'00'", "UPDATE term SET rows = x'00'"])
