@@ -27,7 +27,7 @@ from core.records.team import TeamSums
 from core.storage.cache_database import is_damage, remove
 
 _MOST_DECODED: Final = 60_000  # records that stay decoded, so that an unchanged one stays the same object
-_FEW: Final = 200  # values that are looked up before all are read
+FEW: Final = 200  # values that are looked up before all are read
 _UNREADABLE: Final = (sqlite3.DatabaseError, UnicodeDecodeError)  # what damaged pages raise
 _MESSAGE_PACK, _JSON = b"\0", b"\1"
 
@@ -214,7 +214,7 @@ class LookUp:
     def get(self, key: str) -> Any:
         """Return the value of a key; None without one."""
         if key not in self._known and not self._has_all:
-            if len(self._known) < _FEW:
+            if len(self._known) < FEW:
                 row = self._reader.row(self._sql_of_one, *self._values, key)
                 self._known[key] = row[1] if row is not None else None
             else:

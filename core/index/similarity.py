@@ -26,7 +26,15 @@ from core.index.terms import (
     write_cells,
 )
 from core.retrieval.index import TYPES
-from core.retrieval.similarity import BANDS, SimilarityIndex, TextBlock, compared_text, hash_texts, number_words
+from core.retrieval.similarity import (
+    BANDS,
+    MAX_STORED,
+    SimilarityIndex,
+    TextBlock,
+    compared_text,
+    hash_texts,
+    number_words,
+)
 
 if TYPE_CHECKING:
     import sqlite3
@@ -47,11 +55,12 @@ _UPDATED_AT_ONCE: Final = 64  # new patterns that are indexed in the transaction
 
 
 class _Texts(Sequence[str]):
-    """The compared text of the pattern in each row, made when it is used."""
+    """The compared text of the pattern in each row, made when it is first used; that of the last ones on each use."""
 
     def __init__(self, ids: Sequence[str], patterns: Mapping[str, Pattern]) -> None:
         self._ids = ids
         self._patterns = patterns
+        self._made: dict[int, str] = {}
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -63,7 +72,12 @@ class _Texts(Sequence[str]):
     def __getitem__(self, row: int | slice) -> str | list[str]:
         if isinstance(row, slice):
             return [self[one] for one in range(*row.indices(len(self)))]
-        return compared_text(self._patterns[self._ids[row]])
+        text = self._made.get(row)
+        if text is None:
+            text = compared_text(self._patterns[self._ids[row]])
+            if len(self._made) < MAX_STORED:
+                self._made[row] = text
+        return text
 
     def __iter__(self) -> Iterator[str]:
         return (self[row] for row in range(len(self)))

@@ -18,7 +18,7 @@ import numpy as np
 
 from core.base.errors import DamagedError
 from core.index.database import pack, unpack
-from core.index.records import ViewIds
+from core.index.records import FEW, ViewIds
 from core.retrieval.index import SOURCE, TYPES, PatternIndex, pattern_terms
 from core.retrieval.task import content_words
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from core.records.snapshot import Delta, Snapshot
     from core.retrieval.index import Rows
 
+_MAX_KEPT_ROWS: Final = 500_000  # of posting lists that are kept after they were read: 2 MB
 CHUNK: Final = 8_192  # rows of a posting list, and cells of a column, that are stored together
 WORD, TAG, CATEGORY, ERROR, LANGUAGE, FOUND_IN, LEARNING, WORK, COMPARED = range(9)  # kinds of posting lists
 _FACETS: Final = {"category": CATEGORY, "error": ERROR, "language": LANGUAGE, SOURCE: FOUND_IN}
@@ -116,8 +117,20 @@ class StoredPostings:
         self._reader = reader
         self._kind = kind
         self._numbering = numbering  # of patterns, whose rows are not their places
+        self._kept: dict[str, Rows | None] = {}
+        self._kept_rows = 0
 
     def get(self, key: str, /) -> Rows | None:
+        if key in self._kept:
+            return self._kept[key]
+        rows = self._read(key)
+        size = 1 if rows is None else len(rows)
+        if self._kept_rows + size < _MAX_KEPT_ROWS:
+            self._kept[key] = rows
+            self._kept_rows += size
+        return rows
+
+    def _read(self, key: str) -> Rows | None:
         sql = "SELECT chunk, rows FROM term WHERE kind = ? AND term = ? ORDER BY chunk"
         found = self._reader.rows(sql, self._kind, to_key(key))
         if not found:
@@ -229,6 +242,7 @@ class PatternIds(ViewIds):
     def __init__(self, reader: Reader, numbering: Numbering) -> None:
         self.reader = reader
         self.numbering = numbering
+        self._uses = 0  # rows that were asked for one by one
 
     def __len__(self) -> int:
         return self.numbering.count
@@ -242,6 +256,9 @@ class PatternIds(ViewIds):
             return self._all[row]
         if not 0 <= row < self.numbering.count:
             raise IndexError(row)
+        self._uses += 1
+        if self._uses > FEW:
+            return self._all[row]
         # SQLite takes an integer of numpy for bytes.
         found = self.reader.row("SELECT id FROM pattern WHERE place = ?", self.numbering.place(int(row)))
         if found is None:

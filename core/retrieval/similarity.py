@@ -36,7 +36,7 @@ _MAX_READ: Final = 49_152  # rows of words that are read to find candidates; if 
 _MAX_CANDIDATES: Final = 256  # candidates compared with one text, by the number of shared words
 _MAX_HASHED: Final = 32  # the same for candidates with equal min-hashes
 _AT_ONCE: Final = 256  # texts hashed, or compared with others, at once
-_MAX_STORED: Final = 16_384  # texts of one type of patterns that are kept; more would take 20 MB
+MAX_STORED: Final = 16_384  # texts of one type of patterns that are kept; more would take 20 MB
 _MAX_LIST: Final = 32  # steps of a pattern that are compared
 _MAX_POSTINGS: Final = 4_096  # entries of word lists that are read to find candidates in a text pool
 _MAX_COMPARED: Final = 64  # candidates compared with one text, by the number of shared words
@@ -115,7 +115,7 @@ class _Texts(Sequence[str]):
 
     def __init__(self, patterns: Iterable[Pattern]) -> None:
         self._patterns = list(patterns)
-        self._made = list(map(compared_text, self._patterns)) if len(self._patterns) <= _MAX_STORED else []
+        self._made = list(map(compared_text, self._patterns)) if len(self._patterns) <= MAX_STORED else []
 
     def __len__(self) -> int:
         return len(self._patterns)
@@ -296,9 +296,12 @@ class TextPool:
                 break
         if not found:
             return []
-        rows, shared = np.unique(np.concatenate(found), return_counts=True)
+        counts = np.bincount(np.concatenate(found))
+        rows = np.flatnonzero(counts > 1)
+        if len(rows) < _MAX_COMPARED:  # seldom: most texts share one word with thousands of others
+            rows = np.flatnonzero(counts > 0)
         if len(rows) > _MAX_COMPARED:
-            rows = np.sort(rows[np.argsort(-shared, kind="stable")[:_MAX_COMPARED]])
+            rows = np.sort(rows[np.argsort(-counts[rows], kind="stable")[:_MAX_COMPARED]])
         return [int(row) for row in rows]
 
 

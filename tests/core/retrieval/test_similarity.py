@@ -154,7 +154,7 @@ def test_texts_that_are_not_kept_change_no_result(monkeypatch: pytest.MonkeyPatc
         return [index.pairs(0.6), index.some_nearest(patterns["pat-error-made-005"], 0.6)]
 
     kept = results()
-    monkeypatch.setattr(similarity, "_MAX_STORED", 0)
+    monkeypatch.setattr(similarity, "MAX_STORED", 0)
     assert results() == kept and all(kept)
 
 
