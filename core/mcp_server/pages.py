@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,9 +26,9 @@ def context_page(session: Session) -> str:
         if len(active) == 1:
             task = active[0].task
         else:
-            scores = np.where(state.board.injectable, state.board.score, -1.0)
-            best = [row for row in np.argsort(-scores, kind="stable")[:_BEST].tolist() if scores[row] >= 0]
-            patterns = [state.snapshot.patterns[state.board.ids[row]] for row in best]
+            rows = np.flatnonzero(state.board.injectable)
+            scored = zip((-state.board.score[rows]).tolist(), (state.board.ids[row] for row in rows), strict=True)
+            patterns = [state.snapshot.patterns[id] for _, id in nsmallest(_BEST, scored)]
             head = f"{len(active)} active loops; call loop_context with your task. "
             head += "The best lessons:" if patterns else "There are no lessons yet."
             return fence(list_patterns(state, (pattern_row(state, one) for one in patterns)), head)

@@ -74,6 +74,8 @@ class PatternCatalog:
         self._records = [patterns[key] for key in board.ids]
         self._made: list[str] | None = None  # the texts
         self._ids = np.array(board.ids, dtype=object)
+        # Rows are in the order in which the index got the patterns, which is another one after it is made again.
+        self._by_id: Rows = np.array(sorted(range(len(board.ids)), key=board.ids.__getitem__), dtype=np.intp)
         self._orders: dict[tuple[str, bool], Rows] = {}
 
     def updated(
@@ -104,7 +106,7 @@ class PatternCatalog:
         return self._made
 
     def select(self, query: Query, sort: str = "score", descending: bool = True) -> list[str]:
-        """Return the sorted IDs of patterns that match a query with `PATTERN_FIELDS`.
+        """Return the sorted IDs of patterns that match a query with `PATTERN_FIELDS`; equal ones by ID.
 
         `sort` is `id`, `title`, `type`, `state`, `rate`, `uses`, `last_used` or `score`.
         """
@@ -183,17 +185,17 @@ class PatternCatalog:
 
     def _sort_rows(self, sort: str, descending: bool) -> Rows:
         if sort in _NUMBERS:
-            values = np.asarray(getattr(self._board, _NUMBERS[sort]), dtype=np.float64)
+            values = np.asarray(getattr(self._board, _NUMBERS[sort]), dtype=np.float64)[self._by_id]
             values = np.where(np.isfinite(values), values, np.nan)  # argsort puts NaN last in both directions
-            return np.argsort(-values if descending else values, kind="stable")
+            return self._by_id[np.argsort(-values if descending else values, kind="stable")]
         match sort:
             case "title":
                 keys = [record.title.lower() for record in self._records]
             case "type":
                 keys = [record.type.value for record in self._records]
             case _:
-                keys = [record.id for record in self._records]
-        return np.array(sorted(range(len(keys)), key=keys.__getitem__, reverse=descending), dtype=np.intp)
+                return self._by_id[::-1] if descending else self._by_id
+        return np.array(sorted(self._by_id.tolist(), key=keys.__getitem__, reverse=descending), dtype=np.intp)
 
 
 def _mask(values: Iterable[Any]) -> Mask:

@@ -62,7 +62,7 @@ async def test_before_tasks_are_indexed_the_palette_shows_a_note(examples: Path,
     async with open_dashboard(examples, home) as user:
         found = await search(user, "quetzal")
         assert "action  task-001.2 action" in found
-        assert "0 of 2 tasks indexed; reading the others" in found
+        assert "2 of 2 tasks not indexed yet; their files are searched" in found
 
 
 async def test_what_is_written_meanwhile_is_found_before_it_is_indexed(examples: Path, home: Path) -> None:

@@ -94,6 +94,6 @@ def failure_note(error: Exception) -> str:
 def index_note(missing: tuple[int, int] | None) -> str:
     """Describe what a search reads from files; "" if all is indexed."""
     if missing is None:
-        return "no search index yet; reading all files"
+        return "no search index yet; all files are searched"
     left, total = missing
-    return f"{total - left:,} of {plural(total, 'task')} indexed; reading the others" if left else ""
+    return f"{left:,} of {plural(total, 'task')} not indexed yet; their files are searched" if left else ""

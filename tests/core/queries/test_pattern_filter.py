@@ -200,6 +200,18 @@ def test_default_sort_is_by_score() -> None:
     assert scores == sorted(scores, reverse=True)
 
 
+@pytest.mark.parametrize("sort", ["score", "rate", "uses", "last_used", "state", "title", "type", "id"])
+@pytest.mark.parametrize("descending", [True, False])
+def test_equal_patterns_are_in_the_order_of_their_ids_whatever_came_first(sort: str, descending: bool) -> None:
+    patterns = [make(f"pat-error-same-{number:03}", good=3, title="Same") for number in (2, 3, 1)]
+    orders = []
+    for listed in (patterns, patterns[::-1]):
+        by_id = {one.id: one for one in listed}
+        board = Scoreboard.build(Snapshot(patterns=by_id), NOW, SETTINGS)
+        orders.append(ends(PatternCatalog(by_id, board).select(Query(()), sort, descending)))
+    assert orders == [["003", "002", "001"] if sort == "id" and descending else ["001", "002", "003"]] * 2
+
+
 @pytest.mark.parametrize("ids_differ", [True, False])
 def test_updated_catalog_equals_a_rebuilt_catalog(ids_differ: bool) -> None:
     changed = {**PATTERNS, "pat-error-null-001": make("pat-error-null-001", good=1, title="Renamed", tags=("css",))}
