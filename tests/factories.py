@@ -30,11 +30,13 @@ from core.episodes.protocol import Episodes
 from core.extraction.record_parts import parse_pattern
 from core.extraction.selection import KnownPatterns
 from core.forecast.forecast import Forecast, Forecaster
+from core.index.debug_sessions import DebugIndex
 from core.index.join import Joiner, Surroundings
 from core.index.parse import FileParts, parts_of
 from core.index.records import Decoder, Kind, Reader, RecordMap
 from core.index.refresh import Index
 from core.index.schema import ALL_TABLES
+from core.index.texts import Texts
 from core.learning import evidence
 from core.learning.assessment import RULE, Assessment
 from core.learning.inversion_rules import Inversion
@@ -52,7 +54,7 @@ from core.records.loops import InjectedUse, Iteration, Loop, LoopStatus, Outcome
 from core.records.patterns import Maturity, Pattern, PatternType, RecordedCounts, SourceLoop
 from core.records.snapshot import Snapshot
 from core.records.team import TeamSums
-from core.retrieval.similarity import SimilarityIndex
+from core.retrieval.past_tasks import FitInputs, PastTasks, WordWeights
 from core.review.answers import Answer
 from core.sources.debug_sessions import join_sessions, read_sessions
 from core.sources.liveness import Processes
@@ -383,7 +385,7 @@ class ExchangeProject:
             records=self.records,
             imported=self.imported,
             archived=self.archived,
-            index=SimilarityIndex.build(patterns),
+            index=Texts(Snapshot(patterns=patterns)).similarity,
             threshold=0.8,
             origin=self.origin,
         )
@@ -471,6 +473,11 @@ def make_lesson(
 def sessions_by_id(*sessions: DebugSession) -> dict[str, DebugSession]:
     """Sessions by ID, as in a snapshot."""
     return {session.id: session for session in sessions}
+
+
+def index_sessions(*sessions: DebugSession) -> DebugIndex:
+    """The index of these sessions."""
+    return Texts(Snapshot(debug_sessions=sessions_by_id(*sessions))).debug
 
 
 def make_full_session() -> dict[str, Any]:
@@ -679,7 +686,7 @@ def make_known_patterns(
 ) -> KnownPatterns:
     """What a project knows: these patterns and texts."""
     by_id = {pattern.id: pattern for pattern in patterns}
-    return KnownPatterns(by_id, SimilarityIndex.build(by_id), lambda: messages, lambda: tasks)
+    return KnownPatterns(by_id, Texts(Snapshot(patterns=by_id)).similarity, lambda: messages, lambda: tasks)
 
 
 def parse_pattern_record(kind: PatternType, slug: str, record: dict[str, Any]) -> Pattern:
@@ -907,3 +914,9 @@ def make_team_sums(id: str, successes: int, failures: int, at: datetime, epoch: 
         undecayed=successes + failures,
         last_used=at,
     )
+
+
+def learn_weights(past: PastTasks, patterns: Mapping[str, Pattern]) -> WordWeights:
+    """The weights that are fitted to past tasks."""
+    inputs = FitInputs.of(past, patterns)
+    return inputs.fit() if inputs is not None else WordWeights()

@@ -230,3 +230,13 @@ class MatchedTexts:
 def to_camel(name: str) -> str:
     """Convert a name such as `error_signature` to `errorSignature`."""
     return _SNAKE_WORD.sub(lambda found: found[1].upper(), name)
+
+
+def to_bytes(text: str) -> bytes:
+    """Encode a text as it is stored; texts from files may contain lone surrogates."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def from_bytes(data: bytes) -> str:
+    """Decode what `to_bytes` returns."""
+    return data.decode("utf-8", "surrogatepass")

@@ -19,7 +19,7 @@ from msgspec import Struct
 from core.base.errors import BadInput, Refused, Unwritable
 from core.base.text import visible_line
 from core.config.paths import ProjectPaths, is_safe_id
-from core.debug_memory.index import STATUS, DebugIndex
+from core.index.debug_sessions import STATUS, DebugIndex
 from core.records.debug_sessions import ESCALATED, DebugSession, Escalation
 from core.records.decisions import escalation_question_id
 from core.records.times import iso

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from core.base.text import safe_matcher
 from core.debug_memory.error_messages import Names, generalize_message, is_same_file, split_error
-from core.debug_memory.index import ERROR_TYPE, DebugIndex, FixCounts, fix_key, matching_spellings, newest_first
+from core.index.debug_sessions import ERROR_TYPE, DebugIndex, FixCounts, fix_key, matching_spellings, newest_first
 from core.records.debug_sessions import DebugSession, Failure
 from core.sources.debug_sessions import split_location
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from core.base.errors import BadInput, Refused
 from core.base.text import visible_line
-from core.debug_memory.index import CATEGORY, PATTERN, DebugIndex, fix_key
+from core.index.debug_sessions import CATEGORY, PATTERN, DebugIndex, fix_key
 from core.records.debug_sessions import PASSED, DebugSession, Lesson
 from core.sources.debug_sessions import find_record
 from core.sources.keys import RecordText

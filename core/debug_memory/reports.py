@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.debug_memory.index import CAUSE, MIN_EFFECTIVENESS, TEST, DebugIndex, FixCounts, fix_key, newest_first
+from core.index.debug_sessions import CAUSE, MIN_EFFECTIVENESS, TEST, DebugIndex, FixCounts, fix_key, newest_first
 from core.records.debug_sessions import ESCALATED, FAILED, PASSED, DebugSession, Lesson
 
 MIN_RUNS: Final = 2  # minimum number of failing runs that make a failure recurring

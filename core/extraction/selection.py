@@ -17,10 +17,11 @@ from core.debug_memory.error_messages import Names, generalize_message
 from core.extraction.errors import Sighting, extract_message
 from core.extraction.record_parts import parse_pattern
 from core.records.patterns import Pattern, PatternType
-from core.retrieval.similarity import SimilarityIndex, measure_similarity
+from core.retrieval.similarity import measure_similarity
 
 if TYPE_CHECKING:
     from core.config.settings import ExtractionSettings
+    from core.index.similarity import SimilarityIndex
     from core.records.extractions import Proposal
     from core.records.snapshot import Snapshot
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace as with_fields
 from core.base.text import plural
 from core.debug_memory.escalations import find_escalation
 from core.history.registry_rewind import RewoundPatterns, rewind_patterns
+from core.index.texts import Texts
 from core.learning.evidence import AGGREGATE, DISCOVERY, TREND
 from core.learning.evidence_inputs import EvidenceInputs
 from core.learning.scoreboard import Scoreboard
@@ -27,7 +28,6 @@ from core.records.patterns import Pattern, RecordedCounts
 from core.records.reflections import MemoryTask, Reflection
 from core.review.queue import review_queue
 from core.state.project_state import ProjectState
-from core.state.texts import MemoryTexts
 
 if TYPE_CHECKING:
     from core.records.snapshot import Snapshot
@@ -68,7 +68,7 @@ def build_past_state(view: ProjectState, when: datetime) -> ProjectState:
     return ProjectState(
         snapshot,
         board,
-        MemoryTexts(snapshot),
+        Texts(snapshot.with_changes(reflections={}, memory_tasks={})),
         queue,
         view.settings,
         when,

@@ -25,7 +25,7 @@ from core.storage.user_files import cache_path, code_version, index_file
 
 _PACKAGES: Final = (
     *("records", "base", "config", "redaction", "scanning", "storage", "sources", "ledger", "learning", "retrieval"),
-    *("debug_memory", "episodes", "trust", "search", "index"),
+    *("episodes", "trust", "search", "index"),
 )
 """Packages that decide what is in the index; after a change in them, it is made again."""
 _SETTINGS: Final = ("page_size = 8192", "journal_mode = WAL", "cache_size = -16000")

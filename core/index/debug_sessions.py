@@ -1,29 +1,40 @@
-"""Debug sessions of an index by what they record, and sums of the results of their fixes (docs/debug-memory.md)."""
+"""Index of debug sessions by what they record, and sums of the results of their fixes (docs/debug-memory.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from core.debug_memory.index import (
-    KEYS,
-    NAMES,
-    DebugIndex,
-    FixCounts,
-    FixResults,
-    Postings,
-    count_fixes,
-    error_sources,
-    key_values,
-    newest_first,
-)
-from core.index.terms import from_key, to_key
+from msgspec import Struct
+
+from core.base.errors import BadInput
+from core.base.formatting import format_percent
+from core.base.record_text import one_line
+from core.base.text import from_bytes, safe_matcher, to_bytes, visible_line
+from core.learning.statistics import jeffreys_interval
 
 if TYPE_CHECKING:
     from core.index.records import Reader
-    from core.records.debug_sessions import DebugSession
+    from core.records.debug_sessions import DebugSession, Lesson
 
+FILE_PATH: Final = "file_path"
+STATUS: Final = "status"
+ERROR_TYPE: Final = "executions.failures.error_type"
+CAUSE: Final = "executions.analysis.root_cause_category"
+PATTERN: Final = "learnings.patterns_identified.pattern"
+CATEGORY: Final = "learnings.patterns_identified.category"
+TEST: Final = "executions.failures.test_name"
+KEYS: Final = (FILE_PATH, STATUS, ERROR_TYPE, CAUSE, PATTERN, CATEGORY, TEST)  # indexed fields of a session file
+ANY_FILE: Final = "%"
+MAX_SIMILAR: Final = 10  # default number of similar sessions
+MIN_EFFECTIVENESS: Final = 0.7  # share of cases (0..1) that a fix template must exceed to be offered
+_LIKE: Final = {"%": "(?s:.*)", "_": "(?s:.)"}
+_LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+_SPECIAL: Final = frozenset("\\.^$*+?{}[]|()")
+Postings = Mapping[str, tuple[str, ...]]
 _SOURCE: Final = len(KEYS)  # number of the key whose values are an error type, with the file of the error
 TABLES: Final = (
     # Sessions by the value of each key, newest first: `changed` is the negative time of the last change.
@@ -37,6 +48,123 @@ TABLES: Final = (
 )
 
 
+class FixCounts(Struct, frozen=True, kw_only=True):
+    """Number of fixes that worked (`passed`) and that did not (`failed`)."""
+
+    passed: int = 0
+    failed: int = 0
+
+    @property
+    def known(self) -> int:
+        return self.passed + self.failed
+
+    @property
+    def rate(self) -> float | None:
+        """Share of fixes that worked, 0..1; None if no result is known."""
+        return self.passed / self.known if self.known else None
+
+    @property
+    def text(self) -> str:
+        """Such as "worked in 1 of 4 (25 %)"; "" if no result is known."""
+        rate = self.rate
+        return f"worked in {self.passed:,} of {self.known:,} ({format_percent(rate)})" if rate is not None else ""
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return the Jeffreys interval of the rate for a credible level 0..1."""
+        return jeffreys_interval(self.passed, self.failed, level)
+
+    def __add__(self, other: FixCounts) -> FixCounts:
+        return FixCounts(passed=self.passed + other.passed, failed=self.failed + other.failed)
+
+
+def fix_key(text: str) -> str:
+    """Return what is equal for descriptions of the same fix."""
+    return one_line(text).rstrip(".").casefold()
+
+
+CAUSE_FIXES: Final = "cause"  # of runs with a root cause category
+PATTERN_FIXES: Final = "pattern"  # of sessions that recorded a pattern
+OTHER_FIXES: Final = "other"  # of sessions that recorded no pattern of the category
+TEXT_FIXES: Final = "text"  # of fixes with the same text; the category is ""
+NAMES: Final = "names"  # `passed` is how often a session recorded a pattern
+FixKey = tuple[str, str, str]  # kind, category, text
+
+
+def count_fixes(session: DebugSession) -> dict[FixKey, FixCounts]:
+    """Return what one session adds to the sums of the results of fixes."""
+    counts: defaultdict[FixKey, FixCounts] = defaultdict(FixCounts)
+    by_category: defaultdict[str, FixCounts] = defaultdict(FixCounts)  # "" for runs without an analysis
+    for run, worked in zip(session.executions, session.verdicts, strict=True):
+        if worked is not None:
+            result = FixCounts(passed=1) if worked else FixCounts(failed=1)
+            by_category[run.analysis.category if run.analysis is not None else ""] += result
+            if run.fix is not None and (key := fix_key(run.fix.description)):
+                counts[TEXT_FIXES, "", key] += result
+    patterns: defaultdict[str, set[str]] = defaultdict(set)
+    for lesson in session.lessons:
+        patterns[lesson.category].add(lesson.pattern)
+        counts[NAMES, lesson.category, lesson.pattern] += FixCounts(passed=1)
+    analysed = {run.analysis.category for run in session.executions if run.analysis is not None}
+    for category in analysed | patterns.keys():
+        result = by_category[category]
+        if category:  # runs without a category are most likely about the same problem of the session
+            result += by_category[""]
+        if category in analysed:
+            counts[CAUSE_FIXES, category, ""] += result
+        for pattern in patterns.get(category, ()):
+            counts[PATTERN_FIXES, category, pattern] += result
+        if category not in patterns:
+            counts[OTHER_FIXES, category, ""] += result
+    return counts
+
+
+class DebugIndex:
+    """Index of the debug sessions of one view by the values of `KEYS`.
+
+    `keys` are the IDs of sessions by name of a key and value (may be ""), newest session first.
+    """
+
+    def __init__(self, reader: Reader, sessions: Mapping[str, DebugSession]) -> None:
+        self._reader = reader
+        self.sessions = sessions
+        self.keys: Mapping[str, Postings] = {key: _Values(reader, number) for number, key in enumerate(KEYS)}
+        self.fix_results = FixResults(reader)
+
+    def find(self, key: str, value: str) -> tuple[DebugSession, ...]:
+        """Return the sessions with this value of a key, newest first."""
+        return tuple(self.sessions[id] for id in self.keys[key].get(value, ()))
+
+    def find_similar(
+        self, error_type: str, file_pattern: str = ANY_FILE, limit: int = MAX_SIMILAR
+    ) -> tuple[DebugSession, ...]:
+        """Return the sessions with an error of this type in a matching file, newest first.
+
+        `error_type` must be spelled as in the files. `file_pattern` is a LIKE pattern of SQLite: `%` matches any text,
+        `_` any character; A-Z equals a-z; there are no escapes. A failure without a file has the path "". Raises
+        BadInput if the pattern is too long.
+        """
+        if file_pattern == ANY_FILE:
+            found: Iterable[str] = self.keys[ERROR_TYPE].get(error_type, ())
+        else:
+            matches = cache(compile_like(file_pattern))
+            sql = "SELECT file, id FROM debug_value WHERE key = ? AND value = ? ORDER BY changed, id"
+            rows = self._reader.rows(sql, _SOURCE, to_bytes(error_type))
+            # The error may have occurred in several files of a session.
+            found = dict.fromkeys(from_bytes(id) for file, id in rows if matches(from_bytes(file)))
+        return tuple(self.sessions[id] for id in islice(found, limit))
+
+    def find_lessons(
+        self, category: str, min_effectiveness: float = MIN_EFFECTIVENESS
+    ) -> tuple[tuple[DebugSession, Lesson], ...]:
+        """Return lessons above a minimum effectiveness (0..1), newest session first."""
+        return tuple(
+            (session, lesson)
+            for session in self.find(CATEGORY, category)
+            for lesson in session.lessons
+            if lesson.category == category and (lesson.effectiveness or 0.0) > min_effectiveness
+        )
+
+
 class _Values(Mapping[str, tuple[str, ...]]):
     """Session IDs by the value of one key, newest session first; keys in the order of their newest sessions."""
 
@@ -46,72 +174,120 @@ class _Values(Mapping[str, tuple[str, ...]]):
 
     def __getitem__(self, value: str) -> tuple[str, ...]:
         sql = "SELECT id FROM debug_value WHERE key = ? AND value = ? ORDER BY changed, id"
-        rows = self._reader.rows(sql, self._key, to_key(value))
+        rows = self._reader.rows(sql, self._key, to_bytes(value))
         if not rows:
             raise KeyError(value)
-        return tuple(from_key(id) for (id,) in rows)
+        return tuple(from_bytes(id) for (id,) in rows)
 
     def __iter__(self) -> Iterator[str]:
         sql = "SELECT value FROM debug_value WHERE key = ? ORDER BY changed, id, value"
-        return iter(dict.fromkeys(from_key(value) for (value,) in self._reader.rows(sql, self._key)))
+        return iter(dict.fromkeys(from_bytes(value) for (value,) in self._reader.rows(sql, self._key)))
 
     def __len__(self) -> int:
         row = self._reader.row("SELECT count(DISTINCT value) FROM debug_value WHERE key = ?", self._key)
         return int(row[0]) if row is not None else 0
 
 
-class _Sources(Mapping[str, Postings]):
-    """Session IDs by error type and file of the error, newest session first."""
+class FixResults:
+    """Number of fixes that worked, by root cause category, by pattern, and by the text of the fix.
+
+    See docs/scoring.md#known-fixes. All sessions count, including failed ones. A session without a recorded pattern for
+    a category counts for the usual pattern of that category.
+    """
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
 
-    def __getitem__(self, error_type: str) -> Postings:
-        sql = "SELECT file, id FROM debug_value WHERE key = ? AND value = ? ORDER BY changed, id, file"
-        found: dict[str, list[str]] = {}
-        for file, id in self._reader.rows(sql, _SOURCE, to_key(error_type)):
-            found.setdefault(from_key(file), []).append(from_key(id))
-        if not found:
-            raise KeyError(error_type)
-        return {file: tuple(ids) for file, ids in found.items()}
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_Values(self._reader, _SOURCE))
-
-    def __len__(self) -> int:
-        return len(_Values(self._reader, _SOURCE))
-
-
-class _Totals:
-    """Sums of the results of fixes."""
-
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
-
-    def find(self, kind: str, category: str, text: str = "") -> FixCounts:
+    def _sum(self, kind: str, category: str, text: str = "") -> FixCounts:
         sql = "SELECT total(passed), total(failed) FROM debug_fix WHERE kind = ? AND category = ? AND text = ?"
-        row = self._reader.row(sql, kind, to_key(category), to_key(text)) or (0, 0)
+        row = self._reader.row(sql, kind, to_bytes(category), to_bytes(text)) or (0, 0)
         return FixCounts(passed=int(row[0]), failed=int(row[1]))
 
-    def names(self, category: str) -> Mapping[str, int]:
+    def of_cause(self, category: str) -> FixCounts:
+        return self._sum(CAUSE_FIXES, category)
+
+    def of_pattern(self, category: str, pattern: str) -> FixCounts:
+        """Return the results of a pattern; the usual one includes sessions without any."""
+        usual = self.usual_pattern(category)
+        counts = self._sum(PATTERN_FIXES, category, pattern)
+        return counts + self._sum(OTHER_FIXES, category) if usual in ("", pattern) else counts
+
+    def of_fix(self, text: str) -> FixCounts:
+        """Return the results of the fix with this description, in all sessions."""
+        return self._sum(TEXT_FIXES, "", fix_key(text))
+
+    def of_lesson(self, lesson: Lesson) -> FixCounts:
+        """Return the results of a lesson: those of its fix, or of its pattern if no session has this fix.
+
+        A pattern that is only named after its category has none of its own.
+        """
+        counts = self.of_fix(lesson.fix_template)
+        return counts if counts.known or not lesson.is_named else self.of_pattern(lesson.category, lesson.pattern)
+
+    def effectiveness(self, lesson: Lesson) -> float | None:
+        """Return the share of fixes that worked, 0..1; if unknown, the recorded one."""
+        rate = self.of_lesson(lesson).rate
+        return lesson.effectiveness if rate is None else rate
+
+    def usual_pattern(self, category: str) -> str:
+        """Return the pattern that most sessions recorded for a category, or ""."""
         sql = "SELECT text, sum(passed) FROM debug_fix WHERE kind = ? AND category = ? GROUP BY text"
-        return {from_key(text): count for text, count in self._reader.rows(sql, NAMES, to_key(category))}
+        counts = ((-count, from_bytes(text)) for text, count in self._reader.rows(sql, NAMES, to_bytes(category)))
+        return min(counts, default=(0, ""))[1]
 
 
-class StoredDebugIndex(DebugIndex):
-    """Index of the debug sessions of one view."""
+def matching_spellings(known: Iterable[str], word: str) -> list[str]:
+    """Return the known words that equal `word` except for case and surrounding spaces."""
+    folded = word.strip().casefold()
+    return [name for name in known if name.casefold() == folded]
 
-    reader: Reader
 
-    @classmethod
-    def open(cls, reader: Reader, sessions: Mapping[str, DebugSession]) -> StoredDebugIndex:
-        found = cls(sessions, {key: _Values(reader, number) for number, key in enumerate(KEYS)}, _Sources(reader))
-        object.__setattr__(found, "reader", reader)
-        return found
+def compile_like(pattern: str) -> Callable[[str], bool]:
+    """Compile a LIKE pattern of SQLite (A-Z equals a-z); raise `BadInput` if invalid."""
+    lower = _lower(pattern)
+    regex = "".join(_LIKE.get(char) or (f"\\{char}" if char in _SPECIAL else char) for char in lower)
+    found = safe_matcher(f"\\A{regex}\\z")
+    if found.problem is not None:
+        raise BadInput(f"the file pattern {visible_line(pattern, 60)!r} is too long or not valid Unicode")
+    prefix, *parts = lower.replace("_", "%").split("%")
 
-    @cached_property
-    def fix_results(self) -> FixResults:
-        return FixResults(_Totals(self.reader))
+    def matches(text: str) -> bool:
+        lower_text = _lower(text)
+        # Most texts lack the prefix or one of the parts, so the regex runs rarely.
+        has_parts = lower_text.startswith(prefix) and all(part in lower_text for part in parts)
+        return has_parts and found.matches(lower_text)
+
+    return matches
+
+
+def _lower(text: str) -> str:
+    return text.lower() if text.isascii() else text.translate(_LOWER)
+
+
+def newest_first(session: DebugSession) -> tuple[float, str]:
+    """Return the sort key for most recently changed first, undated last."""
+    changed = session.changed_at
+    return -changed.timestamp() if changed is not None else float("inf"), session.id
+
+
+def error_sources(session: DebugSession) -> frozenset[tuple[str, str]]:
+    """Return the error type and the file of each failure of a session."""
+    return frozenset((failure.error_type, failure.file) for run in session.executions for failure in run.failures)
+
+
+def key_values(session: DebugSession) -> tuple[frozenset[str], ...]:
+    """Return the values of a session for each key, in the order of `KEYS`."""
+    runs = session.executions
+    failures = [failure for run in runs for failure in run.failures]
+    return (
+        frozenset((session.file_path,)),
+        frozenset((session.status,)),
+        frozenset(failure.error_type for failure in failures),
+        frozenset(run.analysis.category for run in runs if run.analysis is not None),
+        frozenset(lesson.pattern for lesson in session.lessons),
+        frozenset(lesson.category for lesson in session.lessons),
+        frozenset(failure.test_name for failure in failures),
+    )
 
 
 def fill_debug_sessions(writer: Reader, sessions: Mapping[str, DebugSession]) -> None:
@@ -123,7 +299,7 @@ def update_debug_sessions(writer: Reader, sessions: Mapping[str, DebugSession], 
     """Index the changed sessions again."""
     for id in changed:
         for table in ("debug_value", "debug_fix"):
-            writer.connection.execute(f"DELETE FROM {table} WHERE id = ?", (to_key(id),))
+            writer.connection.execute(f"DELETE FROM {table} WHERE id = ?", (to_bytes(id),))
     _add(writer, (session for id in changed if (session := sessions.get(id)) is not None))
 
 
@@ -131,11 +307,11 @@ def _add(writer: Reader, sessions: Iterable[DebugSession]) -> None:
     values: list[tuple[object, ...]] = []
     fixes: list[tuple[object, ...]] = []
     for session in sessions:
-        key, changed = to_key(session.id), newest_first(session)[0]
+        key, changed = to_bytes(session.id), newest_first(session)[0]
         for number, found in enumerate(key_values(session)):
-            values += ((number, to_key(value), b"", changed, key) for value in found)
-        values += ((_SOURCE, to_key(name), to_key(file), changed, key) for name, file in error_sources(session))
+            values += ((number, to_bytes(value), b"", changed, key) for value in found)
+        values += ((_SOURCE, to_bytes(name), to_bytes(file), changed, key) for name, file in error_sources(session))
         for (kind, category, text), counts in count_fixes(session).items():
-            fixes.append((kind, to_key(category), to_key(text), key, counts.passed, counts.failed))
+            fixes.append((kind, to_bytes(category), to_bytes(text), key, counts.passed, counts.failed))
     writer.connection.executemany("INSERT INTO debug_value VALUES (?, ?, ?, ?, ?)", sorted(values))
     writer.connection.executemany("INSERT INTO debug_fix VALUES (?, ?, ?, ?, ?, ?)", sorted(fixes))

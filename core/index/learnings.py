@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
 import numpy as np
 
+from core.base.text import from_bytes, to_bytes
 from core.index.database import count_change, get_meta
 from core.index.records import Decoder, Reader, encode
 from core.index.terms import (
@@ -16,16 +19,16 @@ from core.index.terms import (
     WORK,
     StoredPostings,
     TermWriter,
-    from_key,
     read_cells,
-    to_key,
     write_cells,
     write_postings,
 )
-from core.retrieval.embeddings import ComparableWork, task_text
+from core.retrieval.embeddings import Closeness, ComparableWork, Floats, scale_closeness, task_text
 from core.retrieval.learnings import (
+    UNTITLED_WEIGHTS,
+    WEIGHTS,
     Learning,
-    LearningIndex,
+    LearningMatch,
     describe_work,
     find_work,
     iterate_learnings,
@@ -33,12 +36,15 @@ from core.retrieval.learnings import (
     memory_source,
     work_title,
 )
-from core.retrieval.task import content_words
+from core.retrieval.task import TaskProfile, content_words
 
 if TYPE_CHECKING:
     import sqlite3
 
+    from numpy.typing import NDArray
+
     from core.records.snapshot import Delta, Snapshot
+    from core.retrieval.index import Rows
 
 TABLES: Final = (
     # Learnings by row, with the reflection or memory task that each is from.
@@ -55,6 +61,11 @@ TABLES: Final = (
 _CHANGES: Final = "changes of learnings"  # name of a number in the table `meta`
 _WORK_OF, _WORK_STATE = "work of learning", "state of work"
 _ABSENT, _UNTITLED, _KNOWN = range(3)  # states of a work; an untitled one has no description
+MAX_MATCHES: Final = 200  # most relevant learnings returned for a task
+_MAX_TIED: Final = 5_000  # learnings with the relevance of the last match that are ordered by ID
+_FLOOR: Final = 0.05  # lowest relevance of a match
+_MAX_COMPARED: Final = 200  # tasks whose words are compared exactly, by the number of shared rare words
+_SALIENT_WORDS: Final = 8  # number of rare words of a task that give full coverage
 
 _Item = TypeVar("_Item")
 _decode_words: Final = Decoder[tuple[str, ...]](tuple[str, ...])
@@ -114,42 +125,123 @@ class _Works(Mapping[str, ComparableWork]):
         return sum(1 for _ in self)
 
 
-class StoredLearnings(LearningIndex):
-    """Index of the learnings of one view."""
+class LearningIndex:
+    """Learnings of one view with what they are compared by; posting lists and records are read when they are needed.
 
-    _reader: Reader
-    changes: bytes | None
+    Arrays and sequences of learnings, and of their tasks and loops, are by row; unused rows are "" or None.
+    """
 
-    @classmethod
-    def open(cls, reader: Reader, snapshot: Snapshot) -> StoredLearnings:
+    def __init__(self, reader: Reader, snapshot: Snapshot) -> None:
         size, works = (_count_rows(reader, table) for table in ("learning", "work"))
-        keys = StoredRows[str](reader, "work", "key", from_key, works, "")
-        work_of = read_cells(reader, _WORK_OF, np.int32, size, -1)
-        states = read_cells(reader, _WORK_STATE, np.int8, works)
-        found = cls(
-            works=_Works(snapshot, keys),
-            work_keys=keys,
-            is_known=states == _KNOWN,
-            words_of_works=StoredRows[tuple[str, ...]](reader, "work", "words", _decode_words, works, ()),
-            work_words=StoredPostings(reader, WORK),
-            learnings=StoredRows[Learning | None](reader, "learning", "data", _decode_learning, size, None),
-            is_live=work_of >= 0,
-            work_of=work_of,
-            words=StoredPostings(reader, LEARNING),
-        )
-        object.__setattr__(found, "_reader", reader)
+        self._reader = reader
         with reader.lock:
-            object.__setattr__(found, "changes", get_meta(reader.connection, _CHANGES))
-        return found
+            self._changes = get_meta(reader.connection, _CHANGES)
+        self.work_keys = StoredRows[str](reader, "work", "key", from_bytes, works, "")
+        """Keys of the tasks and loops: `task/<id>` or `loop/<id>`."""
+        self.works = _Works(snapshot, self.work_keys)
+        """The tasks and loops with a description, by key."""
+        self._is_known = read_cells(reader, _WORK_STATE, np.int8, works) == _KNOWN
+        self._words_of_works = StoredRows[tuple[str, ...]](reader, "work", "words", _decode_words, works, ())
+        self._work_words = StoredPostings(reader, WORK)
+        self.learnings = StoredRows[Learning | None](reader, "learning", "data", _decode_learning, size, None)
+        self._work_of: Rows = read_cells(reader, _WORK_OF, np.int32, size, -1)
+        self._is_live: NDArray[np.bool_] = self._work_of >= 0
+        self._words = StoredPostings(reader, LEARNING)
 
     def has_same(self, other: LearningIndex) -> bool:
         """Return whether `other`, of the same index, has the same learnings."""
-        return isinstance(other, StoredLearnings) and self.changes == other.changes
+        return self._changes == other._changes
 
     def find(self, learning_id: str) -> Learning | None:
         """Return the learning with an ID, or None."""
-        row = self._reader.row("SELECT data FROM learning WHERE id = ? ORDER BY row", to_key(learning_id))
+        row = self._reader.row("SELECT data FROM learning WHERE id = ? ORDER BY row", to_bytes(learning_id))
         return _decode_learning(row[0]) if row is not None else None
+
+    def find_matches(self, profile: TaskProfile, closeness: Closeness | None = None) -> tuple[LearningMatch, ...]:
+        """Return the learnings that fit a task, best first; at most `MAX_MATCHES`.
+
+        `closeness` is the cosine of the task with each of `work_keys`, NaN where unknown; None compares words only.
+        """
+        if not self.learnings:
+            return ()
+        is_semantic = np.zeros(len(self.work_keys), np.bool_)
+        similar = np.zeros(len(self.work_keys))
+        if closeness is not None:
+            is_semantic = ~np.isnan(closeness)
+            similar = scale_closeness(closeness)
+        for row, score in self._similar_by_words(profile.words):
+            if not is_semantic[row]:
+                similar[row] = score
+        covered = self._covered(profile.words)
+        task = similar[self._work_of]
+        titled = self._is_known[self._work_of]
+        relevance = np.where(
+            titled, WEIGHTS["task"] * task + WEIGHTS["learning"] * covered, UNTITLED_WEIGHTS["learning"] * covered
+        )
+        rows = np.flatnonzero((relevance >= _FLOOR) & self._is_live)
+        if len(rows) > MAX_MATCHES:
+            least = np.partition(relevance[rows], -MAX_MATCHES)[-MAX_MATCHES]
+            rows = rows[relevance[rows] >= least][:_MAX_TIED]
+        found = [
+            LearningMatch(
+                learning=learning,
+                relevance=float(relevance[row]),
+                task=float(task[row]) if titled[row] else 0.0,
+                words=float(covered[row]),
+                is_semantic=bool(is_semantic[self._work_of[row]]),
+            )
+            for row in rows.tolist()
+            if (learning := self.learnings[row]) is not None
+        ]
+        return tuple(sorted(found, key=lambda one: (-one.relevance, one.learning.id))[:MAX_MATCHES])
+
+    @cached_property
+    def _live_works(self) -> NDArray[np.bool_]:
+        """Mask of the tasks and loops with a learning, which count for a word's rarity."""
+        live = np.zeros(len(self.work_keys), np.bool_)
+        live[self._work_of[self._is_live]] = True
+        return live
+
+    def _similar_by_words(self, asked: frozenset[str]) -> Iterator[tuple[int, float]]:
+        """Yield (row, cosine) of tasks and loops that share words, weighted by rarity."""
+        live = self._live_works
+        size = int(np.count_nonzero(live))
+        squares: dict[str, float] = {}
+
+        def square(word: str) -> float:
+            if word not in squares:
+                squares[word] = math.log1p(size / max(_count(self._work_words.get(word), live), 1)) ** 2
+            return squares[word]
+
+        shared = np.zeros(len(self.work_keys))
+        for word in sorted(asked):  # sorted, so that every process gets the same sums
+            if (holding := self._work_words.get(word)) is not None:
+                shared[holding] += square(word)
+        rows = np.flatnonzero(shared * live)
+        if len(rows) > _MAX_COMPARED:
+            rows = rows[np.argsort(-shared[rows], kind="stable")[:_MAX_COMPARED]]
+        length = math.sqrt(math.fsum(map(square, asked)))
+        for row in rows.tolist():
+            other = math.sqrt(math.fsum(map(square, self._words_of_works[row])))
+            yield row, min(float(shared[row]) / (length * other), 1.0)
+
+    def _covered(self, asked: frozenset[str]) -> Floats:
+        """Return the share of the task's rare words that each learning contains."""
+        part = np.zeros(len(self.learnings))
+        size = int(np.count_nonzero(self._is_live))
+        weights = []
+        for word in sorted(asked):
+            rows = self._words.get(word)
+            weights.append(math.log1p(size / max(_count(rows, self._is_live), 1)))
+            if rows is not None:
+                part[rows] += weights[-1]
+        full = math.fsum(sorted(weights, reverse=True)[:_SALIENT_WORDS])
+        return np.minimum(part / full, 1.0) if full else part
+
+
+def _count(rows: Rows | None, live: NDArray[np.bool_]) -> int:
+    """Return the number of rows that are live."""
+    return 0 if rows is None else int(np.count_nonzero(live[rows]))
 
 
 def fill_learnings(writer: Reader, snapshot: Snapshot) -> None:
@@ -163,8 +255,8 @@ def fill_learnings(writer: Reader, snapshot: Snapshot) -> None:
     states: dict[int, int] = {}
     work_of: dict[int, int] = {}
     for source in (*snapshot.reflections, *map(memory_source, snapshot.memory_tasks)):
-        found, key = list(iterate_learnings(source, snapshot)), to_key(source)
-        needs += [(to_key(need), key) for need in set(list_needs(source, snapshot))] if found else []
+        found, key = list(iterate_learnings(source, snapshot)), to_bytes(source)
+        needs += [(to_bytes(need), key) for need in set(list_needs(source, snapshot))] if found else []
         for learning, work_key in found:
             work_row = works.get(work_key)
             if work_row is None:
@@ -172,11 +264,11 @@ def fill_learnings(writer: Reader, snapshot: Snapshot) -> None:
                 work = find_work(work_key, snapshot)
                 terms = content_words(task_text(work)) if work is not None else set()
                 states[work_row] = _UNTITLED if work is None else _KNOWN
-                work_rows.append((work_row, to_key(work_key), encode(sorted(terms))))
+                work_rows.append((work_row, to_bytes(work_key), encode(sorted(terms))))
                 for term in terms:
                     work_words.setdefault(term, array("i")).append(work_row)
             row = len(learnings) + 1
-            learnings.append((row, key, to_key(learning.id), work_row, encode(learning)))
+            learnings.append((row, key, to_bytes(learning.id), work_row, encode(learning)))
             work_of[row] = work_row
             for term in content_words(learning.text):
                 words.setdefault(term, array("i")).append(row)
@@ -198,8 +290,8 @@ def update_learnings(writer: Reader, old: Snapshot, new: Snapshot, delta: Delta)
     needs += [key for key in works if _describe(key, old) != _describe(key, new)]
     sources = {*delta.reflections, *map(memory_source, delta.memory_tasks)}
     for need in needs:
-        rows = writer.rows("SELECT source FROM learning_need WHERE need = ?", to_key(need))
-        sources.update(from_key(source) for (source,) in rows)
+        rows = writer.rows("SELECT source FROM learning_need WHERE need = ?", to_bytes(need))
+        sources.update(from_bytes(source) for (source,) in rows)
     if sources:
         _LearningWriter(writer, new).replace(sorted(sources))
 
@@ -227,12 +319,12 @@ class _LearningWriter:
         """Write the learnings of these sources instead of those that are stored."""
         execute, maybe_unused = self._writer.connection.execute, set()
         for source in sources:
-            key = to_key(source)
+            key = to_bytes(source)
             before = self._writer.rows("SELECT row, work, data FROM learning WHERE source = ? ORDER BY row", key)
             execute("DELETE FROM learning_need WHERE source = ?", (key,))
             after = list(iterate_learnings(source, self._snapshot))
             if after:
-                needs = ((to_key(need), key) for need in set(list_needs(source, self._snapshot)))
+                needs = ((to_bytes(need), key) for need in set(list_needs(source, self._snapshot)))
                 self._writer.connection.executemany("INSERT INTO learning_need VALUES (?, ?)", needs)
             for stored, found in zip_longest(before, after):
                 row, old_words = None, set()
@@ -247,7 +339,7 @@ class _LearningWriter:
                     continue
                 learning, work_key = found
                 work = self._write_work(work_key)
-                values = row, key, to_key(learning.id), work, encode(learning)
+                values = row, key, to_bytes(learning.id), work, encode(learning)
                 row = execute("INSERT OR REPLACE INTO learning VALUES (?, ?, ?, ?, ?)", values).lastrowid
                 assert row is not None
                 self._terms.move(LEARNING, row, old_words, content_words(learning.text))
@@ -264,9 +356,9 @@ class _LearningWriter:
             return self._works[key]
         work = find_work(key, self._snapshot)
         words = content_words(task_text(work)) if work is not None else set()
-        stored = self._writer.row("SELECT row, words FROM work WHERE key = ?", to_key(key))
+        stored = self._writer.row("SELECT row, words FROM work WHERE key = ?", to_bytes(key))
         row, before = (stored[0], _decode_words(stored[1])) if stored is not None else (None, ())
-        values = row, to_key(key), encode(sorted(words))
+        values = row, to_bytes(key), encode(sorted(words))
         row = self._writer.connection.execute("INSERT OR REPLACE INTO work VALUES (?, ?, ?)", values).lastrowid
         assert row is not None
         self._terms.move(WORK, row, before, words)

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final, overload
 import msgspec
 import numpy as np
 
+from core.base.text import from_bytes, to_bytes
 from core.index.database import get_meta, set_meta
 from core.index.records import Decoder, Kind, encode
-from core.index.terms import RowsById, find_place, from_key, to_key
+from core.index.terms import RowsById, find_place
 from core.records.patterns import PatternType
 from core.retrieval.index import RowsByKey
 from core.retrieval.past_tasks import FitInputs, PastTasks, SuccessfulTask, WordWeights, find_worked
@@ -110,7 +111,7 @@ def fill_past_tasks(writer: Reader, snapshot: Snapshot, board: Scoreboard) -> No
     """Store the tasks of all loops in which patterns worked. The table must be empty."""
     places = dict(writer.rows("SELECT id, place FROM record WHERE kind = ?", Kind.LOOP))
     found = ((id, _find_task(loop, board)) for id, loop in snapshot.loops.items())
-    rows = sorted((to_key(id), places[id], encode(task)) for id, task in found if task is not None)
+    rows = sorted((to_bytes(id), places[id], encode(task)) for id, task in found if task is not None)
     writer.connection.executemany("INSERT INTO worked VALUES (?, ?, ?)", rows)
     _choose(writer)
 
@@ -133,7 +134,7 @@ def _replace(writer: Reader, snapshot: Snapshot, board: Scoreboard, loop_ids: It
     """Store the tasks of some loops; return whether something changed."""
     has_changed = False
     for id in loop_ids:
-        task, key = _find_task(snapshot.loops.get(id), board), to_key(id)
+        task, key = _find_task(snapshot.loops.get(id), board), to_bytes(id)
         stored = writer.row("SELECT place, data FROM worked WHERE loop = ?", key)
         if task is None:
             if stored is not None:
@@ -168,14 +169,14 @@ def _choose(writer: Reader) -> None:
 
 
 def suppose_past_tasks(
-    past: StoredPastTasks, snapshot: Snapshot, board: Scoreboard, changed_work: frozenset[str] | None
+    past: PastTasks, reader: Reader, snapshot: Snapshot, board: Scoreboard, changed_work: frozenset[str] | None
 ) -> PastTasks:
     """Return the past tasks of a dry run.
 
     `past` are those that are stored, `changed_work` the loops that may differ from them; None if any may.
     """
-    rows = past.reader.rows("SELECT loop, data FROM worked") if changed_work else []
-    stored = {from_key(loop): _decode_task(data) for loop, data in rows}
+    rows = reader.rows("SELECT loop, data FROM worked") if changed_work else []
+    stored = {from_bytes(loop): _decode_task(data) for loop, data in rows}
     supposed = {
         id: _find_task(snapshot.loops.get(id), board)
         for id in (snapshot.loops if changed_work is None else changed_work)

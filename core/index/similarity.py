@@ -5,10 +5,11 @@ They are indexed in the order of their places, some at a time, because those of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, overload
+from itertools import repeat
+from typing import TYPE_CHECKING, Final, NamedTuple, overload
 
 import numpy as np
 
@@ -27,23 +28,28 @@ from core.index.terms import (
 )
 from core.retrieval.index import TYPES
 from core.retrieval.similarity import (
+    AT_ONCE,
     BANDS,
-    MAX_STORED,
-    SimilarityIndex,
-    TextBlock,
+    MAX_COMPARED,
+    Bands,
     compared_text,
+    has_same_task,
     hash_texts,
+    measure_pairs,
+    measure_ratios,
     number_words,
 )
 
 if TYPE_CHECKING:
     import sqlite3
 
+    from numpy.typing import NDArray
+
     from core.index.records import Reader
-    from core.records.patterns import Pattern
+    from core.records.patterns import Pattern, PatternType
     from core.records.snapshot import Delta, Snapshot
     from core.retrieval.index import Rows
-    from core.retrieval.similarity import Hashes
+    from core.retrieval.similarity import Hashes, Numbers
 
 TABLES: Final = (
     # Min-hashes of the compared texts by place, as arrays of `CHUNK` rows with `BANDS` numbers each.
@@ -51,7 +57,56 @@ TABLES: Final = (
 )
 _SIZE: Final = "compared words"  # name of the column with the number of words by place
 _DONE: Final = "similarity"  # name of the value in the table `meta`: the last place whose text is indexed
+_SLACK: Final = 0.25  # the share of equal words may be below the threshold by this, and by one word
+_MAX_READ: Final = 49_152  # rows of words that are read to find candidates; if there are more, min-hashes are used
+_MAX_CANDIDATES: Final = 256  # candidates compared with one text, by the number of shared words
+_MAX_HASHED: Final = 32  # the same for candidates with equal min-hashes
+_MAX_STORED: Final = 16_384  # texts that are kept; more would take 20 MB
 _UPDATED_AT_ONCE: Final = 64  # new patterns that are indexed in the transaction of a change
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarityIndex:
+    """Immutable index of patterns by their words."""
+
+    _patterns: Mapping[str, Pattern]
+    _blocks: Mapping[PatternType, _TextBlock]
+
+    @classmethod
+    def open(cls, index: StoredPatternIndex, reader: Reader, patterns: Mapping[str, Pattern]) -> SimilarityIndex:
+        """Return the index of the similar patterns of a view; `has_similarity` must be true for it."""
+        rows = index.rows
+        assert isinstance(rows, RowsById)
+        ids, numbering = rows.ids, rows.ids.numbering
+        sizes = numbering.select(read_cells(reader, _SIZE, np.int32, numbering.size))
+        hashes, texts, blocks = _StoredHashes(reader, numbering), _Texts(ids, patterns), {}
+        for code, kind in enumerate(TYPES):
+            postings = StoredPostings(reader, COMPARED + code, numbering)
+            blocks[kind] = _TextBlock(ids, texts, postings, np.where(index.types == code, sizes, 0), rows, hashes)
+        return cls(patterns, blocks)
+
+    def nearest(self, pattern: Pattern, threshold: float) -> tuple[tuple[str, float], ...]:
+        """Return (ID, similarity) of other patterns above `threshold`, best first."""
+        return self._sorted(pattern, self._blocks[pattern.type].nearest(compared_text(pattern), threshold))
+
+    def some_nearest(self, pattern: Pattern, threshold: float) -> tuple[tuple[str, float], ...]:
+        """Like `nearest` for an indexed pattern, with limited comparisons: 300 us."""
+        return self._sorted(pattern, self._blocks[pattern.type].some_nearest(pattern.id, threshold))
+
+    def _sorted(self, pattern: Pattern, found: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
+        others = [hit for hit in found if hit[0] != pattern.id and has_same_task(pattern, self._patterns[hit[0]])]
+        return tuple(sorted(others, key=lambda hit: (-hit[1], hit[0])))
+
+    def pairs(self, threshold: float) -> tuple[tuple[str, str, float], ...]:
+        """Return (lower ID, higher ID, similarity) above `threshold`; takes seconds."""
+        patterns = self._patterns
+        found = [
+            pair
+            for block in self._blocks.values()
+            for pair in block.pairs(threshold)
+            if has_same_task(patterns[pair[0]], patterns[pair[1]])
+        ]
+        return tuple(sorted(found, key=lambda pair: (-pair[2], pair[0], pair[1])))
 
 
 class _Texts(Sequence[str]):
@@ -75,7 +130,7 @@ class _Texts(Sequence[str]):
         text = self._made.get(row)
         if text is None:
             text = compared_text(self._patterns[self._ids[row]])
-            if len(self._made) < MAX_STORED:
+            if len(self._made) < _MAX_STORED:
                 self._made[row] = text
         return text
 
@@ -84,19 +139,124 @@ class _Texts(Sequence[str]):
 
 
 @dataclass(frozen=True)
-class _StoredBlock(TextBlock):
-    """Texts of the patterns of one type; the rows are those of all patterns."""
+class _TextBlock:
+    """The texts of the patterns of one type, each as its `sorted_words`; the rows are those of all patterns."""
 
-    by_id: RowsById
+    ids: Sequence[str]  # by row, as the texts
+    texts: Sequence[str]
+    postings: StoredPostings  # rows by word, see `number_words`
+    sizes: NDArray[np.int32]  # number of words by row; 0 for a pattern of another type
+    rows: Mapping[str, int]  # by ID
     hashes: _StoredHashes
 
-    @cached_property
-    def rows(self) -> Mapping[str, int]:
-        return self.by_id
+    def nearest(self, text: str, threshold: float) -> list[tuple[str, float]]:
+        """Return (ID, similarity) above `threshold`; compares the texts that share most, at most `_MAX_CANDIDATES`."""
+        return self._compare(text, self._find_candidates(text, threshold).choose(), threshold)
 
-    def _list_hashes(self) -> tuple[Hashes, Rows]:
+    def some_nearest(self, id: str, threshold: float) -> list[tuple[str, float]]:
+        """Return (ID, similarity) above `threshold` among `MAX_COMPARED` candidates.
+
+        Prefers candidates that share most words. Among equals the following rows come first (cyclic), so that each of
+        thousands of similar texts is found from some other text.
+        """
+        row = self.rows[id]
+        found, shared, _ = self._find_candidates(self.texts[row], threshold, row)
+        rows = found
+        if len(rows) > MAX_COMPARED:
+            rows = rows[np.lexsort(((rows - row) % len(self.ids), -shared))[:MAX_COMPARED]]
+        return self._compare(self.texts[row], rows, threshold)
+
+    def _compare(
+        self, text: str, rows: Numbers, threshold: float, texts: Mapping[int, str] | None = None
+    ) -> list[tuple[str, float]]:
+        others = rows.tolist()
+        compared = [texts[row] if texts is not None else self.texts[row] for row in others]
+        ratios = measure_ratios(text, compared, threshold) if others else []
+        return [(self.ids[row], ratio) for row, ratio in zip(others, ratios, strict=True) if ratio > threshold]
+
+    def pairs(self, threshold: float) -> Iterator[tuple[str, str, float]]:
+        """Yield all pairs above `threshold`, each once, the lower ID first."""
+        postings = {word: holding for word in self.postings if (holding := self.postings.get(word)) is not None}
+        left = {word: len(holding) for word, holding in postings.items()}  # rows behind the present one
+        every = np.flatnonzero(self.sizes).tolist()
+        texts = {row: self.texts[row] for row in every}
+        for rows in (every[start : start + AT_ONCE] for start in range(0, len(every), AT_ONCE)):
+            frequent = []
+            for row in rows:
+                text = texts[row]
+                words = number_words(text)
+                for word in words:
+                    left[word] -= 1
+                if sum(map(left.__getitem__, words)) > _MAX_READ:
+                    frequent.append(row)
+                    continue
+                lists = [postings[word][-count:] for word in words if (count := left[word])]
+                chosen = self._find_sharing(len(words), lists, threshold, row + 1).choose()
+                for other, ratio in self._compare(text, chosen, threshold, texts):
+                    yield min(self.ids[row], other), max(self.ids[row], other), ratio
+            yield from self._compare_hashed(frequent, threshold, texts)
+
+    def _compare_hashed(
+        self, rows: list[int], threshold: float, texts: Mapping[int, str]
+    ) -> Iterator[tuple[str, str, float]]:
+        pairs: list[tuple[int, int]] = []
+        for row, candidates in self._find_hashed(np.array(rows, np.int32)):
+            pairs += zip(repeat(row), candidates.choose().tolist())
+        ones, others = [texts[row] for row, _ in pairs], [texts[row] for _, row in pairs]
+        for (row, other), ratio in zip(pairs, measure_pairs(ones, others, threshold), strict=True):
+            if ratio > threshold:
+                one, two = self.ids[row], self.ids[other]
+                yield min(one, two), max(one, two), ratio
+
+    def _find_candidates(self, text: str, threshold: float, row: int = -1) -> _Candidates:
+        """Find rows that share enough with a text, which may be that of a row."""
+        words = number_words(text)
+        if sum(self.postings.count(words).values()) <= _MAX_READ:
+            lists = [rows for word in words if (rows := self.postings.get(word)) is not None]
+            return self._find_sharing(len(words), lists, threshold)
+        if row < 0:
+            return _Candidates(*np.unique(self._bands.find(text), return_counts=True), _MAX_HASHED)
+        return next(found for _, found in self._find_hashed(np.array([row], np.int32)))
+
+    def _find_sharing(self, size: int, lists: list[Rows], threshold: float, first: int = 0) -> _Candidates:
+        """Find rows from `first` on that are often enough in the lists of a text with `size` words."""
+        if not lists:
+            return _Candidates(np.empty(0, np.intp), np.empty(0, np.intp), 0)
+        counts = np.bincount(np.concatenate(lists) - first, minlength=len(self.sizes) - first)
+        needed = (threshold - _SLACK) / 2 * (self.sizes[first:] + size) - 1
+        if np.count_nonzero(self.sizes) <= _MAX_CANDIDATES:  # few enough to compare all that share a word
+            needed = np.ones_like(needed)
+        enough = np.flatnonzero(counts >= np.maximum(needed, 1))
+        return _Candidates(enough + first, counts[enough], _MAX_CANDIDATES)
+
+    def _find_hashed(self, rows: Rows) -> Iterator[tuple[int, _Candidates]]:
+        """Find for each row the rows behind it with equal min-hashes."""
+        if not len(rows):
+            return
+        found, owners = self._bands.find_next(rows)
+        codes, counts = np.unique(owners * np.int64(len(self.ids)) + found, return_counts=True)
+        owners, found = np.divmod(codes, len(self.ids))
+        ends = owners.searchsorted(np.arange(len(rows)), "right").tolist()
+        for row, start, end in zip(rows.tolist(), [0, *ends], ends, strict=False):
+            yield row, _Candidates(found[start:end], counts[start:end], _MAX_HASHED)
+
+    @cached_property
+    def _bands(self) -> Bands:
         rows = np.flatnonzero(self.sizes).astype(np.int32)
-        return self.hashes.all[rows], rows
+        return Bands(self.hashes.all[rows], rows)
+
+
+class _Candidates(NamedTuple):
+    rows: Numbers
+    shared: Numbers  # number of words or min-hashes that a row shares
+    most: int  # number of rows to compare
+
+    def choose(self) -> Numbers:
+        """Return the rows that share most."""
+        if len(self.rows) <= self.most:
+            return self.rows
+        least = np.partition(self.shared, -self.most)[-self.most]
+        return np.concatenate((self.rows[self.shared > least], self.rows[self.shared == least]))[: self.most]
 
 
 class _StoredHashes:
@@ -115,20 +275,6 @@ class _StoredHashes:
             is_used = self._numbering.is_used(places)
             hashes[self._numbering.rows(places[is_used])] = part[is_used]
         return hashes
-
-
-def open_similarity(index: StoredPatternIndex, reader: Reader, patterns: Mapping[str, Pattern]) -> SimilarityIndex:
-    """Return the index of the similar patterns of a view; `has_similarity` must be true for it."""
-    ids = index.ids
-    rows = index.rows
-    assert isinstance(rows, RowsById)
-    numbering = rows.ids.numbering
-    sizes = numbering.select(read_cells(reader, _SIZE, np.int32, numbering.size))
-    hashes, texts, blocks = _StoredHashes(reader, numbering), _Texts(ids, patterns), {}
-    for code, kind in enumerate(TYPES):
-        postings = StoredPostings(reader, COMPARED + code, numbering)
-        blocks[kind] = _StoredBlock(ids, texts, postings, np.where(index.types == code, sizes, 0), rows, hashes)
-    return SimilarityIndex(patterns, blocks)
 
 
 def has_similarity(reader: Reader) -> bool:

@@ -22,6 +22,7 @@ from zlib import crc32
 import msgspec
 
 from core.base.errors import DamagedError
+from core.base.text import from_bytes, to_bytes
 from core.episodes.history import MAX_RESULTS, TaskFiles
 from core.episodes.task_lookup import list_entries
 from core.index.database import get_meta, set_meta
@@ -194,10 +195,10 @@ def pack_block(hits: Sequence[SearchHit], file: str) -> tuple[Block, str]:
     records: list[tuple[Any, ...]] = []
     texts = _mask_all([hit.text for hit in hits])
     for hit, text in zip(hits, texts, strict=True):
-        name = None if hit.file == file else _to_bytes(hit.file)
+        name = None if hit.file == file else to_bytes(hit.file)
         at = microseconds(hit.at)
         parts = (hit.pointer, hit.tool, text)
-        records.append((hit.kind, hit.attempt, hit.action, at, name, *map(_to_bytes, parts)))
+        records.append((hit.kind, hit.attempt, hit.action, at, name, *map(to_bytes, parts)))
     times = [at for at in (record[3] for record in records) if at is not None]
     data = zlib.compress(_encode(records), _LEVEL)
     kinds = kinds_mask(hit.kind for hit in hits)
@@ -219,11 +220,11 @@ def unpack_block(
         raise DamagedError(f"a block cannot be unpacked: {error}") from None
     hits: list[SearchHit] = []
     for kind, attempt, action, at, name, pointer, tool, packed in records:
-        if 1 << kind & kinds and words.are_in(text := _to_text(packed)):
-            found = _to_text(name) if name is not None else file
+        if 1 << kind & kinds and words.are_in(text := from_bytes(packed)):
+            found = from_bytes(name) if name is not None else file
             when = None if at is None else _EPOCH + at * _MICROSECOND
-            hit = SearchHit(found, task, text, when, attempt, _to_text(pointer), HitKind(kind), action)
-            hits.append(hit._replace(tool=_to_text(tool)) if tool else hit)
+            hit = SearchHit(found, task, text, when, attempt, from_bytes(pointer), HitKind(kind), action)
+            hits.append(hit._replace(tool=from_bytes(tool)) if tool else hit)
     return hits
 
 
@@ -234,14 +235,6 @@ def kinds_mask(kinds: Iterable[int]) -> int:
 
 def microseconds(at: datetime | None) -> int | None:
     return None if at is None else (at - _EPOCH) // _MICROSECOND
-
-
-def _to_bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
-def _to_text(data: bytes) -> str:
-    return data.decode("utf-8", "surrogatepass")
 
 
 def _mask_all(texts: list[str]) -> list[str]:

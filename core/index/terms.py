@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, overload
 import numpy as np
 
 from core.base.errors import DamagedError
+from core.base.text import from_bytes, to_bytes
 from core.index.database import pack, unpack
 from core.index.records import FEW, ViewIds
 from core.retrieval.index import SOURCE, TYPES, PatternIndex, pattern_terms
@@ -46,15 +47,6 @@ TABLES: Final = (
 )
 
 
-def to_key(text: str) -> bytes:
-    """Return a text as it is stored to be looked up; texts from files may contain lone surrogates."""
-    return text.encode("utf-8", "surrogatepass")
-
-
-def from_key(key: bytes) -> str:
-    return key.decode("utf-8", "surrogatepass")
-
-
 class TermWriter:
     """Changes of posting lists, collected and then written together."""
 
@@ -67,7 +59,7 @@ class TermWriter:
         old, new = set(before), set(after)
         chunk, number = divmod(row, CHUNK)
         for term in old ^ new:
-            self._changes[kind, to_key(term), chunk][number] = term in new
+            self._changes[kind, to_bytes(term), chunk][number] = term in new
 
     def write(self) -> None:
         find = "SELECT rows FROM term WHERE kind = ? AND term = ? AND chunk = ?"
@@ -88,7 +80,7 @@ class TermWriter:
     def _note_tag(self, tag: bytes) -> None:
         """Keep the tags by word: those that some pattern has."""
         is_used = self._connection.execute("SELECT 1 FROM term WHERE kind = ? AND term = ?", (TAG, tag)).fetchone()
-        pairs = [(to_key(word), tag) for word in content_words(from_key(tag))]
+        pairs = [(to_bytes(word), tag) for word in content_words(from_bytes(tag))]
         sql = (
             "INSERT OR IGNORE INTO tag_word VALUES (?, ?)"
             if is_used
@@ -105,7 +97,7 @@ def write_postings(connection: sqlite3.Connection, kind: int, rows_by_term: Mapp
             rows = np.array(numbers, np.int32)
             chunks, starts = np.unique(rows // CHUNK, return_index=True)
             for chunk, part in zip(chunks.tolist(), np.split(rows, starts[1:]), strict=True):
-                yield kind, to_key(term), chunk, pack((part - chunk * CHUNK).astype("<u2").tobytes())
+                yield kind, to_bytes(term), chunk, pack((part - chunk * CHUNK).astype("<u2").tobytes())
 
     connection.executemany("INSERT INTO term VALUES (?, ?, ?, ?)", sorted(list_chunks()))
 
@@ -132,7 +124,7 @@ class StoredPostings:
 
     def _read(self, key: str) -> Rows | None:
         sql = "SELECT chunk, rows FROM term WHERE kind = ? AND term = ? ORDER BY chunk"
-        found = self._reader.rows(sql, self._kind, to_key(key))
+        found = self._reader.rows(sql, self._kind, to_bytes(key))
         if not found:
             return None
         parts = [np.frombuffer(unpack(rows), "<u2").astype(np.int32) + chunk * CHUNK for chunk, rows in found]
@@ -146,19 +138,19 @@ class StoredPostings:
             " WHERE kind = ? AND term IN (SELECT CAST(value AS BLOB) FROM json_each(?)) GROUP BY term"
         )
         asked = json.dumps(list(keys), ensure_ascii=False)
-        return {from_key(term): count for term, count in self._reader.rows(sql, self._kind, asked)}
+        return {from_bytes(term): count for term, count in self._reader.rows(sql, self._kind, asked)}
 
     def __iter__(self) -> Iterator[str]:
         sql = "SELECT DISTINCT term FROM term WHERE kind = ?"
-        return (from_key(term) for (term,) in self._reader.rows(sql, self._kind))
+        return (from_bytes(term) for (term,) in self._reader.rows(sql, self._kind))
 
 
 class StoredTags(StoredPostings):
     """Posting lists of tags."""
 
     def containing(self, word: str, /) -> Iterable[str]:
-        rows = self._reader.rows("SELECT tag FROM tag_word WHERE word = ?", to_key(word))
-        return [from_key(tag) for (tag,) in rows]
+        rows = self._reader.rows("SELECT tag FROM tag_word WHERE word = ?", to_bytes(word))
+        return [from_bytes(tag) for (tag,) in rows]
 
 
 class StoredFacets:
@@ -334,7 +326,7 @@ def fill_terms(writer: Reader, patterns: Mapping[str, Pattern]) -> None:
                 tag_counts[place] = len(terms)
     for kind, rows in enumerate(postings):
         write_postings(writer.connection, kind, rows)
-    pairs = ((to_key(word), to_key(tag)) for tag in postings[TAG] for word in content_words(tag))
+    pairs = ((to_bytes(word), to_bytes(tag)) for tag in postings[TAG] for word in content_words(tag))
     writer.connection.executemany("INSERT INTO tag_word VALUES (?, ?)", pairs)
     write_cells(writer.connection, _TYPE, np.int8, types, -1)
     write_cells(writer.connection, _TAG_COUNT, np.int8, tag_counts)

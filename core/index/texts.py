@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from core.debug_memory.index import DebugIndex
 from core.index.database import get_meta, set_meta
-from core.index.debug_sessions import StoredDebugIndex, fill_debug_sessions, update_debug_sessions
-from core.index.learnings import StoredLearnings, fill_learnings, update_learnings
+from core.index.debug_sessions import DebugIndex, fill_debug_sessions, update_debug_sessions
+from core.index.learnings import LearningIndex, fill_learnings, update_learnings
 from core.index.past_tasks import (
     StoredPastTasks,
     fill_past_tasks,
@@ -18,137 +18,150 @@ from core.index.past_tasks import (
     suppose_past_tasks,
     update_past_tasks,
 )
-from core.index.records import Kind, RecordMap
-from core.index.snapshot import TEXTS, IndexedSnapshot
+from core.index.records import Kind, Reader, RecordMap
+from core.index.snapshot import TEXTS
 from core.index.terms import StoredPatternIndex, fill_terms, update_terms
-from core.retrieval.learnings import LearningIndex
+from core.records.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    import sqlite3
-
-    from core.index.records import Reader
+    from core.index.similarity import SimilarityIndex
     from core.learning.scoreboard import Scoreboard
     from core.records.patterns import Pattern
-    from core.records.snapshot import Delta, Snapshot
+    from core.records.snapshot import Delta
     from core.retrieval.index import PatternIndex
     from core.retrieval.past_tasks import PastTasks, WordWeights
-    from core.retrieval.similarity import SimilarityIndex
 
+_COMPARED_AT_ONCE: Final = 4_096  # patterns whose compared texts are indexed at once in memory
 _SETTLED_AT_ONCE: Final = 400  # patterns whose texts are indexed in one step
 _FILLED_TABLES: Final = (
     *("term", "tag_word", "cells", "learning", "learning_need", "work", "worked", "debug_value", "debug_fix"),
 )
 
 
-class StoredTexts:
-    """Indexes of the texts of one view, opened when they are first used; implements `core.state.texts.Texts`."""
+class Texts:
+    """Indexes of the texts of one view, each opened when it is first used.
 
-    def __init__(self, reader: Reader, snapshot: Snapshot) -> None:
-        self.reader = reader
+    They are those stored in the index of the view or, without `reader`, those of a database in memory, which is filled
+    when the first one is used: 3 s for 100,000 patterns. Without `board`, it has no past tasks.
+    """
+
+    def __init__(self, snapshot: Snapshot, reader: Reader | None = None, board: Scoreboard | None = None) -> None:
         self.snapshot = snapshot
+        self.is_stored = reader is not None
+        self._stored_reader = reader
+        self._board = board
 
     @cached_property
-    def index(self) -> StoredPatternIndex:
+    def reader(self) -> Reader:
+        return self._stored_reader or _fill_memory(self.snapshot, self._board)
+
+    @cached_property
+    def index(self) -> PatternIndex:
         return StoredPatternIndex.open(self.reader, self.snapshot.patterns)
 
     @cached_property
     def similarity(self) -> SimilarityIndex:
         # Contexts do not need the modules of similarity, and hooks wait for their import.
-        from core.index.similarity import has_similarity, open_similarity
-        from core.retrieval.similarity import SimilarityIndex
+        from core.index.similarity import SimilarityIndex, extend_similarity, has_similarity
 
         patterns = self.snapshot.patterns
-        if has_similarity(self.reader):
-            return open_similarity(self.index, self.reader, patterns)
-        return SimilarityIndex.build(patterns)  # until the texts are indexed, see `settle_texts`
+        if not has_similarity(self.reader):
+            if self.is_stored:  # until the texts are indexed, see `settle_texts`
+                return Texts(Snapshot(patterns=patterns)).similarity
+            with self.reader.lock:
+                while not extend_similarity(self.reader, patterns, _COMPARED_AT_ONCE):
+                    pass
+        return SimilarityIndex.open(StoredPatternIndex.open(self.reader, patterns), self.reader, patterns)
 
     @cached_property
     def debug(self) -> DebugIndex:
-        return StoredDebugIndex.open(self.reader, self.snapshot.debug_sessions)
+        return DebugIndex(self.reader, self.snapshot.debug_sessions)
 
     @cached_property
     def learnings(self) -> LearningIndex:
-        return StoredLearnings.open(self.reader, self.snapshot)
+        return LearningIndex(self.reader, self.snapshot)
 
     @cached_property
-    def past_tasks(self) -> StoredPastTasks:
+    def past_tasks(self) -> PastTasks:
         return StoredPastTasks.open(self.reader)
 
     @cached_property
     def word_weights(self) -> WordWeights:
         return read_weights(self.reader, self.past_tasks, self.snapshot.patterns)
 
-    def updated(self, snapshot: Snapshot, delta: Delta, board: Scoreboard) -> StoredTexts | SupposedTexts:
-        if isinstance(snapshot, IndexedSnapshot):
-            return StoredTexts(snapshot.reader, snapshot)
-        return SupposedTexts(self, snapshot, delta, board, board.changed_work)
+    def suppose(self, snapshot: Snapshot, delta: Delta, board: Scoreboard) -> SupposedTexts:
+        """Return the texts of a dry run, which changes no other records than patterns; `board` has its scores."""
+        return SupposedTexts(self, snapshot, delta.patterns, board, board.changed_work)
 
     def prepare(self) -> None:
+        """Open what the first context needs."""
         _ = self.index, self.learnings, self.word_weights
 
 
-class SupposedTexts:
+class SupposedTexts(Texts):
     """Indexes of the texts of a dry run: those of a view, with what differs in memory.
 
-    `delta` and `changed_work` are all differences to `stored`; `changed_work` is None if any loop may differ.
+    `changed` are the IDs of all patterns that differ from the view, and `changed_work` the loops whose uses of patterns
+    may differ; None if those of any may.
     """
 
     def __init__(
         self,
-        stored: StoredTexts,
+        base: Texts,
         snapshot: Snapshot,
-        delta: Delta,
+        changed: frozenset[str],
         board: Scoreboard,
         changed_work: frozenset[str] | None,
     ) -> None:
-        self._stored = stored
-        self._snapshot = snapshot
-        self._delta = delta
-        self._board = board
+        super().__init__(snapshot, base.reader, board)
+        self._base = base
+        self._changed = changed
         self._changed_work = changed_work
 
     @cached_property
     def index(self) -> PatternIndex:
-        return self._stored.index.updated(self._snapshot.patterns, self._delta.patterns)
+        return self._base.index.updated(self.snapshot.patterns, self._changed)
 
     @cached_property
     def similarity(self) -> SimilarityIndex:
-        from core.retrieval.similarity import SimilarityIndex
-
-        return SimilarityIndex.build(self._snapshot.patterns)
-
-    @cached_property
-    def debug(self) -> DebugIndex:
-        sessions = self._snapshot.debug_sessions
-        return DebugIndex.build(sessions) if self._delta.debug_sessions else self._stored.debug
+        return Texts(Snapshot(patterns=self.snapshot.patterns)).similarity if self._changed else self._base.similarity
 
     @cached_property
     def learnings(self) -> LearningIndex:
-        delta = self._delta
-        has_changed = delta.reflections or delta.memory_tasks or delta.tasks or delta.attempts or delta.loops
-        return LearningIndex.build(self._snapshot) if has_changed else self._stored.learnings
+        return self._base.learnings
 
     @cached_property
     def past_tasks(self) -> PastTasks:
-        return suppose_past_tasks(self._stored.past_tasks, self._snapshot, self._board, self._changed_work)
+        assert self._board is not None
+        return suppose_past_tasks(self._base.past_tasks, self.reader, self.snapshot, self._board, self._changed_work)
 
-    @cached_property
-    def word_weights(self) -> WordWeights:
-        return read_weights(self._stored.reader, self.past_tasks, self._snapshot.patterns)
-
-    def updated(self, snapshot: Snapshot, delta: Delta, board: Scoreboard) -> SupposedTexts:
+    def suppose(self, snapshot: Snapshot, delta: Delta, board: Scoreboard) -> SupposedTexts:
         before, after = self._changed_work, board.changed_work
         changed_work = None if before is None or after is None else before | after
-        return SupposedTexts(self._stored, snapshot, self._delta | delta, board, changed_work)
-
-    def prepare(self) -> None:
-        pass
+        return SupposedTexts(self._base, snapshot, self._changed | delta.patterns, board, changed_work)
 
 
-def load_texts(reader: Reader, snapshot: Snapshot) -> StoredTexts | None:
+def _fill_memory(snapshot: Snapshot, board: Scoreboard | None) -> Reader:
+    """Return a reader of a database in memory with the texts of a snapshot; `board` has its scores."""
+    from core.index.schema import ALL_TABLES
+
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    connection.execute("BEGIN")
+    for statement in ALL_TABLES:
+        connection.execute(statement)
+    connection.executemany("INSERT INTO pattern (id) VALUES (?)", ((id,) for id in snapshot.patterns))
+    loops = ((Kind.LOOP, id, "", -number, 0, b"") for number, id in enumerate(snapshot.loops))
+    sql = "INSERT INTO record (kind, id, key, place, is_open, data) VALUES (?, ?, ?, ?, ?, ?)"
+    connection.executemany(sql, loops if board is not None else ())
+    reader = Reader(connection, {})
+    fill_texts(reader, snapshot, board)
+    return reader
+
+
+def load_texts(reader: Reader, snapshot: Snapshot) -> Texts | None:
     """Return the indexes of the texts of a view; None if they are not stored yet."""
     with reader.lock:
-        return StoredTexts(reader, snapshot) if get_meta(reader.connection, TEXTS) is not None else None
+        return Texts(snapshot, reader) if get_meta(reader.connection, TEXTS) is not None else None
 
 
 def forget_texts(connection: sqlite3.Connection) -> None:
@@ -161,14 +174,15 @@ def forget_texts(connection: sqlite3.Connection) -> None:
     connection.execute("DELETE FROM meta WHERE name = ?", (TEXTS,))
 
 
-def fill_texts(writer: Reader, snapshot: Snapshot, board: Scoreboard) -> None:
+def fill_texts(writer: Reader, snapshot: Snapshot, board: Scoreboard | None) -> None:
     """Index all texts of a snapshot in memory, in the open transaction; none may be stored.
 
-    Takes 3 s for 100,000 patterns and 3,000 loops. `board` has its scores.
+    Takes 3 s for 100,000 patterns and 3,000 loops. `board` has its scores; without it there are no past tasks.
     """
     fill_terms(writer, snapshot.patterns)
     fill_learnings(writer, snapshot)
-    fill_past_tasks(writer, snapshot, board)
+    if board is not None:
+        fill_past_tasks(writer, snapshot, board)
     fill_debug_sessions(writer, snapshot.debug_sessions)
     set_meta(writer.connection, TEXTS, b"1")
 

@@ -26,11 +26,11 @@ from core.curation.decision_writer import Decided
 from core.curation.use_counts import CountResult
 from core.debug_memory.error_messages import generalize_message
 from core.debug_memory.escalations import preserve_context
-from core.debug_memory.index import ANY_FILE, fix_key
 from core.debug_memory.known_fixes import KnownFix, find_known_fixes, parse_error
 from core.debug_memory.lessons import LessonUpdate, check_success, collect_lessons, write_lessons
 from core.debug_memory.reports import FixTemplate, report_fix_templates
 from core.extraction.material import Materials
+from core.index.debug_sessions import ANY_FILE, fix_key
 from core.learning.assessment import Assessment
 from core.learning.evidence import round_half_up
 from core.records.debug_sessions import PASSED, DebugSession, Failure, Lesson

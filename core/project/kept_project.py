@@ -29,13 +29,13 @@ from core.trust.origins import Origins
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
+    from core.index.texts import Texts
     from core.learning.evidence import LoopPatterns
     from core.learning.evidence_inputs import EvidenceInputs
     from core.learning.scoreboard import Scoreboard
     from core.records.episodes import Attempt
     from core.records.loops import Loop, LoopDetails
     from core.state.review_items import ReviewItem
-    from core.state.texts import Texts
 
 _MADE: Final = frozenset(one.name for one in fields(ProjectState))
 
@@ -164,7 +164,6 @@ class KeptProjectState(ProjectState):
 
 def _make_texts(state: KeptProjectState) -> Texts:
     """Return the indexes of texts; imports more than the first rows need."""
-    from core.index.texts import load_texts
-    from core.state.texts import MemoryTexts
+    from core.index.texts import Texts, load_texts
 
-    return load_texts(state._reader, state.snapshot) or MemoryTexts(state.snapshot, state.board)
+    return load_texts(state._reader, state.snapshot) or Texts(state.snapshot, board=state.board)

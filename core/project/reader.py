@@ -21,7 +21,7 @@ from core.episodes.similar_tasks import embeddable_work
 from core.index.refresh import Index
 from core.index.scores import find_board, load_board
 from core.index.snapshot import IndexedSnapshot
-from core.index.texts import StoredTexts, load_texts
+from core.index.texts import Texts, load_texts
 from core.ledger.ledger import Ledger
 from core.records.extractions import ALL_TYPES, Extraction
 from core.records.loops import LoopDetails
@@ -29,7 +29,6 @@ from core.records.snapshot import Delta, Snapshot
 from core.retrieval.embeddings import PATTERNS, SURELY_MANY, TASKS, Embeddings, is_available
 from core.sources.loop_details import read_loop_details
 from core.state.project_state import ProjectState
-from core.state.texts import MemoryTexts, Texts
 from core.storage.file_access import protect
 from core.trust.projects import is_trusted, require_trust
 
@@ -191,7 +190,7 @@ class ProjectReader:
     def _settle(self) -> Delta | None:
         """Index for some time what no change waits for; None if nothing is left."""
         snapshot = self._view.snapshot
-        if not isinstance(self._view.texts, StoredTexts) or snapshot is self._settled:
+        if not self._view.texts.is_stored or snapshot is self._settled:
             return None
         is_settled, after, delta = self.index.settle()
         if after is not snapshot:
@@ -406,18 +405,15 @@ class ProjectReader:
             known = self._view.board if snapshot.follows(self._view.snapshot) else None
             board = load_board(snapshot.reader, snapshot, now, self.settings, known)
             if board is not None:
-                return board, load_texts(snapshot.reader, snapshot) or MemoryTexts(snapshot, board)
+                return board, load_texts(snapshot.reader, snapshot) or Texts(snapshot, board=board)
         board = find_board(snapshot, now, self.settings)
-        return board, MemoryTexts(snapshot, board)
+        return board, Texts(snapshot, board=board)
 
     def _updated_view(self, snapshot: Snapshot, delta: Delta, now: datetime) -> tuple[Scoreboard, Texts]:
         if isinstance(snapshot, IndexedSnapshot):
-            board, texts = self._open_view(snapshot, now)
-            if not isinstance(texts, StoredTexts) or not isinstance(self._view.texts, StoredTexts):
-                return board, texts
-        else:
-            board = self._view.board.updated(snapshot, delta, now)  # of a dry run
-        return board, self._view.texts.updated(snapshot, delta, board)
+            return self._open_view(snapshot, now)
+        board = self._view.board.updated(snapshot, delta, now)  # of a dry run
+        return board, self._view.texts.suppose(snapshot, delta, board)
 
     def _scored(self, snapshot: Snapshot, delta: Delta | None = None) -> ProjectState:
         """Make the next state; without `delta` from nothing."""

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from datetime import datetime
-from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 from msgspec import Struct
 
 from core.records.episodes import Task, TaskStatus
 from core.records.loops import Loop, LoopStatus, Outcome
-from core.retrieval.embeddings import Closeness, ComparableWork, Floats, scale_closeness, task_text
-from core.retrieval.index import Postings, Rows, index_rows
-from core.retrieval.task import TaskProfile, content_words
+from core.retrieval.embeddings import ComparableWork, task_text
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from core.records.snapshot import Snapshot
 
 _NUMBER: Final = "#"  # precedes the number of a key learning in its ID; IDs of reflections contain none
@@ -38,11 +29,6 @@ _BY_LOOP_STATUS: Final = {
 WEIGHTS: Final[Mapping[str, float]] = {"task": 0.7, "learning": 0.3}
 """Weights of the parts. `task`: similarity of the tasks. `learning`: share of the task's rare words in the learning."""
 UNTITLED_WEIGHTS: Final[Mapping[str, float]] = {"task": 0.0, "learning": 0.6}  # if the task is unknown
-MAX_MATCHES: Final = 200  # most relevant learnings returned for a task
-_MAX_TIED: Final = 5_000  # learnings with the relevance of the last match that are ordered by ID
-_FLOOR: Final = 0.05  # lowest relevance of a match
-_MAX_COMPARED: Final = 200  # tasks whose words are compared exactly, by the number of shared rare words
-_SALIENT_WORDS: Final = 8  # number of rare words of a task that give full coverage
 
 
 class Learning(Struct, frozen=True, kw_only=True, gc=False):
@@ -161,138 +147,3 @@ class LearningMatch(Struct, frozen=True, kw_only=True, gc=False):
         """Contribution of each part to the relevance."""
         weights = WEIGHTS if self.learning.title else UNTITLED_WEIGHTS
         return {"task": self.task * weights["task"], "learning": self.words * weights["learning"]}
-
-
-@dataclass(frozen=True)
-class LearningIndex:
-    """Learnings with what they are compared by, in memory or in the tables of `core.index.learnings`."""
-
-    works: Mapping[str, ComparableWork]  # by key: `task/<id>` or `loop/<id>`; those with a description
-    work_keys: Sequence[str]  # key of each row of tasks and loops, "" for a row that is not used
-    is_known: NDArray[np.bool_]  # whether each task or loop has a description
-    words_of_works: Sequence[Iterable[str]]  # content words of each task or loop
-    work_words: Postings[str]  # rows of tasks and loops by content word
-    learnings: Sequence[Learning | None]  # learnings by row, None for a row that is not used
-    is_live: NDArray[np.bool_]  # whether each row is used
-    work_of: Rows  # row of the task or loop of each learning
-    words: Postings[str]  # rows of learnings by content word
-
-    @classmethod
-    def build(cls, snapshot: Snapshot) -> LearningIndex:
-        """Index all learnings; takes about 30 us each."""
-        works: dict[str, ComparableWork | None] = {}
-        rows_of_works: dict[str, int] = {}
-        learnings: list[Learning] = []
-        work_of = array("i")
-        for source in (*snapshot.reflections, *map(memory_source, snapshot.memory_tasks)):
-            for learning, key in iterate_learnings(source, snapshot):
-                if key not in works:
-                    works[key] = find_work(key, snapshot)
-                learnings.append(learning)
-                work_of.append(rows_of_works.setdefault(key, len(rows_of_works)))
-        words_of_works = [content_words(task_text(work)) if work is not None else set() for work in works.values()]
-        return cls(
-            works={key: work for key, work in works.items() if work is not None},
-            work_keys=tuple(works),
-            is_known=np.array([work is not None for work in works.values()], np.bool_),
-            words_of_works=words_of_works,
-            work_words=index_rows(words_of_works),
-            learnings=tuple(learnings),
-            is_live=np.ones(len(learnings), np.bool_),
-            work_of=np.array(work_of, np.int32),
-            words=index_rows(content_words(one.text) for one in learnings),
-        )
-
-    def has_same(self, other: LearningIndex) -> bool:
-        """Return whether `other` is known to have the same learnings."""
-        return self.learnings is other.learnings
-
-    def find(self, learning_id: str) -> Learning | None:
-        """Return the learning with an ID, or None."""
-        return next((one for one in self.learnings if one is not None and one.id == learning_id), None)
-
-    def find_matches(self, profile: TaskProfile, closeness: Closeness | None = None) -> tuple[LearningMatch, ...]:
-        """Return the learnings that fit a task, best first; at most `MAX_MATCHES`.
-
-        `closeness` is the cosine of the task with each of `work_keys`, NaN where unknown; None compares words only.
-        """
-        if not self.learnings:
-            return ()
-        is_semantic = np.zeros(len(self.work_keys), np.bool_)
-        similar = np.zeros(len(self.work_keys))
-        if closeness is not None:
-            is_semantic = ~np.isnan(closeness)
-            similar = scale_closeness(closeness)
-        for row, score in self._similar_by_words(profile.words):
-            if not is_semantic[row]:
-                similar[row] = score
-        covered = self._covered(profile.words)
-        task = similar[self.work_of]
-        titled = self.is_known[self.work_of]
-        relevance = np.where(
-            titled, WEIGHTS["task"] * task + WEIGHTS["learning"] * covered, UNTITLED_WEIGHTS["learning"] * covered
-        )
-        rows = np.flatnonzero((relevance >= _FLOOR) & self.is_live)
-        if len(rows) > MAX_MATCHES:
-            least = np.partition(relevance[rows], -MAX_MATCHES)[-MAX_MATCHES]
-            rows = rows[relevance[rows] >= least][:_MAX_TIED]
-        found = [
-            LearningMatch(
-                learning=learning,
-                relevance=float(relevance[row]),
-                task=float(task[row]) if titled[row] else 0.0,
-                words=float(covered[row]),
-                is_semantic=bool(is_semantic[self.work_of[row]]),
-            )
-            for row in rows.tolist()
-            if (learning := self.learnings[row]) is not None
-        ]
-        return tuple(sorted(found, key=lambda one: (-one.relevance, one.learning.id))[:MAX_MATCHES])
-
-    @cached_property
-    def _live_works(self) -> NDArray[np.bool_]:
-        """Mask of the tasks and loops with a learning, which count for a word's rarity."""
-        live = np.zeros(len(self.work_keys), np.bool_)
-        live[self.work_of[self.is_live]] = True
-        return live
-
-    def _similar_by_words(self, asked: frozenset[str]) -> Iterator[tuple[int, float]]:
-        """Yield (row, cosine) of tasks and loops that share words, weighted by rarity."""
-        live = self._live_works
-        size = int(np.count_nonzero(live))
-        squares: dict[str, float] = {}
-
-        def square(word: str) -> float:
-            if word not in squares:
-                squares[word] = math.log1p(size / max(_count(self.work_words.get(word), live), 1)) ** 2
-            return squares[word]
-
-        shared = np.zeros(len(self.work_keys))
-        for word in sorted(asked):  # sorted, so that every process gets the same sums
-            if (holding := self.work_words.get(word)) is not None:
-                shared[holding] += square(word)
-        rows = np.flatnonzero(shared * live)
-        if len(rows) > _MAX_COMPARED:
-            rows = rows[np.argsort(-shared[rows], kind="stable")[:_MAX_COMPARED]]
-        length = math.sqrt(math.fsum(map(square, asked)))
-        for row in rows.tolist():
-            other = math.sqrt(math.fsum(map(square, self.words_of_works[row])))
-            yield row, min(float(shared[row]) / (length * other), 1.0)
-
-    def _covered(self, asked: frozenset[str]) -> Floats:
-        """Return the share of the task's rare words that each learning contains."""
-        part = np.zeros(len(self.learnings))
-        size = int(np.count_nonzero(self.is_live))
-        weights = []
-        for word in sorted(asked):
-            rows = self.words.get(word)
-            weights.append(math.log1p(size / max(_count(rows, self.is_live), 1)))
-            if rows is not None:
-                part[rows] += weights[-1]
-        full = math.fsum(sorted(weights, reverse=True)[:_SALIENT_WORDS])
-        return np.minimum(part / full, 1.0) if full else part
-
-
-def _count(rows: Rows | None, live: NDArray[np.bool_]) -> int:
-    """Return the number of rows that are live."""
-    return 0 if rows is None else int(np.count_nonzero(live[rows]))

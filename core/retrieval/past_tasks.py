@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from core.learning.scoreboard import Scoreboard
     from core.records.loops import Loop
     from core.records.patterns import Pattern, PatternType
-    from core.records.snapshot import Snapshot
 
     _Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]  # numbers of tasks, and rows of their patterns in an index
 
@@ -73,11 +72,6 @@ class PastTasks:
 
     tasks: Sequence[SuccessfulTask] = ()
     _for_index: list[_ForIndex] = field(default_factory=list, repr=False, compare=False)
-
-    @classmethod
-    def collect(cls, snapshot: Snapshot, board: Scoreboard) -> PastTasks:
-        """Return the past tasks of all loops; `board` has the scores of the snapshot."""
-        return cls.of(SuccessfulTask.of(loop, find_worked(id, board)) for id, loop in snapshot.loops.items())
 
     @classmethod
     def of(cls, tasks: Iterable[SuccessfulTask]) -> PastTasks:
@@ -194,12 +188,6 @@ class _Choices(NamedTuple):
         highest = odds.max(axis=1, keepdims=True)
         surprise = np.log(np.exp(odds - highest).sum(axis=1)) + highest[:, 0] - odds[:, 0]
         return float(surprise.sum() + _PRIOR * (logs @ logs))
-
-
-def learn_weights(past: PastTasks, patterns: Mapping[str, Pattern]) -> WordWeights:
-    """Return the weights that are fitted to past tasks; the default ones if there are few."""
-    inputs = FitInputs.of(past, patterns)
-    return WordWeights() if inputs is None else inputs.fit()
 
 
 class FitInputs(NamedTuple):

@@ -17,18 +17,14 @@ from core.base.text import plural, visible_line
 from core.learning.decay import decayed_value
 from core.records.loops import Outcome
 from core.retrieval.contradiction import MIN_SIMILARITY, Statement
-from core.retrieval.embeddings import task_text
-from core.retrieval.learnings import LearningIndex, LearningMatch, is_key_learning
+from core.retrieval.learnings import LearningMatch, is_key_learning
 from core.retrieval.rendering import REFLECTIONS_ONLY, count_tokens, format_heading, join_parts
 from core.retrieval.similarity import TextPool
-from core.retrieval.task import analyse_task
 from core.scanning.context_scan import find_completed_harm
 from core.scanning.messages import find_withhold_reason
 
 if TYPE_CHECKING:
-    from core.config.settings import InjectionSettings, Settings
-    from core.records.snapshot import Snapshot
-    from core.retrieval.embeddings import ComparableWork, Embeddings, PastTask
+    from core.config.settings import InjectionSettings
 
 HEADING: Final = "### Reflections"
 OUTCOME_FACTORS: Final[Mapping[Outcome, float]] = {
@@ -196,26 +192,6 @@ class ReflectionChoice:
 
     def _leave_out(self, one: ChosenReflection, reason: str) -> None:
         self._left_out.append(ReflectionLeftOut(id=one.id, text=one.text, reason=reason, score=one.score))
-
-
-def similar_reflections(
-    task: PastTask,
-    snapshot: Snapshot,
-    settings: Settings,
-    now: datetime,
-    embeddings: Embeddings[ComparableWork] | None = None,
-) -> tuple[ChosenReflection, ...]:
-    """Find learnings of other work for a task; without `embeddings` compares words."""
-    others = snapshot.with_changes(
-        reflections={id: one for id, one in snapshot.reflections.items() if one.task_id != task.id},
-        memory_tasks={id: one for id, one in snapshot.memory_tasks.items() if id != task.id},
-    )
-    index, profile = LearningIndex.build(others), analyse_task(task.description)
-    close = embeddings.closeness(task_text(task), index.work_keys, index.works) if embeddings is not None else None
-    matches = index.find_matches(profile, close)
-    half_life, orders = settings.learning.half_life_days, settings.scan.holds_other_texts
-    choice = ReflectionChoice(matches, settings.injection, now, half_life, orders=orders)
-    return choice.finish(NO_BLOCKS)[1].chosen
 
 
 @lru_cache(4096)

@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from core.base.context_blocks import NO_BLOCKS
+from core.index.texts import Texts
+from core.records.snapshot import Snapshot
+from core.retrieval.embeddings import task_text
 from core.retrieval.injection import (
     InjectedContext,
     Injection,
@@ -23,12 +27,14 @@ from core.retrieval.task import TaskProfile, analyse_task
 from core.state.findings import ledger_error
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     import numpy as np
     from numpy.typing import NDArray
 
     from core.base.steps import Steps
-    from core.config.settings import InjectionSettings
-    from core.retrieval.embeddings import Closeness, Floats
+    from core.config.settings import InjectionSettings, Settings
+    from core.retrieval.embeddings import Closeness, ComparableWork, Embeddings, Floats, PastTask
     from core.retrieval.learnings import LearningMatch
     from core.state.project_state import ProjectState
 
@@ -136,6 +142,24 @@ def held_reflections_in_steps(state: ProjectState, task: str) -> Steps[tuple[Cho
     matches = state.learnings.find_matches(profile, close)
     yield
     return _choose_reflections(state, matches, _effective(state, None)).held
+
+
+def find_similar_reflections(
+    task: PastTask, snapshot: Snapshot, settings: Settings, now: datetime, embeddings: Embeddings[ComparableWork]
+) -> tuple[ChosenReflection, ...]:
+    """Find learnings of other work for a task, best first; compares words where there are no vectors."""
+    others = Snapshot(
+        reflections={id: one for id, one in snapshot.reflections.items() if one.task_id != task.id},
+        memory_tasks={id: one for id, one in snapshot.memory_tasks.items() if id != task.id},
+        loops=snapshot.loops,
+        tasks=snapshot.tasks,
+        attempts=snapshot.attempts,
+    )
+    index = Texts(others).learnings
+    close = embeddings.closeness(task_text(task), index.work_keys, index.works)
+    matches = index.find_matches(analyse_task(task.description), close)
+    half_life, orders = settings.learning.half_life_days, settings.scan.holds_other_texts
+    return ReflectionChoice(matches, settings.injection, now, half_life, orders=orders).finish(NO_BLOCKS)[1].chosen
 
 
 def _choose_strategies(state: ProjectState, settings: InjectionSettings, decomposition: bool) -> Strategies | None:

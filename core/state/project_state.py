@@ -16,7 +16,10 @@ from core.records.loops import Liveness
 if TYPE_CHECKING:
     from core.config.settings import Settings
     from core.debug_memory.escalations import EscalatedSession
-    from core.debug_memory.index import DebugIndex
+    from core.index.debug_sessions import DebugIndex
+    from core.index.learnings import LearningIndex
+    from core.index.similarity import SimilarityIndex
+    from core.index.texts import Texts
     from core.learning.evidence import LoopPatterns
     from core.learning.outcomes import Outcome, OutcomeSignals
     from core.learning.scoreboard import Assessment, Scoreboard
@@ -28,11 +31,8 @@ if TYPE_CHECKING:
     from core.records.snapshot import Snapshot
     from core.retrieval.embeddings import ComparableWork, Coverage, Embeddings
     from core.retrieval.index import PatternIndex
-    from core.retrieval.learnings import LearningIndex
     from core.retrieval.past_tasks import PastTasks, WordWeights
-    from core.retrieval.similarity import SimilarityIndex
     from core.state.review_items import ReviewItem
-    from core.state.texts import Texts
 
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 

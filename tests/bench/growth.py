@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import platformdirs
 
-from core.retrieval.similarity import SimilarityIndex
+from core.index.texts import Texts
+from core.records.snapshot import Snapshot
 from core.state.contexts import prepare_task_injection
 from tests.bench.loaded import TASK
 from tests.bench.measured import Measured, milliseconds, timed
@@ -66,7 +67,9 @@ def _costs(project: Path) -> dict[str, float]:
     found["sweep"] = timed(lambda: opened.apply(None)).cpu or 0.0
     view = opened.view
     if len(view.snapshot.patterns) > 1:
-        found["near-duplicates"] = timed(lambda: SimilarityIndex.build(view.snapshot.patterns).pairs(0.8)).cpu or 0.0
+        found["near-duplicates"] = (
+            timed(lambda: Texts(Snapshot(patterns=view.snapshot.patterns)).similarity.pairs(0.8)).cpu or 0.0
+        )
         view.prepare()
         found["context"] = min(milliseconds(lambda: prepare_task_injection(view, TASK), 5))
     return found

@@ -16,14 +16,14 @@ from itertools import islice
 from msgspec.structs import replace
 
 from core.config.settings import Settings
+from core.index.texts import Texts
 from core.learning.scoreboard import Scoreboard
 from core.learning.threshold_replay import what_if
 from core.metrics.dashboard import RANGES, build_dashboard
 from core.project.project import Project
 from core.queries.filter_parser import parse_query
 from core.queries.pattern_filter import PATTERN_FIELDS, PatternCatalog
-from core.records.snapshot import Delta
-from core.retrieval.similarity import SimilarityIndex
+from core.records.snapshot import Delta, Snapshot
 from core.review.impact import PatternImpacts
 from core.review.queue import review_queue
 from core.state.contexts import prepare_task_injection
@@ -98,7 +98,7 @@ def near_duplicates(place: Place, threshold: float = 0.8) -> Measured:
     """Index the patterns and find all near-duplicate pairs."""
     pairs: list[int] = []
     patterns = place.view.snapshot.patterns
-    found = timed(lambda: pairs.append(len(SimilarityIndex.build(patterns).pairs(threshold))))
+    found = timed(lambda: pairs.append(len(Texts(Snapshot(patterns=patterns)).similarity.pairs(threshold))))
     return Measured(found.value, cpu=found.cpu, note=f"{pairs[0]:,} pairs")
 
 

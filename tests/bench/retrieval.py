@@ -14,11 +14,11 @@ import numpy as np
 import yaml
 
 from core.episodes.similar_tasks import embeddable_work
+from core.index.texts import Texts
 from core.project.project import Project
 from core.records.episodes import Task
 from core.records.patterns import Pattern, PatternType
 from core.records.reflections import Reflection
-from core.records.snapshot import Delta
 from core.retrieval.embeddings import (
     DIMENSIONS,
     PATTERNS,
@@ -149,7 +149,7 @@ def preview_with_reflections(place: Place) -> Measured:
     }
     view = place.view_of_many
     snapshot = replace(view.snapshot, tasks=tasks, reflections=reflections)
-    full = replace(view, snapshot=snapshot, texts=view.texts.updated(snapshot, Delta(), view.board))
+    full = replace(view, snapshot=snapshot, texts=Texts(snapshot, board=view.board))
     (first,) = milliseconds(lambda: full.learnings)
     full.prepare()
     taken = milliseconds(lambda: prepare_task_injection(full, tasks["task-5"].description), 20)

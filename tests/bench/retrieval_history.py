@@ -16,11 +16,12 @@ from core.records.loops import Loop
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.embeddings import Embedder, Floats32, is_available, pattern_embedding_text
 from core.retrieval.index import PatternIndex
-from core.retrieval.past_tasks import PastTasks, SuccessfulTask, WordWeights, learn_weights
+from core.retrieval.past_tasks import PastTasks, SuccessfulTask, WordWeights
 from core.retrieval.relevance import WEIGHTS, measure_relevance
 from core.retrieval.task import analyse_task
 from tests.bench.measured import Measured, resident_mb
 from tests.bench.place import Place
+from tests.factories import learn_weights
 
 _TOP: Final = 5
 _FOLDS: Final = 6

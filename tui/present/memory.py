@@ -11,11 +11,11 @@ from textual.content import Content
 
 from core.base.text import visible_line
 from core.debug_memory.escalations import EscalatedSession, describe_first_failure, newest_escalation_first
-from core.debug_memory.index import newest_first
 from core.documents.document import Sign
 from core.documents.signs import attempt_sign, session_sign, task_sign
 from core.documents.tasks import final_quality
 from core.episodes.attempt_state import AttemptCondition, AttemptState
+from core.index.debug_sessions import newest_first
 from tui.present.glyphs import ASCII, Cells, Glyphs, draw
 from tui.present.numbers import ago, percent, sparkline
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 from textual.content import Content
 
 from core.base.text import plural, visible_line
-from core.debug_memory.index import CAUSE
 from core.documents.debug_sessions import escalation_line, results_text
 from core.documents.document import Block, Line, Moment, line, section
+from core.index.debug_sessions import CAUSE
 from tui.present.document import Drawable, hanging, heading
 from tui.present.memory import path_end
 from tui.present.numbers import interval_bar, percent

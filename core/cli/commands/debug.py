@@ -17,10 +17,10 @@ from core.cli.support.as_of import PastMoment
 from core.cli.support.id_completion import complete_session
 from core.cli.support.options import COUNT, FRACTION, ReadingCommand, Words
 from core.cli.support.project import chosen_project, open_project
-from core.debug_memory import index as keys
-from core.debug_memory.index import ANY_FILE, FixCounts, Postings, compile_like, matching_spellings, newest_first
 from core.debug_memory.reports import MIN_RUNS, report_causes, report_fix_templates, report_recurring_failures
 from core.documents.signs import session_status_sign
+from core.index import debug_sessions as keys
+from core.index.debug_sessions import ANY_FILE, FixCounts, Postings, compile_like, matching_spellings, newest_first
 from core.records.debug_sessions import ESCALATED, STATUSES, DebugSession
 
 if TYPE_CHECKING:

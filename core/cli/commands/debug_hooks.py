@@ -19,7 +19,7 @@ from core.cli.support.options import DecidingCommand, ReadingCommand
 from core.cli.support.project import chosen_project, open_project
 from core.cli.support.work_options import print_recorded_counts
 from core.config.paths import relative_to_project
-from core.debug_memory.index import ANY_FILE
+from core.index.debug_sessions import ANY_FILE
 from core.records.debug_sessions import Failure
 from core.storage.file_reader import MAX_BYTES
 from core.trust.projects import require_trust

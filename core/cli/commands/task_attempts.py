@@ -127,13 +127,13 @@ def _similar(task_id: str, configuration: Configuration) -> tuple[tuple[str, str
         return ()
     from core.episodes.similar_tasks import collect_past_tasks
     from core.retrieval.embeddings import TASKS, Embeddings
-    from core.retrieval.reflections import similar_reflections
+    from core.state.contexts import find_similar_reflections
 
     snapshot = read_snapshot(configuration)
     task = collect_past_tasks(snapshot).get(task_id)
     if task is None:
         return ()
-    found = similar_reflections(task, snapshot, configuration.settings, now(), Embeddings(chosen_project(), TASKS))
+    found = find_similar_reflections(task, snapshot, configuration.settings, now(), Embeddings(chosen_project(), TASKS))
     return tuple((one.sources[0], one.text) for one in found)
 
 

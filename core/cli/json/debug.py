@@ -11,8 +11,8 @@ from core.cli.json import objects
 from core.debug_memory.escalations import find_escalation
 
 if TYPE_CHECKING:
-    from core.debug_memory.index import FixCounts, FixResults
     from core.debug_memory.reports import FixTemplate
+    from core.index.debug_sessions import FixCounts, FixResults
     from core.records.debug_sessions import DebugSession, Execution
     from core.records.snapshot import Snapshot
 

@@ -15,9 +15,9 @@ from core.curation.exchange.export import LOCAL_KEYS
 from core.curation.exchange.origins import arriving_shares, combine_counts, projects_of
 from core.curation.exchange.redaction import pseudonym
 from core.curation.merge import ORIGINS, as_read, count_changes, lineage_changes
+from core.index.similarity import SimilarityIndex
 from core.records.findings import Finding
 from core.records.patterns import ID_PREFIXES, Pattern, PatternType
-from core.retrieval.similarity import SimilarityIndex
 from core.sources.pattern_text import id_key
 from core.sources.schema import CLAIMED_RATE
 

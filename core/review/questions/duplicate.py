@@ -18,10 +18,10 @@ from core.state import review_items as kinds
 
 if TYPE_CHECKING:
     from core.config.settings import ExtractionSettings
+    from core.index.similarity import SimilarityIndex
+    from core.index.texts import Texts
     from core.records.patterns import Pattern
-    from core.retrieval.similarity import SimilarityIndex
     from core.state.review_items import ReviewItem
-    from core.state.texts import Texts
 
 _MOST_COMPARED: Final = 20_000
 """Largest registry that is searched for duplicates; a larger one would take many seconds."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.debug_memory.escalations import EscalatedSession, find_escalation, find_recent_escalations
-from core.debug_memory.index import DebugIndex
+from core.index.texts import Texts
 from core.records.debug_sessions import Analysis, DebugSession, Escalation, Execution, Failure
 from core.records.decisions import CurationState
 from core.records.episodes import Attempt
@@ -27,7 +27,9 @@ def recent(since: datetime | None = None, calls: dict[str, Escalation] | None = 
     sessions = sessions_by_id(
         *(make_session(f"s{d}", days=d, status="escalated") for d in (3, 1, 2)), make_session("failed", days=9)
     )
-    found = find_recent_escalations(DebugIndex.build(sessions), Snapshot(escalations=calls or {}), since)
+    found = find_recent_escalations(
+        Texts(Snapshot(debug_sessions=sessions)).debug, Snapshot(escalations=calls or {}), since
+    )
     return [one.session.id for one in found]
 
 

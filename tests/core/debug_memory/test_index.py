@@ -16,24 +16,24 @@ from core.base.errors import BadInput
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.debug_memory.escalations import find_recent_escalations
-from core.debug_memory.index import (
+from core.index.debug_sessions import (
     CAUSE,
     ERROR_TYPE,
     FILE_PATH,
     PATTERN,
     STATUS,
     TEST,
-    DebugIndex,
     FixCounts,
-    FixResults,
     compile_like,
 )
 from core.index.refresh import Index
+from core.index.texts import Texts
 from core.records.debug_sessions import DebugSession, Execution, Fix, Results
 from core.records.snapshot import Snapshot
 from tests.factories import (
     DEBUG_NOW,
     EXAMPLE_SESSION_FILE,
+    index_sessions,
     make_lesson,
     make_run,
     make_session,
@@ -52,7 +52,7 @@ def ids(sessions: tuple[DebugSession, ...]) -> list[str]:
 
 
 def test_example_is_found_by_every_key() -> None:
-    index = DebugIndex.build(sessions_by_id(read_example_session()))
+    index = index_sessions(read_example_session())
     for key, value in (
         (FILE_PATH, "src/auth/validate.ts"),
         (STATUS, "passed"),
@@ -66,7 +66,7 @@ def test_example_is_found_by_every_key() -> None:
 
 
 def test_example_answers_every_query() -> None:
-    index = DebugIndex.build(sessions_by_id(read_example_session()))
+    index = index_sessions(read_example_session())
     assert ids(index.find_similar("TypeError", "src/auth/%")) == ["dm-001-example"]
     assert index.find_similar("TypeError", "src/api/%") == ()
     assert index.find_similar("ReferenceError") == ()
@@ -93,20 +93,20 @@ def test_example_is_found_in_every_file_format_and_folder(name: str, tmp_path: P
     text = {".json": json.dumps(value), ".jsonl": json.dumps(value) + "\n"}.get(path.suffix) or yaml.safe_dump(value)
     path.write_text(text)
     snapshot = Index(ProjectPaths(tmp_path), Settings(), clock=lambda: DEBUG_NOW, is_kept=False).load()
-    index = DebugIndex.build(snapshot.debug_sessions)
+    index = Texts(Snapshot(debug_sessions=snapshot.debug_sessions)).debug
     assert ids(index.find_similar("TypeError", "src/auth/%.ts")) == ["dm-001-example"]
     assert [lesson.effectiveness for _, lesson in index.find_lessons("null_undefined_access")] == [1.0]
 
 
 def test_type_and_file_must_match_the_same_failure() -> None:
     apart = make_session("apart", make_run("TypeError", "src/b.ts"), make_run("SyntaxError", "src/a.ts"))
-    index = DebugIndex.build(sessions_by_id(apart, make_session("both", make_run("TypeError", "src/a.ts"))))
+    index = index_sessions(apart, make_session("both", make_run("TypeError", "src/a.ts")))
     assert ids(index.find_similar("TypeError", "src/a%")) == ["both"]
 
 
 def test_similar_sessions_are_limited_to_the_newest_ten() -> None:
-    index = DebugIndex.build(
-        sessions_by_id(*(make_session(f"s{n:02}", days=n) for n in range(12)), make_session("undated", updated_at=None))
+    index = index_sessions(
+        *(make_session(f"s{n:02}", days=n) for n in range(12)), make_session("undated", updated_at=None)
     )
     assert ids(index.find_similar("TypeError")) == [f"s{n:02}" for n in range(10)]
     assert ids(index.find_similar("TypeError", limit=20))[-1] == "undated"
@@ -131,8 +131,8 @@ def test_query_reads_only_matching_sessions() -> None:
         for n in range(300)
     ]
     watched = Watched(sessions_by_id(*made))
-    built = DebugIndex.build(sessions_by_id(*made))
-    index = DebugIndex(watched, built.keys, built.sources)
+    index = Texts(Snapshot(debug_sessions=watched)).debug
+    watched.looks = 0
     assert ids(index.find_similar("TypeError", "src/4%", limit=3)) == ["s004", "s040", "s042"]
     assert watched.looks < 40
     watched.looks = 0
@@ -145,14 +145,14 @@ def test_query_reads_only_matching_sessions() -> None:
 
 def test_session_with_several_files_is_found_once() -> None:
     twice = make_session("twice", make_run(file="src/a.ts"), make_run(file="src/b.ts"))
-    index = DebugIndex.build(sessions_by_id(twice, make_session("later", make_run(file="src/c.ts"), days=-1)))
+    index = index_sessions(twice, make_session("later", make_run(file="src/c.ts"), days=-1))
     assert ids(index.find_similar("TypeError", "src/%")) == ["later", "twice"]
 
 
 def test_template_needs_an_effectiveness_above_seventy_percent() -> None:
     lessons = tuple(make_lesson(str(value), effectiveness=value) for value in (0.7, 0.71, None))
     other = make_lesson("other", category="race_condition")
-    index = DebugIndex.build(sessions_by_id(make_session("s", lessons=(*lessons, other))))
+    index = index_sessions(make_session("s", lessons=(*lessons, other)))
     assert [lesson.pattern for _, lesson in index.find_lessons("null_undefined_access")] == ["0.71"]
 
 
@@ -219,7 +219,7 @@ def test_last_fix_is_judged_by_the_session_status(status: str, expected: bool | 
 def test_failed_sessions_without_a_pattern_count_for_the_usual_one() -> None:
     held = make_session("held", make_run(category=NULL, fixed=True), lessons=(make_lesson("guard"),))
     failed = [make_session(f"failed-{number}", make_run(category=NULL, fixed=False)) for number in range(3)]
-    results = FixResults.of([held, *failed])
+    results = index_sessions(held, *failed).fix_results
     assert results.of_pattern(NULL, "guard") == results.of_cause(NULL) == FixCounts(passed=1, failed=3)
     assert results.effectiveness(make_lesson("guard")) == 0.25
     assert results.of_pattern(NULL, "guard").text == "worked in 1 of 4 (25 %)"
@@ -232,13 +232,15 @@ def test_session_with_another_pattern_does_not_count() -> None:
     ]
     other = make_session("other", make_run(category=NULL, fixed=False), lessons=(make_lesson("optional"),))
     unnamed = make_session("unnamed", make_run(category=NULL, fixed=False))
-    results = FixResults.of([*usual, other, unnamed])
+    results = index_sessions(*usual, other, unnamed).fix_results
     assert results.of_pattern(NULL, "guard") == FixCounts(passed=2, failed=1)
     assert results.of_pattern(NULL, "optional") == FixCounts(failed=1)
     assert results.of_cause(NULL) == FixCounts(passed=2, failed=2)
 
 
 def test_recorded_effectiveness_is_used_without_known_results() -> None:
-    results = FixResults.of([make_session("s", make_run(category=NULL), lessons=(make_lesson(effectiveness=0.8),))])
+    results = index_sessions(
+        make_session("s", make_run(category=NULL), lessons=(make_lesson(effectiveness=0.8),))
+    ).fix_results
     assert results.effectiveness(make_lesson(effectiveness=0.8)) == 0.8
     assert (results.of_pattern(NULL, "p").text, FixCounts().rate) == ("", None)

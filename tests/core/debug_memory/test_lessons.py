@@ -12,12 +12,11 @@ from msgspec.structs import replace
 
 from core.base.errors import Conflict, Refused
 from core.config.paths import ProjectPaths
-from core.debug_memory.index import DebugIndex
 from core.debug_memory.lessons import check_success, collect_lessons, write_lessons
 from core.records.debug_sessions import DebugSession, Execution, Fix, Lesson, Results
 from core.sources.debug_sessions import read_sessions
 from core.storage.yaml_reader import decode_yaml
-from tests.factories import make_lesson, make_run, make_session, read_example_session, sessions_by_id
+from tests.factories import index_sessions, make_lesson, make_run, make_session, read_example_session
 
 NULL = "null_undefined_access"
 GREEN = Execution(results=Results(total=1, passed=1, failed=0))
@@ -25,7 +24,7 @@ LESSON = Lesson(pattern="p", category=NULL, frequency=2, fix_template="Guard it"
 
 
 def taught(one: DebugSession, *others: DebugSession) -> tuple[Lesson, ...]:
-    return collect_lessons(one, DebugIndex.build(sessions_by_id(one, *others)))
+    return collect_lessons(one, index_sessions(one, *others))
 
 
 def test_lessons_of_the_example() -> None:

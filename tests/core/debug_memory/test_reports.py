@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from core.debug_memory.index import DebugIndex, FixCounts
 from core.debug_memory.reports import report_causes, report_fix_templates, report_recurring_failures
+from core.index.debug_sessions import FixCounts
 from core.records.debug_sessions import Analysis, Recurring
-from tests.factories import make_lesson, make_run, make_session, read_example_session, sessions_by_id
+from tests.factories import index_sessions, make_lesson, make_run, make_session, read_example_session
 
 NULL = "null_undefined_access"
 
 
 def test_example_of_the_documentation() -> None:
-    index = DebugIndex.build(sessions_by_id(read_example_session()))
+    index = index_sessions(read_example_session())
     (cause,) = report_causes(index)
     assert (cause.category, cause.sessions, cause.passing, cause.failing, cause.fixes) == (
         NULL,
@@ -29,14 +29,12 @@ def test_example_of_the_documentation() -> None:
 
 
 def test_causes_are_sorted_by_frequency_with_their_results() -> None:
-    index = DebugIndex.build(
-        sessions_by_id(
-            make_session("a", make_run(category=NULL, fixed=True), status="passed"),
-            make_session(
-                "b", make_run(category=NULL, fixed=False), make_run(category="race_condition"), status="escalated"
-            ),
-            make_session("c", make_run(category=NULL), status="in_progress"),
-        )
+    index = index_sessions(
+        make_session("a", make_run(category=NULL, fixed=True), status="passed"),
+        make_session(
+            "b", make_run(category=NULL, fixed=False), make_run(category="race_condition"), status="escalated"
+        ),
+        make_session("c", make_run(category=NULL), status="in_progress"),
     )
     first, second = report_causes(index)
     assert (first.category, first.sessions, first.passing, first.failing) == (NULL, 3, 1, 1)
@@ -46,7 +44,7 @@ def test_causes_are_sorted_by_frequency_with_their_results() -> None:
 
 def test_a_cause_without_a_category_has_the_words_of_the_newest_analysis() -> None:
     analysis = Analysis(root_cause="Old orders have no currency")
-    index = DebugIndex.build(sessions_by_id(make_session("a", make_run(analysis=analysis))))
+    index = index_sessions(make_session("a", make_run(analysis=analysis)))
     (cause,) = report_causes(index)
     assert (cause.category, cause.root_cause) == ("", "Old orders have no currency")
 
@@ -56,7 +54,7 @@ def test_template_whose_fixes_fail_is_doubtful() -> None:
         make_session(f"s{n}", make_run(category=NULL, fixed=n == 0), days=n, lessons=(make_lesson(),)) for n in range(3)
     ]
     sessions.append(make_session("other", make_run(category="race_condition", fixed=True), lessons=(make_lesson("q"),)))
-    index = DebugIndex.build(sessions_by_id(*sessions))
+    index = index_sessions(*sessions)
     good, bad = report_fix_templates(index, NULL)
     assert (good.pattern, good.fixes.rate, good.is_doubtful) == ("q", None, False)
     assert (bad.pattern, bad.fixes, bad.is_doubtful, bad.sessions) == (
@@ -71,11 +69,9 @@ def test_template_whose_fixes_fail_is_doubtful() -> None:
 def test_recurring_failures_are_counted_or_recorded(least: int, tests: list[str]) -> None:
     result = (Recurring(test="said", occurrences=4, resolution="pending"),)
     later = (Recurring(test="t", occurrences=1, resolution="resolved"),)
-    index = DebugIndex.build(
-        sessions_by_id(
-            make_session("a", make_run(), make_run(), days=2, recurring=result),
-            make_session("b", make_run(), days=1, recurring=later),
-        )
+    index = index_sessions(
+        make_session("a", make_run(), make_run(), days=2, recurring=result),
+        make_session("b", make_run(), days=1, recurring=later),
     )
     found = {one.test: one for one in report_recurring_failures(index, least)}
     assert list(found) == tests  # what runs prove comes before what is only said

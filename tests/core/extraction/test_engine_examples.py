@@ -14,9 +14,10 @@ from core.extraction.engine import extract
 from core.extraction.material import Materials
 from core.extraction.selection import KnownPatterns
 from core.index.refresh import Index
+from core.index.texts import Texts
 from core.project.project import Project
 from core.records.patterns import PatternType
-from core.retrieval.similarity import SimilarityIndex
+from core.records.snapshot import Snapshot
 from core.state.findings import all_findings
 from tests.factories import DEBUG_NOW, EXAMPLE_SESSION_FILE
 
@@ -73,7 +74,7 @@ def test_the_example_loop_gives_its_patterns(tmp_path: Path) -> None:
     write(tmp_path, "iterations/iteration-3.json", ITERATION_3)
     paths = ProjectPaths(tmp_path)
     snapshot = Index(paths, Settings(), clock=lambda: datetime(2026, 2, 3, tzinfo=UTC), is_kept=False).load()
-    known = KnownPatterns.of(snapshot, SimilarityIndex.build({}))
+    known = KnownPatterns.of(snapshot, Texts(Snapshot(patterns={})).similarity)
     extraction = extract(Materials(paths, snapshot).read(LOOP), known, ExtractionSettings())
     errors = [proposal for proposal in extraction.proposals if proposal.type is PatternType.ERROR]
     assert [(proposal.slug, proposal.record) for proposal in errors] == [("null-check", ERROR_PATTERN)]

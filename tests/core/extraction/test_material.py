@@ -20,11 +20,11 @@ from core.extraction.material import MAX_ACTIONS, MAX_ATTEMPTS, MAX_FAILURES, Ma
 from core.extraction.selection import KnownPatterns
 from core.hooks import answer
 from core.index.refresh import Index
+from core.index.texts import Texts
 from core.records.extractions import Extraction, Material
 from core.records.loops import LoopDetails
 from core.records.patterns import PatternType
 from core.records.snapshot import Snapshot
-from core.retrieval.similarity import SimilarityIndex
 from tests.core.cli.conftest import home
 from tests.core.hooks.agents import SimulatedAgent, make_project
 from tests.factories import make_step
@@ -49,7 +49,7 @@ def sample() -> Snapshot:
 
 def everything(paths: ProjectPaths, snapshot: Snapshot) -> Iterator[Extraction]:
     materials = Materials(paths, snapshot)
-    known = KnownPatterns.of(snapshot, SimilarityIndex.build(snapshot.patterns))
+    known = KnownPatterns.of(snapshot, Texts(Snapshot(patterns=snapshot.patterns)).similarity)
     for loop_id in snapshot.loops:
         yield extract(materials.read(loop_id), known, Settings().extraction)
 
@@ -154,7 +154,7 @@ def test_only_the_newest_records_of_a_large_loop_are_read(tmp_path: Path) -> Non
     material = Materials(paths, load(paths)).read("ralph-huge-00000001")
     assert [step.number for step in material.iterations] == list(range(500, 1000))
     assert {len(step.failures) for step in material.iterations} == {MAX_FAILURES}
-    known = KnownPatterns({}, SimilarityIndex.build({}))
+    known = KnownPatterns({}, Texts(Snapshot(patterns={})).similarity)
     assert len(extract(material, known, Settings().extraction, {PatternType.ERROR}).proposals) <= MAX_PROPOSALS
 
 

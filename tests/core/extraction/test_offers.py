@@ -17,8 +17,9 @@ from core.demo.sample import copy_sample
 from core.extraction.material import Materials
 from core.extraction.offers import Offers
 from core.extraction.selection import KnownPatterns
+from core.index.texts import Texts
 from core.project.project import Project
-from core.retrieval.similarity import SimilarityIndex
+from core.records.snapshot import Snapshot
 
 NOW = datetime(2026, 2, 4, tzinfo=UTC)
 
@@ -33,7 +34,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_indexes_built_in_steps_are_those_built_at_once(sample: Path) -> None:
     paths = ProjectPaths(sample)
     view = Project(paths, Settings(), by="ada", clock=lambda: NOW, cache=False).load()
-    similar = SimilarityIndex.build(view.snapshot.patterns)
+    similar = Texts(Snapshot(patterns=view.snapshot.patterns)).similarity
     known, plain = (KnownPatterns.of(view.snapshot, similar) for _ in range(2))
     run_all(known.prepare_in_steps())
     assert known.messages == plain.messages and len(plain.messages) > 3

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.config.settings import Settings
-from core.debug_memory.index import KEYS, DebugIndex
 from core.index.database import Database
+from core.index.debug_sessions import KEYS, DebugIndex
 from core.index.records import Kind, Reader
 from core.index.schema import ALL_TABLES
 from core.index.similarity import extend_similarity
-from core.index.texts import StoredTexts, fill_texts, settle_texts, update_texts
+from core.index.texts import Texts, fill_texts, settle_texts, update_texts
 from core.learning.scoreboard import Scoreboard
 from core.project.debug_hooks import on_failure
 from core.records.debug_sessions import DebugSession, Failure
@@ -28,12 +28,10 @@ from core.records.patterns import Pattern, PatternType
 from core.records.reflections import MemoryTask, Reflection
 from core.records.snapshot import Delta, Snapshot
 from core.retrieval.index import TYPES, PatternIndex
-from core.retrieval.past_tasks import learn_weights
 from core.retrieval.task import analyse_task
 from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
-from core.state.texts import MemoryTexts, Texts
-from tests.factories import NOW, make_lesson, make_pattern, make_run, make_session, make_source, make_use
+from tests.factories import NOW, learn_weights, make_lesson, make_pattern, make_run, make_session, make_source, make_use
 
 TOKEN = "0123456789abcdef"
 TASKS = (
@@ -98,7 +96,7 @@ class Indexed:
 
     def states(self) -> tuple[ProjectState, ProjectState]:
         """The state with its texts in memory, and from the index."""
-        texts: tuple[Texts, Texts] = MemoryTexts(self.snapshot, self.board), StoredTexts(self.reader(), self.snapshot)
+        texts: tuple[Texts, Texts] = Texts(self.snapshot, board=self.board), Texts(self.snapshot, self.reader())
         in_memory, stored = (ProjectState(self.snapshot, self.board, one, (), Settings(), NOW, {}) for one in texts)
         return in_memory, stored
 
@@ -235,7 +233,7 @@ def debug_content(index: DebugIndex) -> object:
     results, category = index.fix_results, "null_undefined_access"
     return (
         {key: list(index.keys[key].items()) for key in KEYS},
-        {name: dict(files) for name, files in index.sources.items()},
+        [index.find_similar(name, file) for name in ERRORS for file in ("src/%", "src/b%")],
         [results.of_cause(category), results.of_pattern(category, "p"), results.of_fix("Guard the access.")],
         results.usual_pattern(category),
     )
@@ -293,7 +291,7 @@ def test_a_dry_run_changes_the_texts_of_the_index_as_those_in_memory(
     after = replace(first, patterns=second.patterns, loops=second.loops)
     delta = find_delta(first, after)
     board = indexed.board.updated(after, delta, NOW)
-    supposed, expected = (one.texts.updated(after, delta, board) for one in (stored, in_memory))
+    supposed, expected = (one.texts.suppose(after, delta, board) for one in (stored, in_memory))
     assert index_content(supposed.index) == index_content(expected.index)
     assert list(supposed.past_tasks.tasks) == list(expected.past_tasks.tasks)
 
@@ -358,7 +356,7 @@ def test_frequent_words_are_compared_by_stored_hashes(folder: Path, monkeypatch:
     indexed.change(Snapshot(patterns={id: one for id, one in patterns.items() if id != "pat-error-x-007"}))
     indexed.settle()
     in_memory, stored = indexed.states()
-    monkeypatch.setattr("core.retrieval.similarity._MAX_READ", 0)
+    monkeypatch.setattr("core.index.similarity._MAX_READ", 0)
     assert in_memory.similarity.pairs(0.5)
     assert stored.similarity.pairs(0.5) == in_memory.similarity.pairs(0.5)
     for pattern in indexed.snapshot.patterns.values():
@@ -370,5 +368,5 @@ def test_similar_patterns_are_found_before_their_texts_are_indexed(folder: Path)
     database = Database.open(folder, ALL_TABLES, is_kept=False)
     with database.transaction() as connection:
         connection.executemany("INSERT INTO pattern (id) VALUES (?)", [(one.id,), (two.id,)])
-    texts = StoredTexts(Reader(database.read(), {}), Snapshot(patterns={one.id: one, two.id: two}))
+    texts = Texts(Snapshot(patterns={one.id: one, two.id: two}), Reader(database.read(), {}))
     assert [id for id, _ in texts.similarity.nearest(one, 0.9)] == [two.id]

@@ -22,6 +22,7 @@ from core.curation.commands import Dismiss, Undo
 from core.debug_memory.archive import DebugArchive
 from core.debug_memory.escalations import context_file
 from core.debug_memory.known_fixes import MAX_FIXES
+from core.index.texts import Texts
 from core.project.debug_hooks import FAILED_TITLE, SAME_TYPE, SIMILAR, TITLE, on_escalation, on_failure, on_success
 from core.project.notifications import NotificationKind, find_notifications
 from core.project.project import Project
@@ -30,7 +31,6 @@ from core.records.debug_sessions import DebugSession, Failure, Fix
 from core.records.patterns import Pattern, PatternType, SourceLoop
 from core.records.snapshot import Delta, Snapshot
 from core.state.project_state import ProjectState
-from core.state.texts import MemoryTexts
 from tests.factories import DEBUG_NOW, make_lesson, make_run, make_session, sessions_by_id
 from tests.fence_token import FENCE_TOKEN
 from tests.hostile.payloads import PAYLOADS
@@ -237,7 +237,7 @@ def view(tmp_path: Path) -> ProjectState:
 def knowing(view: ProjectState, *sessions: DebugSession) -> ProjectState:
     known = sessions_by_id(*sessions)
     snapshot = Snapshot(debug_sessions=known)
-    return replace(view, snapshot=snapshot, texts=MemoryTexts(snapshot))
+    return replace(view, snapshot=snapshot, texts=Texts(snapshot))
 
 
 def alike(**more: Any) -> Any:
@@ -350,7 +350,7 @@ def test_the_fix_of_an_attempt_is_not_offered_beside_a_pattern_from_it(view: Pro
     found = knowing(view, session)
     assert offered(found) == ["s"]
     snapshot = replace(found.snapshot, patterns={pattern.id: pattern})
-    assert offered(replace(found, snapshot=snapshot, texts=MemoryTexts(snapshot))) == []
+    assert offered(replace(found, snapshot=snapshot, texts=Texts(snapshot))) == []
 
 
 def test_same_file_is_recognized_in_other_checkouts(

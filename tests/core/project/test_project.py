@@ -29,7 +29,6 @@ from core.curation.commands import (
     bulk,
 )
 from core.index.similarity import has_similarity
-from core.index.texts import StoredTexts
 from core.project import reader
 from core.project.project import Project
 from core.records.decisions import Verb
@@ -414,9 +413,9 @@ def test_approval_is_refused_if_the_text_was_replaced(open_project: Project, pat
 
 def test_the_texts_of_similar_patterns_are_indexed_when_nothing_else_waits(open_project: Project) -> None:
     texts = open_project.view.texts
-    assert isinstance(texts, StoredTexts) and not has_similarity(texts.reader)
+    assert texts.is_stored and not has_similarity(texts.reader)
     before = texts.similarity.pairs(0.3)
     open_project.search_all()
     texts = open_project.view.texts
-    assert isinstance(texts, StoredTexts) and has_similarity(texts.reader)
+    assert texts.is_stored and has_similarity(texts.reader)
     assert texts.similarity.pairs(0.3) == before != ()

@@ -12,12 +12,12 @@ from textual.content import Content
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.documents.debug_sessions import lessons, runs
+from core.index.texts import Texts
 from core.project.project import Project
 from core.records.debug_sessions import DebugSession
 from core.records.snapshot import Snapshot
 from core.sources.debug_sessions import read_sessions
 from core.state.project_state import ProjectState
-from core.state.texts import MemoryTexts
 from tests.factories import (
     DEBUG_NOW,
     SESSION_FILE,
@@ -73,7 +73,7 @@ def test_fixes_show_how_often_they_worked_over_all_sessions(tmp_path: Path) -> N
         held, *(make_session(f"s{number}", make_run(category=cause, fixed=False)) for number in (1, 2, 3))
     )
     snapshot = Snapshot(debug_sessions=sessions)
-    view = replace(view, snapshot=snapshot, texts=MemoryTexts(snapshot))
+    view = replace(view, snapshot=snapshot, texts=Texts(snapshot))
     for lines in (lesson_lines(held, view), cause_lines(view, ASCII, 80), template_lines(view, 80)):
         assert "worked in 1 of 4 (25 %)" in "\n".join(line.plain for line in lines)
     assert template_lines(view, 80)[-1].plain.lstrip().startswith("25 %")

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 
 from core.config.settings import Settings
+from core.index.texts import Texts
 from core.learning.scoreboard import Scoreboard
 from core.project.notifications import NotificationKind, find_notifications
 from core.records.decisions import Decision, Verb
@@ -12,7 +13,6 @@ from core.records.loops import Loop, LoopStatus
 from core.records.snapshot import Delta, Snapshot
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
-from core.state.texts import MemoryTexts
 from tui.present.notifications import toasts
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
@@ -22,7 +22,7 @@ def view(*loops: Loop, decisions: tuple[Decision, ...] = (), questions: tuple[st
     snapshot = Snapshot(loops=MappingProxyType({loop.id: loop for loop in loops}), decisions=decisions, complete=True)
     queue = tuple(ReviewItem(kind="inversion", subject=key, question="?", reason="", priority=0.5) for key in questions)
     board = Scoreboard.build(Snapshot(), NOW, Settings())
-    return ProjectState(snapshot, board, MemoryTexts(snapshot), queue, Settings(), NOW, {})
+    return ProjectState(snapshot, board, Texts(snapshot), queue, Settings(), NOW, {})
 
 
 def loop(key: str, status: LoopStatus, task: str = "") -> Loop:

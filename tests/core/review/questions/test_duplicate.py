@@ -5,13 +5,13 @@ from collections.abc import Iterable
 import pytest
 
 from core.config.settings import ExtractionSettings
+from core.index.similarity import SimilarityIndex
+from core.index.texts import Texts
 from core.index.verdicts import VerdictsInMemory
 from core.records.patterns import Pattern, PatternType
 from core.records.snapshot import Snapshot
-from core.retrieval.similarity import SimilarityIndex
 from core.review.questions import duplicate
 from core.review.questions.duplicate import DuplicateSearch
-from core.state.texts import MemoryTexts
 
 
 def pattern(id: str, text: str, **changes: object) -> Pattern:
@@ -25,7 +25,7 @@ class Desk:
     def __init__(self, *patterns: Pattern, stored: VerdictsInMemory | None = None) -> None:
         self.search = DuplicateSearch(ExtractionSettings(), VerdictsInMemory() if stored is None else stored)
         self.patterns = {one.id: one for one in patterns}
-        self.texts = MemoryTexts(Snapshot(patterns=self.patterns))
+        self.texts = Texts(Snapshot(patterns=self.patterns))
 
     def look(self) -> bool | None:
         return self.search.look(self.patterns, self.texts)
@@ -39,7 +39,7 @@ class Desk:
 
     def change(self, patterns: Iterable[Pattern]) -> None:
         self.patterns = {one.id: one for one in patterns}
-        self.texts = MemoryTexts(Snapshot(patterns=self.patterns))
+        self.texts = Texts(Snapshot(patterns=self.patterns))
 
     def pairs(self) -> list[tuple[str, str]]:
         return [(one, other) for one, other, _ in self.search.alike]
@@ -102,7 +102,7 @@ def test_duplicates_of_a_removed_pattern_are_compared_again() -> None:
     assert desk.pairs() == [("same-038", "same-039")]
 
 
-class Unused(MemoryTexts):
+class Unused(Texts):
     """Fails when the patterns are compared."""
 
     @property
