@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Iterable
 from datetime import datetime
@@ -103,7 +104,7 @@ def summarize_log(actions: Iterable[Action]) -> LogSummary:
 def summarize_newest(actions: Actions) -> LogSummary:
     """Summarize the newest `MAX_SUMMARIZED` actions; the counts of actions and errors are those of the whole log."""
     start = actions.find_newest(MAX_SUMMARIZED, MAX_SUMMARIZED_BYTES)
-    return _summarize(actions[start:], LogSummary(actions=start, errors=actions.count_errors(start)))
+    return _summarize(actions[start:], LogSummary(actions=start, errors=bisect_left(actions.errors, start)))
 
 
 def _summarize(actions: Iterable[Action], earlier: LogSummary) -> LogSummary:

@@ -120,30 +120,25 @@ class Actions(Sequence[Action]):
     def errors(self) -> Sequence[int]:
         """Ascending positions (from 0) of failed actions; decodes every line once."""
         if self._errors is None:
-            found = map(summarize_action, self._raw(range(len(self))))
-            self._errors = array("Q", (index for index, one in enumerate(found) if one is not None and one.has_failed))
+            found, start = array("Q"), 0
+            starts, ends = self._lines.starts, self._lines.ends
+            while start < len(self):
+                end = max(bisect_left(ends, starts[start] + _CHUNK), start + 1)
+                summaries = enumerate(self._summarize(start, end), start)
+                found.extend(place for place, one in summaries if one is not None and one.has_failed)
+                start = end
+            self._errors = found
         return self._errors
 
-    def count_errors(self, end: int) -> int:
-        """Return the number of failed actions among the first `end`."""
-        count = start = 0
-        starts, ends = self._lines.starts, self._lines.ends
-        while start < end:
-            last = min(max(bisect_left(ends, starts[start] + _CHUNK), start + 1), end)
-            count += sum(one.has_failed for one in self._summarize(start, last))
-            start = last
-        return count
-
-    def _summarize(self, start: int, end: int) -> list[ActionSummary]:
+    def _summarize(self, start: int, end: int) -> Sequence[ActionSummary | None]:
         """Decode what lists need of some actions, at once if all lines are valid."""
         first, last = self._lines.starts[start], self._lines.ends[end - 1]
         if last - first <= MAX_BYTES:
             with self._opened() as descriptor, suppress(msgspec.MsgspecError, ValueError, RecursionError):
-                return (
-                    _decoder.decode_lines(os.pread(descriptor, last - first, first)) if descriptor is not None else []
-                )
-        summaries = map(summarize_action, self._raw(range(start, end)))
-        return [summary for summary in summaries if summary is not None]
+                lines = os.pread(descriptor, last - first, first) if descriptor is not None else b""
+                if len(summaries := _decoder.decode_lines(lines)) == end - start:
+                    return summaries
+        return [summarize_action(line) for line in self._raw(range(start, end))]
 
     def find_newest(self, most: int, size: int) -> int:
         """Return the position of the first of the newest actions: at most `most`, with at most `size` bytes."""

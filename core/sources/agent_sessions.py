@@ -189,8 +189,14 @@ def decide(work: SessionWork, moment: Moment) -> _State:
     record, last = work.record, work.last_activity
     quiet = moment.now - last if last is not None else LOST_AFTER
     since = f"last event {minute_of(last)} UTC" if last is not None else "no event has a time"
-    is_open = record.is_turn_open if record is not None else _has_open_attempt(work)
-    pid = _known_pid(record, moment)
+    if record is not None:
+        is_open = record.is_turn_open
+    else:
+        attempts = work.attempts
+        has_running = any(task.status is TaskStatus.RUNNING for task, _ in work.tasks)
+        is_open = has_running and bool(attempts) and attempts[-1].is_open
+    # On another machine, a pid means another process.
+    pid = record.pid if record is not None and record.space == moment.space and record.space else None
     if record is not None and record.ended_at is not None:
         return _ended(work, f"the session ended; {since}", is_certain=True)
     if record is not None and pid is not None:
@@ -214,17 +220,6 @@ def decide(work: SessionWork, moment: Moment) -> _State:
         return _State(LoopStatus.UNKNOWN, StateSource.INFERRED, Liveness.ENDED, why)
     liveness = Liveness.STALE if quiet > moment.stale_after else Liveness.FRESH
     return _State(LoopStatus.RUNNING, StateSource.REPORTED, liveness, since)
-
-
-def _known_pid(record: AgentSession | None, moment: Moment) -> int | None:
-    """Return the pid of the agent; None if it is unknown, or that of a process on another machine."""
-    return record.pid if record is not None and record.space == moment.space and record.space else None
-
-
-def _has_open_attempt(work: SessionWork) -> bool:
-    attempts = work.attempts
-    is_running = any(task.status is TaskStatus.RUNNING for task, _ in work.tasks)
-    return is_running and bool(attempts) and attempts[-1].is_open
 
 
 def _ended(work: SessionWork, why: str, *, is_certain: bool) -> _State:

@@ -86,17 +86,13 @@ def snake_keys(value: Any) -> Any:
     """Convert known keys to snake_case, unless the object has both spellings."""
     if isinstance(value, dict):
         own = snake_own_keys(value)
-        if not _has_nested(value):
+        if _NESTED_TYPES.isdisjoint(map(type, value.values())):
             return own
         return {
             key: snake_keys(item) if isinstance(item, _NESTED) and old not in _FREE else item
             for old, (key, item) in zip(value, own.items(), strict=True)
         }
     return [snake_keys(item) for item in value] if isinstance(value, list) else value
-
-
-def _has_nested(value: Mapping[str, Any]) -> bool:
-    return not _NESTED_TYPES.isdisjoint(map(type, value.values()))
 
 
 def snake_own_keys(value: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -62,20 +62,10 @@ _OUTCOMES: Final = _by_word(
     timeout="timeout",
     skipped="skipped",
 )
-_REFLECTION_KINDS: Final = _by_word(
-    str,
-    error_analysis="error_analysis",
-    strategy_change="strategy_change",
-    success_pattern="success_pattern",
-    constraint_discovery="constraint_discovery",
-    process_improvement="process_improvement",
+_REFLECTION_KINDS: Final = frozenset(
+    ("error_analysis", "strategy_change", "success_pattern", "constraint_discovery", "process_improvement")
 )
-_EFFECTIVENESS: Final = _by_word(
-    str,
-    helpful="helpful",
-    neutral="neutral",
-    unhelpful="unhelpful harmful",
-)
+_EFFECTIVENESS: Final = _by_word(str, helpful="helpful", neutral="neutral", unhelpful="unhelpful harmful")
 _TRUE: Final = frozenset({"true", "yes"})
 _FALSE: Final = frozenset({"false", "no"})
 _FRACTION: Final = re.compile(r"(\d{1,9})\s*/\s*(\d{1,9})")
@@ -207,7 +197,7 @@ def outcome(value: Any) -> Outcome:
 
 def reflection_kind(value: Any) -> str:
     """Return one of the five kinds of reflection, or ""."""
-    return _REFLECTION_KINDS.get(word(value), "")
+    return kind if (kind := word(value)) in _REFLECTION_KINDS else ""
 
 
 def effectiveness(value: Any) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Final
@@ -184,23 +183,10 @@ class TeamEvidenceWriter:
         self._path = paths.team_evidence
         self._file = AppendLog(self._path)
         self._log = TeamEvidenceLog(paths.relative(self._path))
-        self._inode = 0
 
     def read(self) -> TeamEvidence:
         """Return what the file contains now; raises Unwritable if it exists but cannot be read."""
-        try:
-            inode = os.lstat(self._path).st_ino
-        except OSError:
-            inode = 0
-        if inode != self._inode:
-            self._log.reset()
-            self._inode = inode
-        data, end = self._file.read(self._log.end)
-        if end < self._log.end:
-            self._log.reset()
-            data, end = self._file.read()
-        if data:
-            self._log.feed(data)
+        self._log.read(self._file.read()[0])
         return self._log.evidence
 
     def is_whole(self, space: str, epoch: datetime, half_life_days: float) -> bool:

@@ -173,19 +173,18 @@ def is_ignored(root: Path) -> bool:
     return os.path.lexists(root / _IGNORE_FILE)
 
 
-def _remove_permissions(folder: Path) -> None:
-    mode = stat.S_IMODE(folder.stat().st_mode)
-    if mode & _OTHERS:
-        with suppress(PermissionError):  # it belongs to another user
-            folder.chmod(mode & ~_OTHERS)
-
-
 def secure_file(handle: int, path: Path) -> None:
     """Make an open file in a private folder readable by the user alone."""
-    mode = stat.S_IMODE(os.fstat(handle).st_mode)
-    if mode & _OTHERS and private_root(path) is not None:
+    if private_root(path) is not None:
+        _remove_permissions(handle)
+
+
+def _remove_permissions(file: int | Path) -> None:
+    """Take the permissions of others on an open file or a folder."""
+    mode = stat.S_IMODE(os.stat(file).st_mode)  # noqa: PTH116
+    if mode & _OTHERS:
         with suppress(PermissionError):  # it belongs to another user
-            os.fchmod(handle, mode & ~_OTHERS)
+            os.chmod(file, mode & ~_OTHERS)  # noqa: PTH101
 
 
 def _write_new(path: Path, data: bytes) -> None:
@@ -223,14 +222,10 @@ def remove_drafts(folder: Path) -> None:
         for entry in entries:
             draft = _DRAFT.fullmatch(entry.name)
             if draft is not None and not is_alive(int(draft[1])):
-                _remove_old(entry)
-
-
-def _remove_old(draft: os.DirEntry[str]) -> None:
-    with suppress(OSError):  # a remaining draft does no harm
-        status = draft.stat(follow_symlinks=False)
-        if stat.S_ISREG(status.st_mode) and time.time() - status.st_mtime > _MIN_AGE:
-            Path(draft.path).unlink()
+                with suppress(OSError):  # a remaining draft does no harm
+                    status = entry.stat(follow_symlinks=False)
+                    if stat.S_ISREG(status.st_mode) and time.time() - status.st_mtime > _MIN_AGE:
+                        Path(entry.path).unlink()
 
 
 def is_alive(pid: int) -> bool:
@@ -242,5 +237,5 @@ def is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except (PermissionError, OverflowError):
-        return True
+        pass
     return True

@@ -13,11 +13,14 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from watchdog import events
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver
+
+if TYPE_CHECKING:
+    from core.storage.watcher import Watcher
 
 # Unfiltered, watchdog lost half of 50,000 new files; "closed" alone misses JSONL that is kept open and files
 # in new folders.
@@ -34,29 +37,16 @@ _FILTER: Final[list[type[events.FileSystemEvent]]] = [
 _WHOLE: Final = (events.FileClosedEvent, events.FileMovedEvent)
 
 
-class Listener(Protocol):
-    """Receives events in watchdog's threads, so its methods must return at once."""
-
-    def changed(self, path: Path, *, whole: bool = False) -> None:
-        """Handle a change of a file or folder; `whole` if its writer has finished."""
-
-    def lost(self) -> None:
-        """Handle lost events: the system dropped some, so anything may have changed."""
-
-    def refused(self, error: OSError) -> None:
-        """Handle a refused watch: changes in some folders will be missed."""
-
-
 class FolderEvents(events.FileSystemEventHandler):
     """Watches folders recursively, not links; raises OSError if the system refuses."""
 
-    def __init__(self, folders: Sequence[Path], listener: Listener) -> None:
+    def __init__(self, folders: Sequence[Path], watcher: Watcher) -> None:
         _silence_watchdog()
-        self._listener = listener
+        self._watcher = watcher
         self._inotify: _Inotify | None = None
         self._observer: BaseObserver
         if sys.platform == "linux":
-            self._inotify = _Inotify(listener)
+            self._inotify = _Inotify(watcher)
             self._inotify.start()
             self._observer = BaseObserver(InotifyEmitter, inotify_fd=self._inotify)
         else:
@@ -73,7 +63,7 @@ class FolderEvents(events.FileSystemEventHandler):
     def on_any_event(self, event: events.FileSystemEvent) -> None:
         for path in (event.src_path, event.dest_path):
             if path:
-                self._listener.changed(Path(os.fsdecode(path)), whole=isinstance(event, _WHOLE))
+                self._watcher.changed(Path(os.fsdecode(path)), whole=isinstance(event, _WHOLE))
 
     @property
     def watches(self) -> int:
@@ -117,9 +107,9 @@ if sys.platform == "linux":
     _LIMITS: Final = frozenset({errno.ENOSPC, errno.EMFILE, errno.ENOMEM})
 
     class _Inotify(InotifyFD):
-        def __init__(self, listener: Listener) -> None:
+        def __init__(self, watcher: Watcher) -> None:
             super().__init__()
-            self._listener = listener
+            self._watcher = watcher
             self._callbacks: dict[CallbackId, WatchCallback] = {}
 
         @property
@@ -133,7 +123,7 @@ if sys.platform == "linux":
                 watch = self._get_or_create_watch(path, mask)
             except OSError as error:
                 if error.errno in _LIMITS:
-                    self._listener.refused(error)
+                    self._watcher.refused(error)
                 raise
             wanted = {**watch.callbacks, id_: callback}
             if wanted != self._callbacks:
@@ -149,4 +139,4 @@ if sys.platform == "linux":
         def handle_event(self, event: InotifyEvent) -> None:
             super().handle_event(event)  # after an overflow it looks for new folders to watch
             if event.is_queue_overflow:
-                self._listener.lost()
+                self._watcher.lost()

@@ -142,7 +142,7 @@ class Watcher:
         """Note the processor time of a sweep: the more it takes, the rarer are regular sweeps beside events."""
         self._sweep_cost = seconds
 
-    # Methods of `Listener`, called by watchdog's threads.
+    # Called by watchdog's threads, so these methods return at once.
 
     def changed(self, path: Path, *, whole: bool = False) -> None:
         """Handle an event for `path`; `whole` if its writer has finished."""
@@ -160,11 +160,13 @@ class Watcher:
             self._plan(max(now, self._sent_at + batch) if is_ready else now + batch)
 
     def lost(self) -> None:
+        """Handle lost events: the system dropped some, so anything may have changed."""
         with self._wake:
             self._sweep = True
             self._plan(time.monotonic())
 
     def refused(self, error: OSError) -> None:
+        """Handle a refused watch: changes in some folders will be missed."""
         with self._wake:
             self._refusal = error
             self._check = True
