@@ -28,6 +28,7 @@ POOL_FROM: Final = 3 << 20  # bytes that take longer to parse than the start of 
 _BATCH_BYTES: Final = 1 << 19
 _BATCH_FILES: Final = 400
 _MAX_WORKERS: Final = 3
+_AHEAD: Final = 8  # batches for each worker that wait or are done, while this process joins records
 _ANSWER_SECONDS: Final = 30.0  # a worker that needs longer for a batch is not waited for
 LOGS: Final = frozenset({Format.EVENT_LOG, Format.DECISION_LOG, Format.TEAM_EVIDENCE})
 """Formats of the files that are read by this process alone, and only where they grew."""
@@ -130,7 +131,7 @@ def _parse_in_pool(project: str, batches: list[list[tuple[str, Stamp]]]) -> Iter
     with ProcessPoolExecutor(_count_workers(), multiprocessing.get_context("spawn")) as pool:
         waiting: list[tuple[Future[list[FileParts]], list[tuple[str, Stamp]]]] = []
         while batches or waiting:
-            while batches and len(waiting) < 2 * _count_workers():
+            while batches and len(waiting) < _AHEAD * _count_workers():
                 batch = batches.pop(0)
                 try:
                     waiting.append((pool.submit(_parse_batch, project, batch), batch))
