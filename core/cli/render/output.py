@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -19,7 +20,7 @@ from core.base.text import ELLIPSIS, escape_invisible, plural, visible_line, vis
 from core.cli.support.options import invocation
 from core.records.findings import Finding, Severity
 from core.records.times import day_of, minute_of
-from core.redaction.masking import mask_secrets
+from core.redaction.masking import find_secrets, mask_secrets
 
 STRICT_EXIT: Final = 3
 MAX_CELL: Final = 200  # Most characters of a free text without a terminal.
@@ -54,16 +55,43 @@ def json_bytes(document: Struct | Mapping[str, Any], *, indent: int | None = Non
     return f"{escape_invisible(text)}\n".encode("utf-8", "backslashreplace")
 
 
-def without_secrets(value: Any, key: str = "") -> Any:
+def without_secrets(document: Any) -> Any:
     """Mask the secrets in a JSON value; a text may be secret because of its key."""
+    texts: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    _collect(document, "", texts)
+    masks = {key: found for key, those in texts.items() if (found := _find_secrets(key, those))}
+    return _replace(document, "", masks) if masks else document
+
+
+def _collect(value: Any, key: str, texts: defaultdict[str, dict[str, None]]) -> None:
+    """Collect the texts in a JSON value by their keys."""
     if isinstance(value, str):
-        shown = mask_secrets(value)
-        if shown == value and _may_name_secret(key):
-            return mask_secrets(f'{key}: "{value}"').removeprefix(f'{key}: "').removesuffix('"')
-        return shown
-    if isinstance(value, Mapping):
-        return {name: without_secrets(item, name) for name, item in value.items()}
-    return [without_secrets(item, key) for item in value] if isinstance(value, list | tuple) else value
+        texts[key][value] = None
+    elif isinstance(value, dict | Mapping):  # the first is recognised faster
+        for name, item in value.items():
+            _collect(item, name, texts)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _collect(item, key, texts)
+
+
+def _find_secrets(key: str, texts: Collection[str]) -> Mapping[str, str]:
+    """Return the masked form of each text under a key that contains or is a secret."""
+    found = find_secrets(texts)
+    if _may_name_secret(key):
+        for text in [one for one in texts if one not in found]:
+            shown = mask_secrets(f'{key}: "{text}"').removeprefix(f'{key}: "').removesuffix('"')
+            if shown != text:
+                found[text] = shown
+    return found
+
+
+def _replace(value: Any, key: str, masks: Mapping[str, Mapping[str, str]]) -> Any:
+    if isinstance(value, str):
+        return masks[key].get(value, value) if key in masks else value
+    if isinstance(value, dict | Mapping):
+        return {name: _replace(item, name, masks) for name, item in value.items()}
+    return [_replace(item, key, masks) for item in value] if isinstance(value, list | tuple) else value
 
 
 @lru_cache

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from core.base.text import visible, visible_line, visible_lines
-from core.redaction.masking import mask_secrets, mask_values
+from core.redaction.masking import find_secrets, mask_secrets, mask_values
 from core.redaction.patterns import TOKEN_FORMATS
 from core.redaction.value_shapes import is_placeholder
 
@@ -371,8 +371,9 @@ def test_values_under_the_name_of_a_secret_are_masked() -> None:
     st.lists(st.lists(st.sampled_from([*PIECES, "\n", "plain", "é", "\x1b"]), max_size=4).map("".join), max_size=300)
 )
 @settings(max_examples=60)
-def test_many_texts_are_shown_as_each_alone(texts: list[str]) -> None:
+def test_many_texts_are_shown_and_masked_as_each_alone(texts: list[str]) -> None:
     assert visible_lines(texts, 60) == {text: visible_line(text, 60) for text in texts}
+    assert find_secrets(texts) == {text: mask_secrets(text) for text in texts if mask_secrets(text) != text}
 
 
 @pytest.mark.parametrize("secret", [GITHUB, AWS, "password=hunter2xyzzy", "https://u:s3cr3tpw@h.example/"])

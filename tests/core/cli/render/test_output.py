@@ -23,12 +23,27 @@ from tests.factories import make_error_record, make_pattern_file
 ANY_TEXT = st.text(st.characters(codec=None), max_size=30)
 
 
+GITHUB = "ghp_" + "a1B2c3D4" * 5
+
+
 def column(number: int, title: str, **how: Any) -> Column:
     return Column(title, itemgetter(number), **how)
 
 
 def printed(capfdbinary: pytest.CaptureFixture[bytes]) -> bytes:
     return capfdbinary.readouterr()[0]
+
+
+def test_secrets_in_json_are_masked_and_texts_of_the_same_wording_under_other_keys_stay(
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    tried = [f"loop-{number}" for number in range(300)]
+    print_json({"db": {"password": "Tiger4Kettle"}, "rows": [{"title": "Tiger4Kettle", "log": [*tried, GITHUB, 7]}]})
+    document = json.loads(printed(capfdbinary))
+    assert document["db"]["password"].startswith("[secret: ")
+    (row,) = document["rows"]
+    assert row["title"] == "Tiger4Kettle"
+    assert row["log"][:300] == tried and row["log"][300].startswith("[secret: GitHub token") and row["log"][301] == 7
 
 
 @given(texts=st.lists(ANY_TEXT, max_size=4))
