@@ -7,7 +7,6 @@ cannot be read. `by` is recorded as the author.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -25,7 +24,7 @@ from core.learning.reference.patterns import ObservedPattern
 from core.learning.reference.storage import FeedbackStorage, MaturityStorage, PatternStorage, with_id
 from core.ledger.ledger import Ledger
 from core.records.events import ErrorNote, Event, event_id
-from core.sources.events import EventLog, append_events
+from core.sources.events import append_events, read_events
 from core.storage.file_reader import MAX_PATTERN_BYTES, Problem, read_file
 
 if TYPE_CHECKING:
@@ -36,12 +35,10 @@ _TYPES: Final = {success: verdict.value for verdict, success in _SUCCESS.items()
 
 
 class _EventStore:
-    """The event log of a project, parsed incrementally."""
+    """The event log of a project."""
 
     def __init__(self, paths: ProjectPaths) -> None:
         self._paths = paths
-        self._log = EventLog(paths.relative(paths.events))
-        self._mutex = threading.Lock()
 
     def events(self, kind: str) -> list[Event]:
         """Return all events of one kind, oldest first; invalid lines are skipped."""
@@ -58,16 +55,15 @@ class _EventStore:
             raise BadInput(f"id {visible_line(event.id, 80)} belongs to another event")
 
     def _read(self) -> list[Event]:
+        file = self._paths.relative(self._paths.events)
         try:
-            self._paths.inside(self._paths.relative(self._paths.events))
+            self._paths.inside(file)
         except BadInput as error:
             raise Unwritable(str(error)) from None
-        with self._mutex:
-            raw = read_file(self._paths.events, self._paths.aiwg, MAX_PATTERN_BYTES)
-            if isinstance(raw, Problem):
-                raise Unwritable(f"cannot read {self._paths.events}: it {raw.message}")
-            self._log.read(raw.data if raw else b"")
-            return self._log.events.in_log_order
+        raw = read_file(self._paths.events, self._paths.aiwg, MAX_PATTERN_BYTES)
+        if isinstance(raw, Problem):
+            raise Unwritable(f"cannot read {self._paths.events}: it {raw.message}")
+        return read_events(file, raw.data)[0] if raw else []
 
 
 class LoggedFeedback(FeedbackStorage):

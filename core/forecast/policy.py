@@ -15,7 +15,7 @@ from core.base.text import plural, visible_line
 from core.base.validation import format_value
 from core.learning.assessment import DECIDED
 from core.ledger.decision_log import FILE as LEDGER
-from core.ledger.verify import verify_ledger
+from core.ledger.decision_log import verify_ledger
 from core.records.findings import Finding, Severity
 from core.records.patterns import Maturity
 from core.review.context_recipients import ContextCache, Recipient, list_recipients

@@ -31,8 +31,8 @@ from core.index.snapshot import (
     IndexedSnapshot,
     find_delta,
 )
+from core.ledger.decision_log import end_findings
 from core.ledger.fold import fold, with_lost_words, with_proposals
-from core.ledger.verify import end_findings
 from core.records.decisions import CurationState
 from core.records.findings import Finding, Severity
 from core.records.team import NO_TEAM, TeamEvidence

@@ -1,25 +1,33 @@
-"""Parse the lines of the decision log incrementally."""
+"""The lines of the decision log: parse them incrementally, and verify their hash chain and its ends.
+
+See docs/safety.md#log.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 
-from core.base.text import visible_line
+from core.base.errors import BadInput, Unwritable
+from core.base.text import plural, visible_line
 from core.learning.reference.maturity import PatternMaturity
 from core.learning.reference.patterns import ObservedPattern
 from core.records.decisions import Decision
 from core.records.findings import Finding, Severity
 from core.records.proposed_decisions import ProposedDecision
-from core.records.times import parse_time
+from core.records.times import iso, parse_time
 from core.storage.append_log import IncrementalLines
-from core.storage.file_reader import MAX_DEPTH, is_nested_deeper
-from core.storage.hash_chain import NOT_AS_WRITTEN, ChainBreak, ChainCheck, Place
+from core.storage.file_reader import MAX_DEPTH, MAX_PATTERN_BYTES, Problem, Stamp, is_nested_deeper, read_file
+from core.storage.hash_chain import NOT_AS_WRITTEN, Chain, ChainBreak, Place, last_lines, read_anchor
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+
 
 Record = ObservedPattern | PatternMaturity
 _PATTERN: Final = "observed-pattern"
@@ -49,7 +57,7 @@ class DecisionLog(IncrementalLines):
         self._proposed: list[ProposedDecision] = []
         self._proposals: tuple[ProposedDecision, ...] = ()
         self.pending: dict[tuple[str, str], Decision] = {}
-        self.chain = ChainCheck()
+        self.chain = Chain()
         self._line_findings: list[Finding] = []
         self._decisions: tuple[Decision, ...] = ()
         self._places: tuple[Place, ...] = ()
@@ -78,7 +86,7 @@ class DecisionLog(IncrementalLines):
     @property
     def is_chained(self) -> bool:
         """Whether any line has a hash."""
-        return self.chain.chain.is_begun
+        return self.chain.linked > 0
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -171,3 +179,150 @@ def record_of(line: Mapping[str, Any]) -> Record | None:
 def key_of(record: Record) -> tuple[type[Record], str]:
     """Return the key of a record; a later record with the same key replaces it."""
     return type(record), record.id if isinstance(record, ObservedPattern) else record.pattern_id
+
+
+MAX_HEADS_BYTES: Final = 1 << 20  # Maximum size of a file of heads, in bytes.
+
+
+class Verification(Struct, frozen=True, kw_only=True):
+    """The result of verifying a decision log against `heads`, its saved ends.
+
+    `linked` is the number of lines with a hash, `decisions` that of valid decisions. `problems` are in line order;
+    empty if the chain is intact and contains every head.
+    """
+
+    lines: int
+    linked: int
+    decisions: int
+    problems: tuple[ChainBreak, ...]
+    heads: int = 0
+    end: Place
+
+    @property
+    def summary(self) -> str:
+        what = f"{plural(self.lines, 'line')}, {plural(self.decisions, 'decision')}"
+        if self.problems:
+            return f"{what}: {plural(len(self.problems), 'break')} in the hash chain"
+        first = self.lines - self.linked + 1
+        older = f"; lines before {first:,} are older and have no hash" if 0 < self.linked < self.lines else ""
+        heads = f"; contains {plural(self.heads, 'head')} saved elsewhere" if self.heads else ""
+        if self.lines and not self.linked:
+            return f"{what}: no hash chain yet, the next decision begins it{heads}"
+        return f"{what}: hash chain intact{older}{heads}"
+
+
+def verify_ledger(paths: ProjectPaths, heads: Sequence[Head] = ()) -> Verification:
+    """Verify the decision log of a project; `Unwritable` if it cannot be read."""
+    anchor = read_anchor(paths.ledger)
+    raw = read_file(paths.ledger, paths.aiwg, MAX_PATTERN_BYTES)
+    if isinstance(raw, Problem):
+        raise Unwritable(f"cannot read {paths.ledger}: it {raw.message}")
+    return verify(raw.data if raw else b"", anchor, heads)
+
+
+def verify(data: bytes, anchor: Place | None, heads: Sequence[Head] = ()) -> Verification:
+    """Verify every line of a decision log, and that it contains the saved `heads`.
+
+    An incomplete last line, left by a crash, is ignored. `anchor` was read before `data`; None if there is none.
+    """
+    log = DecisionLog()
+    log.read(data)
+    chain, lines, rest = log.chain, log.lines, data[log.end :]
+    problems = [*chain.breaks, *last_lines(chain.places, anchor, is_begun=log.is_chained)]
+    problems += missing_heads(heads, chain.places)
+    if rest.strip() and not rest.startswith(b"{"):
+        problems.append(ChainBreak(lines + 1, "is incomplete, and not the beginning of a decision"))
+    return Verification(
+        lines=lines,
+        linked=chain.linked,
+        decisions=len(log.by_id),
+        problems=tuple(sorted(problems)),
+        heads=len(heads),
+        end=chain.places[-1],
+    )
+
+
+def end_findings(
+    paths: ProjectPaths, stamp: Stamp | None, places: Sequence[Place], *, is_chained: bool
+) -> Iterator[Finding]:
+    """Yield findings if the end of the decision log differs from its anchor.
+
+    `stamp` is that of the log when it was read, None without a file. `places`, `is_chained`: see `DecisionLog`.
+    """
+    anchor = read_anchor(paths.ledger)
+    if _is_unchanged(stamp, paths):  # else the anchor may be ahead of the lines that were read
+        found = last_lines(places or (Chain().place,), anchor, is_begun=is_chained)
+        yield from map(break_finding, found)
+
+
+def _is_unchanged(stamp: Stamp | None, paths: ProjectPaths) -> bool:
+    """Whether the log still has this stamp; None means that it did not exist."""
+    try:
+        return Stamp.of(paths.ledger.lstat()) == stamp
+    except FileNotFoundError:
+        return stamp is None
+    except OSError:
+        return False
+
+
+class Head(Struct, frozen=True, kw_only=True):
+    """The end of a decision log at one moment, stored as a line of JSON.
+
+    `project` is the random ID of the project, 16 hex digits, "" if it could not be created. `lines` is the number of
+    the last line, 0 for an empty log. `hash` depends on every line before; the next line must contain it.
+    """
+
+    kind: Literal["ralphdeck-log-head"]
+    project: Annotated[str, Meta(pattern=r"\A(?:[0-9a-f]{16})?\Z")] = ""
+    lines: Annotated[int, Meta(ge=0, lt=10**11)]
+    hash: Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+    at: Annotated[datetime, Meta(tz=True)]
+
+    @property
+    def place(self) -> Place:
+        return Place(self.lines, self.hash)
+
+    def encoded(self) -> bytes:
+        return msgspec.json.encode(self) + b"\n"
+
+
+def read_heads(data: bytes, name: str) -> tuple[Head, ...]:
+    """Read the heads in a file: one JSON object, or one per line.
+
+    Raises `BadInput`, with the displayable `name` of the file, if it is empty or contains anything else.
+    """
+    try:
+        return (msgspec.json.decode(data, type=Head),)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        lines = [(number, line) for number, line in enumerate(data.splitlines(), 1) if line.strip()]
+    if not lines:
+        raise BadInput(f"{name} is empty; write a head with: ralphdeck log --head --output FILE")
+    heads = []
+    for number, line in lines:
+        try:
+            heads.append(msgspec.json.decode(line, type=Head))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise BadInput(f"{name} line {number} is not a head; write one with: ralphdeck log --head") from None
+    return tuple(heads)
+
+
+def check_project(heads: Sequence[Head], project: str, name: str) -> None:
+    """Raise `BadInput` if a head is of another project; an empty `project` fits all."""
+    for head in heads:
+        if project and head.project and head.project != project:
+            raise BadInput(f"{name} is the head of project {head.project}, and this is project {project}")
+
+
+def missing_heads(heads: Sequence[Head], places: Sequence[Place]) -> Iterator[ChainBreak]:
+    """Yield a break for each head that the decision log does not contain."""
+    known, end = set(places), places[-1].line
+    for head in heads:
+        if head.place in known:
+            continue
+        taken = f"the head of {iso(head.at)}"
+        if head.lines > end:
+            missing = plural(head.lines - end, "line")
+            what = f"{taken} was taken at line {head.lines}: {missing} after this one are missing"
+            yield ChainBreak(max(end, 1), what)
+        else:
+            yield ChainBreak(max(head.lines, 1), f"{taken} does not fit: lines up to this one were rewritten")

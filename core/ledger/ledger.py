@@ -168,13 +168,13 @@ class Ledger:
             self._refresh()  # refuse to append to a file that cannot be read
             self._file.repair()
             self._refresh()
-            anchor, chain = read_anchor(path), self.log.chain.chain
-            if anchor is None and chain.is_begun:
+            anchor, chain = read_anchor(path), self.log.chain
+            if anchor is None and chain.linked:
                 lines.insert(0, UNANCHORED)  # a new anchor must not hide that lines at the end are missing
             lines, place = link_lines(lines, end_of(anchor, chain.place))
             if self.log.end + sum(map(len, lines)) + len(lines) > MAX_PATTERN_BYTES:
                 raise Unwritable(f"{path} would have more than {MAX_PATTERN_BYTES:,} bytes; not written")
-            if anchor is None and not chain.is_begun:
+            if anchor is None and not chain.linked:
                 write_anchor(path, chain.place)  # a crash must not leave hashed lines without an anchor
             self._file.append(lines)
             write_anchor(path, place)

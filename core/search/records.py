@@ -34,7 +34,7 @@ from core.sources import episodes as sources
 from core.sources import normalize
 from core.sources.actions import LEADING_BYTES, MAX_TEXT, ActionSummary, to_text
 from core.sources.debug_sessions import join_sessions, read_sessions
-from core.sources.events import EventLog
+from core.sources.events import decode_event
 from core.sources.fields import Fields
 from core.sources.record_kinds import DEBUG_SESSIONS
 from core.sources.reflections import read_reflections
@@ -282,10 +282,8 @@ class ErrorRecords(SearchReader):
         file = self._paths.relative(self._paths.events)
         raw = self._read(file, MAX_PATTERN_BYTES)
         for number, line in self._lines(raw.data) if raw else ():
-            log = EventLog(file)
-            log.read(line + b"\n")
-            for event in log.events:
-                yield from self._of_event(event, file, f"line {number}")
+            if (event := decode_event(file, place := f"line {number}", line, [])) is not None:
+                yield from self._of_event(event, file, place)
 
     def _of_event(self, event: Event, file: str, pointer: str = "") -> Iterator[SearchHit]:
         error = event.error

@@ -9,11 +9,10 @@ import msgspec
 from msgspec.structs import replace
 
 from core.base.errors import BadInput, Unwritable
-from core.records.event_log import EventView, GrowingLog
 from core.records.events import INJECTED_REFLECTION, ErrorNote, ErrorType, Event, Observation, Signals
 from core.records.findings import Finding, Severity
 from core.sources.fields import Fields, document
-from core.storage.append_log import AppendLog, IncrementalLines
+from core.storage.append_log import AppendLog
 from core.storage.file_reader import MAX_PATTERN_BYTES, decode_json
 from core.trust.origins import Origins
 
@@ -30,45 +29,17 @@ _ERROR_TYPES: Final = tuple(ErrorType)
 _decoder: Final = msgspec.json.Decoder(Event)
 
 
-class EventLog(IncrementalLines):
-    """The events of the event log, parsed incrementally.
-
-    `events` are those parsed so far, oldest first. Of several events with the same ID, only the first is used.
-    """
-
-    def __init__(self, file: str) -> None:
-        self._file = file
-        super().__init__()
-
-    def reset(self) -> None:
-        super().reset()
-        self.findings: tuple[Finding, ...] = ()
-        self._log = GrowingLog()
-        self._ids: set[str] = set()
-        self._findings: list[Finding] = []
-
-    @property
-    def events(self) -> EventView:
-        return EventView(self._log)
-
-    def feed(self, data: bytes) -> None:
-        super().feed(data)
-        if len(self._findings) != len(self.findings):
-            self.findings = tuple(self._findings)
-
-    def _parse_line(self, line: bytes) -> None:
-        if not line.strip():
-            return
-        place = f"line {self.lines}"
-        event = decode_event(self._file, place, line, self._findings)
-        if event is None:
-            return
-        if event.id in self._ids:
+def read_events(file: str, data: bytes) -> tuple[list[Event], tuple[Finding, ...]]:
+    """Read the complete lines of an event log, oldest first; of several events with the same ID, the first is used."""
+    events: dict[str, Event] = {}
+    findings: list[Finding] = []
+    for number, line in enumerate(data.split(b"\n")[:-1], start=1):
+        place = f"line {number}"
+        event = decode_event(file, place, line, findings) if line.strip() else None
+        if event is not None and events.setdefault(event.id, event) is not event:
             message = "an earlier line has an event with this ID; skipped"
-            self._findings.append(Finding(self._file, place, Severity.WARNING, "duplicate-id", message))
-        else:
-            self._ids.add(event.id)
-            self._log.add(event)
+            findings.append(Finding(file, place, Severity.WARNING, "duplicate-id", message))
+    return list(events.values()), tuple(findings)
 
 
 def decode_event(file: str, place: str, line: bytes, findings: list[Finding]) -> Event | None:

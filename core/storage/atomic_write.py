@@ -139,7 +139,11 @@ def take_theirs(_base: bytes | None, theirs: bytes, _present: bytes | None) -> b
 
 def put(path: Path, data: bytes) -> None:
     """Replace a file that only the caller writes; an OSError leaves it unchanged."""
-    draft = _write_draft(path, data, None)
+    _put(path, data, None)
+
+
+def _put(path: Path, data: bytes, like: os.stat_result | None) -> None:
+    draft = _write_draft(path, data, like)
     try:
         draft.replace(path)
     except OSError:
@@ -298,15 +302,6 @@ def write_file(file: Path, data: bytes) -> None:
         present = file.stat() if file.exists() else None
         if present is not None and not stat.S_ISREG(present.st_mode):
             raise BadInput(f"{visible_line(str(file), 300)} is not a regular file; choose another one")
-        remove_drafts(file.parent)
-        draft = make_draft_path(file)
-        try:
-            with draft.open("xb") as opened:
-                if present is not None:
-                    os.fchmod(opened.fileno(), stat.S_IMODE(present.st_mode))
-                opened.write(data)
-            draft.replace(file)
-        finally:
-            draft.unlink(missing_ok=True)
+        _put(file, data, present)
     except OSError as error:
         raise Unwritable(f"cannot write {visible_line(str(file), 300)}: {error.strerror}") from None

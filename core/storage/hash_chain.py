@@ -6,7 +6,7 @@ log, records the number and hash that the next line will have. A crash may leave
 of it.
 
 The chain has no secret key: a program that can write the log can recompute chain and anchor. Only a comparison with a
-head that was saved elsewhere detects such an edit, see `core.ledger.verify`.
+head that was saved elsewhere detects such an edit, see `core.ledger.decision_log`.
 """
 
 from __future__ import annotations
@@ -39,36 +39,6 @@ class Place(NamedTuple):
 
     line: Annotated[int, msgspec.Meta(ge=0, lt=_MAX_LINES)]  # number of its last line; 0 if it is empty
     chain: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]  # the hash that the next line must contain
-
-
-class Chain:
-    """State of the hash chain after the lines read so far."""
-
-    def __init__(self) -> None:
-        self.lines = 0
-        self.is_begun = False  # whether any line has a link
-        self._number = 0
-        self._hash = sha256()
-
-    @property
-    def place(self) -> Place:
-        """The end of the log; numbers continue from the last link despite gaps."""
-        return Place(self._number, self._hash.hexdigest())
-
-    def feed(self, line: bytes) -> Place | None:
-        """Add the next line, without its line end; returns its link."""
-        found = _LINK.search(line[-_MAX_LINK_BYTES:])
-        link = Place(int(found[1]), found[2].decode()) if found else None
-        self.lines += 1
-        if link is None:  # a line of an older version or another program
-            self._number += 1
-        else:
-            self.is_begun = True
-            self._number = link.line
-            self._hash = sha256()
-        self._hash.update(line)
-        self._hash.update(b"\n")
-        return link
 
 
 def strip_link(line: bytes) -> bytes:
@@ -121,34 +91,41 @@ class ChainBreak(NamedTuple):
     what: str
 
 
-class ChainCheck:
+class Chain:
     """Incremental check of the lines of a decision log."""
 
     def __init__(self) -> None:
-        self.chain = Chain()
         self.linked = 0  # lines with a hash
         self.breaks: list[ChainBreak] = []  # in the order in which they were found
-        self.places = [self.chain.place]  # the end of the chain before the first line, and after each line
+        self.places = [Place(0, sha256().hexdigest())]  # the end before the first line, and after each line
+        self._hash = sha256()
         self._first = 1  # first line that the next hash covers
+
+    @property
+    def place(self) -> Place:
+        """The end of the log; numbers continue from the last link despite gaps."""
+        return self.places[-1]
 
     def feed(self, line: bytes) -> None:
         """Check the next line, without its line end."""
-        before, was_begun = self.places[-1], self.chain.is_begun
-        link = self.chain.feed(line)
-        self.places.append(self.chain.place)
-        number = self.chain.lines
-        if link is not None:
+        before, number = self.place, len(self.places)
+        found = _LINK.search(line[-_MAX_LINK_BYTES:])
+        if found is not None:
+            link = Place(int(found[1]), found[2].decode())
             if link != (before.line + 1, before.chain):
                 self.breaks.append(_broken(number, self._first, link, before))
             if strip_link(line) == UNANCHORED:
                 what = "reports that the anchor was missing: lines before it may be missing"
                 self.breaks.append(ChainBreak(number, what))
+            self._hash = sha256()
             self._first = number
             self.linked += 1
-        elif was_begun:
+        elif self.linked:
             self.breaks.append(ChainBreak(number, "was not written by this program, or by an older version of it"))
         elif line.strip() and not _is_object(line):
             self.breaks.append(ChainBreak(number, "is not a JSON object: no version of this program wrote it"))
+        self._hash.update(line + b"\n")
+        self.places.append(Place(link.line if found else before.line + 1, self._hash.hexdigest()))
 
 
 def last_lines(places: Sequence[Place], anchor: Place | None, *, is_begun: bool) -> list[ChainBreak]:

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from core.config.paths import ProjectPaths
+from core.ledger.decision_log import verify_ledger
 from core.ledger.ledger import Ledger
-from core.ledger.verify import verify_ledger
 from core.records.decisions import Verb
 from tests.crash.worker import MANY
 from tests.factories import make_curator, make_project, read_decisions, read_overrides

@@ -21,7 +21,7 @@ from core.storage.user_files import team_file
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
-    from core.ledger.verify import Head
+    from core.ledger.decision_log import Head
     from core.team.verification import SpaceVerification
 
 _MIN_SUBJECT: Final = 16  # Narrowest width of a subject: it is shortened before the author is left out.
@@ -119,7 +119,7 @@ def _reason(decision: Decision) -> str:
 
 
 def _print_head(output: Path | None) -> None:
-    from core.ledger.verify import Head, verify_ledger
+    from core.ledger.decision_log import Head, verify_ledger
 
     paths = chosen_project()
     file = export_file(str(output), paths) if output is not None else None
@@ -158,8 +158,8 @@ def _verify_team(paths: ProjectPaths) -> SpaceVerification | None:
 
 def _verify(against: str | None) -> None:
     from core.curation.exchange.origins import known_origin  # only a head needs it
+    from core.ledger.decision_log import MAX_HEADS_BYTES, check_project, read_heads, verify_ledger
     from core.ledger.ledger import Ledger
-    from core.ledger.verify import MAX_HEADS_BYTES, check_project, read_heads, verify_ledger
 
     paths = chosen_project()
     heads: tuple[Head, ...] = ()

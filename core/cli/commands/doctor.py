@@ -345,8 +345,8 @@ def _named(ids: list[str]) -> str:
 
 
 def _curation(paths: ProjectPaths, snapshot: Snapshot, settings: Settings) -> Iterator[Found]:
+    from core.ledger.decision_log import verify_ledger
     from core.ledger.ledger import Ledger
-    from core.ledger.verify import verify_ledger
 
     name, source = find_signature(None, settings)
     yield "actor", NOTE, f"decisions are signed {visible_line(name, 80)} (from {source})"

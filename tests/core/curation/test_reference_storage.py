@@ -31,7 +31,7 @@ from core.ledger.ledger import Ledger
 from core.records.decisions import Decision, Verb
 from core.records.events import ErrorType
 from core.records.patterns import Maturity
-from core.sources.events import EventLog
+from core.sources.events import read_events
 from tests.factories import read_decisions
 
 NOW = datetime(2026, 2, 3, 12, 0, 0, 123456, tzinfo=UTC)
@@ -302,13 +302,12 @@ def test_feedback_on_criteria_and_on_patterns_is_separate(paths: ProjectPaths) -
     maturities.store_feedback(judged())
     assert LoggedFeedback(paths).get_all() == [make_feedback()]
     assert maturities.get_feedback("p1") == [judged()] and maturities.get_feedback("") == []
-    log = EventLog("events.jsonl")
-    log.read(paths.events.read_bytes())
-    assert [(event.kind, event.by, event.criterion, event.pattern_id) for event in log.events] == [
+    events, findings = read_events("events.jsonl", paths.events.read_bytes())
+    assert [(event.kind, event.by, event.criterion, event.pattern_id) for event in events] == [
         ("feedback", "ada", "type_safe", ""),
         ("feedback", "bob", "", "p1"),
     ]
-    assert log.findings == ()
+    assert findings == ()
 
 
 def test_invalid_log_lines_are_skipped(paths: ProjectPaths) -> None:

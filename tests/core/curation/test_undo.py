@@ -33,7 +33,7 @@ from core.curation.curator import Curator, Target
 from core.curation.decision_text import describe_change
 from core.curation.decision_writer import Decided
 from core.curation.undo import newest_undoable
-from core.ledger.verify import verify_ledger
+from core.ledger.decision_log import verify_ledger
 from core.project.project import Project
 from core.records.decisions import CurationState, Decision, Verb
 from core.records.events import Event, event_id

@@ -20,7 +20,7 @@ from core.learning.evidence_records import EventIndex, work_names
 from core.records.authors import CLIENT
 from core.records.event_log import EventView
 from core.records.events import ErrorNote, ErrorType
-from core.sources.events import EventLog
+from core.sources.events import read_events
 from core.storage.file_reader import Problem
 from tests.factories import days_ago, make_event
 
@@ -34,7 +34,7 @@ class Log:
         self.paths = ProjectPaths(folder)
         self.paths.events.parent.mkdir(parents=True)
         self.database = Database.open(folder, ALL_TABLES, is_kept=False)
-        self.whole = EventLog(self.paths.relative(self.paths.events))
+        self.whole = EventView.of(())
 
     def append(self, data: bytes) -> None:
         with self.paths.events.open("ab") as file:
@@ -45,8 +45,9 @@ class Log:
         with self.database.transaction() as connection:
             found = update_events(connection, self.paths)
         assert found is not None and not isinstance(found, Problem)
-        self.whole.read(self.paths.events.read_bytes())
-        assert found[1].findings == self.whole.findings
+        events, findings = read_events(self.paths.relative(self.paths.events), self.paths.events.read_bytes())
+        self.whole = EventView.of(events)
+        assert found[1].findings == findings
 
     def view(self, *undone: str) -> EventView:
         return open_events(self.reader(), self.paths, frozenset(undone))
@@ -91,7 +92,7 @@ def test_an_indexed_log_equals_the_log_as_read_whole(
     log = Log(tmp_path_factory.mktemp("project"))
     for part in parts:
         log.append(part)
-        whole, view = log.whole.events.without(frozenset(undone)), log.view(*undone)
+        whole, view = log.whole.without(frozenset(undone)), log.view(*undone)
         assert tuple(view) == tuple(whole)
         assert [view[place] for place in range(len(view))] == list(whole)
         assert (view.hidden, view.errors, view.in_log_order) == (whole.hidden, whole.errors, whole.in_log_order)

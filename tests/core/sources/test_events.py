@@ -16,7 +16,7 @@ from core.base.errors import BadInput, Unwritable
 from core.config.paths import ProjectPaths
 from core.records.events import ErrorNote, ErrorType, Event, Signals
 from core.records.findings import Finding
-from core.sources.events import KINDS, EventLog, append_events
+from core.sources.events import KINDS, append_events, read_events
 
 APPENDED = Event(
     id="e1",
@@ -52,10 +52,9 @@ events = st.builds(
 )
 
 
-def read_events(data: bytes) -> tuple[tuple[Event, ...], tuple[Finding, ...]]:
-    log = EventLog(FILE)
-    log.read(data)
-    return tuple(log.events.in_log_order), log.findings
+def read(data: bytes) -> tuple[tuple[Event, ...], tuple[Finding, ...]]:
+    events, findings = read_events(FILE, data)
+    return tuple(events), findings
 
 
 def line(**fields: Any) -> bytes:
@@ -65,17 +64,17 @@ def line(**fields: Any) -> bytes:
 @given(st.lists(events, unique_by=lambda event: event.id, max_size=5))
 def test_reading_returns_what_was_written(written: list[Event]) -> None:
     data = b"".join(msgspec.json.encode(event) + b"\n" for event in written)
-    assert read_events(data) == (tuple(written), ())
+    assert read(data) == (tuple(written), ())
 
 
 def test_an_incomplete_last_line_is_not_an_event() -> None:
-    found, findings = read_events(line() + line(id="e2")[:-1])
+    found, findings = read(line() + line(id="e2")[:-1])
     assert [event.id for event in found] == ["e1"]
     assert findings == ()
 
 
 def test_an_event_written_twice_counts_once() -> None:
-    found, findings = read_events(line() + line(success=False))
+    found, findings = read(line() + line(success=False))
     assert [event.success for event in found] == [True]
     assert [(finding.code, finding.pointer) for finding in findings] == [("duplicate-id", "line 2")]
 
@@ -84,7 +83,7 @@ def test_an_event_written_twice_counts_once() -> None:
     "at", ["2026-05-03T12:00:00+02:00", "2026-05-03T10:00:00", 1777802400, 1777802400000, "2026-05-03 10:00"]
 )
 def test_every_time_is_utc(at: Any) -> None:
-    ((event,), findings) = read_events(line(at=at))
+    ((event,), findings) = read(line(at=at))
     assert event.at == datetime(2026, 5, 3, 10, tzinfo=UTC)
     assert event.at.utcoffset() is not None
     assert findings == ()
@@ -92,7 +91,7 @@ def test_every_time_is_utc(at: Any) -> None:
 
 @pytest.mark.parametrize("weight", [-1, 2, "much", float("nan")])
 def test_an_invalid_weight_counts_as_one(weight: Any) -> None:
-    ((event,), findings) = read_events(line(weight=weight))
+    ((event,), findings) = read(line(weight=weight))
     assert event.weight == 1
     assert len(findings) == 1
 
@@ -102,39 +101,19 @@ def test_an_invalid_weight_counts_as_one(weight: Any) -> None:
     [b"nonsense\n", b"[]\n", b"{}\n", line(kind="guessed"), line(id=""), line(at="soon"), b"[" * 999 + b"\n"],
 )
 def test_an_invalid_line_does_not_affect_others(bad: bytes) -> None:
-    found, findings = read_events(line(id="e1") + bad + line(id="e3"))
+    found, findings = read(line(id="e1") + bad + line(id="e3"))
     assert [event.id for event in found] == ["e1", "e3"]
     assert {finding.pointer for finding in findings} == {"line 2"}
 
 
 @given(st.binary(max_size=300))
 def test_garbage_never_raises(data: bytes) -> None:
-    read_events(data + b"\n")
-
-
-@given(
-    st.lists(st.sampled_from([line(id="a"), line(id="b"), line(id="c"), b"nonsense\n", b"\n"]), max_size=8),
-    st.lists(st.integers(0, 900), max_size=5),
-)
-def test_incremental_reading_equals_reading_all(lines: list[bytes], cuts: list[int]) -> None:
-    data = b"".join(lines)
-    log = EventLog(FILE)
-    for cut in (*sorted(cuts), len(data)):
-        log.read(data[:cut])
-    assert (tuple(log.events.in_log_order), log.findings) == read_events(data)
-
-
-@pytest.mark.parametrize("after", [b"", line(id="b"), line(id="b") + line(id="c") * 3, line(id="other")[:-1]])
-def test_a_rewritten_log_is_read_again(after: bytes) -> None:
-    log = EventLog(FILE)
-    log.read(line(id="a") + line(id="x"))
-    log.read(after)
-    assert (tuple(log.events.in_log_order), log.findings) == read_events(after)
+    read(data + b"\n")
 
 
 def test_signals_of_an_outcome_are_read_field_by_field() -> None:
     parsed = {"duration_ms": -1, "error_count": 2.5, "retry_count": 1, "strategy": "file-based"}
-    (event,), findings = read_events(line(kind="outcome", signals=parsed))
+    (event,), findings = read(line(kind="outcome", signals=parsed))
     assert event.signals == Signals(retry_count=1, strategy="file-based")
     assert [finding.message for finding in findings] == [
         "signals/duration_ms: expected a number of at least 0, found '-1'",
@@ -143,7 +122,7 @@ def test_signals_of_an_outcome_are_read_field_by_field() -> None:
 
 
 def test_an_error_of_no_known_type_is_unknown() -> None:
-    (event,), (finding,) = read_events(line(kind="error", error={"error_type": "sigh", "message": "m"}))
+    (event,), (finding,) = read(line(kind="error", error={"error_type": "sigh", "message": "m"}))
     assert event.error == ErrorNote(error_type=ErrorType.UNKNOWN, message="m")
     assert finding.code == "wrong-type"
 
@@ -164,19 +143,16 @@ def test_an_error_of_no_known_type_is_unknown() -> None:
 )
 def test_a_changed_counted_event_is_rejected(observation: Any) -> None:
     good = {"pattern_id": "p", "kind": "aggregate", "source": "aggregate", "at": "2026-05-03T10:00:00Z", "count": 3}
-    (found,), findings = read_events(line(kind="counted", success=None, unrecorded=[good]))
+    (found,), findings = read(line(kind="counted", success=None, unrecorded=[good]))
     assert ([read_back.count for read_back in found.unrecorded], findings) == ([3], ())
-    found_too, (finding,) = read_events(line(kind="counted", success=None, unrecorded=[good, observation]))
+    found_too, (finding,) = read(line(kind="counted", success=None, unrecorded=[good, observation]))
     assert (found_too, finding.code) == ((), "bad-event")
 
 
 def test_appended_events_are_read_back(tmp_path: Path) -> None:
     paths = ProjectPaths(tmp_path)
     append_events(paths, APPENDED)
-    log = EventLog("events.jsonl")
-    log.read(paths.events.read_bytes())
-    assert log.events == (APPENDED,)
-    assert log.findings == ()
+    assert read(paths.events.read_bytes()) == ((APPENDED,), ())
 
 
 def test_a_lone_surrogate_is_refused_before_writing(tmp_path: Path) -> None:

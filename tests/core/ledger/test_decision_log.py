@@ -17,8 +17,8 @@ from core.base.errors import BadInput, Unwritable
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.index.refresh import Index
+from core.ledger.decision_log import Head, Verification, check_project, read_heads, verify, verify_ledger
 from core.ledger.ledger import Ledger
-from core.ledger.verify import Head, Verification, check_project, read_heads, verify, verify_ledger
 from core.records.decisions import Decision, Verb
 from core.storage.hash_chain import Chain, Place, anchor_of, link_lines, read_anchor, strip_link, write_anchor
 from tests.factories import CURATION_NOW
