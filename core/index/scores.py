@@ -117,11 +117,11 @@ def load_board(
     return board.rescored(now)
 
 
-def find_board(snapshot: Snapshot, now: datetime, settings: Settings) -> Scoreboard:
-    """Return the scores of a snapshot: the stored ones of a view of the index, else new ones."""
+def find_board(snapshot: Snapshot, now: datetime, settings: Settings, known: Scoreboard | None = None) -> Scoreboard:
+    """Return the scores of a snapshot: the stored ones of a view of the index, else new ones; see `load_board`."""
     if not isinstance(snapshot, IndexedSnapshot):
         return Scoreboard.build(snapshot, now, settings)
-    stored = load_board(snapshot.reader, snapshot, now, settings)
+    stored = load_board(snapshot.reader, snapshot, now, settings, known)
     return stored or Scoreboard.build(read_records(snapshot), now, settings)
 
 

@@ -19,7 +19,7 @@ from core.index.past_tasks import (
     update_past_tasks,
 )
 from core.index.records import Kind, Reader, RecordMap
-from core.index.snapshot import TEXTS
+from core.index.snapshot import TEXTS, IndexedSnapshot
 from core.index.terms import StoredPatternIndex, fill_terms, update_terms
 from core.records.snapshot import Snapshot
 
@@ -172,6 +172,12 @@ def forget_texts(connection: sqlite3.Connection) -> None:
         connection.execute(f"DELETE FROM {table}")
     forget_similarity(connection)
     connection.execute("DELETE FROM meta WHERE name = ?", (TEXTS,))
+
+
+def find_texts(snapshot: Snapshot, board: Scoreboard) -> Texts:
+    """Return the indexes of the texts of a snapshot: the stored ones of a view of the index, else new ones."""
+    stored = load_texts(snapshot.reader, snapshot) if isinstance(snapshot, IndexedSnapshot) else None
+    return stored or Texts(snapshot, board=board)
 
 
 def fill_texts(writer: Reader, snapshot: Snapshot, board: Scoreboard | None) -> None:

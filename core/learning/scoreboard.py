@@ -42,10 +42,8 @@ if TYPE_CHECKING:
     from core.config.settings import Settings
     from core.learning.bursts import Burst
     from core.records.decisions import Pin
-    from core.records.episodes import Attempt
     from core.records.events import Observation
     from core.records.findings import Finding
-    from core.records.loops import Loop
     from core.records.snapshot import Delta, Snapshot
     from core.records.team import TeamSums
 
@@ -377,17 +375,9 @@ class Scoreboard(Scores):
         """Return the signals and the score of a finished loop or attempt, or None."""
         return score_signals(self._inputs.signals(work_id), self.now, self.settings.learning)
 
-    def shown_outcome(self, work_id: str) -> tuple[OutcomeSignals, Outcome] | None:
-        """Return the same; of a session whose attempts are scored, that of the newest finished one."""
-        return score_signals(self._inputs.shown_signals(work_id), self.now, self.settings.learning)
-
     def loop_of_work(self, work_id: str) -> str:
         """Return the ID of the loop that a loop ID, alias, task or attempt belongs to; "" if it is unknown."""
         return self._inputs.names.loop_of_work(work_id)
-
-    def attempts_of(self, loop: Loop) -> list[Attempt]:
-        """Return the attempts that the sessions of a loop made, as their hooks recorded them, oldest first."""
-        return self._inputs.names.attempts_of(loop)
 
     def results(self, pattern_id: str) -> tuple[int, int]:
         """Return successes and failures of a pattern; zeros for an unknown one."""

@@ -8,20 +8,16 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import fields
 from datetime import datetime
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 
 from core.base.errors import DamagedError
 from core.base.steps import run_all
 from core.index.database import read_existing
-from core.index.evidence import open_inputs
 from core.index.records import Reader
 from core.index.snapshot import COMPLETE, QUESTIONS, SWEPT, IndexedSnapshot, ProjectFiles
-from core.learning.outcomes import Outcome, OutcomeSignals, score_signals
 from core.records.times import parse_time
 from core.state.project_state import ProjectState
 from core.trust.origins import Origins
@@ -29,15 +25,9 @@ from core.trust.origins import Origins
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
-    from core.index.texts import Texts
-    from core.learning.evidence import LoopPatterns
-    from core.learning.evidence_inputs import EvidenceInputs
-    from core.learning.scoreboard import Scoreboard
-    from core.records.episodes import Attempt
-    from core.records.loops import Loop, LoopDetails
+    from core.records.loops import LoopDetails
+    from core.records.snapshot import Snapshot
     from core.state.review_items import ReviewItem
-
-_MADE: Final = frozenset(one.name for one in fields(ProjectState))
 
 
 class KeptProject:
@@ -62,9 +52,8 @@ class KeptProject:
             as_of = parse_time((reader.meta(SWEPT) or b"").decode())
             if as_of is not None and reader.meta(COMPLETE) is not None:
                 files = ProjectFiles(project, Origins(project.project))
-                return cls(
-                    project, KeptProjectState.of(IndexedSnapshot(reader, files, as_of), settings, clock()), by, clock
-                )
+                view = KeptProjectState.open(IndexedSnapshot(reader, files, as_of), settings, clock())
+                return cls(project, view, by, clock)
         connection.close()
         return None
 
@@ -81,89 +70,43 @@ class KeptProject:
 
 
 class KeptProjectState(ProjectState):
-    """State of the last run; scores, questions and indexes are made when they are first used."""
+    """State of the last run, with the number of its questions."""
 
-    __slots__ = ("_inputs", "_kept", "_reader")
-    _reader: Reader
-    _kept: tuple[int, bool]  # number of questions, and whether the searches for them had ended
-    _inputs: EvidenceInputs
+    __slots__ = ("_count", "_is_final")
+    _count: int
+    _is_final: bool  # whether the searches for questions had ended
 
     @classmethod
-    def of(cls, snapshot: IndexedSnapshot, settings: Settings, now: datetime) -> Self:
-        made = cls.__new__(cls)
+    def open(cls, snapshot: Snapshot, settings: Settings, now: datetime) -> Self:
+        assert isinstance(snapshot, IndexedSnapshot)
+        state = super().open(snapshot, settings, now)
         questions = snapshot.reader.meta(QUESTIONS)
-        values = {
-            "snapshot": snapshot,
-            "settings": settings,
-            "now": now,
-            "offers": {},
-            "earlier_count": 0,
-            "_kept": msgspec.msgpack.decode(questions, type=tuple[int, bool]) if questions else (0, False),
-            "embeddings": None,
-            "task_embeddings": None,
-            "_inputs": open_inputs(snapshot.reader, snapshot, settings.learning),
-            "_reader": snapshot.reader,
-        }
-        for name, value in values.items():
-            object.__setattr__(made, name, value)
-        return made
-
-    def __getattr__(self, name: str) -> Any:
-        """Make a field that has no value yet."""
-        if name not in _MADE:
-            raise AttributeError(name)
-        makers: dict[str, Callable[[], Any]] = {
-            "board": self._restore_board,
-            "queue": self._restore_queue,
-            "texts": partial(_make_texts, self),
-        }
-        value = makers[name]()
-        object.__setattr__(self, name, value)
-        return value
+        count, is_final = msgspec.msgpack.decode(questions, type=tuple[int, bool]) if questions else (0, False)
+        object.__setattr__(state, "_count", count)
+        object.__setattr__(state, "_is_final", is_final)
+        return state
 
     @property
     def pending_count(self) -> int:
-        return self._kept[0]
+        return self._count
 
     @property
     def is_count_open(self) -> bool:
-        return not self._kept[1]
+        return not self._is_final
 
     @property
     def evidence(self) -> object:
-        return self._inputs  # without the scores, which the first rows do not need
+        return self.inputs  # without the scores, which the first rows do not need
 
-    def outcome(self, work_id: str) -> tuple[OutcomeSignals, Outcome] | None:
-        return score_signals(self._inputs.shown_signals(work_id), self.now, self.settings.learning)
-
-    def attempts_of(self, loop: Loop) -> list[Attempt]:
-        return self._inputs.names.attempts_of(loop)
-
-    def loop_patterns(self, loop_id: str) -> LoopPatterns:
-        return self._inputs.loop_patterns(loop_id)
-
-    def _restore_board(self) -> Scoreboard:
-        from core.index.scores import load_board
-        from core.learning.scoreboard import Scoreboard
-
-        board = load_board(self._reader, self.snapshot, self.now, self.settings)
-        return board or Scoreboard.build(self.snapshot, self.now, self.settings)
-
-    def _restore_queue(self) -> tuple[ReviewItem, ...]:
+    def _make_queue(self) -> tuple[ReviewItem, ...]:
         """Return the questions; if the searches had not ended, those that need none."""
         from core.index.verdicts import ViewVerdicts
         from core.review.question_search import PACKAGES, read_found, verdict_settings
         from core.review.queue import NOTHING_FOUND, ask_in_steps
 
         snapshot, now, settings = self.snapshot, self.now, self.settings
-        stored = ViewVerdicts(self._reader, PACKAGES, verdict_settings(settings))
+        assert isinstance(snapshot, IndexedSnapshot)
+        stored = ViewVerdicts(snapshot.reader, PACKAGES, verdict_settings(settings))
         verdict = read_found(stored, snapshot, now, settings, self.task_embeddings)
         found = verdict.whole if verdict is not None else NOTHING_FOUND
         return run_all(ask_in_steps(snapshot, self.board, now, settings, found))
-
-
-def _make_texts(state: KeptProjectState) -> Texts:
-    """Return the indexes of texts; imports more than the first rows need."""
-    from core.index.texts import Texts, load_texts
-
-    return load_texts(state._reader, state.snapshot) or Texts(state.snapshot, board=state.board)

@@ -19,9 +19,9 @@ from core.base.errors import DamagedError, Unwritable
 from core.base.steps import Steps, Work, run_all
 from core.episodes.similar_tasks import embeddable_work
 from core.index.refresh import Index
-from core.index.scores import find_board, load_board
+from core.index.scores import find_board
 from core.index.snapshot import IndexedSnapshot
-from core.index.texts import Texts, load_texts
+from core.index.texts import find_texts
 from core.ledger.ledger import Ledger
 from core.records.extractions import ALL_TYPES, Extraction
 from core.records.loops import LoopDetails
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from core.config.settings import Settings
     from core.extraction.clustering import Cluster
     from core.extraction.offers import Offers
+    from core.index.texts import Texts
     from core.index.verdicts import IndexVerdicts
     from core.learning.scoreboard import Scoreboard
     from core.records.findings import Finding
@@ -401,13 +402,9 @@ class ProjectReader:
 
     def _open_view(self, snapshot: Snapshot, now: datetime) -> tuple[Scoreboard, Texts]:
         """Return the scores and texts of a snapshot: those in the index, if it has them."""
-        if isinstance(snapshot, IndexedSnapshot):
-            known = self._view.board if snapshot.follows(self._view.snapshot) else None
-            board = load_board(snapshot.reader, snapshot, now, self.settings, known)
-            if board is not None:
-                return board, load_texts(snapshot.reader, snapshot) or Texts(snapshot, board=board)
-        board = find_board(snapshot, now, self.settings)
-        return board, Texts(snapshot, board=board)
+        is_next = isinstance(snapshot, IndexedSnapshot) and snapshot.follows(self._view.snapshot)
+        board = find_board(snapshot, now, self.settings, self._view.board if is_next else None)
+        return board, find_texts(snapshot, board)
 
     def _updated_view(self, snapshot: Snapshot, delta: Delta, now: datetime) -> tuple[Scoreboard, Texts]:
         if isinstance(snapshot, IndexedSnapshot):

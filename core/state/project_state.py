@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from core.base.errors import UnknownRecord
 from core.base.id_lookup import find_matching_ids, require_one
 from core.base.text import visible_line
 from core.index.records import RecordMap
+from core.learning.outcomes import score_signals
 from core.records.loops import Liveness
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from core.index.similarity import SimilarityIndex
     from core.index.texts import Texts
     from core.learning.evidence import LoopPatterns
+    from core.learning.evidence_inputs import EvidenceInputs
     from core.learning.outcomes import Outcome, OutcomeSignals
     from core.learning.scoreboard import Assessment, Scoreboard
     from core.records.debug_sessions import DebugSession
@@ -45,7 +47,7 @@ class ProjectState:
     first. `offers` are the possible extractions from finished loops found so far. `earlier_count` is the number of
     questions in the last run until the searches of this run have ended, else 0. `embeddings` are the vectors of
     patterns, shared by all states of a project, and `task_embeddings` those of past tasks and loops; None compares only
-    words.
+    words. `inputs` are the records that the evidence comes from.
     """
 
     snapshot: Snapshot
@@ -58,6 +60,42 @@ class ProjectState:
     embeddings: Embeddings[Pattern] | None = None
     task_embeddings: Embeddings[ComparableWork] | None = None
     earlier_count: int = 0
+    inputs: EvidenceInputs = field(init=False, repr=False, compare=False)
+
+    @classmethod
+    def open(cls, snapshot: Snapshot, settings: Settings, now: datetime) -> Self:
+        """Return the state of a view of the index, whose scores, texts and questions are made when they are used."""
+        from core.index.evidence import find_inputs
+
+        state = cls.__new__(cls)
+        values = {"snapshot": snapshot, "settings": settings, "now": now, "offers": {}, "earlier_count": 0}
+        values |= {"embeddings": None, "task_embeddings": None, "inputs": find_inputs(snapshot, settings.learning)}
+        for name, value in values.items():
+            object.__setattr__(state, name, value)
+        return state
+
+    def __getattr__(self, name: str) -> Any:
+        """Make a field that has no value yet; imports what it needs."""
+        match name:
+            case "board":
+                from core.index.scores import find_board
+
+                value: object = find_board(self.snapshot, self.now, self.settings)
+            case "texts":
+                from core.index.texts import find_texts
+
+                value = find_texts(self.snapshot, self.board)
+            case "queue":
+                value = self._make_queue()
+            case "inputs":
+                value = self.board.inputs
+            case _:
+                raise AttributeError(name)
+        object.__setattr__(self, name, value)
+        return value
+
+    def _make_queue(self) -> tuple[ReviewItem, ...]:
+        return ()
 
     @property
     def index(self) -> PatternIndex:
@@ -183,14 +221,14 @@ class ProjectState:
 
         The attempts of an agent's session are scored: the session shows the outcome of the newest.
         """
-        return self.board.shown_outcome(work_id)
+        return score_signals(self.inputs.shown_signals(work_id), self.now, self.settings.learning)
 
     def attempts_of(self, loop: Loop) -> list[Attempt]:
         """Return the attempts that the sessions of a loop made, as their hooks recorded them, oldest first."""
-        return self.board.attempts_of(loop)
+        return self.inputs.names.attempts_of(loop)
 
     def loop_patterns(self, loop_id: str) -> LoopPatterns:
-        return self.board.loop_patterns(loop_id)
+        return self.inputs.loop_patterns(loop_id)
 
     def assessment(self, pattern_id: str) -> Assessment:
         return self.board.assessment(pattern_id)

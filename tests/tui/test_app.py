@@ -23,7 +23,9 @@ from core.curation.commands import Deprecate, Note, Promote, Reset
 from core.curation.curator import Curator
 from core.curation.decision_writer import Decided
 from core.demo.sample import copy_sample
-from core.project.kept_project import KeptProject, KeptProjectState
+from core.index.scores import find_board
+from core.learning.scoreboard import Scoreboard
+from core.project.kept_project import KeptProject
 from core.project.project import Project
 from core.records.patterns import Maturity
 from core.records.snapshot import UNCHECKED, Snapshot
@@ -191,11 +193,11 @@ async def test_what_the_last_run_showed_is_drawn_until_it_is_checked(
     app.open_kept = lambda: KeptProject.open(ProjectPaths(sample), Settings(), "ana", lambda: NOW)
     restored = []
 
-    def restore(state: KeptProjectState, restore: Any = KeptProjectState._restore_board) -> Any:
-        restored.append(state)
-        return restore(state)
+    def restore(snapshot: Snapshot, *rest: Any) -> Scoreboard:
+        restored.append(snapshot)
+        return find_board(snapshot, *rest)
 
-    monkeypatch.setattr(KeptProjectState, "_restore_board", restore)
+    monkeypatch.setattr("core.index.scores.find_board", restore)
     forecast: list[datetime | None] = []
     monkeypatch.setattr(review, "compute_outlook", lambda _, view, *rest: forecast.append(view.snapshot.as_of))
     open_project, go_on, check = app.open_project, threading.Event(), threading.Event()

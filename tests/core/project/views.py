@@ -109,7 +109,7 @@ def plain_state(state: ProjectState) -> dict[str, Any]:
     found["assessments"] = {id: _plain_assessment(board.assessment(id)) for id in snapshot.patterns}
     found["evidence"] = {id: plain(board.observations(id)) for id in snapshot.patterns}
     found["conflicts"] = {id: plain(board.reconcile(id)) for id in snapshot.patterns}
-    found["outcomes"] = {id: plain(board.shown_outcome(id)) for id in (*snapshot.loops, *snapshot.attempts)}
+    found["outcomes"] = {id: plain(state.outcome(id)) for id in (*snapshot.loops, *snapshot.attempts)}
     found["loop_patterns"] = {id: plain(board.loop_patterns(id)) for id in snapshot.loops}
     found["bursts"] = plain(board.bursts)
     # An offer is kept although files change that only the details of its loop contain.
