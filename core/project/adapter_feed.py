@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from contextlib import closing
-from datetime import datetime
 from time import monotonic, thread_time
 from typing import TYPE_CHECKING, Final, Self
 
-from core.adapters.collector import Collector
 from core.adapters.first_read import MIN_BYTES, FirstRead
-from core.adapters.kept_states import KeptFile
-from core.adapters.worktrees import find_folders
 
 if TYPE_CHECKING:
     from core.adapters.adapter_records import AdapterRecords
-    from core.config.paths import ProjectPaths
-    from core.config.settings import Settings
+    from core.adapters.collector import Collector
 
 CHECK_SECONDS: Final = 2.0  # between checks of files that changed last
 LOOK_SECONDS: Final = 60.0  # between looks at all files
@@ -27,20 +21,6 @@ PARTIAL_SECONDS: Final = 3.0  # between two lists while another process reads th
 BYTES_PER_LOOK: Final = 8 << 20  # of transcripts: about 0.2 s
 SHARE: Final = 20  # looks take at most one in this number of parts of the time
 MAX_READERS: Final = 3  # processes that are started for the first read before this one does it
-
-
-def open_collector(
-    project: ProjectPaths,
-    settings: Settings,
-    clock: Callable[[], datetime],
-    *,
-    cache: bool = True,
-    pause: Callable[[float], object] | None = None,
-) -> Collector:
-    """Return the reader of all runners' files in a project."""
-    folders = find_folders(project.project, os.environ, has_home=settings.sources.home)
-    kept = KeptFile(project.project) if cache else None
-    return Collector(folders, clock=clock, kept=kept, pause=pause)
 
 
 class AdapterFeed:

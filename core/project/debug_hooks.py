@@ -389,7 +389,9 @@ def on_escalation(project: Project, session_id: str, *, reason: str = "") -> Esc
     session = project.view.debug_session(session_id)
     snapshot = project.view.snapshot
     loop = snapshot.find_loop(session.loop_id)
-    material = Materials(project.project, snapshot, project.read_details).read(loop.id) if loop is not None else None
+    material = (
+        Materials(project.project, snapshot, project.adapters.details).read(loop.id) if loop is not None else None
+    )
     file = preserve_context(
         project.project, snapshot, session, material, now=project.now(), by=project.by, reason=reason
     )

@@ -59,14 +59,9 @@ class KeptProject:
 
     def story(self, loop_id: str) -> LoopDetails:
         """Read the details of one loop from disk; raises UnknownRecord."""
-        from core.sources.loop_details import read_loop_details
+        from core.project.adapter_files import AdapterFiles
 
-        loop = self.view.loop(loop_id)
-        if not loop.runner:
-            return read_loop_details(self.project, loop)
-        from core.project.adapter_feed import open_collector
-
-        return open_collector(self.project, self.view.settings, self.now).details(loop)
+        return AdapterFiles(self.project, self.view.settings, self.now).details(self.view.loop(loop_id))
 
 
 class KeptProjectState(ProjectState):

@@ -1,27 +1,51 @@
-"""One open project: records, scores, decisions and event log."""
+"""One open project: records, scores, decisions and event log; all decisions go through `decide(command)`."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from contextlib import suppress
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from core.base.errors import Refused
-from core.curation import record_changes
-from core.curation.use_counts import CountResult, record_events
-from core.metrics.derived_files import write_metrics
-from core.project.decisions import DecidingProject
-from core.records.events import INJECTED_REFLECTION, Event, injected_events
+from msgspec.structs import replace
+
+from core.base.errors import Conflict, Refused, StaleDecision, UnknownRecord
+from core.base.formatting import shorten_id
+from core.base.text import visible_line
+from core.curation import commands, record_changes
+from core.curation.apply import FreeIds
+from core.curation.conflicts import ExpectedState
+from core.curation.curator import Curator, Target
+from core.curation.pattern_registry import Registry
+from core.curation.record_changes import PRUNE, Batch
+from core.curation.rules import OVERRIDE
+from core.curation.use_counts import CountResult, make_counted_events, record_events
+from core.metrics.derived_files import write_derived, write_metrics
+from core.metrics.pruning import Pruning, select_prunable
+from core.project.author_gate import AuthorGate
+from core.project.reader import ProjectReader
+from core.project.team_gate import JoinedGate
+from core.records.authors import Author, author_of
+from core.records.decisions import Decision, held_text_question_id
+from core.records.events import INJECTED_REFLECTION, Event, event_id, injected_events
 from core.records.extractions import Extraction
+from core.records.lessons import LESSON_ID
+from core.records.snapshot import UNCHECKED
+from core.records.times import parse_time
 from core.sources.events import append_events
+from core.sources.patterns import read_archives
+from core.storage.file_access import check_writable
 
 if TYPE_CHECKING:
-    from core.adapters.agent_files import AgentFile
-    from core.adapters.runner_files import RunnerFiles
-    from core.curation.decision_writer import Decided
+    from core.config.settings import PruningSettings
+    from core.curation.case import Draft
+    from core.curation.decision_writer import Decided, Progress
+    from core.curation.exchange.import_file import Arriving
+    from core.curation.exchange.import_plan import ImportPlan
+    from core.learning.bursts import Burst
     from core.learning.scoreboard import Scoreboard
     from core.records.extractions import Proposal
     from core.records.snapshot import Snapshot
@@ -30,23 +54,297 @@ if TYPE_CHECKING:
 
     Check = Callable[[ProjectState], None]
 
+_TRIES: Final = 5  # attempts to make a decision while other processes keep deciding
 
-class Project(DecidingProject):
-    """Open project that records events; its methods do I/O, so call them in a worker."""
 
-    def agent_files(self) -> tuple[AgentFile, ...]:
-        """Read the files that agents load by themselves."""
-        from core.adapters.agent_files import read_agent_files
+class Project(ProjectReader):
+    """Open project that decides and records events; its methods do I/O, so call them in a worker.
 
-        return read_agent_files(self._agent_files)
+    Each decision reads the newest files and then writes. When `decide` returns, `state` includes the decision.
+    """
+
+    began: Callable[[Path], str] = staticmethod(lambda folder: "")
+    """Called with the folder of the project after a write made `.aiwg`; returns a note for the user."""
+
+    _known = 0  # number of decisions in the log when the present attempt began
 
     @cached_property
-    def _agent_files(self) -> RunnerFiles:
-        from core.adapters.runner_files import RunnerFiles
-        from core.adapters.worktrees import find_folders
+    def curator(self) -> Curator:
+        """The curator, which writes the decisions."""
+        curator = Curator(self.project, self.settings, by=self.by, ledger=self.ledger)
+        curator.gate = AuthorGate(weakref.proxy(self), self._team_gate)
+        return curator
 
-        folders = find_folders(self.project.project, os.environ, has_home=self.settings.sources.home)
-        return RunnerFiles(folders, "agents")
+    @cached_property
+    def _team_gate(self) -> JoinedGate:
+        return JoinedGate(weakref.proxy(self))
+
+    def apply_pending(self) -> tuple[str, ...]:
+        """Finish an interrupted decision; returns warnings for the user."""
+        if self.is_readonly:
+            return ()
+        with self._lock:
+            warnings = self.curator.apply_pending()
+            self.apply((self.project.ledger, self.project.patterns))
+            return warnings
+
+    def decide(
+        self, command: commands.Command, *, expected_state: ProjectState | None = None, progress: Progress | None = None
+    ) -> Decided:
+        """Make a decision.
+
+        `expected_state` is the state that the user saw; None means the newest one. `progress` is called with (patterns
+        done, patterns in all).
+
+        Raises Refused if the records of the newest or the seen state are not checked yet.
+
+        Raises Proposed if an agent decides: its decision waits for a person.
+
+        Raises Conflict if the same pattern or question was decided, or the text of the pattern changed, since
+        `expected_state`. Nothing is written then; a bulk decision only leaves this pattern out. Raises RalphdeckError
+        if the decision is refused, invalid or cannot be written; see `Curator`.
+        """
+        expected = nullcontext() if expected_state is None else self.curator.deciding_on(self._expected(expected_state))
+        with self._lock, expected:
+            self._require_checked(expected_state or self._view)
+            if command.question and command.question in self.ledger.state().dismissed:
+                raise Conflict(f"{shorten_id(command.question)} was answered meanwhile; review it again")
+            command = self._for_author(command)
+            if isinstance(command, commands.Extract) and command.by:
+                with self.curator.signing(command.by):
+                    return self._decide_any(lambda now: self._extract(command, now))
+            try:
+                return self._decide_any(lambda now: self._decide_now(command, now, progress))
+            except Conflict:
+                self._team_gate.catch_up()  # so that the user sees what has changed
+                raise
+
+    def _for_author(self, command: commands.Command) -> commands.Command:
+        """Return the command that the author may carry out; raise Proposed if that of an agent waits for a person."""
+        if author_of(self.by) is not Author.AGENT:
+            return command
+        if isinstance(command, commands.Extract) and not command.source_id.startswith(LESSON_ID):
+            return replace(command, unattended=True)  # Review asks about each new pattern
+        from core.project.proposing import propose
+
+        check_writable(self.project.ledger)
+        self.apply((self.project.ledger, self.project.patterns))
+        with self._beginning():
+            proposed = propose(self.ledger, self._view, command, by=self.by, now=self._clock())
+        self.apply((self.project.ledger,))
+        raise proposed
+
+    def _require_checked(self, state: ProjectState) -> None:
+        if state.snapshot.as_of is not None:
+            raise Refused(UNCHECKED)
+
+    def _decide_now(self, command: commands.Command, now: datetime, progress: Progress | None) -> Decided:
+        patterns = self._view.snapshot.patterns
+        match command:
+            case commands.Extract():
+                return self._extract(command, now)
+            case commands.ImportPatterns():
+                return self._import_patterns(command, now)
+            case commands.Merge():
+                return self._merge(command, now)
+            case commands.PrunePatterns():
+                reasons = [(patterns[one.pattern_id], one.reason) for one in self.pruning(command.policy)]
+                return self._write_records(lambda batch: record_changes.archive(batch, reasons, PRUNE), command, now)
+            case commands.RepairPatterns():
+                return self.curator.repair(command, now=now, known=self._known)
+            case commands.Restore():
+                restored = command.pattern_id
+                return self._write_records(
+                    lambda batch: record_changes.restore(batch, restored, patterns), command, now
+                )
+            case commands.JudgeReports():
+                command = replace(command, burst=self._burst(command.source, command.burst))
+            case commands.ApproveReflection():
+                command = self._reflection_approval(command)
+        return self.curator.decide(command, self._target, now=now, known=self._known, progress=progress)
+
+    def _expected(self, shown: ProjectState) -> ExpectedState:
+        def has_changed(pattern_id: str) -> bool:
+            before, now = shown.snapshot.patterns.get(pattern_id), self._view.snapshot.patterns.get(pattern_id)
+            return (before and before.content_hash) != (now and now.content_hash)
+
+        return ExpectedState(len(shown.snapshot.decisions), has_changed)
+
+    def _target(self, pattern_id: str) -> Target:
+        state = self._view
+        pattern = state.pattern(pattern_id)
+        return Target(pattern, state.assessment(pattern.id), lambda: state.board.proposal(pattern.id))
+
+    def _burst(self, source: str, expected: Burst | None) -> Burst:
+        for burst in self._view.board.bursts:
+            if burst.source == source:
+                if expected is not None and burst != expected:
+                    raise Conflict(f"the reports of {visible_line(source, 80)} changed; review them again")
+                return burst
+        raise UnknownRecord(
+            f"{visible_line(source, 80)!r} has no suspicious reports to decide; see: ralphdeck review suspicious"
+        )
+
+    def _reflection_approval(self, command: commands.ApproveReflection) -> commands.ApproveText:
+        """Return the approval of a held reflection; raises if the reflection is not held."""
+        from core.retrieval.reflections import HELD_PREFIX, find_stop_reason
+
+        name = visible_line(command.reflection_id, 80)
+        learning = self._view.learnings.find(command.reflection_id)
+        if learning is None:
+            raise UnknownRecord(f"no pattern and no reflection {name!r}; see: ralphdeck reflection list")
+        limit, used = self.settings.injection.max_field_chars, self._view.board.used_scripts
+        stopped = find_stop_reason(learning.text, limit, True, used)
+        if not stopped.startswith(HELD_PREFIX):
+            raise Refused(f"{name} cannot be approved: {stopped or 'it is not held'}")
+        key = held_text_question_id(learning.id, learning.text)
+        return commands.ApproveText(key=key, text=learning.text, about=f"the reflection {name}", reason=command.reason)
+
+    def _extract(self, command: commands.Extract, now: datetime) -> Decided:
+        extraction = self.extraction(command.source_id, command.types)
+        if command.expected is not None and extraction != command.expected:
+            self._search.offers.forget(command.source_id)
+            raise Conflict(f"the patterns offered by {visible_line(command.source_id, 80)} changed; review them again")
+        patterns = self._view.snapshot.patterns
+        decided = self._write_records(
+            lambda batch: record_changes.extract(batch, extraction, patterns, unattended=command.unattended),
+            command,
+            now,
+        )
+        if not command.source_id.startswith(LESSON_ID):  # accepting a lesson uses no pattern
+            self._log_extraction(decided.decision)
+        self._search.remove(command.source_id)
+        return decided
+
+    def _log_extraction(self, decision: Decision) -> None:
+        events = (
+            Event(
+                id=event_id(decision.at),
+                at=parse_time(found["at"]) or decision.at,
+                kind="extracted",
+                pattern_id=pattern_id,
+                loop_id=found["loop"],
+                by=decision.by,
+                decision=decision.id,
+            )
+            for pattern_id, found in decision.after["found"].items()
+        )
+        self._append_events(*events)
+
+    def _append_events(self, *events: Event) -> None:
+        append_events(self.project, *events)
+
+    def import_plan(self, name: str, data: bytes) -> ImportPlan:
+        """Return what `ImportPatterns` would change, without writing."""
+        from core.curation.exchange.import_file import read_import
+        from core.curation.exchange.origins import known_origin
+
+        with self._lock:
+            ids = FreeIds(self.project)
+            return self._plan_import(read_import(name, data), Registry(self.project), ids, known_origin(self.project))
+
+    def _import_patterns(self, command: commands.ImportPatterns, now: datetime) -> Decided:
+        from core.curation.exchange.import_file import read_import
+        from core.curation.exchange.origins import project_origin
+
+        arriving = read_import(command.name, command.data)
+        origin = project_origin(self.project, self.settings.watch.retry_seconds)
+        patterns = self._view.snapshot.patterns
+
+        def rule(batch: Batch) -> Draft:
+            plan = self._plan_import(arriving, batch.registry, batch.ids, origin)
+            return record_changes.import_patterns(batch, plan, patterns)
+
+        decided = self._write_records(rule, command, now)
+        self._record_merged_counts(decided.decision, decided.decision.after["joined"])
+        return decided
+
+    def _plan_import(self, arriving: Arriving, registry: Registry, ids: FreeIds, origin: str) -> ImportPlan:
+        from core.curation.exchange.import_plan import LocalRegistry, plan_import
+
+        snapshot = self._view.snapshot
+        archives, _ = read_archives(self.project)
+        ids.reserve(pattern.id for pattern, _ in arriving.records)
+        known = LocalRegistry(
+            patterns=snapshot.patterns,
+            records=registry.records(snapshot.patterns.values()),
+            imported=snapshot.curation.imported,
+            archived=frozenset(archived.pattern.id for archived in archives),
+            index=self._view.similarity,
+            threshold=self.settings.extraction.similarity_threshold,
+            origin=origin,
+        )
+        return plan_import(arriving, known, ids.next, self._clock())
+
+    def _merge(self, command: commands.Merge, now: datetime) -> Decided:
+        target, other = self._view.pattern(command.target_id), self._view.pattern(command.other_id)
+        decided = self._write_records(lambda batch: record_changes.merge(batch, target, other), command, now)
+        self._record_merged_counts(decided.decision, (target.id,))
+        return decided
+
+    def _record_merged_counts(self, decision: Decision, pattern_ids: Iterable[str]) -> None:
+        state, _ = self.apply((self.project.ledger, self.project.patterns))
+        if events := make_counted_events(state.snapshot, state.board, pattern_ids, decision):
+            self._append_events(*events)
+
+    def pruning(self, policy: PruningSettings | None = None) -> tuple[Pruning, ...]:
+        """Return what a pruning policy (default: that of the settings) would archive now."""
+        with self._lock:
+            return select_prunable(self._view.snapshot, self._view.board, policy or self.settings.pruning)
+
+    def _write_records(self, rule: Callable[[Batch], Draft], command: commands.Command, now: datetime) -> Decided:
+        return self.curator.write_records(rule, now=now, known=self._known, reason=command.reason)
+
+    def _decide_any(self, decide: Callable[[datetime], Decided]) -> Decided:
+        """Run `decide` on the newest files; repeat if another process decided meanwhile."""
+        if self.is_readonly:
+            check_writable(self.project.ledger)
+        with self._lock:
+            self._require_checked(self._view)
+            with self._beginning() as notes:
+                decided = self._decide_repeatedly(decide)
+        return replace(decided, warnings=(*decided.warnings, *notes)) if notes else decided
+
+    def _decide_repeatedly(self, decide: Callable[[datetime], Decided]) -> Decided:
+        touched = (self.project.ledger, self.project.patterns, self.project.events)
+        for left in reversed(range(_TRIES)):
+            self._known = self.curator.settled_count()
+            self.apply(touched)
+            try:
+                return self._with_derived(self._applied(decide, touched))
+            except StaleDecision:
+                if not left:
+                    raise
+        raise AssertionError
+
+    @contextmanager
+    def _beginning(self) -> Iterator[list[str]]:
+        """Call `began` if a write in this block makes `.aiwg`; the list receives its note."""
+        is_new = not self.project.aiwg.exists()
+        notes: list[str] = []
+        try:
+            yield notes
+        finally:
+            if is_new and self.project.aiwg.is_dir():
+                notes += filter(None, [self.began(self.project.project)])
+
+    def _applied(self, decide: Callable[[datetime], Decided], touched: Iterable[Path]) -> Decided:
+        try:
+            return decide(self._clock())
+        finally:
+            self.apply(touched)
+
+    def _with_derived(self, decided: Decided) -> Decided:
+        """Update index and metrics unless only overrides changed; adds their warnings."""
+        effects = (effect for decision in decided.decisions for effect in decision.effects)
+        if not any(
+            effect.insert is not None or effect.remove or {*effect.set, *effect.text, *effect.unset} - {OVERRIDE}
+            for effect in effects
+        ):
+            return decided
+        state = self._view
+        failed = write_derived(self.project, self.settings, state.snapshot, state.board, state.now)
+        return replace(decided, warnings=(*decided.warnings, *failed))
 
     def record(
         self, *events: Event, counted: list[CountResult] | None = None, warnings: list[str] | None = None

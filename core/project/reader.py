@@ -10,10 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from time import sleep
 from typing import TYPE_CHECKING, Final
-
-from msgspec.structs import replace as changed
 
 from core.base.errors import DamagedError, Unwritable
 from core.base.steps import Steps, Work, run_all
@@ -23,19 +20,16 @@ from core.index.scores import find_board
 from core.index.snapshot import IndexedSnapshot
 from core.index.texts import find_texts
 from core.ledger.ledger import Ledger
+from core.project.adapter_files import AdapterFiles
 from core.records.extractions import ALL_TYPES, Extraction
-from core.records.loops import LoopDetails
 from core.records.snapshot import Delta, Snapshot
 from core.retrieval.embeddings import PATTERNS, SURELY_MANY, TASKS, Embeddings, is_available
-from core.sources.loop_details import read_loop_details
 from core.state.project_state import ProjectState
 from core.storage.file_access import protect
-from core.trust.projects import is_trusted, require_trust
+from core.trust.projects import is_trusted
 
 if TYPE_CHECKING:
     from core.adapters.adapter_records import AdapterRecords, AdapterReport
-    from core.adapters.collector import Collector
-    from core.adapters.contract import Delivery
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
     from core.extraction.clustering import Cluster
@@ -45,7 +39,7 @@ if TYPE_CHECKING:
     from core.learning.scoreboard import Scoreboard
     from core.records.findings import Finding
     from core.records.lessons import JoinedLesson
-    from core.records.loops import Loop
+    from core.records.loops import LoopDetails
     from core.records.patterns import PatternType
     from core.records.repairs import OldRecords
     from core.review.priority import Questions
@@ -55,7 +49,6 @@ if TYPE_CHECKING:
 _QUEUE_AGE: Final = timedelta(minutes=1)  # maximum age of the review queue if only time has passed
 _QUEUE_PAUSE: Final = timedelta(seconds=0.3)  # minimum age of the review queue before found questions are added
 _STEP_SECONDS: Final = 0.01  # time in which the review queue is made at once while searching
-_ANY_CONTEXT: Final = "## Anti-Patterns\n\n1. Any\n"  # to learn how a runner gets one
 
 
 class ProjectReader:
@@ -87,9 +80,7 @@ class ProjectReader:
         self.by = by
         self.ledger = Ledger(project)
         self.index = Index(project, settings, clock=clock, is_kept=cache, findings=findings, ledger=self.ledger)
-        self._has_cache = cache
-        self._details_lock = threading.Lock()
-        self._collector: Collector | None = None
+        self.adapters = AdapterFiles(project, settings, clock, cache=cache)
         self._kept_count: tuple[int, bool] | None = None  # number of questions in the index, and if it is final
         self._clock = clock
         self._lock = threading.RLock()
@@ -234,31 +225,13 @@ class ProjectReader:
         with self._lock:
             return self._after(*self.index.refresh(changed))
 
-    def open_collector(self, pause: Callable[[float], object] | None = None) -> Collector:
-        """Return a new reader of the files of agents and runners, for one thread."""
-        from core.project.adapter_feed import open_collector
-
-        return open_collector(self.project, self.settings, self._clock, cache=self._has_cache, pause=pause)
-
-    def close(self) -> None:
-        """Close what reading the files of agents and runners has opened; another read opens it again."""
-        with self._details_lock:
-            collector, self._collector = self._collector, None
-            if collector is not None:
-                collector.close()
-
     def read_adapted(self) -> None:
         """Read the files of agents and runners once, to their end."""
-        self.close()
-        with self._details_lock:
-            collector = self._collector = self.open_collector()
-            records = collector.read_all()
-        self.replace_adapted(records)
+        self.replace_adapted(self.adapters.read_all())
 
     def adapter_reports(self) -> tuple[AdapterReport, ...]:
         """Return what each adapter found when `read_adapted` was called; waits for files that are torn."""
-        with self._details_lock:
-            found = self._collector.check_failures(sleep) if self._collector is not None else None
+        found = self.adapters.check_failures()
         if found is None:
             return ()
         self.replace_adapted(found)
@@ -297,40 +270,7 @@ class ProjectReader:
     def story(self, loop_id: str) -> LoopDetails:
         """Read the details of one loop from disk; raises UnknownRecord."""
         loop = self._view.snapshot.loops.get(loop_id)
-        return self.read_details(loop) if loop is not None else self.index.story(loop_id)
-
-    def read_details(self, loop: Loop) -> LoopDetails:
-        """Read the details of a loop with its adapter."""
-        if not loop.runner:
-            return read_loop_details(self.project, loop)
-        if loop.is_from_hooks_alone:  # its tasks and attempts are in the records
-            return LoopDetails(loop_id=loop.id, iterations=loop.iterations)
-        with self._details_lock:
-            self._collector = self._collector or self.open_collector()
-            return self._collector.details(loop)
-
-    def deliver(self, loop_id: str) -> tuple[Delivery | None, str]:
-        """Return how the runner of a loop can be given the context for its task; None if only hooks reach it.
-
-        Also returns why there is no context now, or "". Without one the delivery only explains. Raises
-        UnknownRecord, or Refused in a project that is not trusted.
-        """
-        from core.state.contexts import prepare_task_injection
-
-        require_trust(self.project)
-        loop = self._view.loop(loop_id)
-        has_task = bool(loop.task.strip())
-        context = prepare_task_injection(self._view, loop.task).context if has_task else ""
-        empty = "Nothing is injected now for the task of this loop" if has_task else "This loop has no task"
-        obstacle = "" if context else empty
-        if not loop.runner:
-            return None, obstacle
-        with self._details_lock:
-            self._collector = self._collector or self.open_collector()
-            found = self._collector.deliver(loop, context or _ANY_CONTEXT)
-        if found is not None and obstacle:
-            found = changed(found, command=(), diff="")
-        return found, obstacle
+        return self.adapters.details(loop) if loop is not None else self.index.story(loop_id)
 
     def extraction(self, source_id: str, types: frozenset[PatternType] = ALL_TYPES) -> Extraction:
         """Return the patterns offered by work or a learning; UnknownRecord or Refused."""
@@ -365,7 +305,7 @@ class ProjectReader:
         # Imported on use: most commands extract nothing.
         from core.extraction.offers import Offers
 
-        return Offers(self.project, self.settings.extraction, self.read_details, self._verdicts)
+        return Offers(self.project, self.settings.extraction, self.adapters.details, self._verdicts)
 
     @cached_property
     def _verdicts(self) -> IndexVerdicts:

@@ -216,7 +216,7 @@ class WatchLoop:
         from core.project.adapter_feed import AdapterFeed  # after the first frame
 
         feed = AdapterFeed(
-            lambda: self.project.open_collector(sleep), self._note_adapted, self.reading, self._note_failure
+            lambda: self.project.adapters.open_collector(sleep), self._note_adapted, self.reading, self._note_failure
         )
         with watcher, feed, self._follow_team():
             while self._jobs or not self._stopped:

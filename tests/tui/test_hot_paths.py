@@ -60,7 +60,7 @@ PATHS: Final = {
         f"{_CONTEXT} agents hooks",
         f"{_PLAIN} numpy re2 rapidfuzz",
         {"session_id": "s", "hook_event_name": "UserPromptSubmit", "prompt": "Fix the type errors of the login"},
-        "scipy difflib html logging tomllib core.project.decisions core.cli.json",
+        "scipy difflib html logging tomllib core.project.project core.cli.json",
     ),
     "the end of a turn": HotPath(
         _HOOK,
@@ -82,7 +82,7 @@ PATHS: Final = {
         "pattern show pat-error-type-mismatch-003",
         f"{_CONTEXT} adapters agents curation documents metrics",
         f"{_ARRAYS} rich",
-        never="scipy core.project.decisions core.cli.json core.retrieval.injection",
+        never="scipy core.project.project core.cli.json core.retrieval.injection",
     ),
     "loop list": HotPath(
         "loop list", f"{_INDEX} adapters metrics", _ARRAYS, never="scipy difflib core.cli.json core.documents"
@@ -91,7 +91,7 @@ PATHS: Final = {
         "loop inject --task Fix",
         f"{_CONTEXT} adapters agents",
         _SCAN,
-        never="scipy difflib html logging tomllib core.project.decisions core.adapters.collector",
+        never="scipy difflib html logging tomllib core.project.project core.adapters.collector",
     ),
     "pattern promote": HotPath(
         "pattern promote pat-error-null-check-015 --by ada",

@@ -169,7 +169,7 @@ class ContextScreen(KnobActions):
 
     def _compute(self, view: ProjectState, task: str, settings: InjectionSettings) -> present.Preview:
         agents = (loop.agent for loop in view.snapshot.loops.values() if loop.task.strip() == task and loop.agent)
-        self._files = put_first(self.services.project.agent_files(), next(agents, ""))
+        self._files = put_first(self.services.project.adapters.agent_files(), next(agents, ""))
         return present.Preview.prepare(view, task, settings, self._files, self._token)
 
     def _show_preview(self, preview: present.Preview) -> None:

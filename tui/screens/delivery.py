@@ -9,6 +9,7 @@ from textual.content import Content
 
 from core.base.errors import RalphdeckError
 from core.documents.delivery import delivery_blocks, delivery_text
+from core.project.adapter_files import find_delivery
 from tui.present.document import document_lines
 from tui.screens.dialogs import LongTextDialog
 
@@ -37,7 +38,7 @@ def show_delivery(screen: BaseScreen, loop: Loop) -> None:
 
     def find() -> tuple[Delivery | None, str] | RalphdeckError:
         try:
-            return project.deliver(loop.id)
+            return find_delivery(project, loop.id)
         except RalphdeckError as error:
             return error
 

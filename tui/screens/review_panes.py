@@ -129,7 +129,7 @@ class ReviewPanes(ReviewAnswers):
             widths=self._widths(),
             proposal=self.proposal(item),
             is_edited=is_edited,
-            agent_files=self.services.project.agent_files() if item.lesson is not None else (),
+            agent_files=self.services.project.adapters.agent_files() if item.lesson is not None else (),
         )
 
     def _side_by_side(self, left: list[Content], right: list[Content]) -> tuple[list[Content], list[Content]]:

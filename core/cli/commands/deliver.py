@@ -33,11 +33,12 @@ def deliver(loop_id: str) -> None:
       ralphdeck loop list --source snarktank,open-ralph
       ralphdeck loop deliver snarktank:tasks/cart > context.diff
     """
+    from core.project.adapter_files import find_delivery
     from core.state.findings import all_findings
 
     project = open_project(asks=False)
     loop = find_loop(project, loop_id)
-    delivery, obstacle = project.deliver(loop.id)
+    delivery, obstacle = find_delivery(project, loop.id)
     explanation, text = delivery_explanation(loop, delivery, obstacle), delivery_text(delivery)
     findings = all_findings(project.view)
 

@@ -143,7 +143,7 @@ def show(loop_id: str) -> None:
 
     project = open_reader(reads_agents=False)
     loop = find_loop(project, loop_id)
-    details, view = project.read_details(loop), project.view
+    details, view = project.adapters.details(loop), project.view
 
     def document() -> Struct:
         from core.cli.json import objects

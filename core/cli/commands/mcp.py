@@ -53,5 +53,5 @@ def mcp() -> None:
 
     project = create_project(read_configuration(), records=True, asks=False)
     serve(Session(project, partial(load_project, project)), relay)
-    project.close()
+    project.adapters.close()
     os._exit(0)  # a thread may still wait for the client, which the end of the interpreter does not survive

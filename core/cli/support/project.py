@@ -84,9 +84,9 @@ def read_snapshot(configuration: Configuration | None = None, *, adapted: bool =
     index.load()
     _retry_incomplete(index, index.refresh, settings.watch)
     if adapted:
-        from core.project.adapter_feed import open_collector
+        from core.project.adapter_files import AdapterFiles
 
-        with closing(open_collector(chosen_project(), settings, now)) as collector:
+        with closing(AdapterFiles(chosen_project(), settings, now).open_collector()) as collector:
             index.replace_adapted(collector.read_all())
     return index.snapshot
 
@@ -155,7 +155,7 @@ def _create(kind: type[_Reader], configuration: Configuration, *, asks: bool) ->
         readonly=is_readonly(),
         asks=asks,
     )
-    click.get_current_context().call_on_close(opened.close)
+    click.get_current_context().call_on_close(opened.adapters.close)
     opened.agent = os.environ.get("RALPHDECK_AGENT", "").strip()
     return opened
 

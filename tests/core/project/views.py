@@ -72,7 +72,7 @@ class ReaderView:
         self._project = self._make()
 
     def open(self) -> None:
-        self._project.close()
+        self._project.adapters.close()
         self._configuration = self._configure()
         self._project = self._make()
         self._project.load()

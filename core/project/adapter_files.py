@@ -1,0 +1,124 @@
+"""The files of agents and runners of an open project, read when they are needed."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from datetime import datetime
+from functools import cached_property
+from time import sleep
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from core.records.loops import LoopDetails
+from core.sources.loop_details import read_loop_details
+from core.trust.projects import require_trust
+
+if TYPE_CHECKING:
+    from core.adapters.adapter_records import AdapterRecords
+    from core.adapters.agent_files import AgentFile
+    from core.adapters.collector import Collector
+    from core.adapters.contract import Delivery
+    from core.adapters.runner_files import RunnerFiles
+    from core.config.paths import ProjectPaths
+    from core.config.settings import Settings
+    from core.project.reader import ProjectReader
+    from core.records.loops import Loop
+
+_ANY_CONTEXT: Final = "## Anti-Patterns\n\n1. Any\n"  # to learn how a runner gets one
+
+
+class AdapterFiles:
+    """Reads the files of agents and runners; may be shared between threads. With `cache`, keeps what it has read."""
+
+    def __init__(
+        self, project: ProjectPaths, settings: Settings, clock: Callable[[], datetime], *, cache: bool = True
+    ) -> None:
+        self._project = project
+        self._settings = settings
+        self._clock = clock
+        self._has_cache = cache
+        self._lock = threading.Lock()
+        self._collector: Collector | None = None
+
+    def open_collector(self, pause: Callable[[float], object] | None = None) -> Collector:
+        """Return a new reader of all files, for one thread."""
+        from core.adapters.collector import Collector
+        from core.adapters.kept_states import KeptFile
+        from core.adapters.worktrees import find_folders
+
+        folders = find_folders(self._project.project, os.environ, has_home=self._settings.sources.home)
+        kept = KeptFile(self._project.project) if self._has_cache else None
+        return Collector(folders, clock=self._clock, kept=kept, pause=pause)
+
+    def _opened(self) -> Collector:
+        self._collector = self._collector or self.open_collector()
+        return self._collector
+
+    def close(self) -> None:
+        """Close what reading has opened; another read opens it again."""
+        with self._lock:
+            collector, self._collector = self._collector, None
+            if collector is not None:
+                collector.close()
+
+    def read_all(self) -> AdapterRecords:
+        """Read all files once, to their end."""
+        self.close()
+        with self._lock:
+            return self._opened().read_all()
+
+    def check_failures(self) -> AdapterRecords | None:
+        """Return what was found when `read_all` was called, after a wait for files that are torn; None before."""
+        with self._lock:
+            return self._collector.check_failures(sleep) if self._collector is not None else None
+
+    def details(self, loop: Loop) -> LoopDetails:
+        """Read the details of a loop with its adapter."""
+        if not loop.runner:
+            return read_loop_details(self._project, loop)
+        if loop.is_from_hooks_alone:  # its tasks and attempts are in the records
+            return LoopDetails(loop_id=loop.id, iterations=loop.iterations)
+        with self._lock:
+            return self._opened().details(loop)
+
+    def deliver(self, loop: Loop, context: str) -> Delivery | None:
+        """Return how the runner of a loop can be given a context; None if only hooks reach it."""
+        with self._lock:
+            return self._opened().deliver(loop, context)
+
+    def agent_files(self) -> tuple[AgentFile, ...]:
+        """Read the files that agents load by themselves."""
+        from core.adapters.agent_files import read_agent_files
+
+        return read_agent_files(self._runner_files)
+
+    @cached_property
+    def _runner_files(self) -> RunnerFiles:
+        from core.adapters.runner_files import RunnerFiles
+        from core.adapters.worktrees import find_folders
+
+        folders = find_folders(self._project.project, os.environ, has_home=self._settings.sources.home)
+        return RunnerFiles(folders, "agents")
+
+
+def find_delivery(project: ProjectReader, loop_id: str) -> tuple[Delivery | None, str]:
+    """Return how the runner of a loop can be given the context for its task; None if only hooks reach it.
+
+    Also returns why there is no context now, or "". Without one the delivery only explains. Raises UnknownRecord, or
+    Refused in a project that is not trusted.
+    """
+    from core.state.contexts import prepare_task_injection
+
+    require_trust(project.project)
+    loop = project.view.loop(loop_id)
+    has_task = bool(loop.task.strip())
+    context = prepare_task_injection(project.view, loop.task).context if has_task else ""
+    empty = "Nothing is injected now for the task of this loop" if has_task else "This loop has no task"
+    obstacle = "" if context else empty
+    delivery = project.adapters.deliver(loop, context or _ANY_CONTEXT) if loop.runner else None
+    if delivery is not None and obstacle:
+        delivery = replace(delivery, command=(), diff="")
+    return delivery, obstacle
