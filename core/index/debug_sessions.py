@@ -290,20 +290,16 @@ def key_values(session: DebugSession) -> tuple[frozenset[str], ...]:
     )
 
 
-def fill_debug_sessions(writer: Reader, sessions: Mapping[str, DebugSession]) -> None:
-    """Index all sessions; takes about 50 us each. The tables must be empty."""
-    _add(writer, sessions.values())
-
-
 def update_debug_sessions(writer: Reader, sessions: Mapping[str, DebugSession], changed: Iterable[str]) -> None:
     """Index the changed sessions again."""
     for id in changed:
         for table in ("debug_value", "debug_fix"):
             writer.connection.execute(f"DELETE FROM {table} WHERE id = ?", (to_bytes(id),))
-    _add(writer, (session for id in changed if (session := sessions.get(id)) is not None))
+    add_debug_sessions(writer, (session for id in changed if (session := sessions.get(id)) is not None))
 
 
-def _add(writer: Reader, sessions: Iterable[DebugSession]) -> None:
+def add_debug_sessions(writer: Reader, sessions: Iterable[DebugSession]) -> None:
+    """Index sessions that are not indexed; takes about 50 us each."""
     values: list[tuple[object, ...]] = []
     fixes: list[tuple[object, ...]] = []
     for session in sessions:

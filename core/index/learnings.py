@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import zip_longest
@@ -21,7 +20,6 @@ from core.index.terms import (
     TermWriter,
     read_cells,
     write_cells,
-    write_postings,
 )
 from core.retrieval.embeddings import Closeness, ComparableWork, Floats, scale_closeness, task_text
 from core.retrieval.learnings import (
@@ -39,8 +37,6 @@ from core.retrieval.learnings import (
 from core.retrieval.task import TaskProfile, content_words
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from numpy.typing import NDArray
 
     from core.records.snapshot import Delta, Snapshot
@@ -246,41 +242,8 @@ def _count(rows: Rows | None, live: NDArray[np.bool_]) -> int:
 
 def fill_learnings(writer: Reader, snapshot: Snapshot) -> None:
     """Index the learnings of all sources; takes about 40 us each. The tables must be empty."""
-    works: dict[str, int] = {}
-    words: dict[str, array[int]] = {}
-    work_words: dict[str, array[int]] = {}
-    work_rows: list[tuple[int, bytes, bytes]] = []
-    learnings: list[tuple[int, bytes, bytes, int, bytes]] = []
-    needs: list[tuple[bytes, bytes]] = []
-    states: dict[int, int] = {}
-    work_of: dict[int, int] = {}
-    for source in (*snapshot.reflections, *map(memory_source, snapshot.memory_tasks)):
-        found, key = list(iterate_learnings(source, snapshot)), to_bytes(source)
-        needs += [(to_bytes(need), key) for need in set(list_needs(source, snapshot))] if found else []
-        for learning, work_key in found:
-            work_row = works.get(work_key)
-            if work_row is None:
-                work_row = works[work_key] = len(works) + 1
-                work = find_work(work_key, snapshot)
-                terms = content_words(task_text(work)) if work is not None else set()
-                states[work_row] = _UNTITLED if work is None else _KNOWN
-                work_rows.append((work_row, to_bytes(work_key), encode(sorted(terms))))
-                for term in terms:
-                    work_words.setdefault(term, array("i")).append(work_row)
-            row = len(learnings) + 1
-            learnings.append((row, key, to_bytes(learning.id), work_row, encode(learning)))
-            work_of[row] = work_row
-            for term in content_words(learning.text):
-                words.setdefault(term, array("i")).append(row)
-    connection = writer.connection
-    connection.executemany("INSERT INTO work VALUES (?, ?, ?)", work_rows)
-    connection.executemany("INSERT INTO learning VALUES (?, ?, ?, ?, ?)", learnings)
-    connection.executemany("INSERT INTO learning_need VALUES (?, ?)", sorted(needs))
-    write_postings(connection, WORK, work_words)
-    write_postings(connection, LEARNING, words)
-    write_cells(connection, _WORK_OF, np.int32, work_of, -1)
-    write_cells(connection, _WORK_STATE, np.int8, states)
-    _count_change(connection)
+    sources = (*snapshot.reflections, *map(memory_source, snapshot.memory_tasks))
+    _LearningWriter(writer, snapshot, is_empty=True).replace(sources)
 
 
 def update_learnings(writer: Reader, old: Snapshot, new: Snapshot, delta: Delta) -> None:
@@ -305,50 +268,61 @@ def _describe(key: str, snapshot: Snapshot) -> tuple[object, ...]:
 
 
 class _LearningWriter:
-    """Writes the learnings of sources, and the tasks and loops that they are about."""
+    """Writes the learnings of sources, and the tasks and loops that they are about.
 
-    def __init__(self, writer: Reader, snapshot: Snapshot) -> None:
+    `is_empty` is whether no learnings are stored, which saves many queries.
+    """
+
+    def __init__(self, writer: Reader, snapshot: Snapshot, *, is_empty: bool = False) -> None:
+        self._is_empty = is_empty
         self._writer = writer
         self._snapshot = snapshot
         self._terms = TermWriter(writer.connection)
         self._work_of: dict[int, int] = {}
         self._states: dict[int, int] = {}
         self._works: dict[str, int] = {}  # row by key of the works that were written
+        self._next_learning, self._next_work = (max(_count_rows(writer, table), 1) for table in ("learning", "work"))
+        self._written_works: list[tuple[int, bytes, bytes]] = []
 
     def replace(self, sources: Iterable[str]) -> None:
         """Write the learnings of these sources instead of those that are stored."""
-        execute, maybe_unused = self._writer.connection.execute, set()
+        connection, maybe_unused = self._writer.connection, set()
+        learnings: list[tuple[int, bytes, bytes, int, bytes]] = []
+        needs: list[tuple[bytes, bytes]] = []
         for source in sources:
             key = to_bytes(source)
-            before = self._writer.rows("SELECT row, work, data FROM learning WHERE source = ? ORDER BY row", key)
-            execute("DELETE FROM learning_need WHERE source = ?", (key,))
+            before: list[tuple[Any, ...]] = []
+            if not self._is_empty:
+                before = self._writer.rows("SELECT row, work, data FROM learning WHERE source = ? ORDER BY row", key)
+                connection.execute("DELETE FROM learning_need WHERE source = ?", (key,))
             after = list(iterate_learnings(source, self._snapshot))
-            if after:
-                needs = ((to_bytes(need), key) for need in set(list_needs(source, self._snapshot)))
-                self._writer.connection.executemany("INSERT INTO learning_need VALUES (?, ?)", needs)
+            needs += [(to_bytes(need), key) for need in set(list_needs(source, self._snapshot))] if after else []
             for stored, found in zip_longest(before, after):
-                row, old_words = None, set()
+                row, old_words = None, set[str]()
                 if stored is not None:
                     row, old_words = stored[0], content_words(_decode_learning(stored[2]).text)
                     maybe_unused.add(stored[1])
                 if found is None:
                     assert row is not None
-                    execute("DELETE FROM learning WHERE row = ?", (row,))
-                    self._terms.move(LEARNING, row, old_words, ())
+                    connection.execute("DELETE FROM learning WHERE row = ?", (row,))
+                    self._terms.move(LEARNING, row, old_words, set())
                     self._work_of[row] = -1
                     continue
                 learning, work_key = found
                 work = self._write_work(work_key)
-                values = row, key, to_bytes(learning.id), work, encode(learning)
-                row = execute("INSERT OR REPLACE INTO learning VALUES (?, ?, ?, ?, ?)", values).lastrowid
-                assert row is not None
+                if row is None:
+                    row, self._next_learning = self._next_learning, self._next_learning + 1
+                learnings.append((row, key, to_bytes(learning.id), work, encode(learning)))
                 self._terms.move(LEARNING, row, old_words, content_words(learning.text))
                 self._work_of[row] = work
+        connection.executemany("INSERT OR REPLACE INTO work VALUES (?, ?, ?)", self._written_works)
+        connection.executemany("INSERT OR REPLACE INTO learning VALUES (?, ?, ?, ?, ?)", learnings)
+        connection.executemany("INSERT INTO learning_need VALUES (?, ?)", sorted(needs))
         self._remove_unused(maybe_unused)
-        _count_change(self._writer.connection)
+        count_change(connection, _CHANGES)
         self._terms.write()
-        write_cells(self._writer.connection, _WORK_OF, np.int32, self._work_of, -1)
-        write_cells(self._writer.connection, _WORK_STATE, np.int8, self._states)
+        write_cells(connection, _WORK_OF, np.int32, self._work_of, -1)
+        write_cells(connection, _WORK_STATE, np.int8, self._states)
 
     def _write_work(self, key: str) -> int:
         """Write a task or loop; return its row."""
@@ -356,11 +330,13 @@ class _LearningWriter:
             return self._works[key]
         work = find_work(key, self._snapshot)
         words = content_words(task_text(work)) if work is not None else set()
-        stored = self._writer.row("SELECT row, words FROM work WHERE key = ?", to_bytes(key))
-        row, before = (stored[0], _decode_words(stored[1])) if stored is not None else (None, ())
-        values = row, to_bytes(key), encode(sorted(words))
-        row = self._writer.connection.execute("INSERT OR REPLACE INTO work VALUES (?, ?, ?)", values).lastrowid
-        assert row is not None
+        find = "SELECT row, words FROM work WHERE key = ?"
+        stored = None if self._is_empty else self._writer.row(find, to_bytes(key))
+        if stored is not None:
+            row, before = int(stored[0]), set(_decode_words(stored[1]))
+        else:
+            row, before, self._next_work = self._next_work, set(), self._next_work + 1
+        self._written_works.append((row, to_bytes(key), encode(sorted(words))))
         self._terms.move(WORK, row, before, words)
         self._works[key], self._states[row] = row, _UNTITLED if work is None else _KNOWN
         return row
@@ -371,13 +347,9 @@ class _LearningWriter:
             if self._writer.row("SELECT 1 FROM learning WHERE work = ?", row) is None:
                 stored = self._writer.row("SELECT words FROM work WHERE row = ?", row)
                 assert stored is not None
-                self._terms.move(WORK, row, _decode_words(stored[0]), ())
+                self._terms.move(WORK, row, set(_decode_words(stored[0])), set())
                 self._writer.connection.execute("DELETE FROM work WHERE row = ?", (row,))
                 self._states[row] = _ABSENT
-
-
-def _count_change(connection: sqlite3.Connection) -> None:
-    count_change(connection, _CHANGES)
 
 
 def _count_rows(reader: Reader, table: str) -> int:

@@ -109,10 +109,7 @@ class StoredPastTasks(PastTasks):
 
 def fill_past_tasks(writer: Reader, snapshot: Snapshot, board: Scoreboard) -> None:
     """Store the tasks of all loops in which patterns worked. The table must be empty."""
-    places = dict(writer.rows("SELECT id, place FROM record WHERE kind = ?", Kind.LOOP))
-    found = ((id, _find_task(loop, board)) for id, loop in snapshot.loops.items())
-    rows = sorted((to_bytes(id), places[id], encode(task)) for id, task in found if task is not None)
-    writer.connection.executemany("INSERT INTO worked VALUES (?, ?, ?)", rows)
+    _replace(writer, snapshot, board, snapshot.loops)
     _choose(writer)
 
 

@@ -22,7 +22,7 @@ from core.index.terms import (
     StoredPatternIndex,
     StoredPostings,
     TermWriter,
-    find_place,
+    list_changes,
     read_cells,
     write_cells,
 )
@@ -310,11 +310,9 @@ def forget_similarity(connection: sqlite3.Connection) -> None:
 def update_similarity(before: Reader, old: Snapshot, writer: Reader, new: Snapshot, delta: Delta) -> None:
     """Index the texts of changed patterns again."""
     changes = _Changes(writer)
-    for id in sorted(delta.patterns):
-        pattern, place = new.patterns.get(id), find_place(writer, id)
-        last, old_place = old.patterns.get(id), find_place(before, id)
-        if old_place is not None and old_place <= changes.done:
-            changes.replace(old_place, last, pattern if place == old_place else None)
+    for place, last, pattern in list_changes(before, old, writer, new, delta):
+        if place <= changes.done:
+            changes.replace(place, last, pattern)
     changes.write()
     if changes.done or not old.patterns:
         extend_similarity(writer, new.patterns, _UPDATED_AT_ONCE)
@@ -344,9 +342,9 @@ class _Changes:
         for pattern, is_new in ((old, False), (new, True)):
             if pattern is not None:
                 text = compared_text(pattern)
-                words = number_words(text)
+                words = set(number_words(text))
                 kind = COMPARED + TYPES.index(pattern.type)
-                self._terms.move(kind, place, () if is_new else words, words if is_new else ())
+                self._terms.move(kind, place, set() if is_new else words, words if is_new else set())
         if new is None:
             self._sizes[place] = 0
         else:

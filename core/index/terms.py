@@ -10,7 +10,7 @@ import json
 import sqlite3
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, overload
 
@@ -52,35 +52,48 @@ class TermWriter:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._changes: defaultdict[tuple[int, bytes, int], dict[int, bool]] = defaultdict(dict)
+        # Rows by kind and term in the order of the changes; of a removed row, its complement.
+        self._changes: defaultdict[tuple[int, str], array[int]] = defaultdict(lambda: array("i"))
 
-    def move(self, kind: int, row: int, before: Iterable[str], after: Iterable[str]) -> None:
+    def move(self, kind: int, row: int, before: Set[str], after: Set[str]) -> None:
         """Change the terms of a row from `before` to `after`."""
-        old, new = set(before), set(after)
-        chunk, number = divmod(row, CHUNK)
-        for term in old ^ new:
-            self._changes[kind, to_bytes(term), chunk][number] = term in new
+        changes = self._changes
+        for term in after - before:
+            changes[kind, term].append(row)
+        for term in before - after:
+            changes[kind, term].append(~row)
 
     def write(self) -> None:
         find = "SELECT rows FROM term WHERE kind = ? AND term = ? AND chunk = ?"
-        for key, changes in sorted(self._changes.items()):
-            stored = self._connection.execute(find, key).fetchone()
-            rows = set(np.frombuffer(unpack(stored[0]), "<u2").tolist()) if stored is not None else set()
-            rows |= {row for row, is_added in changes.items() if is_added}
-            rows -= {row for row, is_added in changes.items() if not is_added}
-            if rows:
-                data = pack(np.array(sorted(rows), "<u2").tobytes())
-                self._connection.execute("INSERT OR REPLACE INTO term VALUES (?, ?, ?, ?)", (*key, data))
-            else:
-                self._connection.execute("DELETE FROM term WHERE kind = ? AND term = ? AND chunk = ?", key)
-            if key[0] == TAG:
-                self._note_tag(key[1])
+        any_of_kind = "SELECT 1 FROM term WHERE kind = ? LIMIT 1"
+        kinds = {kind for kind, _ in self._changes}
+        filled = {kind for kind in kinds if self._connection.execute(any_of_kind, (kind,)).fetchone() is not None}
+        written, removed = [], []
+        for (kind, term), changes in self._changes.items():
+            for chunk, numbers in _split_chunks(changes):
+                key, start = (kind, to_bytes(term), chunk), chunk * CHUNK
+                stored = self._connection.execute(find, key).fetchone() if kind in filled else None
+                rows = set(np.frombuffer(unpack(stored[0]), "<u2").tolist()) if stored is not None else set()
+                for number in numbers:
+                    if number >= 0:
+                        rows.add(number - start)
+                    else:
+                        rows.discard(~number - start)
+                if rows:
+                    written.append((*key, pack(np.array(sorted(rows), "<u2").tobytes())))
+                else:
+                    removed.append(key)
+        self._connection.executemany("DELETE FROM term WHERE kind = ? AND term = ? AND chunk = ?", removed)
+        self._connection.executemany("INSERT OR REPLACE INTO term VALUES (?, ?, ?, ?)", sorted(written))
+        for tag in [term for kind, term in self._changes if kind == TAG]:
+            self._note_tag(tag)
         self._changes.clear()
 
-    def _note_tag(self, tag: bytes) -> None:
+    def _note_tag(self, tag: str) -> None:
         """Keep the tags by word: those that some pattern has."""
-        is_used = self._connection.execute("SELECT 1 FROM term WHERE kind = ? AND term = ?", (TAG, tag)).fetchone()
-        pairs = [(to_bytes(word), tag) for word in content_words(from_bytes(tag))]
+        key = to_bytes(tag)
+        is_used = self._connection.execute("SELECT 1 FROM term WHERE kind = ? AND term = ?", (TAG, key)).fetchone()
+        pairs = [(to_bytes(word), key) for word in content_words(tag)]
         sql = (
             "INSERT OR IGNORE INTO tag_word VALUES (?, ?)"
             if is_used
@@ -89,17 +102,16 @@ class TermWriter:
         self._connection.executemany(sql, pairs)
 
 
-def write_postings(connection: sqlite3.Connection, kind: int, rows_by_term: Mapping[str, array[int]]) -> None:
-    """Store all posting lists of a kind; the rows of each are ascending."""
-
-    def list_chunks() -> Iterator[tuple[int, bytes, int, bytes]]:
-        for term, numbers in rows_by_term.items():
-            rows = np.array(numbers, np.int32)
-            chunks, starts = np.unique(rows // CHUNK, return_index=True)
-            for chunk, part in zip(chunks.tolist(), np.split(rows, starts[1:]), strict=True):
-                yield kind, to_bytes(term), chunk, pack((part - chunk * CHUNK).astype("<u2").tobytes())
-
-    connection.executemany("INSERT INTO term VALUES (?, ?, ?, ?)", sorted(list_chunks()))
+def _split_chunks(changes: array[int]) -> Iterator[tuple[int, Sequence[int]]]:
+    """Yield the changes of rows in each chunk."""
+    first, last = min(changes), max(changes)
+    if first >= 0 and first // CHUNK == last // CHUNK:
+        yield first // CHUNK, changes
+        return
+    numbers = np.array(changes, np.int32)
+    chunks = np.maximum(numbers, ~numbers) // CHUNK
+    for chunk in np.unique(chunks).tolist():
+        yield chunk, numbers[chunks == chunk].tolist()
 
 
 class StoredPostings:
@@ -313,44 +325,53 @@ class StoredPatternIndex(PatternIndex):
 
 def fill_terms(writer: Reader, patterns: Mapping[str, Pattern]) -> None:
     """Index all patterns; takes about 25 us each. The tables must be empty."""
-    postings: list[dict[str, array[int]]] = [{} for _ in range(FOUND_IN + 1)]
-    types, tag_counts = {}, {}
-    places = dict(writer.rows("SELECT id, place FROM pattern ORDER BY place"))
+    changes, places = _TermChanges(writer), dict(writer.rows("SELECT id, place FROM pattern"))
     for id, pattern in patterns.items():
-        place = places[id]
-        types[place] = TYPES.index(pattern.type)
-        for kind, terms in enumerate(_list_terms(pattern)):
-            for term in terms:
-                postings[kind].setdefault(term, array("i")).append(place)
-            if kind == TAG:
-                tag_counts[place] = len(terms)
-    for kind, rows in enumerate(postings):
-        write_postings(writer.connection, kind, rows)
-    pairs = ((to_bytes(word), to_bytes(tag)) for tag in postings[TAG] for word in content_words(tag))
-    writer.connection.executemany("INSERT INTO tag_word VALUES (?, ?)", pairs)
-    write_cells(writer.connection, _TYPE, np.int8, types, -1)
-    write_cells(writer.connection, _TAG_COUNT, np.int8, tag_counts)
+        changes.replace(places[id], None, pattern)
+    changes.write()
 
 
 def update_terms(before: Reader, old: Snapshot, writer: Reader, new: Snapshot, delta: Delta) -> None:
     """Index the changed patterns again; `before` and `old` are the view before the change."""
-    terms = TermWriter(writer.connection)
-    types, tag_counts = {}, {}
+    changes = _TermChanges(writer)
+    for place, last, pattern in list_changes(before, old, writer, new, delta):
+        changes.replace(place, last, pattern)
+    changes.write()
+
+
+def list_changes(
+    before: Reader, old: Snapshot, writer: Reader, new: Snapshot, delta: Delta
+) -> Iterator[tuple[int, Pattern | None, Pattern | None]]:
+    """Yield the places of changed patterns, each with the pattern before and after; see `update_terms`."""
     for id in sorted(delta.patterns):
         pattern, place, old_place = new.patterns.get(id), find_place(writer, id), find_place(before, id)
-        now, then = _list_terms(pattern), _list_terms(old.patterns.get(id))
         if old_place is not None:
-            types[old_place], tag_counts[old_place] = -1, 0
-        if pattern is not None and place is not None:
-            types[place], tag_counts[place] = TYPES.index(pattern.type), len(now[TAG])
+            yield old_place, old.patterns.get(id), pattern if place == old_place else None
+        if place is not None and place != old_place:
+            yield place, None, pattern
+
+
+class _TermChanges:
+    """Collects changes of the terms of patterns by place."""
+
+    def __init__(self, writer: Reader) -> None:
+        self._connection = writer.connection
+        self._terms = TermWriter(writer.connection)
+        self._types: dict[int, int] = {}
+        self._tag_counts: dict[int, int] = {}
+
+    def replace(self, place: int, old: Pattern | None, new: Pattern | None) -> None:
+        """Replace the terms at a place; None without a pattern."""
+        before, after = _list_terms(old), _list_terms(new)
         for kind in range(FOUND_IN + 1):
-            if old_place is not None:
-                terms.move(kind, old_place, then[kind], now[kind] if place == old_place else ())
-            if place is not None and place != old_place:
-                terms.move(kind, place, (), now[kind])
-    terms.write()
-    write_cells(writer.connection, _TYPE, np.int8, types, -1)
-    write_cells(writer.connection, _TAG_COUNT, np.int8, tag_counts)
+            self._terms.move(kind, place, before[kind], after[kind])
+        self._types[place] = -1 if new is None else TYPES.index(new.type)
+        self._tag_counts[place] = len(after[TAG])
+
+    def write(self) -> None:
+        self._terms.write()
+        write_cells(self._connection, _TYPE, np.int8, self._types, -1)
+        write_cells(self._connection, _TAG_COUNT, np.int8, self._tag_counts)
 
 
 def _list_terms(pattern: Pattern | None) -> tuple[set[str], ...]:

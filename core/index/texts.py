@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from core.index.database import get_meta, set_meta
-from core.index.debug_sessions import DebugIndex, fill_debug_sessions, update_debug_sessions
+from core.index.debug_sessions import DebugIndex, add_debug_sessions, update_debug_sessions
 from core.index.learnings import LearningIndex, fill_learnings, update_learnings
 from core.index.past_tasks import (
     StoredPastTasks,
@@ -189,7 +189,7 @@ def fill_texts(writer: Reader, snapshot: Snapshot, board: Scoreboard | None) -> 
     fill_learnings(writer, snapshot)
     if board is not None:
         fill_past_tasks(writer, snapshot, board)
-    fill_debug_sessions(writer, snapshot.debug_sessions)
+    add_debug_sessions(writer, snapshot.debug_sessions.values())
     set_meta(writer.connection, TEXTS, b"1")
 
 
