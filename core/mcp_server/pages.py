@@ -26,8 +26,8 @@ def context_page(session: Session) -> str:
         if len(active) == 1:
             task = active[0].task
         else:
-            rows = np.flatnonzero(state.board.injectable)
-            scored = zip((-state.board.score[rows]).tolist(), (state.board.ids[row] for row in rows.tolist()), strict=True)
+            rows = np.flatnonzero(state.board.injectable).tolist()
+            scored = zip((-state.board.score[rows]).tolist(), (state.board.ids[row] for row in rows), strict=True)
             patterns = [state.snapshot.patterns[id] for _, id in nsmallest(_BEST, scored)]
             head = f"{len(active)} active loops; call loop_context with your task. "
             head += "The best lessons:" if patterns else "There are no lessons yet."
