@@ -1,4 +1,4 @@
-"""Storages of the learning API in the event log and the decision log.
+"""Storages of the learning API in the event log.
 
 Each call sees what other processes have written. Stored data is durable on return. Storing raises `BadInput` for
 invalid Unicode and `Unwritable` if the disk, a lock or a permission forbids it; reading raises `Unwritable` if a file
@@ -19,10 +19,7 @@ from core.learning.criteria import FeedbackEvent
 from core.learning.decay import parse_moment
 from core.learning.errors import ErrorEntry, ErrorStorage, unknown_error
 from core.learning.outcomes import Verdict
-from core.learning.reference.maturity import MaturityFeedback, PatternMaturity
-from core.learning.reference.patterns import ObservedPattern
-from core.learning.reference.storage import FeedbackStorage, MaturityStorage, PatternStorage, with_id
-from core.ledger.ledger import Ledger
+from core.learning.reference.storage import FeedbackStorage, with_id
 from core.records.events import ErrorNote, Event, event_id
 from core.sources.events import append_events, read_events
 from core.storage.file_reader import MAX_PATTERN_BYTES, Problem, read_file
@@ -149,59 +146,3 @@ class LoggedErrors(ErrorStorage):
 
     def _event(self, id: str, at: datetime, bead_id: str, **more: Any) -> Event:
         return Event(id=id, at=at, loop_id=bead_id, by=self._by, agent=self._agent, **more)
-
-
-class LedgerPatterns(PatternStorage):
-    """`PatternStorage` in the decision log."""
-
-    def __init__(self, paths: ProjectPaths) -> None:
-        self._ledger = Ledger(paths)
-
-    def store(self, pattern: ObservedPattern) -> None:
-        self._ledger.save_record(pattern)
-
-    def get_all(self) -> list[ObservedPattern]:
-        return self._ledger.records(ObservedPattern)
-
-
-class LedgerMaturity(MaturityStorage):
-    """`MaturityStorage` in the decision log, with its feedback in the event log."""
-
-    def __init__(self, paths: ProjectPaths, *, by: str = "") -> None:
-        self._ledger = Ledger(paths)
-        self._log = _EventStore(paths)
-        self._by = by
-
-    def store(self, maturity: PatternMaturity) -> None:
-        self._ledger.save_record(maturity)
-
-    def get_all(self) -> list[PatternMaturity]:
-        return self._ledger.records(PatternMaturity)
-
-    def store_feedback(self, feedback: MaturityFeedback) -> None:
-        """See `MaturityStorage`; `BadInput` if the pattern ID is empty."""
-        if not feedback.pattern_id:
-            raise BadInput("pattern_id must name a pattern, it is empty")
-        line = Event(
-            id=event_id(feedback.at),
-            at=feedback.at,
-            kind="feedback",
-            pattern_id=feedback.pattern_id,
-            success=feedback.success,
-            weight=feedback.weight,
-            by=self._by,
-        )
-        self._log.add(line)
-
-    def get_feedback(self, pattern_id: str) -> list[MaturityFeedback]:
-        """See `MaturityStorage`; includes feedback from other sources."""
-        return [
-            MaturityFeedback(
-                pattern_id=event.pattern_id,
-                type="helpful" if event.success else "harmful",
-                timestamp=event.at,
-                weight=event.weight,
-            )
-            for event in self._log.events("feedback")
-            if event.pattern_id == pattern_id and not event.criterion and event.success is not None
-        ]

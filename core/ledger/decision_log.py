@@ -5,18 +5,16 @@ See docs/safety.md#log.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta, Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from core.base.errors import BadInput, Unwritable
 from core.base.text import plural, visible_line
-from core.learning.reference.maturity import PatternMaturity
-from core.learning.reference.patterns import ObservedPattern
 from core.records.decisions import Decision
 from core.records.findings import Finding, Severity
 from core.records.proposed_decisions import ProposedDecision
@@ -28,10 +26,6 @@ from core.storage.hash_chain import NOT_AS_WRITTEN, Chain, ChainBreak, Place, la
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
 
-
-Record = ObservedPattern | PatternMaturity
-_PATTERN: Final = "observed-pattern"
-_MATURITY: Final = "maturity"
 
 FILE: Final = ".aiwg/ralph/shared/curation/ledger.jsonl"
 
@@ -53,7 +47,6 @@ class DecisionLog(IncrementalLines):
     def reset(self) -> None:
         super().reset()
         self.by_id: dict[str, Decision] = {}
-        self.records: dict[tuple[type[Record], str], Record] = {}
         self._proposed: list[ProposedDecision] = []
         self._proposals: tuple[ProposedDecision, ...] = ()
         self.pending: dict[tuple[str, str], Decision] = {}
@@ -118,8 +111,6 @@ class DecisionLog(IncrementalLines):
                         self.pending.pop((applied.decision, file), None)
                 case "proposal":
                     self._proposed.append(msgspec.convert(document, ProposedDecision))
-                case _ if record := record_of(document):
-                    self.records[key_of(record)] = record
         except (ValueError, RecursionError) as error:
             kind = "decision" if document.get("kind") == "decision" else "record"
             self._report("wrong-type", f"not a valid {kind}: {error}")
@@ -144,41 +135,6 @@ class DecisionLog(IncrementalLines):
 
 def break_finding(found: ChainBreak) -> Finding:
     return Finding(FILE, f"line {found.line}", Severity.ERROR, NOT_AS_WRITTEN, found.what)
-
-
-class _PatternLine(Struct, frozen=True, kw_only=True):
-    """An `ObservedPattern` as stored: its times are ISO-8601 only."""
-
-    id: str
-    content: str
-    kind: Literal["pattern", "anti_pattern"] = "pattern"
-    is_negative: bool = False
-    success_count: int = 0
-    failure_count: int = 0
-    reason: str = ""
-    tags: tuple[str, ...] = ()
-    example_beads: tuple[str, ...] = ()
-    created_at: datetime | None = None
-    updated_at: datetime | None = None
-
-
-def line_of(record: Record) -> dict[str, Any]:
-    kind = _PATTERN if isinstance(record, ObservedPattern) else _MATURITY
-    return {"kind": kind, "record": msgspec.to_builtins(record)}
-
-
-def record_of(line: Mapping[str, Any]) -> Record | None:
-    """Decode a line; None if it is of another kind, `ValueError` if it is invalid."""
-    if line.get("kind") == _PATTERN:
-        return ObservedPattern(**asdict(msgspec.convert(line.get("record"), _PatternLine)))
-    if line.get("kind") == _MATURITY:
-        return msgspec.convert(line.get("record"), PatternMaturity)
-    return None
-
-
-def key_of(record: Record) -> tuple[type[Record], str]:
-    """Return the key of a record; a later record with the same key replaces it."""
-    return type(record), record.id if isinstance(record, ObservedPattern) else record.pattern_id
 
 
 MAX_HEADS_BYTES: Final = 1 << 20  # Maximum size of a file of heads, in bytes.

@@ -6,13 +6,13 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from core.base.errors import BadInput, UnknownRecord, Unwritable
 from core.base.text import visible_line
-from core.ledger.decision_log import FILE, AppliedLine, DecisionLog, Record, line_of
+from core.ledger.decision_log import FILE, AppliedLine, DecisionLog
 from core.ledger.fold import fold_log, with_proposals
 from core.storage.append_log import AppendLog
 from core.storage.file_reader import MAX_PATTERN_BYTES
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
     from core.records.decisions import CurationState, Decision
     from core.records.proposed_decisions import ProposedDecision
-
-_R = TypeVar("_R", bound=Record)
 
 
 class Ledger:
@@ -89,17 +87,6 @@ class Ledger:
         """Record, by decision ID, the project-relative files that contain its effects."""
         lines = [AppliedLine(decision=key, files=tuple(names)) for key, names in files.items()]
         self._append(msgspec.to_builtins(line) for line in lines)
-
-    def save_record(self, record: Record) -> None:
-        """Save a record durably; it replaces the saved one with the same ID.
-
-        Raises `BadInput` if a text is not valid Unicode, and `Unwritable`, leaving the log unchanged, if that fails.
-        """
-        self._append([line_of(record)])
-
-    def records(self, kind: type[_R]) -> list[_R]:
-        """Return the saved records of one type, in the order of their first saving."""
-        return [record for record in list(self._log().records.values()) if isinstance(record, kind)]
 
     def decisions(self) -> tuple[Decision, ...]:
         return self._log().decisions

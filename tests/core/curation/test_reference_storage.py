@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -14,10 +13,10 @@ from msgspec.structs import replace
 
 from core.base.errors import BadInput, UnknownRecord, Unwritable
 from core.config.paths import ProjectPaths
-from core.curation.reference_storage import LedgerMaturity, LedgerPatterns, LoggedErrors, LoggedFeedback
+from core.curation.reference_storage import LoggedErrors, LoggedFeedback
 from core.learning.criteria import FeedbackEvent
 from core.learning.errors import ErrorAccumulator, ErrorEntry, ErrorStorage, MemoryErrors
-from core.learning.reference.maturity import MaturityFeedback, PatternMaturity, create_maturity, deprecate, promote
+from core.learning.reference.maturity import MaturityFeedback, create_maturity, deprecate, promote
 from core.learning.reference.patterns import ObservedPattern, invert
 from core.learning.reference.storage import (
     FeedbackStorage,
@@ -27,12 +26,9 @@ from core.learning.reference.storage import (
     MemoryPatterns,
     PatternStorage,
 )
-from core.ledger.ledger import Ledger
-from core.records.decisions import Decision, Verb
 from core.records.events import ErrorType
 from core.records.patterns import Maturity
 from core.sources.events import read_events
-from tests.factories import read_decisions
 
 NOW = datetime(2026, 2, 3, 12, 0, 0, 123456, tzinfo=UTC)
 ODD = 'é\n\u2028\x00\x1b"\\ {"kind": "decision"}'
@@ -60,13 +56,13 @@ def errors(in_files: bool, paths: ProjectPaths) -> ErrorStorage:
 
 
 @pytest.fixture
-def patterns(in_files: bool, paths: ProjectPaths) -> PatternStorage:
-    return LedgerPatterns(paths) if in_files else MemoryPatterns()
+def patterns() -> PatternStorage:
+    return MemoryPatterns()
 
 
 @pytest.fixture
-def maturities(in_files: bool, paths: ProjectPaths) -> MaturityStorage:
-    return LedgerMaturity(paths) if in_files else MemoryMaturity()
+def maturities() -> MaturityStorage:
+    return MemoryMaturity()
 
 
 def logged_errors(paths: ProjectPaths) -> LoggedErrors:
@@ -243,9 +239,6 @@ def test_two_equal_reports_count_twice(maturities: MaturityStorage) -> None:
 _STORES: list[Callable[[ProjectPaths, str], None]] = [
     lambda paths, text: LoggedFeedback(paths).store(make_feedback(context=text)),
     lambda paths, text: logged_errors(paths).store(make_error(message=text)),
-    lambda paths, text: LedgerPatterns(paths).store(observed(content=text)),
-    lambda paths, text: LedgerMaturity(paths).store(deprecate(create_maturity("p", NOW), text, NOW)),
-    lambda paths, text: LedgerMaturity(paths).store_feedback(judged(f"p{text}")),
 ]
 
 
@@ -255,7 +248,7 @@ def test_invalid_unicode_is_refused_before_writing(
 ) -> None:
     with pytest.raises(BadInput, match="Unicode"):
         store(paths, HALF)
-    assert not paths.events.exists() and not paths.ledger.exists()
+    assert not paths.events.exists()
 
 
 @pytest.mark.parametrize("store", _STORES)
@@ -269,11 +262,9 @@ def test_nothing_is_written_outside_the_project(store: Callable[[ProjectPaths, s
     assert list((tmp_path / "outside").iterdir()) == []
 
 
-def test_feedback_in_the_log_needs_a_subject(paths: ProjectPaths) -> None:
+def test_feedback_in_the_log_needs_a_criterion(paths: ProjectPaths) -> None:
     with pytest.raises(BadInput, match="criterion"):
         LoggedFeedback(paths).store(make_feedback(criterion=""))
-    with pytest.raises(BadInput, match="pattern_id"):
-        LedgerMaturity(paths).store_feedback(judged(""))
 
 
 def test_event_ids_are_unique(paths: ProjectPaths) -> None:
@@ -285,28 +276,18 @@ def test_event_ids_are_unique(paths: ProjectPaths) -> None:
 def test_two_storages_of_one_project_share_their_data(paths: ProjectPaths) -> None:
     one, other = LoggedFeedback(paths), LoggedFeedback(paths)
     mine, yours = logged_errors(paths), logged_errors(paths)
-    here, there = LedgerPatterns(paths), LedgerPatterns(paths)
     for n in range(3):
         (one, other)[n % 2].store(make_feedback(f"f{n}"))
         (mine, yours)[n % 2].store(make_error(f"e{n}"))
         (yours, mine)[n % 2].mark_resolved(f"e{n}")
-        (here, there)[n % 2].store(observed(success_count=n))
         assert one.get_all() == other.get_all() == [make_feedback(f"f{k}") for k in range(n + 1)]
         assert mine.get_all() == yours.get_all() == [make_error(f"e{k}", resolved=True) for k in range(n + 1)]
-        assert here.get_all() == there.get_all() == [observed(success_count=n)]
 
 
-def test_feedback_on_criteria_and_on_patterns_is_separate(paths: ProjectPaths) -> None:
+def test_the_author_of_feedback_is_recorded(paths: ProjectPaths) -> None:
     LoggedFeedback(paths, by="ada").store(make_feedback())
-    maturities = LedgerMaturity(paths, by="bob")
-    maturities.store_feedback(judged())
-    assert LoggedFeedback(paths).get_all() == [make_feedback()]
-    assert maturities.get_feedback("p1") == [judged()] and maturities.get_feedback("") == []
     events, findings = read_events("events.jsonl", paths.events.read_bytes())
-    assert [(event.kind, event.by, event.criterion, event.pattern_id) for event in events] == [
-        ("feedback", "ada", "type_safe", ""),
-        ("feedback", "bob", "", "p1"),
-    ]
+    assert [(event.kind, event.by, event.criterion) for event in events] == [("feedback", "ada", "type_safe")]
     assert findings == ()
 
 
@@ -337,60 +318,14 @@ def test_a_rewritten_log_is_read_again(paths: ProjectPaths) -> None:
     assert feedback.get_all() == [make_feedback("f2")]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"nonsense",
-        b'{"kind": "observed-pattern"}',
-        b'{"kind": "observed-pattern", "record": {"id": 7, "content": "x"}}',
-        b'{"kind": "observed-pattern", "record": {"id": "p1", "content": "x", "failure_count": -1}}',
-        b'{"kind": "observed-pattern", "record": {"id": "p1", "content": "x", "created_at": "soon"}}',
-        b'{"kind": "observed-pattern", "record": {"id": "p1", "content": "x", "updated_at": "0001-01-01T00:00:00+14"}}',
-        b'{"kind": "maturity", "record": {"pattern_id": "p1", "as_of": "2026-01-01T00:00:00Z", "state": "great"}}',
-        b'{"kind": "maturity", "record": {"pattern_id": "p1", "as_of": "2026-01-01T00:00:00Z", "helpful": -1}}',
-    ],
-)
-def test_invalid_ledger_lines_are_skipped_and_reported(line: bytes, paths: ProjectPaths) -> None:
-    LedgerPatterns(paths).store(observed("p1"))
-    with paths.ledger.open("ab") as file:
-        file.write(line + b'\n{"kind": "observed-pattern", "record": {"id": "p1", "con')
-    LedgerPatterns(paths).store(observed("p2"))
-    LedgerMaturity(paths).store(create_maturity("p2", NOW))
-    assert LedgerPatterns(paths).get_all() == [observed("p1"), observed("p2")]
-    assert LedgerMaturity(paths).get_all() == [create_maturity("p2", NOW)]
-    _, findings = read_decisions(paths.ledger.read_bytes())
-    assert [finding.pointer for finding in findings] == ["line 2"]
-
-
-def test_a_time_without_a_zone_is_utc(paths: ProjectPaths) -> None:
-    paths.curation.mkdir(parents=True)
-    record = {"pattern_id": "p1", "as_of": "2026-02-03T12:00:00.123456", "last_validated": "2026-02-03T13:00:00+01:00"}
-    paths.ledger.write_text(json.dumps({"kind": "maturity", "record": record}) + "\n")
-    assert LedgerMaturity(paths).get_all() == [
-        PatternMaturity(pattern_id="p1", as_of=NOW, last_validated=NOW.replace(microsecond=0))
-    ]
-
-
-def test_records_in_the_ledger_do_not_touch_its_decisions(paths: ProjectPaths) -> None:
-    LedgerPatterns(paths).store(observed(content='{"kind": "decision"}'))
-    ledger = Ledger(paths)
-    decision = Decision(id="d1", at=NOW, by="ada", verb=Verb.PROMOTE, subject="p1")
-    ledger.append(decision)
-    LedgerMaturity(paths).store(create_maturity("p1", NOW))
-    assert ledger.decisions() == (decision,)
-    assert set(ledger.state().pins) == {"p1"}
-    assert read_decisions(paths.ledger.read_bytes()) == ((decision,), ())
-
-
 def test_concurrent_writers_lose_nothing(paths: ProjectPaths) -> None:
     def write(worker: int) -> None:
-        feedback, errors, patterns = LoggedFeedback(paths), logged_errors(paths), LedgerPatterns(paths)
+        feedback, errors = LoggedFeedback(paths), logged_errors(paths)
         for n in range(8):
             id = f"{worker}-{n}"
             feedback.store(make_feedback(f"f{id}"))
             errors.store(make_error(f"e{id}"))
             errors.mark_resolved(f"e{id}")
-            patterns.store(observed(f"p{id}"))
 
     threads = [threading.Thread(target=write, args=[worker]) for worker in range(4)]
     for thread in threads:
@@ -400,4 +335,3 @@ def test_concurrent_writers_lose_nothing(paths: ProjectPaths) -> None:
     ids = {f"{worker}-{n}" for worker in range(4) for n in range(8)}
     assert {event.id[1:] for event in LoggedFeedback(paths).get_all()} == ids
     assert {entry.id[1:] for entry in logged_errors(paths).get_all() if entry.resolved} == ids
-    assert {pattern.id[1:] for pattern in LedgerPatterns(paths).get_all()} == ids
