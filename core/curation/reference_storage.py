@@ -15,8 +15,6 @@ from msgspec.structs import asdict
 
 from core.base.errors import BadInput, Unwritable
 from core.base.text import visible_line
-from core.learning.criteria import FeedbackEvent
-from core.learning.decay import parse_moment
 from core.learning.errors import ErrorEntry, ErrorStorage, unknown_error
 from core.learning.outcomes import Verdict
 from core.learning.reference.storage import FeedbackStorage, with_id

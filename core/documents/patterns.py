@@ -11,8 +11,7 @@ from core.documents import document as doc
 from core.documents.decisions import decision_line
 from core.documents.document import code, fields, items, limited, line, more, section
 from core.documents.signs import TYPE_WORDS, result_sign, state_sign
-from core.learning.explanation import decayed_weight, describe_team_sums
-from core.learning.lineage import LineageEvent, loop_results
+from core.learning.explanation import LineageEvent, decayed_weight, describe_team_sums, loop_results
 from core.metrics.effectiveness import compare_pattern
 from core.records.decisions import TURNS, Decision
 from core.records.patterns import Pattern, PatternType

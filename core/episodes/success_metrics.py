@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from core.episodes.attempt_state import AttemptState, assess_attempts
 from core.episodes.loop_links import Coverage, measure_coverage
-from core.learning.finished_work import WorkReport, attempt_success, collect_reports
+from core.learning.outcomes import WorkReport, attempt_success, collect_reports
 from core.learning.statistics import Difference, format_inconclusive, jeffreys_interval, required_cases
 from core.records.loops import Outcome
 

@@ -31,7 +31,7 @@ from core.state.history import pattern_lineage
 from core.state.review_items import DUPLICATE, ReviewItem
 
 if TYPE_CHECKING:
-    from core.learning.lineage import LineageEvent
+    from core.learning.explanation import LineageEvent
     from core.learning.scoreboard import Scoreboard
     from core.learning.scores import Codes
     from core.project.project import Project

@@ -26,7 +26,7 @@ from core.base.grouping import group_pairs
 from core.index.database import get_meta, set_meta
 from core.learning.bursts import source_of
 from core.learning.evidence_records import EventIndex, is_doubtful, work_names
-from core.learning.finished_work import is_report
+from core.learning.outcomes import is_report
 from core.records.event_log import EventView
 from core.records.findings import Finding, Severity
 from core.sources.events import decode_event

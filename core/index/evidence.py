@@ -15,8 +15,7 @@ from core.index.events import StoredLog, stored_events
 from core.index.snapshot import IndexedSnapshot
 from core.learning.bursts import IgnoredPeriods
 from core.learning.evidence_inputs import EvidenceInputs
-from core.learning.evidence_records import EventIndex, Link, Links, find_link_changes
-from core.learning.work_names import WorkNames
+from core.learning.evidence_records import EventIndex, Link, Links, WorkNames, find_link_changes
 from core.records.event_log import EventView
 
 if TYPE_CHECKING:

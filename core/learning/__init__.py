@@ -8,11 +8,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from core.learning.criteria import *
-    from core.learning.decay import *
     from core.learning.errors import *
+    from core.learning.explanation import *
     from core.learning.inversion_rules import *
-    from core.learning.lineage import *
     from core.learning.outcomes import *
     from core.learning.reference.maturity import *
     from core.learning.reference.patterns import *
@@ -21,19 +19,17 @@ if TYPE_CHECKING:
     from core.learning.strategies import *
 
 _NAMES: Final = {
-    "criteria": "CriterionWeight FeedbackEvent WeightedScores apply_weights criterion_weight criterion_weights "
-    "effective_weight should_deprecate_criterion",
-    "decay": "decayed_value",
     "errors": "ErrorAccumulator ErrorEntry ErrorStats ErrorStorage MemoryErrors classify_error",
     "inversion_rules": "inversion_triggered invert_text polarity_lint",
-    "lineage": "LineageEvent build_lineage format_lineage",
-    "outcomes": "Outcome OutcomeSignals Verdict score_outcome verdict_of",
+    "explanation": "LineageEvent build_lineage format_lineage",
+    "outcomes": "CriterionWeight FeedbackEvent Outcome OutcomeSignals Verdict WeightedScores apply_weights "
+    "criterion_weight criterion_weights effective_weight score_outcome should_deprecate_criterion verdict_of",
     "reference.maturity": "MaturityFeedback PatternMaturity create_maturity deprecate format_maturity "
     "format_patterns_with_maturity maturity_state promote reset update_maturity",
     "reference.patterns": "ObservedPattern PatternInversion Recorded format_anti_patterns format_successful_patterns "
     "invert record_observation should_invert",
     "reference.storage": "FeedbackStorage MaturityStorage MemoryFeedback MemoryMaturity MemoryPatterns PatternStorage",
-    "states": "Result decayed_counts multiplier next_change state_calendar state_of",
+    "states": "Result decayed_counts decayed_value multiplier next_change state_calendar state_of",
     "strategies": "extract_strategies",
 }
 """The public names by the module that defines them."""

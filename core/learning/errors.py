@@ -20,7 +20,7 @@ from core.base.prompt_text import escape_inline
 from core.base.text import MAX_SUBJECT, plural, visible_line
 from core.base.validation import check_flag, check_text, format_value
 from core.config.settings import InjectionSettings
-from core.learning.decay import normalize_time, parse_moment
+from core.learning.states import normalize_time, parse_moment
 from core.records.events import ErrorNote, ErrorType, event_id
 
 _MAX_CHARS: Final = InjectionSettings().max_field_chars

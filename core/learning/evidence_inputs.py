@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,7 +26,6 @@ from core.learning.bursts import (
     report_of_use,
     source_of,
 )
-from core.learning.decay import parse_moment
 from core.learning.evidence import (
     LOOP,
     LoopPatterns,
@@ -37,25 +37,39 @@ from core.learning.evidence import (
     is_about_pattern,
     is_later,
 )
-from core.learning.evidence_records import EventIndex, Link, Links, build_links, is_unresolved
-from core.learning.finished_work import (
+from core.learning.evidence_records import (
+    EventIndex,
+    Link,
+    Links,
+    WorkNames,
+    build_links,
+    change_links,
+    is_unresolved,
+    newest_first,
+)
+from core.learning.inversion_rules import discovery_key, is_same_fix
+from core.learning.outcomes import (
+    OutcomeSignals,
+    Verdict,
     attempt_signals,
+    is_report,
     loop_signals,
     make_report,
     merge_reports,
     report_signals,
+    score_outcome,
 )
-from core.learning.inversion_rules import discovery_key, is_same_fix
-from core.learning.outcomes import OutcomeSignals, Verdict, score_outcome
-from core.learning.team_sums import find_team_sums, list_team_results
-from core.learning.work_names import WorkNames, newest_first
+from core.learning.states import SECONDS_PER_DAY, parse_moment
+from core.records.event_log import EventChanges, find_event_changes
 from core.records.events import Event, Observation
 from core.records.loops import InjectedUse, Loop, Outcome
 from core.records.patterns import Pattern, PatternType, RecordedCounts
 
 if TYPE_CHECKING:
     from core.config.settings import LearningSettings
-    from core.records.snapshot import Snapshot
+    from core.records.decisions import CurationState
+    from core.records.snapshot import Delta, Snapshot
+    from core.records.team import TeamEvidence, TeamSums
 
 _MOST_LATEST: Final = 16  # patterns, more than most changes affect
 _SUCCESS: Final = {Verdict.HELPFUL: True, Verdict.HARMFUL: False}
@@ -396,3 +410,183 @@ class EvidenceInputs:
         if not is_later(failed, pattern):
             ignored.append(failed)
         return InjectedUse(pattern_id=use.pattern_id, iteration=use.iteration, at=use.at)
+
+
+def suppose_inputs(before: EvidenceInputs, snapshot: Snapshot, delta: Delta) -> EvidenceInputs | None:
+    """Return the inputs of a supposed change, without ignored reports; None if all must be collected."""
+    changes = find_event_changes(before.snapshot.events, snapshot.events) if delta.events else EventChanges((), ())
+    if changes is None or changes.removed:
+        return None
+    links = change_links(before.links, before.snapshot, snapshot, delta)
+    events = before.events.extended(changes.added) if changes.added else before.events
+    return EvidenceInputs(snapshot, before.settings, links, events, WorkNames(snapshot, links))
+
+
+def settle(before: EvidenceInputs, after: EvidenceInputs, delta: Delta) -> tuple[EvidenceInputs, frozenset[str]] | None:
+    """Find which reports do not count after a change, and the patterns that it affects.
+
+    `after` has the new records, but no ignored reports. None if all evidence must be collected again.
+    """
+    changes = find_event_changes(before.snapshot.events, after.snapshot.events) if delta.events else None
+    if delta.events and changes is None:
+        return None
+    change = _Change(before, after, delta)
+    if changes is not None:
+        change.add_events(changes)
+    change.add_names()
+    change.add_decisions()
+    change.add_patterns()
+    sources = change.find_sources()
+    change.after = after.with_ignored(before, sources)
+    change.add_results(sources)
+    change.add_relatives()
+    change.after.keep_latest(before, change.patterns)
+    return change.after, frozenset(change.patterns)
+
+
+@dataclass
+class _Change:
+    """Collects the patterns, works and sources of reports that a change affects."""
+
+    before: EvidenceInputs
+    after: EvidenceInputs
+    delta: Delta
+    patterns: set[str] = field(default_factory=set)
+    works: set[str] = field(default_factory=set)  # loops and attempts, by any of their names
+    sources: set[str] = field(default_factory=set)
+
+    @property
+    def both(self) -> tuple[EvidenceInputs, EvidenceInputs]:
+        return self.before, self.after
+
+    def add_events(self, changes: EventChanges) -> None:
+        for event in (*changes.added, *changes.removed):
+            if event.pattern_id:
+                self.patterns.add(event.pattern_id)
+                self.sources.update(filter(None, (source_of(event), event.loop_id)))
+            if is_report(event):
+                self.works.add(event.loop_id)
+
+    def add_names(self) -> None:
+        """Add changed loops and attempts, and what belongs to other work than before."""
+        delta = self.delta
+        self.works |= delta.loops | delta.attempts
+        names = dict.fromkeys(self.after.names.changed_names(self.before.names, delta))
+        for name in names:
+            owners = [inputs.owner_id(name) for inputs in self.both]
+            self.works.update((name, *owners))
+            # The uses of the attempts at one task have one result together.
+            is_moved = owners[0] != owners[1] or name in delta.attempts
+            for inputs in self.both if is_moved else ():
+                self.patterns.update(event.pattern_id for event in inputs.about_work(name))
+                self.patterns.update(inputs.links[Link.ORIGIN].get(name, ()))
+        for inputs in self.both:
+            self.works.update(inputs.names.loops_recorded_as_tasks(delta))
+        mentioning = (id for inputs in self.both for id in inputs.names.mentioned_in(names))
+        for id in {*delta.debug_sessions, *mentioning}:
+            for inputs in self.both:
+                if (session := inputs.snapshot.debug_sessions.get(id)) is not None:
+                    self.works.add(inputs.names.session_owner(session))
+
+    def add_decisions(self) -> None:
+        before, after = (inputs.snapshot.curation for inputs in self.both)
+        self.patterns |= find_changed_patterns(before, after)
+        self.sources |= _find_changed_keys(before.bursts, after.bursts)
+
+    def add_patterns(self) -> None:
+        """Add changed patterns, their sums, and those that changed loops found."""
+        delta, one, two = self.delta, self.before.snapshot, self.after.snapshot
+        self.patterns |= delta.patterns | delta.team | (one.foreign.patterns ^ two.foreign.patterns)
+        for id in delta.loops:
+            for loop in (one.loops.get(id), two.loops.get(id)):
+                if loop is not None:
+                    self.patterns.update(entry.pattern_id for entry in loop.extracted)
+        for id in delta.patterns:
+            if (id in one.patterns) is not (id in two.patterns):  # only reports on known patterns count
+                self.sources.update(*(inputs.sources_on(id) for inputs in self.both))
+
+    def find_sources(self) -> frozenset[str]:
+        """Return the sources whose reports may count otherwise than before, by the IDs of their work."""
+        return frozenset(inputs.owner_id(name) for inputs in self.both for name in (*self.sources, *self.works))
+
+    def add_results(self, sources: Iterable[str]) -> None:
+        """Add the patterns whose results come from the works, and those with reports that count otherwise."""
+        for inputs in self.both:
+            self.patterns |= inputs.patterns_of(self.works)
+        for source in sources:
+            old, new = (inputs.ignored.get(source) for inputs in self.both)
+            if old != new or new is not None:
+                self.patterns.update(*(inputs.depending_on(source) for inputs in self.both))
+
+    def add_relatives(self) -> None:
+        """Add the originals, siblings, heirs and warnings of patterns."""
+        for pattern in self._with_originals():
+            self.patterns.add(pattern.inverted_from)
+            self.patterns.update(*(inputs.siblings_of(pattern) for inputs in self.both))
+        for link in (Link.HEIR, Link.WARNING):
+            for id in tuple(self.patterns):
+                self.patterns.update(*(inputs.links[link].get(id, ()) for inputs in self.both))
+
+    def _with_originals(self) -> Iterable[Pattern]:
+        """Yield the changed patterns before and after, and those that they were made from."""
+        for inputs in self.both:
+            known = inputs.snapshot.patterns
+            for pattern in filter(None, map(known.get, self.delta.patterns)):
+                yield pattern
+                if (original := self.after.snapshot.patterns.get(pattern.inverted_from)) is not None:
+                    yield original
+
+
+def _find_changed_keys(before: Mapping[str, object], after: Mapping[str, object]) -> set[str]:
+    return {id for id in before.keys() | after.keys() if before.get(id) != after.get(id)}
+
+
+def find_changed_patterns(before: CurationState, after: CurationState) -> set[str]:
+    """Return the patterns about which two states of the decisions differ."""
+    found = (before.extracted ^ after.extracted) | (before.imported.keys() ^ after.imported.keys())
+    for name in ("pins", "inversions", "arrivals", "cleared", "approved", "guidance"):
+        found |= _find_changed_keys(getattr(before, name), getattr(after, name))
+    return set(found)
+
+
+TEAM: Final = "team"  # source of the observations of `list_team_results`
+
+
+def find_team_sums(snapshot: Snapshot, pattern: Pattern) -> TeamSums | None:
+    """Return the sums of a pattern and of those merged into it; None without any."""
+    team, patterns = snapshot.team.sums, snapshot.patterns
+    found = team.get(pattern.id)
+    for alias in dict.fromkeys(pattern.aliases):
+        if alias not in patterns and (merged := team.get(alias)) is not None:
+            found = merged if found is None else found + merged
+    return found
+
+
+def list_team_results(sums: TeamSums, evidence: TeamEvidence) -> tuple[Observation, ...]:
+    """Return at most four observations with the counts and decayed sums of all results.
+
+    Those that decay are of the time of the last use, with the sums at that time as weights, which may be above 1.
+    """
+    found: list[Observation] = []
+    age = 0.0
+    if sums.last_used is not None:
+        age = (evidence.epoch - sums.last_used).total_seconds() / SECONDS_PER_DAY / evidence.half_life_days
+    for success, count, moving, fixed in (
+        (True, sums.successes, sums.helpful, sums.fixed_helpful),
+        (False, sums.failures, sums.harmful, sums.fixed_harmful),
+    ):
+        value = 2.0 ** (math.log2(moving) + age) if moving else 0.0
+        undated = min(count, 1 if moving else count) if fixed else 0
+        for at, part, weight in ((sums.last_used, count - undated, value), (None, undated, fixed)):
+            if part:
+                observation = Observation(
+                    pattern_id=sums.pattern_id,
+                    kind=TEAM,
+                    source=TEAM,
+                    at=at,
+                    success=success,
+                    weight=weight / part,
+                    count=part,
+                )
+                found.append(observation)
+    return tuple(found)

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections import ChainMap, Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import IntEnum
+from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from core.base.grouping import group_pairs
 from core.learning.bursts import report_of_event, source_of
 from core.learning.evidence import find_origin, is_about_pattern
-from core.learning.finished_work import is_report
+from core.learning.outcomes import is_report
 from core.records.patterns import PatternType
 
 if TYPE_CHECKING:
@@ -203,3 +205,206 @@ def is_unresolved(event: Event) -> bool:
 def is_doubtful(event: Event) -> bool:
     """Return whether an event is a harmful report, or becomes one if its work fails."""
     return report_of_event(event) is not None or is_unresolved(event)
+
+
+_BY_NUMBER: Final = attrgetter("number")
+_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
+
+
+class WorkNames:
+    """Resolves IDs and aliases of the loops, tasks and attempts of a snapshot."""
+
+    def __init__(self, snapshot: Snapshot, links: Links | None = None) -> None:
+        self._snapshot = snapshot
+        self._links = build_links(snapshot, WORK) if links is None else links
+        self._owners: dict[str, str] = {}
+
+    def _task_ids(self, loop_name: str) -> Sequence[str]:
+        """IDs of the tasks that name a loop, sorted."""
+        return self._links[Link.TASK].get(loop_name, ())
+
+    def _attempts(self, task_id: str) -> list[Attempt]:
+        """Attempts at a task by number."""
+        found = (self._snapshot.attempts[id] for id in self._links[Link.ATTEMPT].get(task_id, ()))
+        return sorted(found, key=_BY_NUMBER)
+
+    def find_loop_id(self, work_id: str) -> str:
+        """Return the ID of the loop with this ID or alias; else `work_id` itself.
+
+        Of loops with the same alias, the one that started first has it.
+        """
+        loops = self._snapshot.loops
+        if work_id in loops:
+            return work_id
+        aliased = self._links[Link.ALIAS].get(work_id, ())
+        return newest_first(loops[id] for id in aliased)[-1].id if aliased else work_id
+
+    def loop_of_work(self, work_id: str) -> str:
+        """Return the ID of the loop or session that did the work: a loop, task or attempt; "" if it is unknown."""
+        snapshot = self._snapshot
+        attempt = snapshot.attempts.get(work_id)
+        task = snapshot.tasks.get(attempt.task_id if attempt else work_id)
+        names = (work_id, attempt.loop_id if attempt else "", task.loop_id if task else "")
+        return next((id for id in map(self.find_loop_id, names) if id in snapshot.loops), "")
+
+    def is_recorded_as_tasks(self, loop: Loop) -> bool:
+        """Return whether the work of an agent's session was recorded as tasks, whose attempts are scored instead."""
+        if not loop.runner:
+            return False
+        names = (loop.id, *loop.aliases) if loop.runner == loop.owner else (loop.id,)
+        return any(self._task_ids(name) or self._links[Link.SESSION].get(name) for name in names)
+
+    def attempts_of(self, loop: Loop) -> list[Attempt]:
+        """Return the attempts that an agent's sessions made, oldest first."""
+        names = (loop.id, *loop.aliases) if loop.runner else ()
+        attempts = self._snapshot.attempts
+        own = {id: attempts[id] for name in names for id in self._links[Link.SESSION].get(name, ())}
+        for task_id in {task_id for name in names for task_id in self._task_ids(name)}:
+            own |= {one.id: one for one in self._attempts(task_id) if not one.loop_id}
+        return sorted(own.values(), key=lambda one: (one.started_at or _LONG_AGO, one.task_id, one.number))
+
+    def works_of(self, loop: Loop) -> list[str]:
+        """Return the IDs under which events name the work of a loop, also that of an agent's session."""
+        names = self.names_of(loop.id)
+        if loop.runner:
+            tasks = (task_id for name in (loop.id, *loop.aliases) for task_id in self._task_ids(name))
+            names += [*tasks, *(one.id for one in self.attempts_of(loop))]
+        return list(dict.fromkeys(names))
+
+    def loop_ids_of(self, loop_id: str) -> list[str]:
+        """Return all IDs that refer to this loop and to no other."""
+        loop = self._snapshot.loops.get(loop_id)
+        aliases = loop.aliases if loop else ()
+        return [loop_id, *(alias for alias in aliases if self.find_loop_id(alias) == loop_id)]
+
+    def owner_id(self, work_id: str) -> str:
+        """Return the ID of the loop or attempt; see `evidence.WorkItems`."""
+        owner = self._owners.get(work_id)
+        if owner is None:
+            owner = self._owners[work_id] = self._find_owner(work_id)
+        return owner
+
+    def _find_owner(self, work_id: str) -> str:
+        snapshot = self._snapshot
+        row = self.find_loop_id(work_id)
+        if row in snapshot.loops:
+            return row
+        attempt = snapshot.attempts.get(work_id)
+        task = snapshot.tasks.get(attempt.task_id if attempt else work_id)
+        named = snapshot.loops.get(self.find_loop_id(task.loop_id)) if task is not None else None
+        return named.id if named is not None and not named.runner else work_id  # attempts of a session are scored
+
+    def names_of(self, owner_id: str) -> list[str]:
+        """Return an owner's ID, and the other IDs of work whose uses count for it."""
+        names = self.loop_ids_of(owner_id)
+        if owner_id not in self._snapshot.loops:
+            return names
+        others = {*names, *self._works_of(names)} - {owner_id}
+        return [owner_id, *sorted(name for name in others if self.owner_id(name) == owner_id)]
+
+    def _works_of(self, loop_names: Iterable[str]) -> Iterator[str]:
+        """Yield the tasks that name a loop, and the attempts at them."""
+        for name in loop_names:
+            for task_id in self._task_ids(name):
+                yield task_id
+                yield from (attempt.id for attempt in self._attempts(task_id))
+
+    def sessions_of(self, work_id: str) -> tuple[DebugSession, ...]:
+        """Return the debug sessions of a loop or attempt, each session once.
+
+        A session that was made from the log of an attempt belongs to it. Otherwise a loop that the session names has
+        priority over a task; a session of a task belongs to the attempt that was running when it began, or to the only
+        attempt if times are missing. Other sessions belong to nothing.
+        """
+        sessions = self._snapshot.debug_sessions
+        if not sessions:
+            return ()
+        attempt = self._snapshot.attempts.get(work_id)
+        names = {*self.names_of(work_id), *([attempt.task_id] if attempt else [])}
+        found = sorted({id for name in names for id in self._links[Link.MENTION].get(name, ())})
+        return tuple(sessions[id] for id in found if self.session_owner(sessions[id]) == work_id)
+
+    def session_owner(self, session: DebugSession) -> str:
+        """Return the ID of the loop or attempt that a debug session belongs to, or ""."""
+        if session.attempt_id in self._snapshot.attempts:
+            return self.owner_id(session.attempt_id)
+        row = self.find_loop_id(session.loop_id)
+        if row in self._snapshot.loops:
+            return row
+        for name in filter(None, (session.loop_id, session.task_id)):
+            if name in self._snapshot.attempts:
+                return name
+            if attempts := self._attempts(name):
+                return _running_at(attempts, _began(session))
+        return ""
+
+    def changed_names(self, before: WorkNames, delta: Delta) -> Iterator[str]:
+        """Yield the IDs of loops, tasks and attempts of both snapshots that may belong to other work than before."""
+        for names in (before, self):
+            one, two = names._snapshot, (before if names is self else self)._snapshot
+            for id in delta.loops:
+                if _has_other_names(one, two, id) and (loop := one.loops.get(id)) is not None:
+                    loop_names = (loop.id, *loop.aliases)
+                    yield from loop_names
+                    yield from names._works_of(loop_names)
+            for id in delta.tasks:
+                if _loop_of(one.tasks.get(id)) != _loop_of(two.tasks.get(id)):
+                    yield id
+                    yield from (attempt.id for attempt in names._attempts(id))
+            for id in delta.attempts:
+                if (attempt := one.attempts.get(id)) is not None and _begin(attempt) != _begin(two.attempts.get(id)):
+                    yield id
+                    yield attempt.task_id
+
+    def loops_recorded_as_tasks(self, delta: Delta) -> Iterator[str]:
+        """Yield the sessions of agents that changed tasks and attempts name."""
+        snapshot = self._snapshot
+        records = (snapshot.tasks.get(id) for id in delta.tasks), (snapshot.attempts.get(id) for id in delta.attempts)
+        for record in chain(*records):
+            if record is not None and record.loop_id:
+                loop = snapshot.loops.get(self.find_loop_id(record.loop_id))
+                if loop is not None and loop.runner:
+                    yield loop.id
+
+    def mentioned_in(self, names: Iterable[str]) -> Iterator[str]:
+        """Yield the IDs of the debug sessions that name any of these loops, tasks and attempts."""
+        for name in names if self._snapshot.debug_sessions else ():
+            yield from self._links[Link.MENTION].get(name, ())
+
+
+def newest_first(loops: Iterable[Loop]) -> list[Loop]:
+    """Sort loops by start, then by ID, as in a snapshot."""
+    by_id = sorted(loops, key=lambda loop: loop.id)
+    return sorted(by_id, key=lambda loop: loop.started_at or _LONG_AGO, reverse=True)
+
+
+def _has_other_names(before: Snapshot, after: Snapshot, loop_id: str) -> bool:
+    """Return whether a loop was added or removed, or may have lost or won an alias."""
+    return _names(before.loops.get(loop_id)) != _names(after.loops.get(loop_id))
+
+
+def _names(loop: Loop | None) -> tuple[object, ...]:
+    # Of loops with the same alias, the one that started first has it.
+    return () if loop is None else (loop.id, loop.runner, loop.aliases, loop.started_at if loop.aliases else None)
+
+
+def _loop_of(task: Task | None) -> str | None:
+    return task.loop_id if task is not None else None
+
+
+def _running_at(attempts: Sequence[Attempt], at: datetime | None) -> str:
+    """Return the ID of the attempt that was running at a time, or ""."""
+    started = [attempt for attempt in attempts if attempt.started_at is not None]
+    if at is None or not started:
+        return attempts[0].id if len(attempts) == 1 else ""
+    before = [(one.started_at, one.number, one.id) for one in started if one.started_at and one.started_at <= at]
+    return max(before)[2] if before else ""
+
+
+def _began(session: DebugSession) -> datetime | None:
+    runs = (run.at for run in session.executions if run.at is not None)
+    return session.created_at or min(runs, default=session.updated_at)
+
+
+def _begin(attempt: Attempt | None) -> tuple[datetime | None] | None:
+    return (attempt.started_at,) if attempt is not None else None

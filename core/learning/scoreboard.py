@@ -19,17 +19,21 @@ import numpy as np
 from core.base.errors import UnknownRecord
 from core.base.formatting import shorten_id
 from core.learning.assessment import HELD, HUMAN, INVERSION, QUARANTINE, RULE, SCRIPT, Assessment
-from core.learning.decay import SECONDS_PER_DAY
 from core.learning.evidence import LOOP, LoopPatterns, claimed_rate
-from core.learning.evidence_changes import find_changed_patterns, settle, suppose_inputs
-from core.learning.evidence_inputs import EvidenceInputs, IgnoredReport
+from core.learning.evidence_inputs import (
+    EvidenceInputs,
+    IgnoredReport,
+    find_changed_patterns,
+    find_team_sums,
+    settle,
+    suppose_inputs,
+)
 from core.learning.evidence_records import Link
+from core.learning.explanation import reconcile_record
 from core.learning.inversion_rules import Alternatives, Inversion, inversion_triggered, propose_inversion
 from core.learning.outcomes import Outcome, OutcomeSignals, score_signals
-from core.learning.reconciliation import reconcile_record
 from core.learning.scores import NO_PIN, REMOVED, Columns, Ints, ObservationSums, ReplacedTimes, Scores, UseTimes
-from core.learning.states import CODES, STATES, change_within, next_change
-from core.learning.team_sums import find_team_sums
+from core.learning.states import CODES, SECONDS_PER_DAY, STATES, change_within, next_change
 from core.learning.threshold_replay import History
 from core.records.authors import Author
 from core.records.events import EVENT_LOG

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from core.learning.decay import SECONDS_PER_DAY
 from core.learning.evidence import AGGREGATE, INVERSION, claimed_rate, successes_from_rate
-from core.learning.states import CODES, decayed_counts, multipliers, state_codes
+from core.learning.states import CODES, SECONDS_PER_DAY, decayed_counts, multipliers, state_codes
 from core.learning.statistics import jeffreys_intervals
 from core.records.patterns import Maturity, Pattern, RecordedCounts
 from core.records.team import NO_TEAM, TeamEvidence

@@ -17,9 +17,9 @@ from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from core.learning.evidence import INVERSION, loops_with_reflections, round_half_up
+from core.learning.evidence_records import WorkNames
 from core.learning.states import STATES
 from core.learning.statistics import Difference, format_inconclusive, required_cases, student_quantile
-from core.learning.work_names import WorkNames
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.times import iso
 from core.retrieval.task import analyse_task

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from core.learning.decay import parse_moment
 from core.learning.outcomes import Outcome, OutcomeSignals
+from core.learning.states import parse_moment
 from core.records.events import Observation
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from core.base.context_blocks import NO_BLOCKS, Blocks
 from core.base.formatting import format_decimal
 from core.base.prompt_text import escape_inline
 from core.base.text import plural, visible_line
-from core.learning.decay import decayed_value
+from core.learning.states import decayed_value
 from core.records.loops import Outcome
 from core.retrieval.contradiction import MIN_SIMILARITY, Statement
 from core.retrieval.learnings import LearningMatch, is_key_learning

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.learning.explanation import Explanation, explain_state
-from core.learning.lineage import LineageEvent, build_lineage
+from core.learning.explanation import Explanation, LineageEvent, build_lineage, explain_state
 from core.records.patterns import PatternType
 
 if TYPE_CHECKING:

@@ -27,8 +27,7 @@ from core.debug_memory.retention import retention_period
 from core.demo.sample import copy_sample
 from core.extraction.engine import extract
 from core.extraction.offers import Offers
-from core.learning.criteria import FeedbackEvent, criterion_weight, effective_weight
-from core.learning.outcomes import OutcomeSignals, score_outcome
+from core.learning.outcomes import FeedbackEvent, OutcomeSignals, criterion_weight, effective_weight, score_outcome
 from core.learning.reference.patterns import ObservedPattern, record_observation
 from core.metrics.effectiveness import Group, compare_groups
 from core.metrics.pruning import select_prunable

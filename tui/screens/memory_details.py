@@ -14,7 +14,7 @@ from core.episodes.attempt_state import AttemptCondition, assess_attempt
 from core.episodes.history import AttemptDetail, read_attempt
 from core.episodes.loop_links import Coverage, measure_coverage
 from core.episodes.success_metrics import RetryImprovement, measure_improvement
-from core.learning.finished_work import collect_reports
+from core.learning.outcomes import collect_reports
 from core.queries.memory_links import MemoryLinks, Remembered
 from core.queries.record_filters import MemoryCatalog
 from core.records.snapshot import Snapshot

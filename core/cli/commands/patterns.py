@@ -123,7 +123,7 @@ def show_pattern(pattern_id: str, as_of: datetime | None) -> None:
     """
     from core.cli.render.document import print_blocks
     from core.documents.patterns import pattern_document
-    from core.learning.lineage import loop_results
+    from core.learning.explanation import loop_results
     from core.state.findings import all_findings
     from core.state.history import pattern_lineage
 
@@ -147,8 +147,8 @@ def show_pattern(pattern_id: str, as_of: datetime | None) -> None:
 def _team_json(state: ProjectState, pattern_id: str) -> objects.Wire | None:
     """Return the sums of the team's other projects on a pattern; None without any."""
     from core.cli.json import objects
+    from core.learning.evidence_inputs import list_team_results
     from core.learning.states import decayed_counts
-    from core.learning.team_sums import list_team_results
 
     if (team := state.board.team_sums(pattern_id)) is None:
         return None

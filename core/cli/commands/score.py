@@ -16,7 +16,7 @@ from core.cli.support.id_completion import complete_work
 from core.cli.support.options import FRACTION, ReadingCommand, invocation
 from core.cli.support.project import open_project
 from core.cli.support.work_options import find_work
-from core.learning.criteria import (
+from core.learning.outcomes import (
     CriterionWeight,
     WeightedScores,
     apply_weights,

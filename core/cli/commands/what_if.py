@@ -15,7 +15,7 @@ from core.cli.support.options import ReadingCommand
 from core.cli.support.project import named_project, open_project, read_configuration
 from core.config.settings import THRESHOLDS, Settings, find_threshold, with_threshold
 from core.learning import threshold_replay
-from core.learning.criteria import criterion_weight, effective_weight, should_deprecate_criterion
+from core.learning.outcomes import criterion_weight, effective_weight, should_deprecate_criterion
 
 if TYPE_CHECKING:
     from core.config.declaration import Setting

@@ -10,9 +10,8 @@ if TYPE_CHECKING:
     from core.config.settings import LearningSettings
     from core.curation.use_counts import CountResult
     from core.learning.assessment import Assessment
-    from core.learning.criteria import CriterionWeight
     from core.learning.evidence import LoopPatterns
-    from core.learning.outcomes import Outcome, OutcomeSignals
+    from core.learning.outcomes import CriterionWeight, Outcome, OutcomeSignals
     from core.records.loops import Loop
 
 
@@ -37,7 +36,7 @@ def effect(before: Assessment, after: Assessment) -> objects.Wire:
 
 
 def criterion(weight: CriterionWeight, settings: LearningSettings) -> objects.Wire:
-    from core.learning.criteria import effective_weight, should_deprecate_criterion
+    from core.learning.outcomes import effective_weight, should_deprecate_criterion
 
     return objects.Criterion.of(
         weight,
@@ -58,7 +57,7 @@ def record_update(counted: CountResult) -> objects.Wire:
 
 def outcome_values(kind: str, signals: OutcomeSignals) -> dict[str, Any]:
     """Return the fields of `Outcome` that its score does not have."""
-    from core.learning.decay import parse_moment
+    from core.learning.states import parse_moment
 
     timestamp = parse_moment(signals.timestamp, "timestamp")
     return {"id": signals.bead_id, "kind": kind, "signals": objects.Signals.of(signals, timestamp=timestamp)}

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from core.learning.criteria import FeedbackEvent
-from core.learning.decay import parse_moment
+from core.learning.outcomes import FeedbackEvent
 from core.learning.reference.maturity import MaturityFeedback, PatternMaturity
 from core.learning.reference.patterns import ObservedPattern
+from core.learning.states import parse_moment
 from core.records.events import event_id
 
 if TYPE_CHECKING:

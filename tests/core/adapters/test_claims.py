@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from core.adapters.claims import CONTRADICTED, check_claim
-from core.learning.finished_work import WorkReport, loop_signals
+from core.learning.outcomes import WorkReport, loop_signals
 from core.records.loops import TESTS_FAILED, Loop, LoopStatus, Progress, StateSource
 from core.retrieval.learnings import work_outcome
 from tests.factories import NOW, make_event

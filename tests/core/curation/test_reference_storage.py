@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from core.base.errors import BadInput, UnknownRecord, Unwritable
 from core.config.paths import ProjectPaths
 from core.curation.reference_storage import LoggedErrors, LoggedFeedback
-from core.learning.criteria import FeedbackEvent
 from core.learning.errors import ErrorAccumulator, ErrorEntry, ErrorStorage, MemoryErrors
+from core.learning.outcomes import FeedbackEvent
 from core.learning.reference.maturity import MaturityFeedback, create_maturity, deprecate, promote
 from core.learning.reference.patterns import ObservedPattern, invert
 from core.learning.reference.storage import (

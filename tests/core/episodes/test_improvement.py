@@ -20,7 +20,7 @@ from core.episodes.success_metrics import (
     measure_improvement,
 )
 from core.index.refresh import Index
-from core.learning.finished_work import WorkReport, collect_reports
+from core.learning.outcomes import WorkReport, collect_reports
 from core.records.episodes import Attempt
 from core.records.events import Event
 from core.records.loops import Outcome

@@ -7,11 +7,17 @@ from typing import Any
 import pytest
 
 from core.config.settings import AntiPatternSettings, MaturitySettings
-from core.learning.criteria import CriterionWeight, FeedbackEvent, criterion_weight, should_deprecate_criterion
-from core.learning.decay import decayed_value
 from core.learning.inversion_rules import inversion_triggered, invert_text
-from core.learning.outcomes import OutcomeSignals, score_outcome, verdict_of
-from core.learning.states import multiplier, state_of
+from core.learning.outcomes import (
+    CriterionWeight,
+    FeedbackEvent,
+    OutcomeSignals,
+    criterion_weight,
+    score_outcome,
+    should_deprecate_criterion,
+    verdict_of,
+)
+from core.learning.states import decayed_value, multiplier, state_of
 from core.learning.strategies import extract_strategies
 from core.records.patterns import Maturity
 from tests.factories import NOW, days_ago

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from core.learning.finished_work import (
+from core.learning.outcomes import (
+    OutcomeSignals,
     WorkReport,
     attempt_signals,
     attempt_success,
@@ -16,7 +17,6 @@ from core.learning.finished_work import (
     loop_signals,
     report_signals,
 )
-from core.learning.outcomes import OutcomeSignals
 from core.records.debug_sessions import DebugSession, Execution, Failure, Results
 from core.records.episodes import Attempt
 from core.records.events import ErrorNote, ErrorType, Event, Signals

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from core.learning.evidence_inputs import EvidenceInputs
+from core.learning.evidence_records import WorkNames
 from core.learning.scoreboard import Scoreboard
-from core.learning.work_names import WorkNames
 from core.records.debug_sessions import DebugSession, Execution, Failure
 from core.records.episodes import Attempt, Task
 from core.records.loops import Loop, LoopStatus, Outcome, Progress

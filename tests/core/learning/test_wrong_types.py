@@ -8,9 +8,8 @@ from typing import Any, Final
 import pytest
 
 from core.base.errors import BadInput
-from core.learning.criteria import CriterionWeight, FeedbackEvent, apply_weights
 from core.learning.errors import ErrorAccumulator, ErrorEntry
-from core.learning.outcomes import OutcomeSignals
+from core.learning.outcomes import CriterionWeight, FeedbackEvent, OutcomeSignals, apply_weights
 from core.learning.reference.maturity import MaturityFeedback, PatternMaturity, create_maturity, deprecate
 from core.learning.reference.patterns import ObservedPattern, invert, record_observation
 from core.learning.states import multiplier
