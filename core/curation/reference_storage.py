@@ -16,8 +16,9 @@ from msgspec.structs import asdict
 from core.base.errors import BadInput, Unwritable
 from core.base.text import visible_line
 from core.learning.errors import ErrorEntry, ErrorStorage, unknown_error
-from core.learning.outcomes import Verdict
+from core.learning.outcomes import FeedbackEvent, Verdict
 from core.learning.reference.storage import FeedbackStorage, with_id
+from core.learning.states import parse_moment
 from core.records.events import ErrorNote, Event, event_id
 from core.sources.events import append_events, read_events
 from core.storage.file_reader import MAX_PATTERN_BYTES, Problem, read_file
