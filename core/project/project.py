@@ -25,9 +25,8 @@ from core.curation.rules import OVERRIDE
 from core.curation.use_counts import CountResult, make_counted_events, record_events
 from core.metrics.derived_files import write_derived, write_metrics
 from core.metrics.pruning import Pruning, select_prunable
-from core.project.author_gate import AuthorGate
+from core.project.gates import AuthorGate, JoinedGate
 from core.project.reader import ProjectReader
-from core.project.team_gate import JoinedGate
 from core.records.authors import Author, author_of
 from core.records.decisions import Decision, held_text_question_id
 from core.records.events import INJECTED_REFLECTION, Event, event_id, injected_events

@@ -33,7 +33,7 @@ from core.records.patterns import Maturity
 from core.review.questions.offer import offer_text
 from core.review.questions.proposals import accepted_command
 from core.state import review_items as kinds
-from core.state.agenda import BEST
+from core.state.review_items import BEST
 
 if TYPE_CHECKING:
     from core.curation.commands import Command

@@ -197,7 +197,7 @@ class ProjectState:
     @property
     def agenda(self) -> tuple[ReviewItem, ...]:
         """What Review asks at present: the best questions of the queue, and rows for the others."""
-        from core.state.agenda import make_agenda
+        from core.state.review_items import make_agenda
 
         return make_agenda(self.queue, self.snapshot.curation, self.now)
 

@@ -1,9 +1,11 @@
-"""Review questions and their kinds."""
+"""Review questions and their kinds, and what Review asks at present: the best of each kind, and rows for the others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from core.learning.bursts import Burst
     from core.learning.inversion_rules import Inversion
     from core.records.debug_sessions import DebugSession
+    from core.records.decisions import CurationState
     from core.records.extractions import Extraction
     from core.records.lessons import JoinedLesson
     from core.records.proposed_decisions import ProposedDecision
@@ -252,3 +255,69 @@ class ReviewItem:
     def inversion(self) -> Inversion | None:
         """The proposed inversion, made on first use."""
         return self.propose() if self.propose else None
+
+
+BEST: Final = 5  # Questions that a row names, and that its answer opens.
+MOST_OF_KIND: Final = 20  # Questions of one kind that are asked one by one.
+MOST_OPTIONAL: Final = 5  # The same for optional
+_OPTIONAL: Final = frozenset({OFFER, LESSON, RECURRING, DUPLICATE, BROAD, UNRECONCILED})
+"""Kinds that do no harm while they wait: no text is wrongly injected or withheld."""
+_MAX_NAME: Final = 70  # Characters of a question that is named in a row.
+
+
+def make_agenda(
+    queue: Sequence[ReviewItem], curation: CurationState, now: datetime, asked: Collection[tuple[str, str]] = ()
+) -> tuple[ReviewItem, ...]:
+    """Return the questions to ask one by one, and a row for the others of each kind, in the order of the queue.
+
+    A row has the place of its best question. If there are more than `MOST_OPTIONAL` questions of an optional kind, all
+    are in its row, except extraction offers with a strong lesson. Urgent questions are never in a row, nor are those
+    that were `asked` already, by kind and key; these count also after they are closed, so that a review session ends.
+    A snoozed row is left out; its questions are still in the queue.
+    """
+    counts = Counter(item.kind for item in queue)
+    crowded = {kind for kind, count in counts.items() if count > _most(kind)}
+    taken = Counter(kind for kind, _ in asked)
+    agenda: list[ReviewItem | str] = []  # questions, and the kinds whose rows have this place
+    rest: dict[str, list[ReviewItem]] = defaultdict(list)
+    for item in queue:
+        kind = item.kind
+        if kind not in crowded or item.is_urgent or (kind, item.question_key) in asked:
+            agenda.append(item)
+        elif taken[kind] < _most(kind) and (kind not in _OPTIONAL or item.has_strong_lesson):
+            taken[kind] += 1
+            agenda.append(item)
+        else:
+            if kind not in rest:
+                agenda.append(kind)
+            rest[kind].append(item)
+    rows = {kind: items[0] if len(items) == 1 else _row(kind, items, counts[kind]) for kind, items in rest.items()}
+    found = (rows[item] if isinstance(item, str) else item for item in agenda)
+    return tuple(item for item in found if item.group is None or not _is_snoozed(item, curation, now))
+
+
+def _most(kind: str) -> int:
+    return MOST_OPTIONAL if kind in _OPTIONAL else MOST_OF_KIND
+
+
+def _row(kind: str, items: Sequence[ReviewItem], count: int) -> ReviewItem:
+    """Make the row of questions of one kind; `count` is the number of all open questions of this kind."""
+    group, best = QuestionGroup(kind, tuple(items)), items[:BEST]
+    which = f"the {len(best)} best" if len(items) > len(best) else "them"
+    more = " more" if len(items) < count else ""
+    return ReviewItem(
+        kind=FURTHER,
+        subject=kind,
+        question=f"{len(items):,}{more} {group.noun} {group.verb}: read {which}?",
+        reason="best: " + "; ".join(visible_line(item.short_name, _MAX_NAME) for item in best),
+        priority=best[0].priority,
+        impact=sum(item.impact for item in best),
+        seconds=sum(item.seconds for item in best),
+        evidence=len(items),
+        group=group,
+    )
+
+
+def _is_snoozed(row: ReviewItem, curation: CurationState, now: datetime) -> bool:
+    verdict = curation.inversions.get(further_question_id(row.subject))
+    return verdict is not None and verdict.is_snoozed(now, row.evidence)

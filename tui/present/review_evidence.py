@@ -15,9 +15,9 @@ from core.learning.bursts import Burst, known_time
 from core.records.loops import Outcome
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.review.questions.broad import common_messages
-from core.state.agenda import BEST
 from core.state.findings import count_conflicts
 from core.state.history import explain_pattern
+from core.state.review_items import BEST
 from tui.present.numbers import percent
 
 if TYPE_CHECKING:

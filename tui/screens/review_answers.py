@@ -17,8 +17,7 @@ from core.config.settings import MAX_MINUTES
 from core.curation.commands import AcceptInversion, Note
 from core.review.answers import Answer, answers, snooze_command
 from core.review.session import Plan, measure_pace, plan
-from core.state.agenda import make_agenda
-from core.state.review_items import DUPLICATE, ReviewItem
+from core.state.review_items import DUPLICATE, ReviewItem, make_agenda
 from tui.present.memory import session_key, task_key
 from tui.present.review_session import ReviewSession
 from tui.screens.base_screen import BaseScreen

@@ -1,11 +1,14 @@
-"""Gate of decisions: what a script or an agent may decide by itself (docs/curation.md#who-decides)."""
+"""Gates of decisions: what a script or an agent may decide by itself, and the team of the project.
+
+See docs/curation.md#who-decides.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from core.base.errors import Refused
+from core.base.errors import RalphdeckError, Refused
 from core.config.user_settings import read_user_settings, user_settings_file
 from core.curation.decision_text import verb_text
 from core.curation.merge import as_read
@@ -15,10 +18,12 @@ from core.records.decisions import TURNS, Decision, Verb
 from core.records.lessons import LESSON_ID
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.scanning.verdict import find_stopping_severity
+from core.storage.user_files import team_file
 
 if TYPE_CHECKING:
     from core.curation.decision_gate import DecisionGate
     from core.records.decisions import CurationState
+    from core.team.gate import TeamGate
     from core.team.sync import OpenProject
 
 _INJECTED: Final = (Maturity.PROVEN, Maturity.ESTABLISHED)
@@ -95,3 +100,58 @@ class AuthorGate:
 def adds_candidates(decision: Decision) -> bool:
     """Whether a decision only adds candidates and uses of patterns; a lesson of an agent is accepted by a person."""
     return decision.verb is Verb.EXTRACT and not decision.subject.startswith(LESSON_ID)
+
+
+class JoinedGate:
+    """Accepts everything unless the user has joined the project to a team; joining and leaving work at any time.
+
+    Nothing of `core.team` is imported if the user has joined no project.
+    """
+
+    def __init__(self, project: OpenProject) -> None:
+        self._project = project
+        self._gate: TeamGate | None = None
+        self._stamp: tuple[int, int] | None = None  # of the file with the joined projects
+        self._problem = ""  # why the gate of a team cannot be opened
+
+    @property
+    def note(self) -> str:
+        return self._gate.note if self._gate is not None else self._problem
+
+    def admit(self, decisions: Sequence[Decision], *, is_whole: bool) -> Mapping[str, str]:
+        gate = self._find_gate()
+        return gate.admit(decisions, is_whole=is_whole) if gate is not None else {}
+
+    def catch_up(self) -> None:
+        """Receive what others have decided, after a conflict."""
+        if self._gate is not None:
+            self._gate.catch_up()
+
+    def _find_gate(self) -> TeamGate | None:
+        try:
+            status = team_file().stat()
+        except OSError:
+            stamp = None
+        else:
+            stamp = status.st_ino, status.st_mtime_ns
+        if stamp != self._stamp:
+            self._stamp = stamp
+            if self._gate is not None:
+                self._gate.close()
+            self._gate, self._problem = None, ""
+            try:
+                self._gate = self._open_gate() if stamp is not None else None
+            except RalphdeckError as error:  # it is sent by the next sync that can use these files
+                self._problem = f"not sent to the team: {error}"
+                self._stamp = None  # the next decision tries again
+        return self._gate
+
+    def _open_gate(self) -> TeamGate | None:
+        from core.team.consent import find_joined
+
+        joined = find_joined(self._project.project.project)
+        if joined is None:
+            return None
+        from core.team.gate import TeamGate
+
+        return TeamGate(self._project, joined)

@@ -9,8 +9,20 @@ from hypothesis import strategies as st
 from core.records.decisions import CurationState, InversionVerdict
 from core.records.extractions import Extraction, Proposal
 from core.records.patterns import PatternType
-from core.state.agenda import BEST, MOST_OF_KIND, MOST_OPTIONAL, make_agenda
-from core.state.review_items import DUPLICATE, ESCALATION, FURTHER, INVERSION, KINDS, OFFER, UNRECONCILED, ReviewItem
+from core.state.review_items import (
+    BEST,
+    DUPLICATE,
+    ESCALATION,
+    FURTHER,
+    INVERSION,
+    KINDS,
+    MOST_OF_KIND,
+    MOST_OPTIONAL,
+    OFFER,
+    UNRECONCILED,
+    ReviewItem,
+    make_agenda,
+)
 from tests.factories import CURATION_NOW
 
 NOTHING_DECIDED = CurationState()
