@@ -18,14 +18,14 @@ from msgspec import Meta, Struct, field
 
 from core.agents.agent_process import AgentProcess, find_agent_process
 from core.agents.agent_table import AGENTS, Moment
-from core.base.errors import BadInput, Unwritable
+from core.base.errors import BadInput
 from core.base.regexes import lazy_regex
 from core.config.paths import is_safe_id
 from core.hooks.events import MAX_PROMPT, FailedCall, HookEvent, digest
 from core.sources.episodes import MAX_ATTEMPTS
 from core.sources.liveness import is_running, process_space, system_processes
 from core.storage.atomic_write import put
-from core.storage.file_access import file_lock, open_regular
+from core.storage.file_access import as_unwritable, file_lock, open_regular
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
@@ -259,10 +259,8 @@ def split_attempt_id(attempt_id: str) -> tuple[str, int] | None:
 
 def save_record(path: Path, data: bytes) -> None:
     """Replace a record; raises Unwritable if the disk or permissions prevent it."""
-    try:
+    with as_unwritable(path):
         put(path, data)
-    except OSError as error:
-        raise Unwritable(f"cannot write {path}: {error.strerror}") from None
 
 
 def read_record(path: Path, decoder: msgspec.json.Decoder[_Record], limit: int) -> _Record | None:

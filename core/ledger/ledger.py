@@ -15,6 +15,7 @@ from core.base.text import visible_line
 from core.ledger.decision_log import FILE, AppliedLine, DecisionLog
 from core.ledger.fold import fold_log, with_proposals
 from core.storage.append_log import AppendLog
+from core.storage.file_access import as_unwritable
 from core.storage.file_reader import MAX_PATTERN_BYTES
 from core.storage.hash_chain import UNANCHORED, end_of, link_lines, read_anchor, write_anchor
 from core.trust.origins import Origins
@@ -45,10 +46,8 @@ class Ledger:
     @contextmanager
     def exclusive(self) -> Iterator[None]:
         """Hold the write lock of the log; `Unwritable` if it cannot be locked."""
-        try:
+        with as_unwritable(self._file.path):
             self._paths.inside(FILE)
-        except BadInput as error:
-            raise Unwritable(str(error)) from None
         with self._file.locked():
             yield
 

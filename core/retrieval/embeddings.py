@@ -35,7 +35,7 @@ from core.retrieval import embedding_model
 from core.retrieval.embedding_model import REQUEST, RESPONSE
 from core.storage.append_log import append_bytes, sync_folder
 from core.storage.atomic_write import put
-from core.storage.file_access import file_lock, open_regular, remove_drafts
+from core.storage.file_access import as_unwritable, file_lock, open_regular, remove_drafts
 from core.storage.file_reader import RawFile, Stamp, read_file
 
 if TYPE_CHECKING:
@@ -139,10 +139,10 @@ class VectorFile:
         if another process is adding vectors, the folder is a link, the file is full, or disk or permissions prevent it.
         """
         folder = self.path.parent
-        with self._as_unwritable():
+        with as_unwritable(self.path):
             self._paths.unlinked(self._paths.relative(folder))
         with file_lock(self.path.with_name(f"{self.path.name}.lock"), _WAIT_SECONDS):
-            with self._as_unwritable():
+            with as_unwritable(self.path):
                 remove_drafts(folder)
                 self._remove_unused(wanted)
                 del wanted  # a large project has 10 MB of hashes
@@ -150,7 +150,7 @@ class VectorFile:
 
             def append(hashes: Sequence[bytes], vectors: NDArray[np.int8]) -> None:
                 records = self._encoded(hashes, vectors)
-                with self._as_unwritable():
+                with as_unwritable(self.path):
                     if os.fstat(handle).st_size + len(records) > MAX_VECTOR_BYTES:
                         raise Unwritable(f"{self.path} has {MAX_VECTOR_BYTES:,} bytes, the maximum that is read")
                     append_bytes(handle, records)
@@ -159,15 +159,6 @@ class VectorFile:
                 yield append
             finally:
                 os.close(handle)
-
-    @contextmanager
-    def _as_unwritable(self) -> Iterator[None]:
-        try:
-            yield
-        except BadInput as error:
-            raise Unwritable(str(error)) from None
-        except OSError as error:
-            raise Unwritable(f"cannot write {self.path}: {error.strerror}") from None
 
     def _remove_unused(self, wanted: Container[bytes]) -> None:
         data = self._data()

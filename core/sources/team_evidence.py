@@ -11,12 +11,12 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from core.base.errors import BadInput, Unwritable
 from core.base.text import visible_line
 from core.records.findings import Finding, Severity
 from core.records.team import HeldUses, TeamEvidence, TeamSums
 from core.storage.append_log import AppendLog, IncrementalLines
 from core.storage.atomic_write import put
+from core.storage.file_access import as_unwritable
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
@@ -209,7 +209,7 @@ class TeamEvidenceWriter:
         Unwritable if disk, permissions or lock prevent it; the file is then unchanged.
         """
         wanted = TeamEvidence(space, epoch, half_life_days)
-        try:
+        with as_unwritable(self._path):
             self._paths.unlinked(self._paths.relative(self._path))
             with self._file.locked():
                 known = self.read()
@@ -229,21 +229,13 @@ class TeamEvidenceWriter:
                 whole = replace(wanted, sums=after, held=tuple(of_members.values()))
                 put(self._path, b"".join(encode_evidence(whole)))
                 return len(new)
-        except BadInput as error:
-            raise Unwritable(str(error)) from None
-        except OSError as error:
-            raise Unwritable(f"cannot write {self._path}: {error.strerror}") from None
 
     def remove(self) -> None:
         """Delete the file, for a project that left its space; raises Unwritable, also if a link leads to it."""
-        try:
+        with as_unwritable(self._path):
             self._paths.unlinked(self._paths.relative(self._path.parent))
             with self._file.locked():
                 self._path.unlink(missing_ok=True)
-        except BadInput as error:
-            raise Unwritable(str(error)) from None
-        except OSError as error:
-            raise Unwritable(f"cannot delete {self._path}: {error.strerror}") from None
 
 
 def encode_evidence(evidence: TeamEvidence) -> Iterator[bytes]:

@@ -16,7 +16,7 @@ import msgspec
 
 from core.base.errors import Unwritable
 from core.base.regexes import lazy_regex
-from core.storage.file_access import WAIT_SECONDS, file_lock, open_regular
+from core.storage.file_access import WAIT_SECONDS, as_unwritable, file_lock, open_regular
 
 _BLOCK: Final = 1 << 16
 _BATCH: Final = lazy_regex(rb"([0-9]{1,18}) ([0-9]{1,18})\n")  # offset and length in bytes
@@ -165,15 +165,12 @@ class AppendLog:
     @contextmanager
     def _open_locked(self, flags: int) -> Iterator[int]:
         """Lock and open the file; converts `OSError` to `Unwritable`."""
-        with self.locked():
+        with self.locked(), as_unwritable(self.path):
+            handle = open_regular(self.path, os.O_RDWR | flags)
             try:
-                handle = open_regular(self.path, os.O_RDWR | flags)
-                try:
-                    yield handle
-                finally:
-                    os.close(handle)
-            except OSError as error:
-                raise Unwritable(f"cannot write {self.path}: {error.strerror}") from None
+                yield handle
+            finally:
+                os.close(handle)
 
     def _note_batch(self, start: int, length: int) -> None:
         """Record a batch before it is written, so that the next writer can undo it."""

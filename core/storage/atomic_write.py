@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Final
 from core.base.errors import BadInput, Conflict, Unwritable
 from core.base.text import visible_line
 from core.storage.append_log import append_bytes, sync_folder
-from core.storage.file_access import file_lock, make_draft_path, make_folder, open_regular, private_mode, remove_drafts
+from core.storage.file_access import (
+    as_unwritable,
+    file_lock,
+    make_draft_path,
+    make_folder,
+    open_regular,
+    private_mode,
+    remove_drafts,
+)
 from core.storage.json_editor import BadJson
 
 if TYPE_CHECKING:
@@ -44,14 +52,10 @@ _NO_EXCHANGE: Final = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errn
 @contextmanager
 def curation_lock(paths: ProjectPaths) -> Iterator[None]:
     """Lock out other curators (not loops) of the pattern files; Conflict, Unwritable."""
-    try:
+    with as_unwritable(paths.patterns):
         for folder in (paths.patterns, paths.curation):
             paths.inside(paths.relative(folder))
         make_folder(paths.patterns)
-    except BadInput as error:
-        raise Unwritable(str(error)) from None
-    except OSError as error:
-        raise Unwritable(f"cannot create {paths.patterns}: {error.strerror}") from None
     with file_lock(paths.curation / "curation.lock", timeout=Conflict):
         yield
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from core.base.errors import Conflict, ReadOnly, Unwritable
+from core.base.errors import BadInput, Conflict, ReadOnly, Unwritable
 from core.base.text import visible_line
 
 _protected: set[Path] = set()
@@ -47,6 +47,17 @@ def open_regular(path: Path, flags: int, mode: int = 0o666) -> int:
     if flags & _WRITING:
         secure_file(handle, path)
     return handle
+
+
+@contextmanager
+def as_unwritable(path: Path) -> Iterator[None]:
+    """Raise Unwritable where the disk, permissions or a link out of the project prevent that `path` is written."""
+    try:
+        yield
+    except BadInput as error:
+        raise Unwritable(str(error)) from None
+    except OSError as error:
+        raise Unwritable(f"cannot write {path}: {error.strerror}") from None
 
 
 def make_folder(folder: Path) -> None:

@@ -274,7 +274,6 @@ def _read(descriptor: int, limit: int, start: int) -> RawFile | Problem:
 # JSON
 
 _MAX_DIGITS: Final = 18  # maximum digits of an integer; no count, time or pid has more
-_MAX_FAST_BYTES: Final = 8 << 20  # maximum size of a JSONL file that is decoded in one call
 _NOT_STRUCTURE: Final = bytes(code for code in range(256) if code not in b'[]{}"')
 _STRINGS: Final = lazy_regex(rb'"[^"]*"')
 _DEPTH_CHANGE: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1, ord('"'): 0}
@@ -315,8 +314,6 @@ def decode_jsonl(data: bytes) -> tuple[list[Line], tuple[Problem, ...]]:
     lines: list[Line] = []
     problems: list[Problem] = []
     complete = data.removeprefix(BOM)[: data.rfind(b"\n") + 1]
-    if (values := _decode_valid_lines(complete)) is not None:
-        return [Line(number, value) for number, value in enumerate(values, start=1)], ()
     for number, line in enumerate(complete.split(b"\n"), start=1):
         if not line.strip():
             continue
@@ -338,22 +335,6 @@ def count_quotes(data: bytes) -> int:
     if b"\\\\" in data:
         data = data.replace(b"\\\\", b"")
     return data.count(b'"') - data.count(b'\\"')
-
-
-def _decode_valid_lines(complete: bytes) -> list[Any] | None:
-    """Decode valid objects in one call; None if any line needs `decode_json`."""
-    lines = complete.split(b"\n")[:-1]
-    is_usual = len(complete) <= _MAX_FAST_BYTES and all(
-        line[:1] == b"{" and line[-1:] == b"}" and line.count(b"[") + line.count(b"{") <= MAX_DEPTH for line in lines
-    )
-    if not is_usual:
-        return None
-    try:
-        values = _DOCUMENT_DECODER.decode_lines(complete)
-        encoded = _DOCUMENT_ENCODER.encode(values)
-    except _ERRORS:
-        return None
-    return values if len(values) == len(lines) and count_quotes(encoded) == count_quotes(complete) else None
 
 
 def _decode_tolerantly(data: bytes) -> Decoded:

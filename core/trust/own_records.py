@@ -16,10 +16,9 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from core.base.errors import Unwritable
 from core.base.regexes import lazy_regex
 from core.config.user_folders import state_folder
-from core.storage.file_access import open_regular
+from core.storage.file_access import as_unwritable, open_regular
 from core.storage.user_files import project_key
 from core.trust.worktrees import trust_root
 
@@ -64,7 +63,7 @@ class OwnLines:
         """Append whole lines; with `is_durable` they are on disk on return. Raises Unwritable."""
         # The first line feed ends a line that a killed process left incomplete.
         data = b"\n" + b"".join(line + b"\n" for line in lines)
-        try:
+        with as_unwritable(self.path):
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle = open_regular(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             try:
@@ -73,8 +72,6 @@ class OwnLines:
                     os.fsync(handle)
             finally:
                 os.close(handle)
-        except OSError as error:
-            raise Unwritable(f"cannot write {self.path}: {error.strerror}") from None
 
     def read_new(self) -> tuple[list[bytes], bool]:
         """Return the whole lines that were added since the last call, and whether those before were discarded."""
