@@ -9,7 +9,7 @@ from functools import cache, lru_cache, partial
 from typing import Any, Final
 
 from core.base.regexes import lazy_regex
-from core.redaction.masking import has_certainly_none, has_hint, mask_secrets
+from core.redaction.masking import MANY, has_certainly_none, has_hint, mask_secrets
 from core.redaction.regex_table import LazyRegex
 
 UNKNOWN_CHAR: Final = "\N{REPLACEMENT CHARACTER}"
@@ -112,6 +112,7 @@ def visible_line(text: str, limit: int | None = None) -> str:
 def visible_lines(texts: Iterable[str], limit: int) -> dict[str, str]:
     """Return `visible_line` of each text by text; of many plain ones in a tenth of the time."""
     rest = list(dict.fromkeys(texts))
+    are_many = len(rest) > MANY
     shown: dict[str, str] = {}
     if has_hint("\n".join(rest)):
         rest.sort(key=has_hint)  # together, those with hints are in few parts
@@ -119,7 +120,7 @@ def visible_lines(texts: Iterable[str], limit: int) -> dict[str, str]:
         part, rest = rest[:_TEXTS_AT_ONCE], rest[_TEXTS_AT_ONCE:]
         joined = "\n".join(part)
         is_plain = joined.isascii() and "".join(part).isprintable() and max(map(len, part)) <= limit
-        if is_plain and has_certainly_none(joined):
+        if is_plain and has_certainly_none(joined, is_one_of_many=are_many):
             shown.update(zip(part, part, strict=True))
         else:
             shown.update((text, visible_line(text, limit)) for text in part)

@@ -18,6 +18,7 @@ _HINTS: Final = (
 )  # lower-case hints; a text without any contains no secret other than a token
 _LONG_RUN: Final = re.compile(r"[A-Za-z0-9_~.+/=|$%:-]{16}")  # part of every token with a known prefix
 _TEXTS_AT_ONCE: Final = 100
+MANY: Final = 3_000  # texts, of which masking those with hints takes longer than preparing a search for all secrets
 _CACHE_SIZE: Final = 8192
 _MAX_CACHED: Final = 256  # longest text whose masked form is cached, since cells of tables are drawn repeatedly
 
@@ -67,15 +68,22 @@ def find_secrets(texts: Collection[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for start in range(0, len(rest), _TEXTS_AT_ONCE):
         part = rest[start : start + _TEXTS_AT_ONCE]
-        if not has_certainly_none("\n".join(part)):
+        if not has_certainly_none("\n".join(part), is_one_of_many=len(texts) > MANY):
             found.update((text, masked) for text in part if (masked := mask_secrets(text)) != text)
     return found
 
 
-def has_certainly_none(lines: str) -> bool:
-    """Return whether no line contains a secret, found by one search of all; False means that it is not known."""
+def has_certainly_none(lines: str, *, is_one_of_many: bool = False) -> bool:
+    """Return whether no line contains a secret, found by one search of all; False means that it is not known.
+
+    `is_one_of_many` is whether so many lines follow that it pays to prepare a search for all kinds of secrets.
+    """
     if has_hint(lines):
-        return False
+        if not is_one_of_many:
+            return False
+        from core.redaction.prefilter import may_contain_secret
+
+        return not may_contain_secret(lines)
     if not _LONG_RUN.search(lines):
         return True
     from core.redaction.patterns import Search, may_contain_token

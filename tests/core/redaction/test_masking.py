@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from core.base.text import visible, visible_line, visible_lines
-from core.redaction.masking import find_secrets, mask_secrets, mask_values
+from core.redaction.masking import MANY, find_secrets, mask_secrets, mask_values
 from core.redaction.patterns import TOKEN_FORMATS
 from core.redaction.value_shapes import is_placeholder
 
@@ -380,6 +380,13 @@ def test_many_texts_are_shown_and_masked_as_each_alone(texts: list[str]) -> None
 def test_a_secret_among_many_plain_texts_is_masked(secret: str) -> None:
     shown = visible_lines([*(f"pat-error-plain-case-{n}" for n in range(500)), secret], 200)
     assert shown[secret] == visible_line(secret) != secret
+
+
+@pytest.mark.parametrize("secret", [GITHUB, AWS, "password=hunter2xyzzy", "https://u:s3cr3tpw@h.example/"])
+def test_a_secret_among_thousands_of_texts_about_secrets_is_masked(secret: str) -> None:
+    texts = [*(f"rotate the password and the API key of job {n}" for n in range(MANY)), secret]
+    assert visible_lines(texts, 200)[secret] == visible_line(secret) != secret
+    assert find_secrets(texts) == {secret: mask_secrets(secret)}
 
 
 def test_a_token_inside_a_run_of_other_words_is_masked_among_many_texts() -> None:
