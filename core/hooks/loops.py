@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from core.hooks.contexts import load_project, open_state
+from core.index.evidence import find_inputs
+from core.records.events import INJECTED_REFLECTION
 from core.state.contexts import prepare_delivery
 from core.state.findings import ledger_error
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 
     from core.config.paths import ProjectPaths
 
+_INJECTED: Final = ("injected", INJECTED_REFLECTION)
+
 
 def loop_context(paths: ProjectPaths, agent: str, clock: Callable[[], datetime]) -> str:
     """Return the context of the only active loop in `.aiwg` and record it; "" if there is none."""
@@ -22,6 +26,8 @@ def loop_context(paths: ProjectPaths, agent: str, clock: Callable[[], datetime])
     if len(loops) != 1 or not loops[0].task.strip() or ledger_error(state):
         return ""
     given = prepare_delivery(state, loops[0].task)
-    if given.context:
+    events = find_inputs(state.snapshot, state.settings.learning).about_work(loops[0].id)
+    known = {event.pattern_id or event.reflection_id for event in events if event.kind in _INJECTED}
+    if not known.issuperset((*given.pattern_ids, *given.reflection_ids)):  # loading takes as long as all the rest
         load_project(paths, agent, clock).inject(loops[0].id, given)
     return given.context

@@ -76,7 +76,7 @@ def find_secrets(texts: Collection[str]) -> dict[str, str]:
 def has_certainly_none(lines: str, *, is_one_of_many: bool = False) -> bool:
     """Return whether no line contains a secret, found by one search of all; False means that it is not known.
 
-    `is_one_of_many` is whether so many lines follow that it pays to prepare a search for all kinds of secrets.
+    `is_one_of_many` is whether more than `MANY` texts are searched, and a search for all secrets may be prepared.
     """
     if has_hint(lines):
         if not is_one_of_many:

@@ -291,6 +291,9 @@ def test_each_session_of_the_only_running_loop_begins_with_its_context(agent: Si
         later.prompt(PROMPT)
         later.tool(EDIT)
         opened(agent)  # so that the index has the session
+    events = map(json.loads, agent.project.events.read_text().splitlines())
+    given = [event.get("pattern_id") for event in events if event.get("loop_id") == "ralph-accounts"]
+    assert given and len(given) == len({*given}), "a loop is recorded to be given a lesson once"
 
 
 @pytest.mark.parametrize("change", ["UPDATE score SET data = x'00'", "UPDATE term SET rows = x'00'"])
