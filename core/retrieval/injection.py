@@ -144,18 +144,17 @@ class Ranking:
         for _ in range(min(_MAX_RANKED, len(left))):
             while left and (not ready or highest[left[-1]] >= -ready[0][0]):
                 place = left.pop()
-                id = self._id(place)
+                pattern = self._patterns[self._id(place)]
                 order, relevance = lowest, self._values
-                if untried is not None and highest[place] > lowest[place] and untried.matches(self._patterns[id]):
+                if untried is not None and highest[place] > lowest[place] and untried.matches(pattern):
                     order, relevance = highest, untried.values
-                heappush(ready, (-float(order[place]), self._tie_break(place), place, float(relevance[place])))
+                heappush(ready, (-float(order[place]), self._tie_break(place, pattern), place, float(relevance[place])))
             _, _, place, value = heappop(ready)
             parts = self._relevance.parts_of(place, self._patterns[self._id(place)].type)
             yield self._scored(self._id(place), int(self._rows[place]), value, parts)
 
-    def _tie_break(self, place: int) -> tuple[float, int, str]:
+    def _tie_break(self, place: int, pattern: Pattern) -> tuple[float, int, str]:
         """Order equal scores by iterations of a success pattern, then most uses, then ID."""
-        pattern = self._patterns[self._id(place)]
         average = pattern.average_iterations if pattern.type is PatternType.SUCCESS else None
         iterations = average if average and math.isfinite(average) and average > 0 else math.inf
         return iterations, -int(self._uses[place]), pattern.id
