@@ -6,7 +6,7 @@ records alone, and the usual reader parses the result. So a forecast cannot diff
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
@@ -66,16 +66,14 @@ def dry_run(project: Project, command: Command, state: ProjectState | None = Non
     decided = stage.decide(command)
     after = stage.view
     unchanged = {name: getattr(before, name) for name in ("queue", "offers", "task_embeddings")}
-    return DryRun(decided, replace(after, **unchanged, embeddings=_embeddings(before, after.snapshot)))
+    return DryRun(decided, replace(after, **unchanged, embeddings=_embeddings(before, stage.changed_patterns)))
 
 
-def _embeddings(view: ProjectState, after: Snapshot) -> Embeddings[Pattern] | None:
-    """Return embeddings that include new texts, as the next injection would.
+def _embeddings(view: ProjectState, new: Mapping[str, Pattern]) -> Embeddings[Pattern] | None:
+    """Return embeddings that include the texts of new and changed patterns, as the next injection would.
 
     While older texts lack vectors, none are added: the new texts would be ranked by a different method than the others.
     """
-    known = view.snapshot.patterns
-    new = {id: pattern for id, pattern in after.patterns.items() if known.get(id) is not pattern}
     if view.embeddings is None or not view.embeddings.missing(new) or view.coverage is not None:
         return view.embeddings
     return view.embeddings.supposing(new)
@@ -91,6 +89,12 @@ class _Stage(Project):
         self._memory = _MemoryRecords(project, state, self.ledger)
         self.curator = _MemoryCurator(project, state, self._memory, self.ledger)
         self._view = state
+
+    @property
+    def changed_patterns(self) -> Mapping[str, Pattern]:
+        """The changed and added patterns."""
+        patterns = self._view.snapshot.patterns
+        return {id: patterns[id] for id in self._memory.changed if id in patterns}
 
     def extraction(self, source_id: str, types: frozenset[PatternType] = ALL_TYPES) -> Extraction:
         """Return what the real project extracts."""
@@ -125,6 +129,8 @@ class _MemoryRecords:
         self._new_events: tuple[Event, ...] = ()
         self.touched: set[str] = set()
         """IDs of patterns whose records changed since the last `apply`."""
+        self.changed: set[str] = set()
+        """IDs of all patterns that changed."""
 
     def add_events(self, events: Iterable[Event]) -> None:
         self._new_events = (*self._new_events, *events)
@@ -143,18 +149,10 @@ class _MemoryRecords:
     def refresh(self) -> tuple[Snapshot, Delta]:
         """Return the snapshot with everything added so far."""
         before = self._snapshot
-        patterns = dict(before.patterns)
-        moved = set()
-        for id in self.touched:
-            after = join_copies(self.copies(id))
-            if after == patterns.get(id):
-                continue
-            moved.add(id)
-            if after is None:
-                del patterns[id]
-            else:
-                patterns[id] = after
+        joined = ((id, join_copies(self.copies(id))) for id in self.touched)
+        moved = {id: pattern for id, pattern in joined if pattern != before.patterns.get(id)}
         self.touched.clear()
+        self.changed |= moved.keys()
         decisions, curation = self._ledger.decisions(), self._ledger.state()
         decided = len(decisions) != len(before.decisions)
         new_events, self._new_events = self._new_events, ()
@@ -162,12 +160,18 @@ class _MemoryRecords:
         if delta:
             self._snapshot = before.with_changes(
                 number=before.number + 1,
-                patterns=MappingProxyType(patterns) if moved else before.patterns,
+                patterns=_replace_patterns(before.patterns, moved) if moved else before.patterns,
                 events=EventView.of(before.events).extended(new_events) if new_events else before.events,
                 decisions=decisions,
                 curation=curation,
             )
         return self._snapshot, delta
+
+
+def _replace_patterns(known: Mapping[str, Pattern], moved: Mapping[str, Pattern | None]) -> Mapping[str, Pattern]:
+    """Return the patterns with some replaced or added, and without those that are None."""
+    changed = {**known, **moved}
+    return MappingProxyType({id: pattern for id, pattern in changed.items() if pattern is not None})
 
 
 class _MemoryLedger(Ledger):
