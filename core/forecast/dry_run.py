@@ -29,8 +29,8 @@ from core.records.decisions import Decision
 from core.records.event_log import EventView
 from core.records.extractions import ALL_TYPES, Extraction
 from core.records.snapshot import Delta, Snapshot
+from core.sources.findings import join_copies
 from core.sources.keys import RecordText
-from core.sources.pattern_join import join_copies
 from core.sources.pattern_text import find, slice_file
 from core.sources.patterns import read_patterns
 from core.storage.file_reader import MAX_PATTERN_BYTES, Problem, read_file

@@ -138,7 +138,7 @@ class Index:
 
     def copies(self, pattern_id: str) -> tuple[Pattern, ...]:
         """Return all records of an ID in pattern files and copies, that in effect first; may raise DamagedError."""
-        from core.sources.pattern_join import precedence
+        from core.sources.findings import precedence
 
         with self._lock:
             sql = "SELECT data FROM part WHERE kind = ? AND key = ?"

@@ -80,7 +80,7 @@ class ProjectFiles:
 
     def findings(self, reader: Reader) -> tuple[Finding, ...]:
         """Return all findings, sorted by file; similar ones of many files are one."""
-        from core.sources.finding_groups import condense_files
+        from core.sources.findings import condense_files
         from core.storage.file_reader import Problem
 
         of_files: list[Finding] = []

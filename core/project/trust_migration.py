@@ -20,8 +20,7 @@ from core.config.paths import ProjectPaths, find_project
 from core.records.decisions import Decision
 from core.records.times import iso
 from core.storage.file_access import open_regular
-from core.storage.user_files import cache_path, state_file
-from core.storage.user_store import UserStore
+from core.storage.user_files import UserStore, cache_path, state_file
 from core.team.consent import read_consent
 from core.trust.origins import Origins
 from core.trust.projects import MIGRATION, MIGRATIONS, find_answer, save_answer

@@ -215,7 +215,7 @@ class Judge:
 
     def _keep(self, given: Mapping[str, Advice]) -> None:
         """Store advice; a store that cannot be written loses it."""
-        from core.storage.user_store import UserStore  # loads TinyDB, which the first frame does not need
+        from core.storage.user_files import UserStore  # loads TinyDB, which the first frame does not need
 
         with contextlib.suppress(Unwritable, BadInput), UserStore(self._store).transaction() as tables:
             table = tables.table(_TABLE)

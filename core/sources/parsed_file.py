@@ -21,7 +21,7 @@ from core.records.reflections import MemoryTask, Reflection
 from core.sources.agent_sessions import parse_agent_sessions
 from core.sources.debug_sessions import read_escalation, read_sessions, session_records
 from core.sources.episodes import count_actions, parse_attempts, parse_tasks
-from core.sources.finding_groups import MAX_UNGROUPED, condense
+from core.sources.findings import MAX_UNGROUPED, condense
 from core.sources.keys import normalize_keys, restore_key_style
 from core.sources.loop_join import LoopFact, directory_fact
 from core.sources.loops import read_crash_log, read_loops

@@ -1,8 +1,8 @@
 """Files of the user outside of projects: names, the version of the code that wrote them, and the user's own state.
 
-The state is a file with tables of documents that no project has a say in (docs/file-formats.md#own-state). This module
-reads and replaces it without TinyDB, whose import takes about 10 ms, for the hooks of agents and the first frame of the
-dashboard. Everything else uses `core.storage.user_store`.
+The state is a file with tables of documents that no project has a say in (docs/file-formats.md#own-state). Queries and
+transactions use TinyDB over a storage that is atomic and locked: TinyDB's own storages rewrite the file in place, so
+that a kill loses all of it, and two processes lose each other's changes.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
-from collections.abc import Iterable
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta, Struct
@@ -20,7 +22,12 @@ from msgspec import Meta, Struct
 from core.base.errors import BadInput, Unwritable
 from core.config.user_folders import cache_folder, config_folder, state_folder
 from core.storage.append_log import append_bytes, sync_folder
-from core.storage.file_access import make_draft_path, open_regular, remove_drafts
+from core.storage.file_access import file_lock, make_draft_path, open_regular, remove_drafts
+
+if TYPE_CHECKING:
+    from tinydb import TinyDB
+    from tinydb.table import Table
+
 
 _CORE: Final = Path(__file__).parents[1]
 
@@ -173,3 +180,68 @@ def damaged_files(path: Path) -> list[Path]:
     """Return the damaged versions of the file that were moved aside, oldest first."""
     found = path.parent.glob(f"{path.name}.damaged-*")
     return sorted(found, key=lambda one: (len(one.name), one.name))
+
+
+class UserStore:
+    """The tables in one file of the user; objects, threads and processes may share the file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def table(self, name: str) -> Table:
+        """Return a table as it is now, for queries; it is empty if it does not exist.
+
+        Raises Unwritable if the file cannot be read, and RuntimeError if the table is changed: that needs a
+        transaction.
+        """
+        return _open(_Snapshot(read_tables(self.path).tables, is_writable=False)).table(name)
+
+    @contextmanager
+    def transaction(self) -> Iterator[TinyDB]:
+        """Lock and read the file, and write all changes at once at the end, or none after an error.
+
+        Cannot be nested. Raises Unwritable if the file cannot be locked, read or written, and BadInput if a text is not
+        valid Unicode or the file would be too large.
+        """
+        _make_private(self.path.parent)
+        with file_lock(self.path.with_name(f"{self.path.name}.lock")):
+            before = read_tables(self.path)
+            snapshot = _Snapshot(before.tables, is_writable=True)
+            yield _open(snapshot)
+            if snapshot.is_changed:
+                replace_tables(self.path, before, snapshot.tables)
+
+
+class _Snapshot:
+    """The tables of one moment, in memory; a storage of TinyDB."""
+
+    def __init__(self, tables: dict[str, Documents], *, is_writable: bool) -> None:
+        self.tables = tables
+        self.is_changed = False
+        self._is_writable = is_writable
+
+    def read(self) -> dict[str, Documents]:
+        return self.tables
+
+    def write(self, data: dict[str, dict[str, Any]]) -> None:
+        if not self._is_writable:
+            raise RuntimeError("change tables in UserStore.transaction")
+        self.tables = data
+        self.is_changed = True
+
+
+def _open(snapshot: _Snapshot) -> TinyDB:
+    from tinydb import TinyDB  # takes about 10 ms, which hooks and the first frame of the dashboard do not need
+
+    return TinyDB(storage=lambda: snapshot)
+
+
+def _make_private(folder: Path) -> None:
+    """Make a folder that only the user can enter."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat()
+        if status.st_uid == os.getuid() and stat.S_IMODE(status.st_mode) & 0o077:
+            folder.chmod(0o700)
+    except OSError as error:
+        raise Unwritable(f"cannot make {folder} private: {error.strerror}") from None

@@ -119,7 +119,7 @@ def save_answer(
     """Save the user's answer about a project, instead of an earlier one. Raises Unwritable."""
     from tinydb import where  # hooks only read
 
-    from core.storage.user_store import UserStore
+    from core.storage.user_files import UserStore
 
     root = ProjectPaths(trust_root(paths.project))
     try:
@@ -147,7 +147,7 @@ def forget_answer(paths: ProjectPaths) -> bool:
     """Remove the user's answer about a project, which is asked again; returns whether there was one."""
     from tinydb import where
 
-    from core.storage.user_store import UserStore
+    from core.storage.user_files import UserStore
 
     real = os.path.realpath(trust_root(paths.project))
     with UserStore(state_file()).transaction() as tables:

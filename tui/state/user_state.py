@@ -65,7 +65,7 @@ class UserState:
     @contextmanager
     def changing(self) -> Iterator[TinyDB]:
         """Change tables of the store in one transaction; see `UserStore.transaction`."""
-        from core.storage.user_store import UserStore  # loads TinyDB, which the first frame does not need
+        from core.storage.user_files import UserStore  # loads TinyDB, which the first frame does not need
 
         with UserStore(self.path).transaction() as tables:
             yield tables

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.records.findings import Finding, Severity
-from core.sources.finding_groups import MAX_UNGROUPED, condense_files
+from core.sources.findings import MAX_UNGROUPED, condense_files
 
 FILES = tuple(f".aiwg/ralph/tasks/task-{number}/metadata.json" for number in range(9))
 
