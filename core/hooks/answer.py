@@ -148,15 +148,25 @@ class HookAnswer:
                     break
 
     def _begin_delivery(self, session: Session) -> Owed:
-        """Return what this event can carry; nothing if several events failed to deliver it."""
+        """Return what this event can carry; nothing if several events failed to deliver it.
+
+        After one that failed, nothing is tried while the index is made: the project is too large for a hook to read.
+        """
         owed = replace(session.owed, errors=list(session.owed.errors)) if self._can_deliver() else Owed()
         if self._event.is_subagent:  # the errors are its own, the prompt is not
             owed.prompt = ""
+        if session.owed.tries and (owed.prompt or owed.errors) and self._is_first_load():
+            return Owed()
         if owed.prompt or owed.errors:
             session.owed.tries += 1
         if session.owed.tries > MAX_TRIES:
             session.owed = owed = Owed()
         return owed
+
+    def _is_first_load(self) -> bool:
+        from core.hooks.sweep import is_first_load
+
+        return is_first_load(self._project)
 
     def _can_deliver(self) -> bool:
         return self._event.name in AGENTS[self._event.agent].context_events

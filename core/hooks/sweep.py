@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from core.base.errors import RalphdeckError
+from core.base.errors import RalphdeckError, Unwritable
 from core.hooks.detached import start_detached
 from core.storage.file_access import file_lock
 from core.storage.user_files import cache_path
@@ -18,12 +18,34 @@ if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
 
 _NICE: Final = 10
+_LOCK: Final = "sweep.lock"
 
 
 def start_sweep(project: ProjectPaths) -> None:
     """Start the process and do not wait for it; it ends at once if another one is at work."""
     with suppress(OSError):
         start_detached("core.hooks.sweep", project)
+
+
+def is_first_load(project: ProjectPaths) -> bool:
+    """Return whether the process makes the index of the project now, before which a hook would read all files."""
+    import sqlite3  # imported on use: few events look for this
+
+    from core.index.database import read_existing
+    from core.index.records import Reader
+    from core.index.snapshot import COMPLETE
+
+    with suppress(RalphdeckError, sqlite3.Error, ValueError):
+        connection = read_existing(project.project)
+        if connection is not None:
+            with closing(connection):
+                if Reader(connection, {}).meta(COMPLETE) is not None:
+                    return False
+    try:
+        with file_lock(cache_path(project.project, _LOCK), 0):
+            return False
+    except Unwritable:
+        return True
 
 
 def run(folder: str) -> None:
@@ -36,7 +58,7 @@ def run(folder: str) -> None:
     from core.sources.configuration import Configuration
 
     project = ProjectPaths(Path(folder))
-    with file_lock(cache_path(project.project, "sweep.lock"), 0):
+    with file_lock(cache_path(project.project, _LOCK), 0):
         index = Index(project, Configuration.read(project).settings, clock=lambda: datetime.now(UTC))
         index.load()
         while not index.settle()[0]:

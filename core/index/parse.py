@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr
 from functools import lru_cache
@@ -128,7 +129,8 @@ def _parse_in_pool(project: str, batches: list[list[tuple[str, Stamp]]]) -> Iter
     with redirect_stderr(sys.__stderr__):
         resource_tracker.ensure_running()
     # Not forked: this process may have threads, and locks that a copy of it would never get.
-    with ProcessPoolExecutor(_count_workers(), multiprocessing.get_context("spawn")) as pool:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(_count_workers(), context, initializer=_end_with_parent) as pool:
         waiting: list[tuple[Future[list[FileParts]], list[tuple[str, Stamp]]]] = []
         while batches or waiting:
             while batches and len(waiting) < _AHEAD * _count_workers():
@@ -151,6 +153,25 @@ def _parse_in_pool(project: str, batches: list[list[tuple[str, Stamp]]]) -> Iter
                 yield from _parse_batch(project, batch)
             except (BrokenExecutor, OSError, EOFError, ValueError):
                 yield from _parse_batch(project, batch)
+
+
+def _end_with_parent() -> None:
+    """End this worker when its parent ends: one that was killed, or a hook that gave up, leaves the pool as it is.
+
+    A worker that goes on holds the output of the hook, for whose end an agent waits.
+    """
+    import multiprocessing
+
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    threading.Thread(target=_exit_after, args=(parent.sentinel,), daemon=True).start()
+
+
+def _exit_after(sentinel: int) -> None:
+    from multiprocessing.connection import wait
+
+    wait([sentinel])
+    os._exit(0)
 
 
 def _parse_batch(project: str, files: Iterable[tuple[str, Stamp]]) -> list[FileParts]:

@@ -30,7 +30,7 @@ from core.records.loops import LoopStatus, Outcome
 from core.records.patterns import PatternType
 from core.retrieval.rendering import count_tokens
 from core.storage.file_access import file_lock
-from core.storage.user_files import cache_path
+from core.storage.user_files import cache_path, index_file
 from tests.core.hooks.agents import EDIT, FAILING, PASSING, SimulatedAgent
 from tests.fence_token import FENCE_TOKEN
 
@@ -381,6 +381,21 @@ def test_a_fix_that_was_late_is_given_at_the_next_tool_call(agent: SimulatedAgen
     later.is_late = False
     assert "Cannot read" in later.tool(EDIT)
     assert later.tool(FAILING) == ""
+
+
+def test_a_context_is_owed_for_as_long_as_the_first_index_is_made(agent: SimulatedAgent) -> None:
+    agent.prompt(PROMPT)
+    agent.fix_and_stop()
+    index_file(agent.project.project).unlink()
+    later = SimulatedAgent(agent.project, "s2", at=agent.at, is_late=True)
+    assert later.prompt(PROMPT) == ""
+    index_file(agent.project.project).unlink(missing_ok=True)  # the project is too large for a hook
+    with file_lock(cache_path(agent.project.project, "sweep.lock"), 0):
+        for _ in range(2 * MAX_TRIES):
+            assert later.tool(EDIT) == ""
+    opened(agent)
+    later.is_late = False
+    assert "null" in later.tool(EDIT)
 
 
 def test_a_context_that_is_always_late_is_not_tried_at_every_tool_call(agent: SimulatedAgent) -> None:

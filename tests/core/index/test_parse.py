@@ -5,6 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -77,3 +79,24 @@ def test_workers_that_end_hang_or_fail_do_not_change_the_result(
         monkeypatch.setattr(parse_module, "_ANSWER_SECONDS", 1.0)
     assert parts(project) == alone
     assert not multiprocessing.active_children()
+
+
+def test_a_worker_ends_if_the_process_that_started_it_is_killed(tmp_path: Path) -> None:
+    program = """
+import os, signal
+from core.index import parse
+from core.storage.file_reader import Stamp
+
+def kill_parent(project, files):
+    os.kill(os.getppid(), signal.SIGKILL)
+    signal.pause()
+
+if __name__ == "__main__":
+    parse.POOL_FROM, parse._BATCH_FILES, parse._parse_batch, parse._count_workers = 0, 1, kill_parent, lambda: 1
+    list(parse.parse_all("", [("one.json", Stamp(1, 1, 1, 1)), ("two.json", Stamp(1, 1, 1, 1))]))
+"""
+    file = tmp_path / "killed.py"
+    file.write_text(program)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    done = subprocess.run([sys.executable, file], capture_output=True, timeout=30, check=False, env=environment)
+    assert done.returncode == -signal.SIGKILL  # its output was closed, so no process is left that holds it
