@@ -18,7 +18,7 @@ from msgspec.structs import replace
 import core.storage.atomic_write
 from core.base.grouping import group_pairs
 from core.config.paths import ProjectPaths
-from core.config.settings import Settings, WatchSettings
+from core.config.settings import InjectionSettings, Settings, WatchSettings
 from core.curation.commands import Command, PatternCommand, bulk
 from core.curation.curator import Curator, Target
 from core.curation.decision_writer import Decided
@@ -54,7 +54,12 @@ from core.records.loops import InjectedUse, Iteration, Loop, LoopStatus, Outcome
 from core.records.patterns import Maturity, Pattern, PatternType, RecordedCounts, SourceLoop
 from core.records.snapshot import Snapshot
 from core.records.team import TeamSums
+from core.retrieval.embeddings import Floats
+from core.retrieval.index import PatternIndex
+from core.retrieval.injection import Ranking
 from core.retrieval.past_tasks import FitInputs, PastTasks, WordWeights
+from core.retrieval.relevance import measure_relevance
+from core.retrieval.task import TaskProfile
 from core.review.answers import Answer
 from core.sources.debug_sessions import join_sessions, read_sessions
 from core.sources.liveness import Processes
@@ -920,3 +925,18 @@ def learn_weights(past: PastTasks, patterns: Mapping[str, Pattern]) -> WordWeigh
     """The weights that are fitted to past tasks."""
     inputs = FitInputs.of(past, patterns)
     return inputs.fit() if inputs is not None else WordWeights()
+
+
+def rank(
+    profile: TaskProfile,
+    patterns: Mapping[str, Pattern],
+    board: Scoreboard,
+    limits: InjectionSettings | None = None,
+    past: Floats | None = None,
+    *,
+    defers_regexes: bool = False,
+) -> Ranking:
+    """Patterns ranked for a task."""
+    index = PatternIndex.build(patterns)
+    found = measure_relevance(profile, index, patterns, None, past, defers_regexes=defers_regexes)
+    return Ranking(found, index, patterns, board, limits or InjectionSettings())

@@ -29,7 +29,6 @@ from core.records.patterns import DECOMPOSITION_TAG, Maturity, Pattern, PatternT
 from core.records.times import day_of
 from core.retrieval.index import TYPES, PatternIndex
 from core.retrieval.reflections import ReflectionChoice, ReflectionSection, put_reflections
-from core.retrieval.relevance import WEIGHTS, Relevance, measure_relevance
 from core.retrieval.rendering import Item, count_tokens, render_patterns
 from core.retrieval.task import TaskProfile
 from core.scanning.context_scan import find_combined_harm, find_harm_when_cut
@@ -40,7 +39,8 @@ if TYPE_CHECKING:
 
     from core.config.settings import InjectionSettings
     from core.learning.scoreboard import Scoreboard
-    from core.retrieval.embeddings import Closeness, Floats
+    from core.retrieval.embeddings import Floats
+    from core.retrieval.relevance import Relevance
 
 
 LIST_ALL_UP_TO: Final = 1000  # number of patterns up to which every omitted pattern is listed
@@ -88,45 +88,56 @@ class OmittedPattern(Struct, frozen=True, kw_only=True):
     score: float
 
 
+class Strategies(Struct, frozen=True, kw_only=True):
+    """Decomposition sections of one context."""
+
+    blocks: Blocks = NO_BLOCKS  # injected texts
+    pattern_ids: tuple[str, ...] = ()  # patterns in the text, best first: warnings, then strategies that worked
+    left_out: dict[str, str] = {}  # reasons by pattern ID
+
+
+NO_STRATEGIES: Final = Strategies()
+
+
 @dataclass
 class Ranking:
     """Ranking of the relevant patterns; arrays have one entry per relevant pattern."""
 
-    _relevance: Relevance
-    _index: PatternIndex
-    _patterns: Mapping[str, Pattern]
-    _board: Scoreboard
-    _settings: InjectionSettings
+    relevance: Relevance
+    index: PatternIndex
+    patterns: Mapping[str, Pattern]
+    board: Scoreboard
+    settings: InjectionSettings
 
     def __post_init__(self) -> None:
-        board, index = self._board, self._index
-        known = self._relevance.rows
+        board, index = self.board, self.index
+        known = self.relevance.rows
         # An index and a board of the same patterns have the same rows, which saves a lookup of every ID.
         if index.ids != board.ids:
             known = board.rows_of(index.ids[row] for row in known.tolist())
-        self._values = self._relevance.values
+        self._values = self.relevance.values
         self._multiplier = board.multiplier[known]
         self._uses = board.uses[known]
         self._rows = known
         self._score = self._values * board.effectiveness[known] * self._multiplier
         allowed = np.array([self._is_included(kind) for kind in TYPES])
         self._eligible: NDArray[np.bool_] = (
-            allowed[index.types[self._relevance.rows]]
+            allowed[index.types[self.relevance.rows]]
             & board.injectable[known]
-            & (board.effectiveness[known] >= self._settings.min_success_rate)
-            & ~np.isin(self._relevance.rows, find_strategy_rows(index))
-            & self._settings.enabled
+            & (board.effectiveness[known] >= self.settings.min_success_rate)
+            & ~np.isin(self.relevance.rows, find_strategy_rows(index))
+            & self.settings.enabled
         )
 
     def _id(self, place: int) -> str:
-        return self._index.ids[int(self._relevance.rows[place])]
+        return self.index.ids[int(self.relevance.rows[place])]
 
     def _is_included(self, kind: PatternType) -> bool:
-        return bool(getattr(self._settings, _SWITCHES[kind][1]))
+        return bool(getattr(self.settings, _SWITCHES[kind][1]))
 
     def _order(self, values: Floats) -> Floats:
         """Return by what patterns with these values of relevance are ordered."""
-        rate = self._board.interval[0] if self._settings.order == "lower-bound" else self._board.effectiveness
+        rate = self.board.interval[0] if self.settings.order == "lower-bound" else self.board.effectiveness
         order: Floats = values * rate[self._rows] * self._multiplier
         return order
 
@@ -135,7 +146,7 @@ class Ranking:
 
         Regexes that were not tried are matched only of patterns that could be the next one.
         """
-        untried = self._relevance.untried
+        untried = self.relevance.untried
         lowest = self._order(self._values)
         highest = lowest if untried is None else self._order(untried.values)
         places = np.flatnonzero(self._eligible)
@@ -144,13 +155,13 @@ class Ranking:
         for _ in range(min(_MAX_RANKED, len(left))):
             while left and (not ready or highest[left[-1]] >= -ready[0][0]):
                 place = left.pop()
-                pattern = self._patterns[self._id(place)]
+                pattern = self.patterns[self._id(place)]
                 order, relevance = lowest, self._values
                 if untried is not None and highest[place] > lowest[place] and untried.matches(pattern):
                     order, relevance = highest, untried.values
                 heappush(ready, (-float(order[place]), self._tie_break(place, pattern), place, float(relevance[place])))
             _, _, place, value = heappop(ready)
-            parts = self._relevance.parts_of(place, self._patterns[self._id(place)].type)
+            parts = self.relevance.parts_of(place, self.patterns[self._id(place)].type)
             yield self._scored(self._id(place), int(self._rows[place]), value, parts)
 
     def _tie_break(self, place: int, pattern: Pattern) -> tuple[float, int, str]:
@@ -161,14 +172,14 @@ class Ranking:
 
     def chosen_strategy(self, pattern_id: str) -> ChosenPattern:
         """Return a decomposition strategy with its score for a decomposition task."""
-        return self._scored(pattern_id, self._board.row(pattern_id), RELEVANCE, {STRATEGY_PART: RELEVANCE})
+        return self._scored(pattern_id, self.board.row(pattern_id), RELEVANCE, {STRATEGY_PART: RELEVANCE})
 
     def _scored(self, pattern_id: str, row: int, relevance: float, parts: dict[str, float]) -> ChosenPattern:
-        board = self._board
+        board = self.board
         effectiveness, multiplier = float(board.effectiveness[row]), float(board.multiplier[row])
         return ChosenPattern(
             pattern_id=pattern_id,
-            type=self._patterns[pattern_id].type,
+            type=self.patterns[pattern_id].type,
             score=relevance * effectiveness * multiplier,
             relevance=relevance,
             effectiveness=effectiveness,
@@ -183,7 +194,7 @@ class Ranking:
     def omitted(self, named: set[str]) -> list[OmittedPattern]:
         """Return patterns not in `named` that may not be injected, most relevant first."""
         places = np.flatnonzero(~self._eligible)
-        if len(self._patterns) > LIST_ALL_UP_TO:
+        if len(self.patterns) > LIST_ALL_UP_TO:
             places = places[np.argsort(-self._values[places], kind="stable")[:MAX_LEFT_OUT]]
         found = [
             OmittedPattern(
@@ -194,17 +205,17 @@ class Ranking:
             for place in sorted(places.tolist(), key=lambda place: (-self._values[place], self._id(place)))
             if self._id(place) not in named
         ]
-        if len(self._patterns) <= LIST_ALL_UP_TO:
+        if len(self.patterns) <= LIST_ALL_UP_TO:
             named |= {one.pattern_id for one in found}
             found += (
                 OmittedPattern(pattern_id=id, reason=self._reason(id) or "nothing in common with the task", score=0.0)
-                for id in sorted(self._patterns.keys() - named)
+                for id in sorted(self.patterns.keys() - named)
             )
         return found
 
     def _reason(self, pattern_id: str) -> str:
         """Return why a pattern is not injected for any task; "" if it may be."""
-        pattern, settings = self._patterns[pattern_id], self._settings
+        pattern, settings = self.patterns[pattern_id], self.settings
         if not settings.enabled:
             return "injection is switched off"
         if DECOMPOSITION_TAG in pattern.tags and pattern.type in (PatternType.SUCCESS, PatternType.ANTI):
@@ -213,20 +224,20 @@ class Ranking:
             return f"{_SWITCHES[pattern.type][0]} are switched off"
         if pattern.is_unnamed:
             return "its record has no ID"
-        assessment = self._board.assessment(pattern_id)
+        assessment = self.board.assessment(pattern_id)
         if assessment.state is Maturity.DEPRECATED:
             return _deprecated(assessment)
         if assessment.held:
-            return f"held until approved: its text {describe_suspicions(self._board.suspicions(pattern_id))}"
+            return f"held until approved: its text {describe_suspicions(self.board.suspicions(pattern_id))}"
         if assessment.blocked:
-            return f"in quarantine: its text {describe_suspicions(self._board.suspicions(pattern_id))}"
+            return f"in quarantine: its text {describe_suspicions(self.board.suspicions(pattern_id))}"
         if assessment.quarantined:
             return "in quarantine until released"
         if assessment.decided_by == INVERSION:
             return "an inversion is proposed: accept or reject it first"
         if assessment.warning_id:
             return f"{visible_line(assessment.warning_id, 120)} warns of the same fix"
-        effectiveness = float(self._board.effectiveness[self._board.row(pattern_id)])
+        effectiveness = float(self.board.effectiveness[self.board.row(pattern_id)])
         if effectiveness < settings.min_success_rate:
             rate = format_decimal(effectiveness) if assessment.rate is not None else "no result yet"
             return f"below min success rate {format_decimal(settings.min_success_rate)} ({rate})"
@@ -277,26 +288,17 @@ class InjectedContext(NamedTuple):
 
 def prepare_injection(
     profile: TaskProfile,
-    index: PatternIndex,
-    patterns: Mapping[str, Pattern],
-    board: Scoreboard,
-    settings: InjectionSettings,
-    closeness: Closeness | None = None,
+    ranking: Ranking,
     learned: ReflectionChoice | None = None,
-    strategies: Strategies | None = None,
-    past: Floats | None = None,
-    weights: Mapping[PatternType, Mapping[str, float]] = WEIGHTS,
+    strategies: Strategies = NO_STRATEGIES,
     token: str = "",
 ) -> Injection:
     """Choose and render patterns and learnings for a task.
 
-    `closeness` is the result of `Embeddings.closeness` for the task; None compares patterns by words. `learned` chooses
-    the learnings within its share of the budget. `strategies` are rendered last in their blocks. `past` is the result
-    of `PastTasks.similarity`, `weights` the learned ones. `token` is for the fences, "" for a new one.
+    `learned` chooses the learnings within its share of the budget. `strategies` are rendered last in their blocks.
+    `token` is for the fences, "" for a new one.
     """
-    found = measure_relevance(profile, index, patterns, closeness, past, weights)
-    ranking = Ranking(found, index, patterns, board, settings)
-    selection = _Selection(patterns, board, settings, learned, strategies or Strategies())
+    selection = _Selection(ranking, learned, strategies)
     chosen: list[ChosenPattern] = []
     left_out: list[OmittedPattern] = []
     for candidate in ranking.candidates():
@@ -309,7 +311,7 @@ def prepare_injection(
     chosen += (ranking.chosen_strategy(id) for id in added.pattern_ids)
     left_out += (OmittedPattern(pattern_id=id, reason=why, score=0.0) for id, why in added.left_out.items())
     left_out += ranking.omitted({*(one.pattern_id for one in chosen), *(one.pattern_id for one in left_out)})
-    if len(patterns) > LIST_ALL_UP_TO:
+    if len(ranking.patterns) > LIST_ALL_UP_TO:
         del left_out[MAX_LEFT_OUT:]
     blocks, reflections = selection.finish()
     token = blocks.choose_token(token)
@@ -323,28 +325,24 @@ def prepare_injection(
         bytes=len(context.encode("utf-8", "replace")),
         chosen=tuple(chosen),
         left_out=tuple(left_out),
-        matched_by="words" if closeness is None else "meaning",
+        matched_by="meaning" if ranking.relevance.has_vectors else "words",
         reflections=reflections,
     )
 
 
 def prepare_context(
-    found: Relevance,
-    index: PatternIndex,
-    patterns: Mapping[str, Pattern],
-    board: Scoreboard,
-    settings: InjectionSettings,
+    ranking: Ranking,
     learned: ReflectionChoice | None = None,
-    strategies: Strategies | None = None,
+    strategies: Strategies = NO_STRATEGIES,
     token: str = "",
 ) -> InjectedContext:
     """Return only the context of `prepare_injection`, many times as fast."""
-    selection = _Selection(patterns, board, settings, learned, strategies or Strategies())
+    selection = _Selection(ranking, learned, strategies)
     least = -math.inf
-    for candidate in Ranking(found, index, patterns, board, settings).candidates():
+    for candidate in ranking.candidates():
         selection.try_add(candidate)
         if selection.is_full:
-            least = _rank_of(candidate, settings)
+            least = _rank_of(candidate, ranking.settings)
             break
     ids = (*(pattern.id for pattern, _ in selection.items), *selection.strategies.pattern_ids)
     blocks, reflections = selection.finish()
@@ -352,16 +350,10 @@ def prepare_context(
     return InjectedContext(context, count_tokens(context), ids, least, tuple(one.id for one in reflections.chosen))
 
 
-def best_rank(
-    found: Relevance,
-    index: PatternIndex,
-    patterns: Mapping[str, Pattern],
-    board: Scoreboard,
-    settings: InjectionSettings,
-) -> float:
-    """Return the rank value of the best injectable pattern of `found`, -inf if there is none."""
-    best = next(Ranking(found, index, patterns, board, settings).candidates(), None)
-    return -math.inf if best is None else _rank_of(best, settings)
+def best_rank(ranking: Ranking) -> float:
+    """Return the rank value of the best injectable pattern, -inf if there is none."""
+    best = next(ranking.candidates(), None)
+    return -math.inf if best is None else _rank_of(best, ranking.settings)
 
 
 def _rank_of(candidate: ChosenPattern, settings: InjectionSettings) -> float:
@@ -372,14 +364,13 @@ def _rank_of(candidate: ChosenPattern, settings: InjectionSettings) -> float:
 class _Selection:
     """Context under construction; candidates are added one by one."""
 
-    _patterns: Mapping[str, Pattern]
-    _board: Scoreboard
-    _settings: InjectionSettings
+    _ranking: Ranking
     _learned: ReflectionChoice | None
     _added: Strategies
 
     def __post_init__(self) -> None:
-        settings = self._settings
+        self._patterns, self._board = self._ranking.patterns, self._ranking.board
+        settings = self._settings = self._ranking.settings
         self._reserved = self._learned.reserved_text if self._learned is not None else ""
         room = settings.max_patterns_injected - len(self._added.pattern_ids)
         self._top = max(min(settings.top_k_patterns, room), 0)
@@ -461,14 +452,6 @@ def _content(pattern: Pattern) -> tuple[str, ...]:
     return (pattern.type, *(_NOT_A_WORD.sub(" ", text).strip().lower() for text in texts))
 
 
-class Strategies(Struct, frozen=True, kw_only=True):
-    """Decomposition sections of one context."""
-
-    blocks: Blocks = NO_BLOCKS  # injected texts
-    pattern_ids: tuple[str, ...] = ()  # patterns in the text, best first: warnings, then strategies that worked
-    left_out: dict[str, str] = {}  # reasons by pattern ID
-
-
 def find_strategy_rows(index: PatternIndex) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
     """Return the rows of decomposition strategies and of warnings about strategies."""
     rows = index.tags.get(DECOMPOSITION_TAG)
@@ -479,12 +462,11 @@ def find_strategy_rows(index: PatternIndex) -> np.ndarray[tuple[int], np.dtype[n
     return found
 
 
-def choose_strategies(
-    index: PatternIndex, patterns: Mapping[str, Pattern], board: Scoreboard, settings: InjectionSettings
-) -> Strategies:
+def choose_strategies(ranking: Ranking) -> Strategies:
     """Choose the best strategies within their budget; at most half are warnings."""
+    index, patterns, board, settings = ranking.index, ranking.patterns, ranking.board, ranking.settings
     if not settings.enabled or not settings.include_decomposition:
-        return Strategies()
+        return NO_STRATEGIES
     ids = [index.ids[row] for row in find_strategy_rows(index).tolist() if index.ids[row] in board]
     most = max(min(settings.top_k_patterns, settings.max_patterns_injected), 0)
     budget = int(settings.max_tokens * settings.decomposition_share)

@@ -136,6 +136,7 @@ class Relevance:
     learnings: tuple[LearningMatch, ...] = ()  # learnings that fit the task
     decomposition: bool = False  # whether the task is a decomposition
     untried: UntriedRegexes | None = None  # None if all regexes are matched
+    has_vectors: bool = False  # whether the task was compared by vectors
 
     def only(self, rows: NDArray[np.int64]) -> Relevance:
         """Return the relevance of these rows of the index alone."""
@@ -199,14 +200,15 @@ def measure_relevance(
             found[name][places] = 1.0
         own = _mixed(found, kinds, is_semantic, weights)
         untried = UntriedRegexes(own + _count_past(past[rows], own), profile.text)
-        return Relevance(rows, values, {}, is_semantic, weights, untried=untried)
+        return Relevance(rows, values, {}, is_semantic, weights, untried=untried, has_vectors=closeness is not None)
     for name, places in candidates.items():
         for place in places.tolist():
             if _matches_regex(patterns.get(index.ids[rows[place]]), profile.text):
                 found[name][place] = 1.0
     own = _mixed(found, kinds, is_semantic, weights)
     found[PAST_TASKS] = _count_past(past[rows], own)
-    return Relevance(rows, own + found[PAST_TASKS], found, is_semantic, weights)
+    values = own + found[PAST_TASKS]
+    return Relevance(rows, values, found, is_semantic, weights, has_vectors=closeness is not None)
 
 
 def _count_past(past: Floats, own: Floats) -> Floats:

@@ -13,8 +13,10 @@ from core.index.texts import Texts
 from core.records.snapshot import Snapshot
 from core.retrieval.embeddings import task_text
 from core.retrieval.injection import (
+    NO_STRATEGIES,
     InjectedContext,
     Injection,
+    Ranking,
     Strategies,
     best_rank,
     choose_strategies,
@@ -54,16 +56,7 @@ def prepare_task_injection(
     a new one, as every delivered context has.
     """
     profile = _profile(task, category, decomposition)
-    settings = _effective(state, settings)
-    strategies = _choose_strategies(state, settings, profile.decomposition)
-    index, patterns, board = state.index, state.snapshot.patterns, state.board
-    reflections = _choose_reflections(state, _match_learnings(state, profile), settings)
-    closeness = _closeness(state, task)
-    past = _past_similarity(state, profile)
-    weights = state.word_weights.by_type
-    return prepare_injection(
-        profile, index, patterns, board, settings, closeness, reflections, strategies, past, weights, token
-    )
+    return prepare_injection(profile, *_choose(state, _measure(state, profile), settings), token)
 
 
 def prepare_delivery(
@@ -74,12 +67,7 @@ def prepare_delivery(
     decomposition: bool | None = None,
 ) -> InjectedContext:
     """Return the context of `prepare_task_injection` without what is left out, many times as fast."""
-    profile = _profile(task, category, decomposition)
-    index, patterns, weights = state.index, state.snapshot.patterns, state.word_weights.by_type
-    close, past = _closeness(state, task), _past_similarity(state, profile)
-    found = measure_relevance(profile, index, patterns, close, past, weights, defers_regexes=True)
-    learnings = _match_learnings(state, profile)
-    found = replace(found, learnings=learnings, decomposition=profile.decomposition)
+    found = _measure(state, _profile(task, category, decomposition), defers_regexes=True)
     return task_context(state, found, settings=settings)
 
 
@@ -98,23 +86,42 @@ def task_relevance(state: ProjectState, task: str, learnings: tuple[LearningMatc
 
     `learnings` are those that fit the task, if they are known.
     """
-    profile = analyse_task(task)
-    close, past = _closeness(state, task), _past_similarity(state, profile)
-    weights = state.word_weights.by_type
-    found = measure_relevance(profile, state.index, state.snapshot.patterns, close, past, weights)
+    return _measure(state, analyse_task(task), learnings).without_parts()
+
+
+def _measure(
+    state: ProjectState,
+    profile: TaskProfile,
+    learnings: tuple[LearningMatch, ...] | None = None,
+    *,
+    defers_regexes: bool = False,
+) -> Relevance:
+    """Measure the relevance of patterns, see `measure_relevance`, and of `learnings`, by default those that fit."""
+    close, past = _closeness(state, profile.text), _past_similarity(state, profile)
+    patterns, weights = state.snapshot.patterns, state.word_weights.by_type
+    found = measure_relevance(profile, state.index, patterns, close, past, weights, defers_regexes=defers_regexes)
     learnings = _match_learnings(state, profile) if learnings is None else learnings
-    return replace(found.without_parts(), learnings=learnings, decomposition=profile.decomposition)
+    return replace(found, learnings=learnings, decomposition=profile.decomposition)
 
 
 def task_context(
     state: ProjectState, found: Relevance, token: str = "", settings: InjectionSettings | None = None
 ) -> InjectedContext:
     """Return the context for what is relevant to a task; `settings` as for `prepare_task_injection`."""
-    settings = _effective(state, settings)
-    strategies = _choose_strategies(state, settings, found.decomposition)
-    reflections = _choose_reflections(state, found.learnings, settings)
-    patterns = state.snapshot.patterns
-    return prepare_context(found, state.index, patterns, state.board, settings, reflections, strategies, token)
+    return prepare_context(*_choose(state, found, settings), token)
+
+
+def _choose(
+    state: ProjectState, found: Relevance, settings: InjectionSettings | None
+) -> tuple[Ranking, ReflectionChoice, Strategies]:
+    """Return what a context is chosen from: ranked patterns, learnings and decomposition strategies."""
+    ranking = _rank(state, found, _effective(state, settings))
+    reflections = _choose_reflections(state, found.learnings, ranking.settings)
+    return ranking, reflections, choose_strategies(ranking) if found.decomposition else NO_STRATEGIES
+
+
+def _rank(state: ProjectState, found: Relevance, settings: InjectionSettings) -> Ranking:
+    return Ranking(found, state.index, state.snapshot.patterns, state.board, settings)
 
 
 def may_change_context(
@@ -130,7 +137,7 @@ def may_change_context(
         return True
     if not len(relevant.rows):
         return False
-    ranks = (best_rank(relevant, one.index, one.snapshot.patterns, one.board, settings) for one in (before, after))
+    ranks = (best_rank(_rank(one, relevant, settings)) for one in (before, after))
     return any(rank >= given.least for rank in ranks if rank > -math.inf)
 
 
@@ -160,12 +167,6 @@ def find_similar_reflections(
     matches = index.find_matches(analyse_task(task.description), close)
     half_life, orders = settings.learning.half_life_days, settings.scan.holds_other_texts
     return ReflectionChoice(matches, settings.injection, now, half_life, orders=orders).finish(NO_BLOCKS)[1].chosen
-
-
-def _choose_strategies(state: ProjectState, settings: InjectionSettings, decomposition: bool) -> Strategies | None:
-    if not decomposition:
-        return None
-    return choose_strategies(state.index, state.snapshot.patterns, state.board, settings)
 
 
 def _match_learnings(state: ProjectState, profile: TaskProfile) -> tuple[LearningMatch, ...]:

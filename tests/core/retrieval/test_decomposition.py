@@ -10,11 +10,10 @@ from core.config.settings import InjectionSettings
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import CurationState
 from core.records.patterns import DECOMPOSITION_TAG, Maturity, Pattern, PatternType
-from core.retrieval.index import PatternIndex
-from core.retrieval.injection import Injection, Strategies, choose_strategies, prepare_injection
+from core.retrieval.injection import NO_STRATEGIES, Injection, Strategies, choose_strategies, prepare_injection
 from core.retrieval.rendering import count_tokens
 from core.retrieval.task import analyse_task, is_decomposition
-from tests.factories import NOW, make_board, make_pattern, make_pin, make_recorded_counts
+from tests.factories import NOW, make_board, make_pattern, make_pin, make_recorded_counts, rank
 
 TASK = "Decompose the OAuth migration into subtasks"
 LIMITS = InjectionSettings()
@@ -48,14 +47,15 @@ FIX = make_pattern(
 
 def chosen(board: Scoreboard, *patterns: Pattern, limits: InjectionSettings = LIMITS) -> Strategies:
     found = {pattern.id: pattern for pattern in patterns}
-    return choose_strategies(PatternIndex.build(found), found, board, limits)
+    return choose_strategies(rank(analyse_task(TASK), found, board, limits))
 
 
 def inject(task: str, *patterns: Pattern, limits: InjectionSettings = LIMITS) -> Injection:
     found = {pattern.id: pattern for pattern in patterns}
-    board, index, profile = make_board(*patterns), PatternIndex.build(found), analyse_task(task)
-    strategies = choose_strategies(index, found, board, limits) if profile.decomposition else None
-    return prepare_injection(profile, index, found, board, limits, strategies=strategies)
+    profile = analyse_task(task)
+    ranking = rank(profile, found, make_board(*patterns), limits)
+    strategies = choose_strategies(ranking) if profile.decomposition else NO_STRATEGIES
+    return prepare_injection(profile, ranking, strategies=strategies)
 
 
 def test_decomposition_sections_match_the_example() -> None:

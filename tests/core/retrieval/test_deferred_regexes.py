@@ -12,11 +12,9 @@ import core.retrieval.relevance
 from core.base.text import Matcher, safe_matcher
 from core.config.settings import InjectionSettings
 from core.records.patterns import Pattern, PatternType
-from core.retrieval.index import PatternIndex
 from core.retrieval.injection import InjectedContext, prepare_context, prepare_injection
-from core.retrieval.relevance import measure_relevance
 from core.retrieval.task import analyse_task
-from tests.factories import NOW, days_ago, make_board, make_pattern, make_recorded_counts
+from tests.factories import NOW, days_ago, make_board, make_pattern, make_recorded_counts, rank
 from tests.fence_token import FENCE_TOKEN
 
 WORDS = (
@@ -57,7 +55,7 @@ def test_a_delivered_context_is_that_of_the_preview(seed: int, order: Literal["s
     source = random.Random(seed)
     patterns = [some_pattern(source, number) for number in range(source.choice((3, 40, 700)))]
     found = {pattern.id: pattern for pattern in patterns}
-    index, board = PatternIndex.build(found), make_board(*patterns)
+    board = make_board(*patterns)
     settings = InjectionSettings(
         order=order, top_k_patterns=source.choice((1, 5, 20)), min_success_rate=source.choice((0.0, 0.5))
     )
@@ -66,9 +64,9 @@ def test_a_delivered_context_is_that_of_the_preview(seed: int, order: Literal["s
         profile = analyse_task(
             f"{source.choice(ERRORS)} {words(source, source.randint(1, 6))} in src/cart.py test_cart"
         )
-        preview = prepare_injection(profile, index, found, board, settings, past=past, token=FENCE_TOKEN)
-        relevance = measure_relevance(profile, index, found, None, past, defers_regexes=True)
-        given = prepare_context(relevance, index, found, board, settings, token=FENCE_TOKEN)
+        preview = prepare_injection(profile, rank(profile, found, board, settings, past), token=FENCE_TOKEN)
+        ranking = rank(profile, found, board, settings, past, defers_regexes=True)
+        given = prepare_context(ranking, token=FENCE_TOKEN)
         assert given.context == preview.context
         assert given.pattern_ids == preview.pattern_ids
         assert given.pattern_ids or len(patterns) < 700
@@ -76,9 +74,8 @@ def test_a_delivered_context_is_that_of_the_preview(seed: int, order: Literal["s
 
 def deliver(task: str, patterns: list[Pattern]) -> InjectedContext:
     found = {pattern.id: pattern for pattern in patterns}
-    index, board = PatternIndex.build(found), make_board(*patterns)
-    relevance = measure_relevance(analyse_task(task), index, found, defers_regexes=True)
-    return prepare_context(relevance, index, found, board, InjectionSettings(top_k_patterns=1))
+    limits = InjectionSettings(top_k_patterns=1)
+    return prepare_context(rank(analyse_task(task), found, make_board(*patterns), limits, defers_regexes=True))
 
 
 def test_a_regex_that_cannot_change_the_context_is_not_matched(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,6 @@ from core.learning.scoreboard import Scoreboard
 from core.records.decisions import CurationState, InversionVerdict, Pin
 from core.records.patterns import Maturity, Pattern, PatternType, RecordedCounts, SourceLoop
 from core.records.snapshot import Snapshot
-from core.retrieval.index import PatternIndex
 from core.retrieval.injection import LIST_ALL_UP_TO, MAX_LEFT_OUT, Injection, prepare_injection
 from core.retrieval.rendering import count_tokens
 from core.retrieval.task import analyse_task
@@ -34,6 +33,7 @@ from tests.factories import (
     make_pattern,
     make_pin,
     make_recorded_counts,
+    rank,
 )
 from tests.fence_token import FENCE_TOKEN
 
@@ -51,10 +51,12 @@ def inject(
     found = {pattern.id: pattern for pattern in patterns}
     return prepare_injection(
         analyse_task(task),
-        PatternIndex.build(found),
-        found,
-        board or make_board(*patterns, curation=curation),
-        InjectionSettings(**limits),  # type: ignore[arg-type]
+        rank(
+            analyse_task(task),
+            found,
+            board or make_board(*patterns, curation=curation),
+            InjectionSettings(**limits),  # type: ignore[arg-type]
+        ),
     )
 
 
@@ -250,12 +252,11 @@ def test_the_order_is_total_and_the_limits_hold(
 def test_decay_changes_the_context() -> None:
     pattern = null(1, 5, 0)
     board = make_board(pattern)
-    index = PatternIndex.build({pattern.id: pattern})
     profile = analyse_task(TASK)
 
     def multiplier(days: int) -> float:
         later = board.rescored(NOW + timedelta(days=days))
-        made = prepare_injection(profile, index, {pattern.id: pattern}, later, InjectionSettings())
+        made = prepare_injection(profile, rank(profile, {pattern.id: pattern}, later))
         return made.chosen[0].multiplier
 
     assert [multiplier(days) for days in (0, 30, 200)] == [1.5, 1.0, 0.5]

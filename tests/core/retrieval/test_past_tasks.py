@@ -34,7 +34,7 @@ from core.retrieval.past_tasks import (
 )
 from core.retrieval.relevance import MAX_PAST, PAST_TASKS, WEIGHTS, Relevance, measure_relevance
 from core.retrieval.task import analyse_task
-from tests.factories import NOW, days_ago, learn_weights, make_event, make_pattern, make_recorded_counts, make_use
+from tests.factories import NOW, days_ago, learn_weights, make_event, make_pattern, make_recorded_counts, make_use, rank
 
 HELPS = make_pattern("pat-error-helps-001", title="Raise the heap")
 OTHER = make_pattern("pat-error-other-002", title="Paint the fence")
@@ -178,7 +178,7 @@ def test_the_text_of_a_past_task_is_never_injected() -> None:
     board, index = Scoreboard.build(snapshot, NOW, Settings()), PatternIndex.build(known)
     past, profile = Texts(snapshot, board=board).past_tasks, analyse_task(TASK)
     similar = past.similarity(profile, index, np.array([0.7], np.float32))
-    injection = prepare_injection(profile, index, known, board, Settings().injection, past=similar)
+    injection = prepare_injection(profile, rank(profile, known, board, past=similar))
     assert [one.pattern_id for one in injection.chosen] == [HELPS.id]
     assert "instructions" not in injection.context and "mobile" not in injection.context
 
