@@ -22,6 +22,7 @@ from core.index.terms import (
     write_cells,
 )
 from core.retrieval.embeddings import Closeness, ComparableWork, Floats, scale_closeness, task_text
+from core.retrieval.index import of_kind
 from core.retrieval.learnings import (
     UNTITLED_WEIGHTS,
     WEIGHTS,
@@ -138,11 +139,10 @@ class LearningIndex:
         """The tasks and loops with a description, by key."""
         self._is_known = read_cells(reader, _WORK_STATE, np.int8, works) == _KNOWN
         self._words_of_works = StoredRows[tuple[str, ...]](reader, "work", "words", _decode_words, works, ())
-        self._work_words = StoredPostings(reader, WORK)
+        self._postings = StoredPostings(reader)
         self.learnings = StoredRows[Learning | None](reader, "learning", "data", _decode_learning, size, None)
         self._work_of: Rows = read_cells(reader, _WORK_OF, np.int32, size, -1)
         self._is_live: NDArray[np.bool_] = self._work_of >= 0
-        self._words = StoredPostings(reader, LEARNING)
 
     def has_same(self, other: LearningIndex) -> bool:
         """Return whether `other`, of the same index, has the same learnings."""
@@ -206,12 +206,12 @@ class LearningIndex:
 
         def square(word: str) -> float:
             if word not in squares:
-                squares[word] = math.log1p(size / max(_count(self._work_words.get(word), live), 1)) ** 2
+                squares[word] = math.log1p(size / max(_count(self._postings.get(WORK, word), live), 1)) ** 2
             return squares[word]
 
         shared = np.zeros(len(self.work_keys))
         for word in sorted(asked):  # sorted, so that every process gets the same sums
-            if (holding := self._work_words.get(word)) is not None:
+            if (holding := self._postings.get(WORK, word)) is not None:
                 shared[holding] += square(word)
         rows = np.flatnonzero(shared * live)
         if len(rows) > _MAX_COMPARED:
@@ -227,7 +227,7 @@ class LearningIndex:
         size = int(np.count_nonzero(self._is_live))
         weights = []
         for word in sorted(asked):
-            rows = self._words.get(word)
+            rows = self._postings.get(LEARNING, word)
             weights.append(math.log1p(size / max(_count(rows, self._is_live), 1)))
             if rows is not None:
                 part[rows] += weights[-1]
@@ -305,7 +305,7 @@ class _LearningWriter:
                 if found is None:
                     assert row is not None
                     connection.execute("DELETE FROM learning WHERE row = ?", (row,))
-                    self._terms.move(LEARNING, row, old_words, set())
+                    self._terms.move(row, of_kind(LEARNING, old_words), set())
                     self._work_of[row] = -1
                     continue
                 learning, work_key = found
@@ -313,7 +313,7 @@ class _LearningWriter:
                 if row is None:
                     row, self._next_learning = self._next_learning, self._next_learning + 1
                 learnings.append((row, key, to_bytes(learning.id), work, encode(learning)))
-                self._terms.move(LEARNING, row, old_words, content_words(learning.text))
+                self._terms.move(row, of_kind(LEARNING, old_words), of_kind(LEARNING, content_words(learning.text)))
                 self._work_of[row] = work
         connection.executemany("INSERT OR REPLACE INTO work VALUES (?, ?, ?)", self._written_works)
         connection.executemany("INSERT OR REPLACE INTO learning VALUES (?, ?, ?, ?, ?)", learnings)
@@ -333,11 +333,11 @@ class _LearningWriter:
         find = "SELECT row, words FROM work WHERE key = ?"
         stored = None if self._is_empty else self._writer.row(find, to_bytes(key))
         if stored is not None:
-            row, before = int(stored[0]), set(_decode_words(stored[1]))
+            row, before = int(stored[0]), of_kind(WORK, _decode_words(stored[1]))
         else:
             row, before, self._next_work = self._next_work, set(), self._next_work + 1
         self._written_works.append((row, to_bytes(key), encode(sorted(words))))
-        self._terms.move(WORK, row, before, words)
+        self._terms.move(row, before, of_kind(WORK, words))
         self._works[key], self._states[row] = row, _UNTITLED if work is None else _KNOWN
         return row
 
@@ -347,7 +347,7 @@ class _LearningWriter:
             if self._writer.row("SELECT 1 FROM learning WHERE work = ?", row) is None:
                 stored = self._writer.row("SELECT words FROM work WHERE row = ?", row)
                 assert stored is not None
-                self._terms.move(WORK, row, set(_decode_words(stored[0])), set())
+                self._terms.move(row, of_kind(WORK, _decode_words(stored[0])), set())
                 self._writer.connection.execute("DELETE FROM work WHERE row = ?", (row,))
                 self._states[row] = _ABSENT
 

@@ -17,7 +17,6 @@ from core.index.database import get_meta, set_meta
 from core.index.records import Decoder, Kind, encode
 from core.index.terms import RowsById, find_place
 from core.records.patterns import PatternType
-from core.retrieval.index import RowsByKey
 from core.retrieval.past_tasks import FitInputs, PastTasks, SuccessfulTask, WordWeights, find_worked
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from core.records.loops import Loop
     from core.records.patterns import Pattern
     from core.records.snapshot import Delta, Snapshot
+    from core.retrieval.index import Rows
 
 TABLES: Final = (
     # Tasks of loops in which patterns worked, with the place that sorts the loops.
@@ -91,10 +91,10 @@ class StoredPastTasks(PastTasks):
         return found
 
     @cached_property
-    def _rows_of(self) -> RowsByKey[str]:
+    def _rows_of(self) -> dict[str, Rows]:
         rows = np.frombuffer(self.stored.word_rows, np.int32)
         ends = np.cumsum(np.frombuffer(self.stored.word_counts, np.int32))[:-1]
-        return RowsByKey(zip(self.stored.words, np.split(rows, ends), strict=True)) if len(rows) else RowsByKey()
+        return dict(zip(self.stored.words, np.split(rows, ends), strict=True)) if len(rows) else {}
 
     def has_same(self, other: PastTasks) -> bool:
         """Return whether `other`, of the same index, has the same tasks."""

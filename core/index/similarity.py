@@ -26,7 +26,7 @@ from core.index.terms import (
     read_cells,
     write_cells,
 )
-from core.retrieval.index import TYPES
+from core.retrieval.index import TYPES, of_kind
 from core.retrieval.similarity import (
     AT_ONCE,
     BANDS,
@@ -80,9 +80,11 @@ class SimilarityIndex:
         ids, numbering = rows.ids, rows.ids.numbering
         sizes = numbering.select(read_cells(reader, _SIZE, np.int32, numbering.size))
         hashes, texts, blocks = _StoredHashes(reader, numbering), _Texts(ids, patterns), {}
+        postings = StoredPostings(reader, numbering)
         for code, kind in enumerate(TYPES):
-            postings = StoredPostings(reader, COMPARED + code, numbering)
-            blocks[kind] = _TextBlock(ids, texts, postings, np.where(index.types == code, sizes, 0), rows, hashes)
+            blocks[kind] = _TextBlock(
+                ids, texts, postings, COMPARED + code, np.where(index.types == code, sizes, 0), rows, hashes
+            )
         return cls(patterns, blocks)
 
     def nearest(self, pattern: Pattern, threshold: float) -> tuple[tuple[str, float], ...]:
@@ -144,7 +146,8 @@ class _TextBlock:
 
     ids: Sequence[str]  # by row, as the texts
     texts: Sequence[str]
-    postings: StoredPostings  # rows by word, see `number_words`
+    postings: StoredPostings
+    kind: int  # of the terms in `postings`: words, see `number_words`
     sizes: NDArray[np.int32]  # number of words by row; 0 for a pattern of another type
     rows: Mapping[str, int]  # by ID
     hashes: _StoredHashes
@@ -176,7 +179,8 @@ class _TextBlock:
 
     def pairs(self, threshold: float) -> Iterator[tuple[str, str, float]]:
         """Yield all pairs above `threshold`, each once, the lower ID first."""
-        postings = {word: holding for word in self.postings if (holding := self.postings.get(word)) is not None}
+        words = self.postings.list_texts(self.kind)
+        postings = {word: held for word in words if (held := self.postings.get(self.kind, word)) is not None}
         left = {word: len(holding) for word, holding in postings.items()}  # rows behind the present one
         every = np.flatnonzero(self.sizes).tolist()
         texts = {row: self.texts[row] for row in every}
@@ -211,8 +215,8 @@ class _TextBlock:
     def _find_candidates(self, text: str, threshold: float, row: int = -1) -> _Candidates:
         """Find rows that share enough with a text, which may be that of a row."""
         words = number_words(text)
-        if sum(self.postings.count(words).values()) <= _MAX_READ:
-            lists = [rows for word in words if (rows := self.postings.get(word)) is not None]
+        if sum(self.postings.count(self.kind, words).values()) <= _MAX_READ:
+            lists = [rows for word in words if (rows := self.postings.get(self.kind, word)) is not None]
             return self._find_sharing(len(words), lists, threshold)
         if row < 0:
             return _Candidates(*np.unique(self._bands.find(text), return_counts=True), _MAX_HASHED)
@@ -342,9 +346,8 @@ class _Changes:
         for pattern, is_new in ((old, False), (new, True)):
             if pattern is not None:
                 text = compared_text(pattern)
-                words = set(number_words(text))
-                kind = COMPARED + TYPES.index(pattern.type)
-                self._terms.move(kind, place, set() if is_new else words, words if is_new else set())
+                words = of_kind(COMPARED + TYPES.index(pattern.type), number_words(text))
+                self._terms.move(place, set() if is_new else words, words if is_new else set())
         if new is None:
             self._sizes[place] = 0
         else:

@@ -20,7 +20,7 @@ from core.base.errors import DamagedError
 from core.base.text import from_bytes, to_bytes
 from core.index.database import pack, unpack
 from core.index.records import FEW, ViewIds
-from core.retrieval.index import SOURCE, TYPES, PatternIndex, pattern_terms
+from core.retrieval.index import FOUND_IN, TAG, TYPES, PatternIndex, Term, count_tags, pattern_terms
 from core.retrieval.task import content_words
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
 _MAX_KEPT_ROWS: Final = 500_000  # of posting lists that are kept after they were read: 2 MB
 CHUNK: Final = 8_192  # rows of a posting list, and cells of a column, that are stored together
-WORD, TAG, CATEGORY, ERROR, LANGUAGE, FOUND_IN, LEARNING, WORK, COMPARED = range(9)  # kinds of posting lists
-_FACETS: Final = {"category": CATEGORY, "error": ERROR, "language": LANGUAGE, SOURCE: FOUND_IN}
+LEARNING, WORK, COMPARED = range(FOUND_IN + 1, FOUND_IN + 4)  # kinds of terms, besides those of patterns
 _TYPE, _TAG_COUNT = "pattern type", "tag count"
 TABLES: Final = (
     # Rows of each word, tag and so on; in each chunk ascending, as 16-bit numbers that begin with the chunk.
@@ -53,15 +52,14 @@ class TermWriter:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         # Rows by kind and term in the order of the changes; of a removed row, its complement.
-        self._changes: defaultdict[tuple[int, str], array[int]] = defaultdict(lambda: array("i"))
+        self._changes: defaultdict[Term, array[int]] = defaultdict(lambda: array("i"))
 
-    def move(self, kind: int, row: int, before: Set[str], after: Set[str]) -> None:
+    def move(self, row: int, before: Set[Term], after: Set[Term]) -> None:
         """Change the terms of a row from `before` to `after`."""
-        changes = self._changes
-        for term in after - before:
-            changes[kind, term].append(row)
+        for term in after - before if before else after:
+            self._changes[term].append(row)
         for term in before - after:
-            changes[kind, term].append(~row)
+            self._changes[term].append(~row)
 
     def write(self) -> None:
         find = "SELECT rows FROM term WHERE kind = ? AND term = ? AND chunk = ?"
@@ -115,70 +113,51 @@ def _split_chunks(changes: array[int]) -> Iterator[tuple[int, Sequence[int]]]:
 
 
 class StoredPostings:
-    """Posting lists of one kind, read when they are needed; texts are the keys."""
+    """Posting lists that are read when they are needed; `numbering` is that of patterns, whose rows are not places."""
 
-    def __init__(self, reader: Reader, kind: int, numbering: Numbering | None = None) -> None:
+    def __init__(self, reader: Reader, numbering: Numbering | None = None) -> None:
         self._reader = reader
-        self._kind = kind
-        self._numbering = numbering  # of patterns, whose rows are not their places
-        self._kept: dict[str, Rows | None] = {}
+        self._numbering = numbering
+        self._kept: dict[Term, Rows | None] = {}
         self._kept_rows = 0
 
-    def get(self, key: str, /) -> Rows | None:
-        if key in self._kept:
-            return self._kept[key]
-        rows = self._read(key)
+    def get(self, kind: int, text: str, /) -> Rows | None:
+        term = kind, text
+        if term in self._kept:
+            return self._kept[term]
+        rows = self._read(*term)
         size = 1 if rows is None else len(rows)
         if self._kept_rows + size < _MAX_KEPT_ROWS:
-            self._kept[key] = rows
+            self._kept[term] = rows
             self._kept_rows += size
         return rows
 
-    def _read(self, key: str) -> Rows | None:
+    def _read(self, kind: int, text: str) -> Rows | None:
         sql = "SELECT chunk, rows FROM term WHERE kind = ? AND term = ? ORDER BY chunk"
-        found = self._reader.rows(sql, self._kind, to_bytes(key))
+        found = self._reader.rows(sql, kind, to_bytes(text))
         if not found:
             return None
         parts = [np.frombuffer(unpack(rows), "<u2").astype(np.int32) + chunk * CHUNK for chunk, rows in found]
         rows = np.concatenate(parts)
         return rows if self._numbering is None else self._numbering.rows(rows)
 
-    def count(self, keys: Iterable[str], /) -> dict[str, int]:
+    def count(self, kind: int, texts: Iterable[str], /) -> dict[str, int]:
         # The size of a value is known without reading it: two bytes a row, behind the checksum.
         sql = (
             "SELECT term, sum((length(rows) - 4) / 2) FROM term"
             " WHERE kind = ? AND term IN (SELECT CAST(value AS BLOB) FROM json_each(?)) GROUP BY term"
         )
-        asked = json.dumps(list(keys), ensure_ascii=False)
-        return {from_bytes(term): count for term, count in self._reader.rows(sql, self._kind, asked)}
+        asked = json.dumps(list(texts), ensure_ascii=False)
+        return {from_bytes(term): count for term, count in self._reader.rows(sql, kind, asked)}
 
-    def __iter__(self) -> Iterator[str]:
-        sql = "SELECT DISTINCT term FROM term WHERE kind = ?"
-        return (from_bytes(term) for (term,) in self._reader.rows(sql, self._kind))
-
-
-class StoredTags(StoredPostings):
-    """Posting lists of tags."""
-
-    def containing(self, word: str, /) -> Iterable[str]:
+    def find_tags(self, word: str, /) -> Iterable[str]:
         rows = self._reader.rows("SELECT tag FROM tag_word WHERE word = ?", to_bytes(word))
         return [from_bytes(tag) for (tag,) in rows]
 
-
-class StoredFacets:
-    """Posting lists of all kinds of facets."""
-
-    def __init__(self, reader: Reader, numbering: Numbering) -> None:
-        self._lists = {name: StoredPostings(reader, kind, numbering) for name, kind in _FACETS.items()}
-
-    def get(self, key: tuple[str, str], /) -> Rows | None:
-        return self._lists[key[0]].get(key[1])
-
-    def count(self, keys: Iterable[tuple[str, str]], /) -> dict[tuple[str, str], int]:
-        return {key: len(rows) for key in keys if (rows := self.get(key)) is not None}
-
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        return ((name, value) for name, postings in self._lists.items() for value in postings)
+    def list_texts(self, kind: int) -> list[str]:
+        """Return the texts of all terms of a kind."""
+        rows = self._reader.rows("SELECT DISTINCT term FROM term WHERE kind = ?", kind)
+        return [from_bytes(text) for (text,) in rows]
 
 
 def read_cells(reader: Reader, name: str, kind: DTypeLike, size: int, empty: int = 0) -> NDArray[Any]:
@@ -313,9 +292,8 @@ class StoredPatternIndex(PatternIndex):
         is_used = types >= 0
         numbering = Numbering(is_used)
         tag_counts = numbering.select(read_cells(reader, _TAG_COUNT, np.int8, size))
-        words, tags = StoredPostings(reader, WORD, numbering), StoredTags(reader, TAG, numbering)
-        ids, facets = PatternIds(reader, numbering), StoredFacets(reader, numbering)
-        return cls(ids, numbering.select(types), tag_counts, words, tags, facets, patterns)
+        ids, terms = PatternIds(reader, numbering), StoredPostings(reader, numbering)
+        return cls(ids, numbering.select(types), tag_counts, terms, patterns)
 
     @cached_property
     def rows(self) -> Mapping[str, int]:
@@ -362,22 +340,12 @@ class _TermChanges:
 
     def replace(self, place: int, old: Pattern | None, new: Pattern | None) -> None:
         """Replace the terms at a place; None without a pattern."""
-        before, after = _list_terms(old), _list_terms(new)
-        for kind in range(FOUND_IN + 1):
-            self._terms.move(kind, place, before[kind], after[kind])
+        before, after = (pattern_terms(one) if one is not None else set() for one in (old, new))
+        self._terms.move(place, before, after)
         self._types[place] = -1 if new is None else TYPES.index(new.type)
-        self._tag_counts[place] = len(after[TAG])
+        self._tag_counts[place] = count_tags(after)
 
     def write(self) -> None:
         self._terms.write()
         write_cells(self._connection, _TYPE, np.int8, self._types, -1)
         write_cells(self._connection, _TAG_COUNT, np.int8, self._tag_counts)
-
-
-def _list_terms(pattern: Pattern | None) -> tuple[set[str], ...]:
-    """Return the terms of a pattern by kind, from `WORD` to `FOUND_IN`."""
-    words, tags, facets = pattern_terms(pattern) if pattern is not None else (set(), set(), set())
-    named: dict[int, set[str]] = {kind: set() for kind in _FACETS.values()}
-    for name, value in facets:
-        named[_FACETS[name]].add(value)
-    return words, tags, *(named[kind] for kind in sorted(named))

@@ -37,7 +37,7 @@ from core.records.debug_sessions import PASSED, DebugSession, Failure, Lesson
 from core.records.events import Event, event_id
 from core.records.extractions import Extraction
 from core.records.patterns import Pattern, PatternType
-from core.retrieval.index import SOURCE
+from core.retrieval.index import FOUND_IN
 from core.retrieval.relevance import list_places, matches_failure, measure_relevance
 from core.retrieval.rendering import join_parts, render_patterns
 from core.retrieval.task import analyse_task
@@ -146,7 +146,7 @@ def _has_pattern(state: ProjectState, fix: KnownFix) -> bool:
     names = {session.attempt_id, session.task_id, session.id, task.loop_id if task is not None else ""} - {""}
     message = f"{fix.failure.error_type}: {fix.failure.message}"
     index, patterns = state.index, state.snapshot.patterns
-    lists = (index.facets.get((SOURCE, name)) for name in names)
+    lists = (index.terms.get(FOUND_IN, name) for name in names)
     ids = (index.ids[row] for rows in lists if rows is not None for row in rows.tolist())
     return any(safe_matcher(patterns[id].error_pattern).matches(message) for id in ids)
 

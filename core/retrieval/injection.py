@@ -27,7 +27,7 @@ from core.learning.reference.patterns import (
 from core.learning.statistics import jeffreys_interval
 from core.records.patterns import DECOMPOSITION_TAG, Maturity, Pattern, PatternType
 from core.records.times import day_of
-from core.retrieval.index import TYPES, PatternIndex
+from core.retrieval.index import TAG, TYPES, PatternIndex
 from core.retrieval.reflections import ReflectionChoice, ReflectionSection, put_reflections
 from core.retrieval.rendering import Item, count_tokens, render_patterns
 from core.retrieval.task import TaskProfile
@@ -454,7 +454,7 @@ def _content(pattern: Pattern) -> tuple[str, ...]:
 
 def find_strategy_rows(index: PatternIndex) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
     """Return the rows of decomposition strategies and of warnings about strategies."""
-    rows = index.tags.get(DECOMPOSITION_TAG)
+    rows = index.terms.get(TAG, DECOMPOSITION_TAG)
     if rows is None:
         return np.empty(0, np.int32)
     kinds = [code for code, kind in enumerate(PatternType) if kind in (PatternType.SUCCESS, PatternType.ANTI)]

@@ -13,7 +13,7 @@ import numpy as np
 from core.base.text import safe_matcher
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.embeddings import Closeness, Floats, scale_closeness
-from core.retrieval.index import TYPES, PatternIndex
+from core.retrieval.index import CATEGORY, ERROR, LANGUAGE, TAG, TYPES, WORD, PatternIndex
 from core.retrieval.task import content_words
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ _FAILURES_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "": (),
 }  # typical failure modes of tasks by category
 _TYPE_FOR: Final = {"debugging": PatternType.ERROR, "implementation": PatternType.TEMPLATE}  # by category
+_KINDS: Final = {"error": ERROR, "category": CATEGORY, "language": LANGUAGE}  # kinds of terms by part
 _MEANINGLESS: Final = ("", "qz")  # a regex that matches one of these matches any task
 
 
@@ -240,7 +241,7 @@ def _add_words(part: Floats, profile: TaskProfile, index: PatternIndex) -> None:
     size = max(index.size, 1)
     known = []
     for word in sorted(profile.words):  # sorted, so that every process gets the same sums
-        rows = index.words.get(word)
+        rows = index.terms.get(WORD, word)
         if rows is not None:
             weight = math.log1p(size / len(rows))
             part[rows] += weight
@@ -258,7 +259,7 @@ def _add_facets(parts: Mapping[str, Floats], profile: TaskProfile, index: Patter
     named += [("category", name, 1.0) for name in (profile.category, *_FAILURES_IN[profile.category])]
     named += [("language", name, 1.0) for name in profile.languages]
     for part, name, value in named:
-        rows = index.facets.get((part, name.lower()))
+        rows = index.terms.get(_KINDS[part], name.lower())
         if rows is not None:
             parts[part][rows] = value
     if profile.category in _TYPE_FOR:
@@ -269,10 +270,10 @@ def _add_tags(part: Floats, profile: TaskProfile, index: PatternIndex) -> None:
     words = profile.words | set(profile.languages)
     done: set[str] = set()
     for word in words:
-        for tag in index.tags.containing(word):
+        for tag in index.terms.find_tags(word):
             if tag not in done and content_words(tag) <= words:
                 done.add(tag)
-                if (rows := index.tags.get(tag)) is not None:
+                if (rows := index.terms.get(TAG, tag)) is not None:
                     part[rows] += 1.0
     np.minimum(part / np.clip(index.tag_counts, 1, _ENOUGH_TAGS), 1.0, out=part)
 

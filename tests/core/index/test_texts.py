@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -27,7 +27,7 @@ from core.records.loops import Loop, LoopStatus, Outcome
 from core.records.patterns import Pattern, PatternType
 from core.records.reflections import MemoryTask, Reflection
 from core.records.snapshot import Delta, Snapshot
-from core.retrieval.index import TYPES, PatternIndex
+from core.retrieval.index import TAG, TYPES, WORD, PatternIndex, Term, pattern_terms
 from core.retrieval.task import analyse_task
 from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
@@ -213,18 +213,21 @@ _SNAPSHOTS = st.builds(
 )
 
 
-def index_content(index: PatternIndex) -> object:
-    def named(postings: Any) -> dict[object, list[str]]:
-        lists = ((key, postings.get(key)) for key in postings)
-        return {key: sorted(index.ids[row] for row in rows.tolist()) for key, rows in lists}
+def index_content(index: PatternIndex, patterns: Iterable[Pattern]) -> object:
+    """What an index has of the terms of these patterns."""
 
+    def named(term: Term) -> list[str]:
+        rows = index.terms.get(*term)
+        return sorted(index.ids[row] for row in rows.tolist()) if rows is not None else []
+
+    terms = set().union(*map(pattern_terms, patterns))
     facts = {id: (TYPES[index.types[row]], int(index.tag_counts[row])) for row, id in enumerate(index.ids) if id}
-    words = sorted(index.words)
+    words = sorted(text for kind, text in terms if kind == WORD)
     return (
         facts,
-        [named(index.words), named(index.tags), named(index.facets)],
+        {term: named(term) for term in terms},
         index.rarities([*words, "unknown"]),
-        {word: sorted(tag for tag in index.tags.containing(word) if index.tags.get(tag) is not None) for word in words},
+        {word: sorted(tag for tag in index.terms.find_tags(word) if named((TAG, tag))) for word in words},
         {id: index.ids[index.rows[id]] == id for id in index.rows},
     )
 
@@ -241,7 +244,7 @@ def debug_content(index: DebugIndex) -> object:
 
 def answers(state: ProjectState) -> Iterator[object]:
     """What is found by texts in a state."""
-    yield index_content(state.index)
+    yield index_content(state.index, state.snapshot.patterns.values())
     yield tuple(state.past_tasks.tasks)
     yield debug_content(state.debug)
     learned = {one.id for one in state.learnings.learnings if one is not None}
@@ -292,7 +295,8 @@ def test_a_dry_run_changes_the_texts_of_the_index_as_those_in_memory(
     delta = find_delta(first, after)
     board = indexed.board.updated(after, delta, NOW)
     supposed, expected = (one.texts.suppose(after, delta, board) for one in (stored, in_memory))
-    assert index_content(supposed.index) == index_content(expected.index)
+    known = [*first.patterns.values(), *second.patterns.values()]
+    assert index_content(supposed.index, known) == index_content(expected.index, known)
     assert list(supposed.past_tasks.tasks) == list(expected.past_tasks.tasks)
 
 

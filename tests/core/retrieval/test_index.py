@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.records.patterns import Pattern, PatternType
-from core.retrieval.index import TYPES, PatternIndex, Postings
+from core.retrieval.index import TAG, TYPES, WORD, PatternIndex, Term, pattern_terms
 from tests.factories import make_pattern
 
 _TEXTS = st.sampled_from(["null check", "parse cache", "user token null", "", "修复 cache"])
@@ -27,13 +27,18 @@ def made(drawn: dict[str, tuple[str, tuple[str, ...], PatternType, str]]) -> dic
     }
 
 
-def content(index: PatternIndex) -> object:
-    def named(postings: Postings[Any]) -> dict[object, list[str]]:
-        lists = ((key, postings.get(key)) for key in postings)
-        return {key: sorted(index.ids[row] for row in rows) for key, rows in lists if rows is not None}
+def content(index: PatternIndex, patterns: Iterable[Pattern]) -> object:
+    """What an index has of the terms of these patterns."""
 
+    def named(term: Term) -> list[str]:
+        rows = index.terms.get(*term)
+        return sorted(index.ids[row] for row in rows) if rows is not None else []
+
+    terms = set().union(*map(pattern_terms, patterns))
     facts = {id: (TYPES[index.types[row]], int(index.tag_counts[row])) for row, id in enumerate(index.ids) if id}
-    return facts, named(index.words), named(index.tags), named(index.facets), set(index.rows)
+    words = {text for kind, text in terms if kind == WORD}
+    tags = {word: sorted(tag for tag in index.terms.find_tags(word) if named((TAG, tag))) for word in words}
+    return facts, {term: named(term) for term in terms}, index.terms.count(WORD, words), tags, set(index.rows)
 
 
 @given(_PATTERNS, _PATTERNS, _PATTERNS)
@@ -43,7 +48,8 @@ def test_updated_is_a_new_index_of_what_changed(one: dict, two: dict, three: dic
     for after in (made(two), made(three)):
         changed = {id for id in before.keys() | after.keys() if before.get(id) != after.get(id)}
         index = index.updated(after, changed)
-        assert content(index) == content(PatternIndex.build(after))
+        known = [*before.values(), *after.values()]
+        assert content(index, known) == content(PatternIndex.build(after), known)
         before = after
 
 
@@ -52,6 +58,6 @@ def test_an_update_does_not_change_the_old_index() -> None:
     index = PatternIndex.build(patterns)
     changed = {**patterns, "pat-error-x-003": make_pattern("pat-error-x-003", title="token")}
     newer = index.updated(changed, {"pat-error-x-003"})
-    assert index.words.count(["cach", "token"]) == {"cach": 20}
-    assert newer.words.count(["cach", "token"]) == {"cach": 19, "token": 1}
-    assert (rows := newer.words.get("token")) is not None and rows.tolist() == [3]
+    assert index.terms.count(WORD, ["cach", "token"]) == {"cach": 20}
+    assert newer.terms.count(WORD, ["cach", "token"]) == {"cach": 19, "token": 1}
+    assert (rows := newer.terms.get(WORD, "token")) is not None and rows.tolist() == [3]
