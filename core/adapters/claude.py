@@ -5,7 +5,6 @@ The transcripts are folded in `claude_transcript`; memories are read in `claude_
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
@@ -24,6 +23,7 @@ from core.adapters.claude_transcript import SessionFold
 from core.adapters.claude_work import iteration_of
 from core.adapters.contract import Places
 from core.adapters.runner_files import Folded
+from core.base.regexes import lazy_regex
 from core.records.loops import Iteration, Loop, LoopDetails
 from core.records.times import parse_time
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from core.records.lessons import Lesson
 
 _MAX_SLUG: Final = 200  # longer ones are cut, and end with a hash
-_CWD: Final = re.compile(rb'"cwd": ?("[^"\\\x00-\x1f\x7f-\xff]{1,4000}")')  # a path that needs no decoding
+_CWD: Final = lazy_regex(rb'"cwd": ?("[^"\\\x00-\x1f\x7f-\xff]{1,4000}")')  # a path that needs no decoding
 
 
 class _Entry(Struct, gc=False):

@@ -26,6 +26,7 @@ from core.adapters.claude_records import (
 )
 from core.adapters.claude_work import add_call, add_failure, add_result, first_line
 from core.adapters.values import clip
+from core.base.regexes import lazy_regex
 
 if TYPE_CHECKING:
     from msgspec import Raw
@@ -45,15 +46,15 @@ _UNUSED: Final = (
     b'{"type":"mode"',
     b'{"type":"pr-link"',
 )
-_COMMAND: Final = re.compile(
+_COMMAND: Final = lazy_regex(
     r"\s*(?:<command-message>[^<]*</command-message>\s*)?<command-name>(/?[\w:.-]{1,80})</command-name>"
     r"\s*(?:<command-message>[^<]*</command-message>\s*)?(?:<command-args>(.*)</command-args>)?\s*",
     re.DOTALL,
 )
 _INTERRUPTED: Final = frozenset({"[Request interrupted by user]", "[Request interrupted by user for tool use]"})
 _NOT_PROMPTS: Final = ("<local-command-", "<bash-", "<task-notification>", "<system-reminder>", "Caveat: ")
-_LIMIT: Final = re.compile(r"\b(?:hit|reached) your\b.{0,40}\blimit|\blimit reached\b|\brate.limit", re.IGNORECASE)
-_OVERFLOW: Final = re.compile(r"prompt is too long|context (?:window|length|limit)", re.IGNORECASE)
+_LIMIT: Final = lazy_regex(r"\b(?:hit|reached) your\b.{0,40}\blimit|\blimit reached\b|\brate.limit", re.IGNORECASE)
+_OVERFLOW: Final = lazy_regex(r"prompt is too long|context (?:window|length|limit)", re.IGNORECASE)
 _GOAL_SET: Final = "Goal set: "
 _STOP_FEEDBACK: Final = "Stop hook feedback"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 import msgspec
@@ -12,6 +11,7 @@ from core.adapters.claude_records import ASKING, Call, OpenError, Session, Turn
 from core.adapters.command_output import find_error
 from core.adapters.runner_summaries import parse_results
 from core.adapters.values import clip
+from core.base.regexes import lazy_regex
 from core.records.debug_sessions import Failure, Fix, Results
 from core.records.loops import Iteration, Outcome
 from core.records.times import parse_time
@@ -31,15 +31,15 @@ _READ_ONLY: Final = frozenset(
     | {"AskUserQuestion", "ExitPlanMode", "EnterPlanMode", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet"}
     | {"CronCreate", "CronDelete", "CronList", "ScheduleWakeup", "NotebookRead", "ListMcpResourcesTool"}
 )
-_TEST: Final = re.compile(
+_TEST: Final = lazy_regex(
     r"\b(?:pytest|unittest|tox|nox|jest|vitest|mocha|ava|rspec|phpunit|ctest|playwright test|deno test|bun test"
     r"|(?:cargo|go|dotnet|mix|swift|flutter|zig build|bazel) test|cargo nextest|mvn\s.{0,40}\b(?:test|verify)"
     r"|(?:gradle|gradlew)\s.{0,40}\btest|(?:npm|pnpm|yarn|bun)(?: run)? (?:t|test)\b[\w:-]*"
     r"|(?:make|just|rake) (?:test|check)\b)"
 )
-_PIPED: Final = re.compile(r"[|;]|&\s*$")  # the status of the command may not be that of the tests
-_EXIT_CODE: Final = re.compile(r"(?:Error: )?(?:Exit code -?\d+|Command failed with exit code -?\d+)[:.]?\s*")
-_TAG: Final = re.compile(r"</?tool_use_error>")
+_PIPED: Final = lazy_regex(r"[|;]|&\s*$")  # the status of the command may not be that of the tests
+_EXIT_CODE: Final = lazy_regex(r"(?:Error: )?(?:Exit code -?\d+|Command failed with exit code -?\d+)[:.]?\s*")
+_TAG: Final = lazy_regex(r"</?tool_use_error>")
 _REJECTED: Final = ("The user doesn't want to", "The user does not want to", "[Request interrupted", "User rejected")
 
 

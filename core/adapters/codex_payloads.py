@@ -11,11 +11,12 @@ from msgspec import Raw, Struct
 from core.adapters.codex_records import Tokens
 from core.adapters.session_turns import MAX_DIFF
 from core.adapters.values import MAX_LABEL, MAX_TEXT, clip
+from core.base.regexes import lazy_regex
 
 MAX_FILES: Final = 200
 _MAX_COUNT: Final = 1 << 53
-_PATCH: Final = re.compile(r"\*\*\* (?:Add|Update|Delete) File: ([^\n\\\"]{1,300})")
-_FILE_LINE: Final = re.compile(r"\*\*\* (Add|Update|Delete) File: (.{1,300})")
+_PATCH: Final = lazy_regex(r"\*\*\* (?:Add|Update|Delete) File: ([^\n\\\"]{1,300})")
+_FILE_LINE: Final = lazy_regex(r"\*\*\* (Add|Update|Delete) File: (.{1,300})")
 _MAX_PATCH: Final = 200_000
 _SCRIPT: Final = frozenset({"-c", "-lc", "-ic", "/c"})
 

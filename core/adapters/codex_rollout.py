@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any, Final
@@ -27,6 +26,7 @@ from core.adapters.codex_payloads import (
 from core.adapters.codex_records import Call, Goal, Rollout
 from core.adapters.session_turns import MAX_DIFF, Turn, can_change_files, note_command
 from core.adapters.values import MAX_LABEL, MAX_TEXT, clip
+from core.base.regexes import lazy_regex
 from core.base.shell_commands import is_test_run
 from core.records.times import parse_time
 
@@ -35,13 +35,13 @@ MAX_TURNS: Final = 50  # the last ones
 _MAX_CALLS: Final = 32  # commands without a result
 _COPY_TIME: Final = timedelta(seconds=2)  # in which a fork writes its copy of the history of another session
 _SHELLS: Final = frozenset({"exec_command", "shell", "shell_command", "container.exec", "local_shell"})
-_EXIT_CODE: Final = re.compile(rb'(?:[Ee]xit(?:ed with)? code:? |\\?"exit_code\\?": ?)(-?\d{1,9})')
+_EXIT_CODE: Final = lazy_regex(rb'(?:[Ee]xit(?:ed with)? code:? |\\?"exit_code\\?": ?)(-?\d{1,9})')
 _HEAD_BYTES: Final = 600
 _OUTPUT: Final = "Output:\n"
 _CONTEXT: Final = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions")
 """Begin messages that Codex writes before the first prompt in old versions."""
 _SCRIPT_FAILED: Final = "Script failed"
-_VERSION_7: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-.{17}")  # a UUID that begins with its time
+_VERSION_7: Final = lazy_regex(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-.{17}")  # a UUID that begins with its time
 
 
 class RolloutFold:

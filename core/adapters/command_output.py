@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from core.adapters.values import clip
 from core.base.check_reports import COLOUR
+from core.base.regexes import lazy_regex
 
 MAX_ERROR: Final = 300  # maximum length of an error
 _TAIL: Final = 8_000  # characters at the end of an output that are searched
 _MAX_LINE: Final = 2_000
-_NAMED: Final = re.compile(
+_NAMED: Final = lazy_regex(
     r"(?:E\s{2,}|[>×✕✗●•*-]\s+)?((?:[\w.]{0,200}(?:Error|Exception|Failure|Panic)\b|panic|fatal|error)[:(\[].*)"
 )
-_MENTION: Final = re.compile(r"(?i)\b(?:error|failed|failure|fatal|not found|cannot|denied|panicked)\b")
+_MENTION: Final = lazy_regex(r"(?i)\b(?:error|failed|failure|fatal|not found|cannot|denied|panicked)\b")
 
 
 def find_error(output: str) -> str:

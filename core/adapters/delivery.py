@@ -5,7 +5,6 @@ They are in a marked block, so that a later context replaces it, and that it is 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -13,13 +12,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.context_blocks import APPROVED, FENCE, LABELS, lines_outside_contexts
+from core.base.regexes import lazy_regex
 
 BEGIN: Final = "<!-- BEGIN ralphdeck -->"
 END: Final = "<!-- END ralphdeck -->"
-_ENTRY: Final = re.compile(r"\d{1,4}\. (.+)")
-_LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
-_FENCE: Final = re.compile(FENCE)
-_HEADING: Final = re.compile(r"#{1,6} (.+)")
+_ENTRY: Final = lazy_regex(r"\d{1,4}\. (.+)")
+_LINE: Final = lazy_regex(r"[^\n]*\n|[^\n]+")
+_FENCE: Final = lazy_regex(FENCE)
+_HEADING: Final = lazy_regex(r"#{1,6} (.+)")
 
 
 class ContextBlock(Struct, frozen=True):

@@ -25,6 +25,7 @@ from core.adapters.frankbria_logs import (
     read_result,
 )
 from core.adapters.values import MAX_LABEL, cut, decode_quietly, head_of, local_time, newest
+from core.base.regexes import lazy_regex
 from core.records.loops import (
     Iteration,
     Liveness,
@@ -53,12 +54,12 @@ _MAX_CALLS: Final = 5000  # newest logs of the agent that are read
 _MAX_WHOLE: Final = 20  # newest ones of them that may be a document of several lines
 _MAX_NOTE: Final = 64_000
 _MAX_ITEMS: Final = 1000
-_MARKS: Final = re.compile(r"\s*[#*-]*\s*(?:\[[ xX]\]\s)?")
-_OF_TEMPLATE: Final = re.compile(
+_MARKS: Final = lazy_regex(r"\s*[#*-]*\s*(?:\[[ xX]\]\s)?")
+_OF_TEMPLATE: Final = lazy_regex(
     r"(?:.{0,30} instructions|context|.{0,9}fix plan|.{0,7}priority|you are ralph.*|\W*)$", re.IGNORECASE
 )
-_BOX: Final = re.compile(r"\s*[-*]\s+\[([ xX])\]\s*(.*)")
-_PROJECT: Final = re.compile(r"""PROJECT_NAME=["']?([^"'\n]{1,200})""")
+_BOX: Final = lazy_regex(r"\s*[-*]\s+\[([ xX])\]\s*(.*)")
+_PROJECT: Final = lazy_regex(r"""PROJECT_NAME=["']?([^"'\n]{1,200})""")
 _STATUSES: Final = {
     **dict.fromkeys(("api_limit_exit", "api_5hour_limit", "cost_limit", "e2b_cost_limit"), LoopStatus.LIMIT),
     **dict.fromkeys(("max_loops", "max_loops_reached"), LoopStatus.LIMIT),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from typing import Any, Final
 
@@ -10,16 +9,17 @@ import msgspec
 from msgspec import Struct
 
 from core.adapters.values import MAX_LABEL, cut, local_time
+from core.base.regexes import lazy_regex
 from core.records.loops import Usage
 from core.sources.fields import Fields
 from core.storage.file_reader import decode_json
 
 MAX_RUNS: Final = 200
 MAX_METRICS: Final = 2000
-_LINE: Final = re.compile(rb"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\] \[\w{1,10}\] (.*)")
-_LOOP: Final = re.compile(rb"=== Starting Loop #(\d{1,9}) ===")
-_EXIT: Final = re.compile(rb"(?:Graceful exit triggered:|- Exit reason:) ([a-z_0-9]{1,60})")
-_CALL: Final = re.compile(r"claude_output_(\d{4}-\d\d-\d\d)_(\d\d)-(\d\d)-(\d\d)\.log")
+_LINE: Final = lazy_regex(rb"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\] \[\w{1,10}\] (.*)")
+_LOOP: Final = lazy_regex(rb"=== Starting Loop #(\d{1,9}) ===")
+_EXIT: Final = lazy_regex(rb"(?:Graceful exit triggered:|- Exit reason:) ([a-z_0-9]{1,60})")
+_CALL: Final = lazy_regex(r"claude_output_(\d{4}-\d\d-\d\d)_(\d\d)-(\d\d)-(\d\d)\.log")
 
 
 class LogRun(Struct, array_like=True):

@@ -16,6 +16,7 @@ from core.adapters.beads import closed_issues
 from core.adapters.contract import Places
 from core.adapters.session_turns import COMPLETE, TestRun, Turn, can_change_files, make_iteration, note_command
 from core.adapters.values import MAX_LABEL, MAX_TEXT, clip, cut
+from core.base.regexes import lazy_regex
 from core.records.loops import Liveness, Loop, LoopDetails, LoopStatus, Progress, StateSource, Usage
 from core.records.times import parse_time
 from core.sources.liveness import check_liveness
@@ -34,10 +35,10 @@ _MAX_COUNT: Final = 1 << 53
 _MAX_MESSAGE: Final = 600
 _CHANGES: Final = frozenset({"write_file", "replace", "edit"})
 _SHELL: Final = "run_shell_command"
-_EXIT_CODE: Final = re.compile(rb"Exit Code: (-?\d{1,9})")
-_LIMIT: Final = re.compile(r"quota|RESOURCE_EXHAUSTED|rate limit", re.IGNORECASE)
+_EXIT_CODE: Final = lazy_regex(rb"Exit Code: (-?\d{1,9})")
+_LIMIT: Final = lazy_regex(r"quota|RESOURCE_EXHAUSTED|rate limit", re.IGNORECASE)
 _CONTEXTS: Final = ("<hook_context>", "<session_context>")
-_CANCELLED: Final = re.compile(r"(?:request )?cancel", re.IGNORECASE)
+_CANCELLED: Final = lazy_regex(r"(?:request )?cancel", re.IGNORECASE)
 
 
 class Chat(Struct):

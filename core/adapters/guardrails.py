@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -24,6 +23,7 @@ from core.adapters.guardrails_runs import (
 from core.adapters.lessons import lesson_id
 from core.adapters.progress_log import progress_lessons, read_progress
 from core.adapters.values import MAX_LABEL, MAX_PLANS, cut, distinct, head_of, lesson_kind, newest
+from core.base.regexes import lazy_regex
 from core.records.debug_sessions import Failure
 from core.records.lessons import Lesson
 from core.records.loops import (
@@ -49,8 +49,8 @@ _TOLERANCE: Final = timedelta(seconds=2)
 _SCRIPTS: Final = ("ralph-loop.sh", "ralph-setup.sh")
 _MAX_LOG: Final = 8 << 20
 _MAX_NOTE: Final = 64_000
-_CHECKBOX: Final = re.compile(r"\s*(?:[-*]|\d{1,3}\.)\s+\[([ xX])\]\s*(.*)")
-_TASK: Final = re.compile(r"task:\s*(.+)")
+_CHECKBOX: Final = lazy_regex(r"\s*(?:[-*]|\d{1,3}\.)\s+\[([ xX])\]\s*(.*)")
+_TASK: Final = lazy_regex(r"task:\s*(.+)")
 _ENDS: Final = {
     "TASK COMPLETE": LoopStatus.COMPLETED,
     "GUTTER": LoopStatus.FAILED,

@@ -12,25 +12,26 @@ from msgspec import Struct
 
 from core.adapters.progress_log import parse_date
 from core.adapters.values import MAX_LABEL, MAX_TEXT, cut, local_time
+from core.base.regexes import lazy_regex
 
 MAX_ITERATIONS: Final = 1000  # of one run
 MAX_RUNS: Final = 200
 MAX_LINES: Final = 5000  # summaries and starts of iterations
 MAX_FAILURES: Final = 50  # of one session
 _TIME: Final = r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)"
-_RUN_FILE: Final = re.compile(r"run-(\d{8}-\d{6}-(\d{1,10}))-iter-(\d{1,6})\.(log|md)")
-_SUMMARY: Final = re.compile(
+_RUN_FILE: Final = lazy_regex(r"run-(\d{8}-\d{6}-(\d{1,10}))-iter-(\d{1,6})\.(log|md)")
+_SUMMARY: Final = lazy_regex(
     rf"- {_TIME} \| run=(\d{{8}}-\d{{6}}-\d{{1,10}}) \| iter=(\d{{1,6}}) \| mode=(\w*)(?: \| story=([^ |]{{0,80}}))?"
     r"(?: \| duration=(\d{1,7})s)?(?: \| status=(\w+))?.*"
 )
-_START: Final = re.compile(rf"\[{_TIME}\] ITERATION (\d{{1,6}}) start \(mode=\w*(?: story=([^ )]{{1,80}}))?\)")
-_STAMP: Final = re.compile(rf"### {_TIME}")
-_SESSION: Final = re.compile(r"\*\*Session (\d{1,6}) (started|ended)\*\*(?: \((.*)\)| - (.*))?")
-_LOOP_END: Final = re.compile(r"\*\*Loop ended\*\* - (.*)")
-_CURSOR_START: Final = re.compile(r"Ralph Session Started: (.{8,60})")
-_TOOL: Final = re.compile(r"\[\d\d:\d\d:\d\d\] \S{1,8} (READ|WRITE|EDIT|SHELL|BASH|SEARCH|TOOL) (.*)")
-_TOKENS: Final = re.compile(r"\[\d\d:\d\d:\d\d\] \S{1,8} TOKENS: (\d{1,9}) /")
-_FAILED: Final = re.compile(r"→ (?:exit [1-9]\d{0,4}|failed)\b")
+_START: Final = lazy_regex(rf"\[{_TIME}\] ITERATION (\d{{1,6}}) start \(mode=\w*(?: story=([^ )]{{1,80}}))?\)")
+_STAMP: Final = lazy_regex(rf"### {_TIME}")
+_SESSION: Final = lazy_regex(r"\*\*Session (\d{1,6}) (started|ended)\*\*(?: \((.*)\)| - (.*))?")
+_LOOP_END: Final = lazy_regex(r"\*\*Loop ended\*\* - (.*)")
+_CURSOR_START: Final = lazy_regex(r"Ralph Session Started: (.{8,60})")
+_TOOL: Final = lazy_regex(r"\[\d\d:\d\d:\d\d\] \S{1,8} (READ|WRITE|EDIT|SHELL|BASH|SEARCH|TOOL) (.*)")
+_TOKENS: Final = lazy_regex(r"\[\d\d:\d\d:\d\d\] \S{1,8} TOKENS: (\d{1,9}) /")
+_FAILED: Final = lazy_regex(r"→ (?:exit [1-9]\d{0,4}|failed)\b")
 _NEAR: Final = timedelta(seconds=90)  # between the start of a session in progress.md and in activity.log
 
 
@@ -214,7 +215,7 @@ class Sign(Struct, gc=False):
 
 
 _FIELDS: Final = {"trigger": "trigger", "instruction": "instruction", "added after": "reason"}
-_FIELD: Final = re.compile(r"[-*+]\s+\*\*([A-Za-z ]{1,20}):?\*\*:?\s*(.*)")
+_FIELD: Final = lazy_regex(r"[-*+]\s+\*\*([A-Za-z ]{1,20}):?\*\*:?\s*(.*)")
 
 
 def read_signs(lines: Iterator[tuple[int, str]]) -> Iterator[Sign]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -13,6 +12,7 @@ from msgspec import Struct
 from core.adapters.contract import Delivery, Places
 from core.adapters.values import MAX_LABEL, compact_time, cut, head_of, newest
 from core.adapters.vanishing import remember_states
+from core.base.regexes import lazy_regex
 from core.records.debug_sessions import Failure
 from core.records.loops import (
     Iteration,
@@ -46,7 +46,7 @@ _KEPT: Final = (
     *("active", "iteration", "maxIterations", "completionPromise", "abortPromise", "tasksMode", "prompt"),
     *("startedAt", "model", "agent"),
 )  # fields of a state that are remembered
-_BOX: Final = re.compile(r"\s*[-*]\s+\[([ xX/])\]\s*(.*)")
+_BOX: Final = lazy_regex(r"\s*[-*]\s+\[([ xX/])\]\s*(.*)")
 
 
 class _Round(Struct):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -28,6 +27,7 @@ from core.adapters.opencode_turns import (
 from core.adapters.session_turns import Turn, make_iteration
 from core.adapters.tables import columns_of, read_table
 from core.adapters.values import MAX_LABEL, cut
+from core.base.regexes import lazy_regex
 from core.records.loops import Liveness, Loop, LoopDetails, LoopStatus, Progress, StateSource, Usage
 from core.records.times import parse_time
 from core.sources.liveness import check_liveness
@@ -50,7 +50,7 @@ _GOES_ON: Final = frozenset({"tool-calls", "tool_use", "tool-use"})
 _ABORTED: Final = frozenset({"MessageAbortedError", "AbortError", "aborted"})
 _LIMITS: Final = frozenset({"MessageOutputLengthError", "ContextOverflowError", "length", "max_tokens"})
 _MAX_COUNT: Final = 1 << 53
-_RUN_PROMPT: Final = re.compile(r'"[^"]*"')  # `opencode run` puts an argument with spaces into quotes
+_RUN_PROMPT: Final = lazy_regex(r'"[^"]*"')  # `opencode run` puts an argument with spaces into quotes
 
 
 class _Session(Struct, frozen=True, gc=False):

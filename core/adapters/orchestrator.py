@@ -11,6 +11,7 @@ from core.adapters.contract import Delivery, Places
 from core.adapters.lessons import lesson_id
 from core.adapters.orchestrator_files import FOLDER, MAX_PLACES, Found, Run, find_runs, find_workspaces, read_tasks
 from core.adapters.values import MAX_LABEL, cut, distinct, lesson_kind, newest
+from core.base.regexes import lazy_regex
 from core.records.lessons import Lesson, LessonKind
 from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, Outcome, Progress, StateSource, Usage
 from core.records.times import parse_time
@@ -32,10 +33,10 @@ _STATUSES: Final = {
     "workspace_gone": LoopStatus.CRASHED,
 }
 _KINDS: Final = {"fixes": LessonKind.FIX, "context": LessonKind.FACT}
-_COST: Final = re.compile(r"\*\*Est\. cost:\*\* \$(\d{1,9}(?:\.\d{1,9})?)")
-_BACKEND: Final = re.compile(r"^\s{0,8}backend:\s*[\"']?(\w{1,40})", re.MULTILINE)
-_MEMORY: Final = re.compile(r"### (mem-(\d{9,11})-\w{1,16})")
-_TAGS: Final = re.compile(r"<!--\s*tags:\s*([^|>]{1,200})")
+_COST: Final = lazy_regex(r"\*\*Est\. cost:\*\* \$(\d{1,9}(?:\.\d{1,9})?)")
+_BACKEND: Final = lazy_regex(r"^\s{0,8}backend:\s*[\"']?(\w{1,40})", re.MULTILINE)
+_MEMORY: Final = lazy_regex(r"### (mem-(\d{9,11})-\w{1,16})")
+_TAGS: Final = lazy_regex(r"<!--\s*tags:\s*([^|>]{1,200})")
 
 
 class OrchestratorAdapter:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,6 +11,7 @@ import msgspec
 from msgspec import Struct, field
 
 from core.adapters.values import MAX_LABEL, MAX_TEXT, clip, cut, newest
+from core.base.regexes import lazy_regex
 from core.records.times import parse_time
 from core.sources.fields import Fields
 
@@ -24,7 +24,7 @@ _MAX_RUNS: Final = 100  # of one folder
 _MAX_ITERATIONS: Final = 500
 _MAX_TASKS: Final = 500
 _SAME_START: Final = timedelta(seconds=60)  # between the first event of a run and its start in the history
-_REASON: Final = re.compile(r"## Reason\s{1,4}(\w{1,60})")
+_REASON: Final = lazy_regex(r"## Reason\s{1,4}(\w{1,60})")
 
 
 class _Event(Struct):

@@ -13,22 +13,23 @@ from msgspec import Struct
 from core.adapters.delivery import foreign_lines
 from core.adapters.lessons import lesson_id
 from core.adapters.values import MAX_LABEL, MAX_TEXT, cut, lesson_kind, local_time
+from core.base.regexes import lazy_regex
 from core.records.lessons import Lesson
 
 MAX_NOTES: Final = 2000  # bullets of a log
 MAX_ENTRIES: Final = 1000
-_BULLET: Final = re.compile(r"(\s{0,40})(?:[-*+•–◦▪]|\d{1,3}[.)])\s+(.*)")
-_HEADING: Final = re.compile(r"#{1,6}\s+(.*)")
-_LEARNINGS: Final = re.compile(
+_BULLET: Final = lazy_regex(r"(\s{0,40})(?:[-*+•–◦▪]|\d{1,3}[.)])\s+(.*)")
+_HEADING: Final = lazy_regex(r"#{1,6}\s+(.*)")
+_LEARNINGS: Final = lazy_regex(
     r"\W{0,4}(?:key )?learnings?(?: for [\w ]{1,40})?\W{0,3}(?:$|:\W{0,4}(.*))", re.IGNORECASE
 )
-_FILES: Final = re.compile(r"\W{0,4}files? (?:changed|modified)\W{1,4}(.*)", re.IGNORECASE)
-_LABEL: Final = re.compile(r"\*\*[^*]{1,80}\*\*:?\s*$")
-_DATE: Final = re.compile(r"\b(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?))?(Z|[+-]\d\d:\d\d)?")
-_STORY: Final = re.compile(r"\b[A-Z][A-Z0-9]{0,9}-\d{1,6}\b")
-_STARTED: Final = re.compile(r"Started:\s*(.{8,60})", re.IGNORECASE)
+_FILES: Final = lazy_regex(r"\W{0,4}files? (?:changed|modified)\W{1,4}(.*)", re.IGNORECASE)
+_LABEL: Final = lazy_regex(r"\*\*[^*]{1,80}\*\*:?\s*$")
+_DATE: Final = lazy_regex(r"\b(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?))?(Z|[+-]\d\d:\d\d)?")
+_STORY: Final = lazy_regex(r"\b[A-Z][A-Z0-9]{0,9}-\d{1,6}\b")
+_STARTED: Final = lazy_regex(r"Started:\s*(.{8,60})", re.IGNORECASE)
 _DATE_FORMATS: Final = ("%a %b %d %H:%M:%S %Y", "%a %d %b %H:%M:%S %Y", "%a %b %d %I:%M:%S %p %Y")
-_THREAD: Final = re.compile(r"ampcode\.com/threads/(T-[A-Za-z0-9-]{1,60})")
+_THREAD: Final = lazy_regex(r"ampcode\.com/threads/(T-[A-Za-z0-9-]{1,60})")
 
 
 class Note(Struct, gc=False):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -17,6 +16,7 @@ from core.adapters.claude_transcript import STOP_BLOCK_CAP, SessionFold
 from core.adapters.contract import Delivery, Places
 from core.adapters.values import MAX_LABEL, compact_time, cut, head_of, newest
 from core.adapters.vanishing import Seen, remember_states
+from core.base.regexes import lazy_regex
 from core.records.loops import Liveness, Loop, LoopDetails, LoopStatus, Progress, StateSource
 from core.records.times import minute_of, parse_time
 from core.sources.fields import Fields
@@ -36,7 +36,7 @@ _LEFT: Final = timedelta(minutes=10)  # after which a session that rests has end
 _AT_REST: Final = ("answer", "turn-end", "interrupted", "api-error", "limit")
 _MAX_SESSIONS: Final = 10  # newest ones of each working tree that are read
 _MAX_BYTES: Final = 256 << 10
-_FIELD: Final = re.compile(r"([a-z_]{1,40}):\s*(.*)")
+_FIELD: Final = lazy_regex(r"([a-z_]{1,40}):\s*(.*)")
 _NO_VALUE: Final = ("", "null", "~")
 
 

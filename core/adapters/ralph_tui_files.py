@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import socket
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -14,6 +13,7 @@ from msgspec.structs import replace
 
 from core.adapters.lessons import lesson_id
 from core.adapters.values import MAX_LABEL, MAX_TEXT, cut, lesson_kind
+from core.base.regexes import lazy_regex
 from core.records.lessons import Lesson
 from core.records.loops import Outcome, Usage
 from core.records.times import parse_time
@@ -39,10 +39,10 @@ _PREFIX: Final = 8  # characters of the ID of a session in the name of a log
 _MAX_HEAD: Final = 16_384  # bytes of a log that are read
 _MAX_LINES: Final = 50  # of each section
 _DIVIDER: Final = "--- RAW OUTPUT ---"
-_NUMBER: Final = re.compile(r"# Iteration (\d{1,9}) Log")
-_VALUE: Final = re.compile(r"- \*\*([A-Z][\w ]{1,40})\*\*: (.+)")
-_DURATION: Final = re.compile(r"(\d{1,9})(h|m|s)\b")
-_LOG_NAME: Final = re.compile(r"([0-9a-f]{8})_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_")
+_NUMBER: Final = lazy_regex(r"# Iteration (\d{1,9}) Log")
+_VALUE: Final = lazy_regex(r"- \*\*([A-Z][\w ]{1,40})\*\*: (.+)")
+_DURATION: Final = lazy_regex(r"(\d{1,9})(h|m|s)\b")
+_LOG_NAME: Final = lazy_regex(r"([0-9a-f]{8})_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_")
 _MS: Final = {"h": 3_600_000, "m": 60_000, "s": 1000}
 
 

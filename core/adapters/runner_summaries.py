@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from core.base.check_reports import COLOUR
+from core.base.regexes import lazy_regex
 from core.records.debug_sessions import Results
 
 _MAX_TEXT: Final = 40_000  # characters at the end of an output that are searched; Node.js lists failures at the end
@@ -20,21 +20,21 @@ _WORDS: Final = {
 }
 _KINDS: Final = {word: kind for kind, words in _WORDS.items() for word in words.split()}
 _WORD: Final = "|".join(sorted(_KINDS, key=len, reverse=True))
-_COUNT: Final = re.compile(
+_COUNT: Final = lazy_regex(
     rf"(?i)\b(?<![\d.])(\d{{1,7}})\s{{1,4}}(?:tests?\s{{1,4}}(?=passed|passing|failed|failing|completed))?({_WORD})\b"
 )
-_COUNT_AFTER: Final = re.compile(rf"(?i)\b({_WORD})[:=]\s{{0,8}}(\d{{1,7}})\b(?! [a-z])")
-_OUT_OF: Final = re.compile(r"\bout of (\d{1,7})\b|^\s{0,8}Tests\b.{1,200}\((\d{1,7})\)$")
+_COUNT_AFTER: Final = lazy_regex(rf"(?i)\b({_WORD})[:=]\s{{0,8}}(\d{{1,7}})\b(?! [a-z])")
+_OUT_OF: Final = lazy_regex(r"\bout of (\d{1,7})\b|^\s{0,8}Tests\b.{1,200}\((\d{1,7})\)$")
 """Totals of CTest and of Vitest."""
-_OK: Final = re.compile(r"OK \((\d{1,7}) tests?\b")
-_RAN: Final = re.compile(r"Ran (\d{1,7}) tests? in \d")
-_VERDICT: Final = re.compile(r"(?:OK|FAILED)(?: \((.{1,200})\))?")
-_NODE: Final = re.compile(r"(?:#|\N{INFORMATION SOURCE}) (tests|pass|fail|cancelled|skipped) (\d{1,7})")
-_SHORT: Final = re.compile(r"\s{0,8}(\d{1,7}) (pass|fail|skip|passing|failing|pending)(?: \(.{1,40}\))?")
+_OK: Final = lazy_regex(r"OK \((\d{1,7}) tests?\b")
+_RAN: Final = lazy_regex(r"Ran (\d{1,7}) tests? in \d")
+_VERDICT: Final = lazy_regex(r"(?:OK|FAILED)(?: \((.{1,200})\))?")
+_NODE: Final = lazy_regex(r"(?:#|\N{INFORMATION SOURCE}) (tests|pass|fail|cancelled|skipped) (\d{1,7})")
+_SHORT: Final = lazy_regex(r"\s{0,8}(\d{1,7}) (pass|fail|skip|passing|failing|pending)(?: \(.{1,40}\))?")
 """A line of Bun or Mocha, which have one line for each count."""
-_CARGO: Final = re.compile(r"test result: \w{1,10}\. (\d{1,7}) passed; (\d{1,7}) failed; (\d{1,7}) ignored\b")
-_GO: Final = re.compile(r"--- (PASS|FAIL|SKIP): \S")
-_GO_END: Final = re.compile(r"(?:FAIL|ok|PASS)(?:\s|$)")
+_CARGO: Final = lazy_regex(r"test result: \w{1,10}\. (\d{1,7}) passed; (\d{1,7}) failed; (\d{1,7}) ignored\b")
+_GO: Final = lazy_regex(r"--- (PASS|FAIL|SKIP): \S")
+_GO_END: Final = lazy_regex(r"(?:FAIL|ok|PASS)(?:\s|$)")
 
 
 def parse_results(output: str) -> Results | None:

@@ -14,6 +14,7 @@ from core.adapters.contract import Delivery, Places
 from core.adapters.delivery import context_bullets, file_diff, put_block
 from core.adapters.progress_log import ProgressLog, progress_lessons, read_progress
 from core.adapters.values import MAX_LABEL, MAX_PLANS, cut, distinct, head_of, local_time, newest
+from core.base.regexes import lazy_regex
 from core.records.loops import (
     Iteration,
     Liveness,
@@ -42,8 +43,8 @@ _MAX_STORIES: Final = 1000
 _MAX_ARCHIVES: Final = 200
 _MAX_NOTE: Final = 64_000
 _KEYS: Final = re.compile(rb"userStories|branchName")
-_DIALECT: Final = re.compile(r'("(?>(?:\\.|[^"\\])*)(?:"|\\?\Z))|//[^\n]*|,(?=\s*[}\]])', re.DOTALL)
-_DATED: Final = re.compile(r"(\d{4}-\d\d-\d\d)-(.+)")
+_DIALECT: Final = lazy_regex(r'("(?>(?:\\.|[^"\\])*)(?:"|\\?\Z))|//[^\n]*|,(?=\s*[}\]])', re.DOTALL)
+_DATED: Final = lazy_regex(r"(\d{4}-\d\d-\d\d)-(.+)")
 
 
 class _Story(Struct, frozen=True):

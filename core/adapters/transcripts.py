@@ -7,7 +7,6 @@ became shorter, or has other bytes at its start or before the offset (after a co
 from __future__ import annotations
 
 import os
-import re
 from hashlib import sha256
 from typing import Any, Final, Protocol, TypeVar
 
@@ -15,6 +14,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.base.regexes import lazy_regex
 from core.storage.file_reader import Stamp
 
 MAX_LINE_BYTES: Final = 4 << 20  # longest line of a transcript that is decoded
@@ -25,7 +25,7 @@ DAMAGE: Final = (
     *(msgspec.MsgspecError, RecursionError, ValueError, TypeError, KeyError, IndexError, AttributeError),
     *(ArithmeticError, AssertionError),
 )  # what untrusted content can raise
-_SURROGATE: Final = re.compile(
+_SURROGATE: Final = lazy_regex(
     rb"(\\\\|\\u[dD][89aAbB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 )  # half a pair of escapes, which is not JSON: a text that an agent cut inside an emoji
 

@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from core.base.regexes import lazy_regex
 from core.base.text import visible_line
 
 FENCE: Final = "```"
@@ -25,12 +26,12 @@ _ROLE_TAG: Final = re.compile(
 _INSTRUCTION: Final = re.compile(r"\[(?=/?(?i:inst|sys)\])")
 _TAG: Final = re.compile(r"<(?=[/!?|\uff5c])|(?<!\w)<(?=[A-Za-z])")
 """Any tag, comment or declaration, but not a type as in List<string>."""
-_OPENER: Final = re.compile(r"[>|]|~~~|={2,}\s*$|[-+*](?:\s|$)|([-*_])(?:\s*\1){2,}\s*$|\[[ xX]\](?:\s|$)|\[[^\]]*\]:")
+_OPENER: Final = lazy_regex(r"[>|]|~~~|={2,}\s*$|[-+*](?:\s|$)|([-*_])(?:\s*\1){2,}\s*$|\[[ xX]\](?:\s|$)|\[[^\]]*\]:")
 """Start of a Markdown block: quotation, table, fence, underline, list, rule, task, link definition."""
-_NUMBER_OR_LABEL: Final = re.compile(
+_NUMBER_OR_LABEL: Final = lazy_regex(
     r"\d{1,9}(?=[.)](?:\s|$))|(?:Error|Fix|Template|Steps|Source|Use|Better alternative)(?=:)"
 )
-_BEFORE_QUOTE: Final = re.compile(r'(\\*)("|\Z)')
+_BEFORE_QUOTE: Final = lazy_regex(r'(\\*)("|\Z)')
 
 
 @lru_cache(2048)  # forecasts render the same texts many times

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from core.base.regexes import lazy_regex
 from core.config.user_settings import read_user_settings
 
 _MAX_BYTES: Final = 64 << 10  # of a configuration file of Git that is read
-_SECTION: Final = re.compile(r"\[\s*([A-Za-z0-9.-]+)\s*(\".*\")?\s*\]")
-_VALUE: Final = re.compile(r"(name|email)\s*=\s*(.+)", re.IGNORECASE)
+_SECTION: Final = lazy_regex(r"\[\s*([A-Za-z0-9.-]+)\s*(\".*\")?\s*\]")
+_VALUE: Final = lazy_regex(r"(name|email)\s*=\s*(.+)", re.IGNORECASE)
 
 
 def own_names() -> tuple[str, ...]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from core.base.errors import BadInput, Conflict, Unwritable
+from core.base.regexes import lazy_regex
 from core.base.text import visible_line
 from core.config.paths import PATTERN_FILES, ProjectPaths
 from core.curation.effects import Outcome, Outcomes, Step, apply_steps
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from core.ledger.ledger import Ledger
 
 _SUFFIXES: Final = (".json", ".jsonl")
-_NUMBERED: Final = re.compile(r"(pat-(?:error|success|anti)|tmpl)-(.+?)-\d{3}")
-_QUOTED_ID: Final = re.compile(r'"((?:pat-(?:error|success|anti)|tmpl)-[a-z0-9-]{1,120})-(\d{3})"')
-_ARCHIVE_NAME: Final = re.compile(r"\d{4}-\d{2}-patterns\.json")
+_NUMBERED: Final = lazy_regex(r"(pat-(?:error|success|anti)|tmpl)-(.+?)-\d{3}")
+_QUOTED_ID: Final = lazy_regex(r'"((?:pat-(?:error|success|anti)|tmpl)-[a-z0-9-]{1,120})-(\d{3})"')
+_ARCHIVE_NAME: Final = lazy_regex(r"\d{4}-\d{2}-patterns\.json")
 
 
 def pattern_path(paths: ProjectPaths, file: str) -> Path:

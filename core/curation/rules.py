@@ -6,7 +6,6 @@ Pure functions: no file is read or written. Decisions that write whole records a
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -16,6 +15,7 @@ from msgspec.structs import replace
 
 from core.base.errors import AlreadyDone, BadInput, Refused
 from core.base.formatting import format_day, shorten_id
+from core.base.regexes import lazy_regex
 from core.base.text import plural
 from core.curation import commands
 from core.curation.case import Case, Draft, change, since
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 OVERRIDE: Final = "override"
 """Key of a pattern record that shows a decision to other tools; only the ledger is authoritative."""
-_NOT_IN_SLUG: Final = re.compile(r"[^a-z0-9]+")
+_NOT_IN_SLUG: Final = lazy_regex(r"[^a-z0-9]+")
 _MAX_SLUG: Final = 60
 
 

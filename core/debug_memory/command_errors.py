@@ -13,6 +13,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from core.base.regexes import lazy_regex
 from core.config.paths import relative_to_project
 from core.debug_memory.error_messages import StackFrame, find_source_frame, is_test_file, parse_frames, split_error
 from core.debug_memory.runner_reports import parse_failures
@@ -26,33 +27,33 @@ _MAX_TEXT: Final = 40_000
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]{0,20}[A-Za-z]")
 _EXIT: Final = re.compile(r"(?:Exit code|Process exited with code|Exit code:) ?-?\d{1,6}$", re.IGNORECASE)
 _TAP: Final = re.compile(r"(?P<indent>\s{0,40})not ok \d{1,6}(?: - | )?(?P<name>.{0,300})$")
-_TAP_KEY: Final = re.compile(r"\s{0,40}(?P<key>location|failureType|error|code|name|stack): ?(?P<value>.{0,900})$")
-_TAP_FILE: Final = re.compile(r"(?:at |\(in test file )(\S{1,300}?),? line \d")
+_TAP_KEY: Final = lazy_regex(r"\s{0,40}(?P<key>location|failureType|error|code|name|stack): ?(?P<value>.{0,900})$")
+_TAP_FILE: Final = lazy_regex(r"(?:at |\(in test file )(\S{1,300}?),? line \d")
 _UNITTEST: Final = re.compile(r"(?:FAIL|ERROR): (?P<name>[\w.]{1,200}) \((?P<place>[\w.]{1,300})\)")
 _GO: Final = re.compile(r"\s{0,40}--- FAIL: (?P<name>\S{1,200})")
-_GO_LINE: Final = re.compile(r"\s{0,40}(?P<file>\S{1,200}\.go):(?P<line>\d{1,7}): (?P<message>.{1,900})")
+_GO_LINE: Final = lazy_regex(r"\s{0,40}(?P<file>\S{1,200}\.go):(?P<line>\d{1,7}): (?P<message>.{1,900})")
 _RUST: Final = re.compile(r"---- (?P<name>\S{1,200}) stdout ----")
-_PANIC: Final = re.compile(r"thread '.{1,200}'.{0,40} panicked at (?P<file>[^:]{1,300}):(?P<line>\d{1,7}):\d{1,7}:?$")
+_PANIC: Final = lazy_regex(r"thread '.{1,200}'.{0,40} panicked at (?P<file>[^:]{1,300}):(?P<line>\d{1,7}):\d{1,7}:?$")
 _NUMBERED: Final = re.compile(r"\s{1,8}\d{1,4}\) (?P<name>.{1,300})$")
 _MOCHA: Final = re.compile(r"\s{0,8}\d{1,6} failing\b")
-_SPEC_PLACE: Final = re.compile(r"test at (?P<file>.{1,300}):(?P<line>\d{1,7}):\d{1,7}$")
-_SPEC_TEST: Final = re.compile(r"\s{0,40}\N{HEAVY MULTIPLICATION X} (?P<name>.{1,300}?)(?: \([\d.]{1,20}ms\))?$")
+_SPEC_PLACE: Final = lazy_regex(r"test at (?P<file>.{1,300}):(?P<line>\d{1,7}):\d{1,7}$")
+_SPEC_TEST: Final = lazy_regex(r"\s{0,40}\N{HEAVY MULTIPLICATION X} (?P<name>.{1,300}?)(?: \([\d.]{1,20}ms\))?$")
 _RSPEC: Final = re.compile(r"\s{1,20}Failure/Error: (?P<code>.{1,300})$")
 _MINITEST: Final = re.compile(r"(?P<name>[\w:]{1,200}#\w{1,200}) \[(?P<file>[^\]:]{1,300}):(?P<line>\d{1,7})\]:$")
 _PHPUNIT: Final = re.compile(r"\d{1,4}\) (?P<name>[\w\\]{1,200}::\w{1,200})")
 _DOCTEST: Final = re.compile(r'File "(?P<file>[^"]{1,300})", line \d{1,7}, in (?P<name>[\w.]{1,200})$')
 _DOTNET: Final = re.compile(r"\s{0,8}(?:Failed|\[FAIL\]) (?P<name>[\w.]{1,300})(?:\(.{0,200}\))? \[")
 _SHELLCHECK_PLACE: Final = re.compile(r"In (?P<file>\S{1,300}) line \d{1,7}:$")
-_SHELLCHECK: Final = re.compile(r"\s{0,200}\^.{0,200}? (?P<code>SC\d{4}) \(\w{1,10}\): (?P<message>.+)")
-_BARE: Final = re.compile(r"[A-Za-z_][\w.]{0,100}(?:Error|Exception|Warning|Interrupt|Exit)")
-_LEGEND: Final = re.compile(r"[+-] \w{1,20} [+-] \w{1,20}$")
-_JAVA_FRAME: Final = re.compile(
+_SHELLCHECK: Final = lazy_regex(r"\s{0,200}\^.{0,200}? (?P<code>SC\d{4}) \(\w{1,10}\): (?P<message>.+)")
+_BARE: Final = lazy_regex(r"[A-Za-z_][\w.]{0,100}(?:Error|Exception|Warning|Interrupt|Exit)")
+_LEGEND: Final = lazy_regex(r"[+-] \w{1,20} [+-] \w{1,20}$")
+_JAVA_FRAME: Final = lazy_regex(
     r"\s{0,20}at (?!java\.|javax\.|jdk\.|sun\."
     r"|org\.junit)(?P<function>[\w.$<>]{1,300})\((?P<file>\w{1,200}\.\w{1,8}):\d{1,7}\)"
 )
 _PYTHON_FRAME: Final = re.compile(r'\s{0,40}File "[^"]{1,300}", line \d{1,7}')
-_FRAME: Final = re.compile(r"\s{0,40}(?:at |from |\d{1,4}: |# )")
-_IN_FUNCTION: Final = re.compile(
+_FRAME: Final = lazy_regex(r"\s{0,40}(?:at |from |\d{1,4}: |# )")
+_IN_FUNCTION: Final = lazy_regex(
     r"(?:\S{1,40}: )?(?P<file>[^\s:]{1,300}):? [Ii]n (?:member )?function [\u2018'`\"](?P<name>.{1,200}?)[\u2019'\"]:?$"
 )
 _FILE: Final = r"(?P<file>[^\s:()\[\]'\"][^:()\n'\"]{0,299})"
@@ -90,23 +91,23 @@ _DIAGNOSTICS: Final = tuple(
     )
 )
 """Forms of one-line diagnostics, the most specific first."""
-_CODED: Final = re.compile(
+_CODED: Final = lazy_regex(
     r"(?:error(?:\[(?P<number>E\d{1,5})\])?: |(?P<code>[A-Z]{1,5}\d{2,5}) (?:\[\*\] )?)(?P<message>.+)"
 )
-_ARROW: Final = re.compile(r"\s{0,20}--> (?P<file>[^:]{1,300}):(?P<line>\d{1,7})")
-_ESLINT: Final = re.compile(
+_ARROW: Final = lazy_regex(r"\s{0,20}--> (?P<file>[^:]{1,300}):(?P<line>\d{1,7})")
+_ESLINT: Final = lazy_regex(
     r"\s{1,8}(?P<line>\d{1,7}):\d{1,7}\s{1,8}error\s{1,8}(?P<message>.+?)\s{2,}(?P<code>\S{1,120})$"
 )
-_PATH_LINE: Final = re.compile(r"(?:[A-Za-z]:)?[\w./\\@~+-]{1,300}\.\w{1,8}$")
-_WORDED: Final = re.compile(
+_PATH_LINE: Final = lazy_regex(r"(?:[A-Za-z]:)?[\w./\\@~+-]{1,300}\.\w{1,8}$")
+_WORDED: Final = lazy_regex(
     r"(?:[\w./-]{1,80}: )?(?:error|fatal|fatal error|Error|ERROR|FAIL|FAILED|Failed|Failure|not ok"
     r"|\N{MULTIPLICATION SIGN}|\N{HEAVY BALLOT X}|\N{BALLOT X}|\N{HEAVY MULTIPLICATION X})"
     r"(?: [A-Z]{1,5}\d{1,6})?(?::| -|(?<=[^\w])) {0,4}(?P<message>\S.{2,900})"
 )
-_COMPARED: Final = re.compile(
+_COMPARED: Final = lazy_regex(
     r"(?i)(?=.{0,300}\b(?:expected|want(?:ed)?|should)\b)(?=.{0,300}\b(?:got|was|but|actual|received|is|be)\b).{8,900}"
 )
-_NOISE: Final = re.compile(
+_NOISE: Final = lazy_regex(
     r"(?:g?make(?:\[\d{1,3}\])?: \*\*\* \[|npm (?:ERR!|error)|error: could not compile|error: aborting due to"
     r"|collect2: "
     r"|error: test failed|Found \d{1,7} error|FAILED \(|FAIL\t|FAIL$|exit status |Error: Process completed|ELIFECYCLE"

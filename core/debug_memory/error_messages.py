@@ -8,6 +8,7 @@ from enum import Enum
 from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
+from core.base.regexes import lazy_regex
 from core.base.text import MAX_PATTERN, safe_matcher
 from core.config.paths import relative_to_project
 
@@ -22,9 +23,9 @@ _PART: Final = re.compile(
     r"|(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,64})(?![\w-]))"
     r"|(?P<number>(?<![\w.])[0-9]+(?:[.,][0-9]+)*)"
 )
-_SYMBOL: Final = re.compile(r"[A-Za-z_$][\w$.:<>\[\]()*&,-]{0,100}(?: \| [\w.\[\]]{1,60}){0,5}|[^\w\s]{1,3}")
+_SYMBOL: Final = lazy_regex(r"[A-Za-z_$][\w$.:<>\[\]()*&,-]{0,100}(?: \| [\w.\[\]]{1,60}){0,5}|[^\w\s]{1,3}")
 """A quoted text that is an identifier, a type such as `list[str] | None`, or an operator."""
-_FOLDER: Final = re.compile(r".(?:/|[A-Za-z]:[/\\])(?:[^\s'\"`]*[/\\])?(?=[^\s/\\'\"`])")
+_FOLDER: Final = lazy_regex(r".(?:/|[A-Za-z]:[/\\])(?:[^\s'\"`]*[/\\])?(?=[^\s/\\'\"`])")
 """The folder of an absolute path in quotes, which differs between machines and runs."""
 _SPECIAL: Final = frozenset("\\.^$*+?{}[]|()")
 _FORMS: Final[dict[str | None, str]] = {"path": r"\S+", "id": r"[\w-]+", "number": r"\d+"}
@@ -35,7 +36,7 @@ _MAX_FRAMES: Final = 200
 _MAX_LINE: Final = 2_000
 _NODE: Final = "at "
 _VITEST: Final = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT} "
-_FRAME_LOCATION: Final = re.compile(r"(.{1,1000}?):(\d{1,9})(?::\d{1,9})?")
+_FRAME_LOCATION: Final = lazy_regex(r"(.{1,1000}?):(\d{1,9})(?::\d{1,9})?")
 _PYTHON: Final = re.compile(r'\s{0,40}File "([^"]{1,1000})", line (\d{1,9})(?:, in (.{1,200}))?')
 _PYTEST: Final = re.compile(r"([^\s:][^:]{0,1000}\.pyx?):(\d{1,9}):(?: (?:in (\S{1,200})|([A-Za-z_][\w.]{0,200})))?")
 """pytest prints `a.py:7: in f` and `a.py:7:` before an error, and `a.py:7: TypeError` after it."""

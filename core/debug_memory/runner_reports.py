@@ -13,6 +13,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from core.base.check_reports import COLOUR
+from core.base.regexes import lazy_regex
 from core.config.paths import relative_to_project
 from core.debug_memory.error_messages import (
     StackFrame,
@@ -32,7 +33,7 @@ _MAX_LINE: Final = 2_000
 _PREFIX: Final = re.compile(
     r"\s*(?:E\s+|[^\w\s]\s+)?"
 )  # prefix of a line with an error: `E   ` of pytest, `● ` of Jest
-_REPORTED: Final = re.compile(r"E {3,}\S")  # a line that pytest reports
+_REPORTED: Final = lazy_regex(r"E {3,}\S")  # a line that pytest reports
 _ASSERT: Final = "assert "
 _EXPECT: Final = ("expect(", "Error: expect(")
 _FAILED: Final = frozenset({"failed", "error"})
@@ -41,7 +42,7 @@ _JEST_TEST: Final = "\N{BLACK CIRCLE} "
 _NO_TEST: Final = "Test suite failed to run"
 _TEST_SUFFIXES: Final = (".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".mts", ".cts", ".vue", ".svelte")
 _PYTEST_TEST: Final = re.compile(r"_+ (\S.{0,500}) _+")
-_PYTEST_PHASE: Final = re.compile(r"ERROR (?:at (?:setup|teardown) of|collecting) ")
+_PYTEST_PHASE: Final = lazy_regex(r"ERROR (?:at (?:setup|teardown) of|collecting) ")
 _SECTION: Final = "==="
 _SUMMARY: Final = ("FAILED ", "ERROR ")  # prefixes of the test IDs in the summary of pytest
 

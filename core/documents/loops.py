@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_cost, format_count, format_decimal, format_duration, format_percent
+from core.base.regexes import lazy_regex
 from core.base.text import plural
 from core.documents.document import Block, Document, Moment, Part, Table, Text, code, fields, items, line, more, section
 from core.documents.reflections import kind_word
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from core.records.reflections import Reflection
     from core.state.project_state import ProjectState
 
-_ID: Final = re.compile(r"\w[\w-]{0,79}")
+_ID: Final = lazy_regex(r"\w[\w-]{0,79}")
 _RESUME: Final = {"claude": "claude --resume", "codex": "codex resume"}
 _MAX_ERRORS: Final = 5
 _MAX_LEARNINGS: Final = 8

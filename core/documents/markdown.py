@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
 from core.base.formatting import format_decimal
+from core.base.regexes import lazy_regex
 from core.base.text import visible, visible_line
 from core.documents import document as doc
 from core.records.times import day_of
 
 MAX_CHARS: Final = 64_000
-_SPECIAL: Final = re.compile(r"([\\`*_\[\]<>#|~])")
-_OPENER: Final = re.compile(r"[-+=>]|\d+(?=[.)])")
+_SPECIAL: Final = lazy_regex(r"([\\`*_\[\]<>#|~])")
+_OPENER: Final = lazy_regex(r"[-+=>]|\d+(?=[.)])")
 """Start of a line that would open a list, a quotation or an underlined heading."""
-_TICKS: Final = re.compile(r"`+")
+_TICKS: Final = lazy_regex(r"`+")
 _LEVELS: Final = 6
 _CHARACTERS: Final = {
     "done": "✓",

@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from core.base.regexes import lazy_regex
 from core.base.shell_commands import parse_check
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ _TAIL: Final = re.compile(
 _PLACE: Final = re.compile(r"\s*cd\s+\S+\s*(?:&&|;)\s*")
 _SHELL: Final = frozenset({"bash", "sh", "dash", "zsh", "."})
 _RUNNERS: Final = frozenset({"time", "timeout", "nice", "env", "npx", "uv", "poetry", "run", "exec", "sudo", "command"})
-_QUIET: Final = re.compile(r"-{1,2}(?:q|v+|s|x|quiet|verbose|silent|no-color|color(?:=\w+)?)$")
+_QUIET: Final = lazy_regex(r"-{1,2}(?:q|v+|s|x|quiet|verbose|silent|no-color|color(?:=\w+)?)$")
 
 
 class ActionCommand(NamedTuple):

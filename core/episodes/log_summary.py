@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Iterable
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from core.base.record_text import one_line
+from core.base.regexes import lazy_regex
 from core.base.shell_commands import is_read_only
 from core.episodes.commands import ActionCommand, parse_command
 from core.episodes.shell_edits import edits_files
@@ -30,17 +30,17 @@ MAX_MISSED: Final = 20  # stop to search for covered runs after this number of r
 MAX_CHANGED: Final = 1000  # maximum number of files in `LoggedFailure.changed`, the last ones
 MAX_TRIED: Final = 100  # maximum number of files in `LoggedFailure.tried`, the last ones
 MAX_RAN: Final = 3  # maximum number of commands in `LoggedFailure.ran`, the last ones
-_NUMBER: Final = re.compile(r"\d+")
+_NUMBER: Final = lazy_regex(r"\d+")
 _MAX_WHAT: Final = 120
 _MAX_ERROR: Final = 20_000  # maximum number of characters that are searched for the most informative line
 _MAX_SKIPPED: Final = 20  # maximum number of uninformative lines that are skipped
 _TRACEBACK: Final = "Traceback (most recent call last):"
-_RAISED: Final = re.compile(r"[A-Za-z_][\w.]{0,200}(?:Error|Exception|Interrupt|Exit|Warning)\b")
-_UNINFORMATIVE: Final = re.compile(
+_RAISED: Final = lazy_regex(r"[A-Za-z_][\w.]{0,200}(?:Error|Exception|Interrupt|Exit|Warning)\b")
+_UNINFORMATIVE: Final = lazy_regex(
     r"(?i:(?:command |process )?(?:failed|exited|exit)(?: with)?(?: exit)?(?: code| status)?:? \d{1,3}\.?$)"
     r"|[>$] |\W*$|(?:FAIL|RUNS) "
 )  # lines that do not describe an error: exit codes, headers of test runners, shell prompts, separators
-_ERROR_LINE: Final = re.compile(
+_ERROR_LINE: Final = lazy_regex(
     r"E {3,}(?=\S)|\s*(?:[●✕✗✖×] |--- FAIL: |thread '.{1,80}' .{0,20}panicked at |fatal: |npm (?:ERR!|error) \S)"
     r"|.{0,300}?(?:\b(?:error|Error|ERROR)(?: ?\[\w{1,40}\]| TS\d{1,6})?: |:\d{1,7}(?::\d{1,7})? +error )"
 )  # beginnings of lines with an error in the output of a test runner, compiler or linter

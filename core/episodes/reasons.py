@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from core.base.record_text import MAX_LINE, one_line
+from core.base.regexes import lazy_regex
 from core.base.text import visible_line
 from core.redaction.masking import mask_secrets
 
@@ -16,12 +17,12 @@ if TYPE_CHECKING:
 _MAX_TEXT: Final = 4_000
 _MAX_SENTENCES: Final = 2
 _MIN_WORDS: Final = 4  # words of a reason below which a further sentence is added
-_SENTENCE: Final = re.compile(
+_SENTENCE: Final = lazy_regex(
     r"(?<=[.!?])[\"')\]]*\s+(?=[\"'`(\[]*[A-Z0-9`\u00c0-\u024f])|\n{2,}|\n(?=\s*(?:[-*\u2022]|\d+[.)])\s)"
 )
-_FENCE: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_MARKUP: Final = re.compile(r"^\s{0,8}(?:#{1,6}\s+|[-*\u2022]\s+|\d{1,2}[.)]\s+|>\s+)|\*\*|__", re.MULTILINE)
-_LEAD: Final = re.compile(
+_FENCE: Final = lazy_regex(r"```.*?(?:```|\Z)", re.DOTALL)
+_MARKUP: Final = lazy_regex(r"^\s{0,8}(?:#{1,6}\s+|[-*\u2022]\s+|\d{1,2}[.)]\s+|>\s+)|\*\*|__", re.MULTILINE)
+_LEAD: Final = lazy_regex(
     r"(?:(?:ok(?:ay)?|right|great|good|perfect|sure|yes|no|done|fixed|found (?:it|the (?:bug|issue|problem"
     r"|cause))|got it|all set|aha|hm+|ah|well|so|now|and|alright"
     r"|i (?:see|found it|understand)(?: (?:the|it|now)(?: (?:issue|problem|bug|cause))?)?"
@@ -43,7 +44,7 @@ _LOOK: Final = (
     r"|find(?:ing)?|search(?:ing)?|try(?:ing)? again|take|test(?:ing)?|investigat(?:e|ing)|explor(?:e|ing)"
     r"|review(?:ing)?|execut(?:e|ing)|list(?:ing)?|view(?:ing)?)"
 )
-_FILLER: Final = re.compile(
+_FILLER: Final = lazy_regex(
     rf"(?:(?:{_AGENT} )?{_LOOK}\b(?!.{{0,200}}\b(?:because|since|so that|instead|only|unless|must|has to|needs? to"
     rf"|never|always)\b).*"
     r"|(?:all|both|the|every|each|\d+|[a-z]+)? ?(?:of the )?(?:\d+ |two |three |four |five "
@@ -73,14 +74,14 @@ _FILLER: Final = re.compile(
     r"|files? changed)[\s.!:\u2014-]*",
     re.IGNORECASE,
 )
-_TAIL: Final = re.compile(
+_TAIL: Final = lazy_regex(
     r"[,;]? (?:and |so )?(?:now )?(?:(?:the|all|both|every|\d+) )?(?:\d+ )?(?:tests?|test suite|suite|build|it"
     r"|everything|check) (?:now )?(?:all )?"
     r"(?:pass(?:es)?|(?:is|are) (?:now )?(?:green|passing)|work(?:s)?|succeeds?)(?: now| again)?(?=[.!]?$)",
     re.IGNORECASE,
 )
-_WORD: Final = re.compile(r"[A-Za-z\u00c0-\u024f]{2,}")
-_PATHS: Final = re.compile(r"/(?:home|Users|tmp|root|var|private)/\S+/")
+_WORD: Final = lazy_regex(r"[A-Za-z\u00c0-\u024f]{2,}")
+_PATHS: Final = lazy_regex(r"/(?:home|Users|tmp|root|var|private)/\S+/")
 
 
 def find_reason(texts: Iterable[str]) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from core.base.record_text import make_slug, one_line, strip_label
+from core.base.regexes import lazy_regex
 from core.base.text import plural, safe_matcher
 from core.extraction.errors import count_failing, find_errors
 from core.extraction.fix_kinds import MIN_DESCRIPTION, detect_domain, mentioned_language
@@ -27,7 +28,7 @@ _MIN_SEQUENCE: Final = 2  # steps that are worth a pattern beside that of a fix
 _TASK_WORDS: Final = 3  # number of words (including the verb) that similar tasks contain in the same order
 _MAX_FAILED: Final = 2  # steps that failed this often and never helped are left out
 _NUMBER: Final = re.compile(r"\d+")
-_WORD: Final = re.compile(r"[^\W_][\w-]*")
+_WORD: Final = lazy_regex(r"[^\W_][\w-]*")
 _COMMAND: Final = re.compile(
     r"(?:npx|npm(?: run)?|pnpm|yarn|pytest|python|ruff|mypy|tsc|vitest|jest|eslint|cargo|go|mvn|gradle|make|bench)"
     r"(?: [\w:@./-]{1,40})?"

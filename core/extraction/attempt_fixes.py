@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from core.base.check_reports import command_result
 from core.base.record_text import one_line
+from core.base.regexes import lazy_regex
 from core.base.shell_commands import is_read_only
 from core.base.text import safe_matcher
 from core.debug_memory.command_errors import find_command_errors
@@ -44,7 +45,7 @@ MAX_DIFF_LINES: Final = 10  # maximum number of changed lines in the diff of a l
 MAX_EDITS: Final = 50  # maximum number of edits of one fix, the last ones
 _MAX_RUNS: Final = 200  # maximum number of runs of one command
 _MAX_COMMAND: Final = 80  # characters of a command in the message of an error without one
-_ONLY_A_CODE: Final = re.compile(
+_ONLY_A_CODE: Final = lazy_regex(
     r"no message|(?:process |command )?(?:exit(?:ed)?|failed)(?: with)?(?: exit)?(?: code| status)?:? ?-?\d{0,5}\.?",
     re.IGNORECASE,
 )

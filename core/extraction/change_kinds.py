@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from core.base.regexes import lazy_regex
 from core.extraction.weakened_tests import changed_lines
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from core.records.debug_sessions import Failure
     from core.records.episodes import Action
 
-_SETTINGS: Final = re.compile(
+_SETTINGS: Final = lazy_regex(
     r"(?:^|/)(?:pytest\.ini|tox\.ini|setup\.cfg|noxfile\.py|\.coveragerc|\.?ruff\.toml|\.?mypy\.ini|\.flake8"
     r"|\.pylintrc|pyrightconfig\.json"
     r"|requirements[\w.-]*\.(?:txt|in)|constraints[\w.-]*\.txt|Pipfile(?:\.lock)?|poetry\.lock|uv\.lock"
@@ -27,10 +28,10 @@ _SETTINGS: Final = re.compile(
     r"|Cargo\.lock|Gemfile(?:\.lock)?|\.rspec)$"
 )
 """Settings of test runners and linters, lists of dependencies, and the environment."""
-_MANIFEST: Final = re.compile(
+_MANIFEST: Final = lazy_regex(
     r"(?:^|/)(?:pyproject\.toml|package\.json|go\.mod|Cargo\.toml|composer\.json|pom\.xml|build\.gradle(?:\.kts)?)$"
 )
-_SUPPRESSED: Final = re.compile(
+_SUPPRESSED: Final = lazy_regex(
     r"#\s*(?:noqa|type:\s*ignore|pylint:\s*disable|pyright:\s*ignore|mypy:\s*ignore|nosec|fmt:\s*(?:off|skip)"
     r"|ruff:\s*noqa|rubocop:disable)"
     r"|//\s*(?:@ts-(?:ignore|nocheck|expect-error)|eslint-disable|nolint|NOLINT|noinspection|prettier-ignore)"
@@ -38,23 +39,23 @@ _SUPPRESSED: Final = re.compile(
     r"|@SuppressWarnings|#\[allow\(|#pragma\s+(?:GCC|clang)\s+diagnostic\s+ignored|shellcheck\s+disable"
     r"|@ts-nocheck|:\s*any\b"
 )
-_INSTALL: Final = re.compile(
+_INSTALL: Final = lazy_regex(
     r"(?:^|[;&|]\s*|\s)(?:(?:python[\d.]*\s+-m\s+)?pip3?|uv(?:\s+pip)?|poetry|pipenv|conda|npm|yarn|pnpm|bun|gem"
     r"|bundle|cargo|go|apt(?:-get)?|brew|apk|dnf|composer|pipx)"
     r"\s+(?:install|add|i|ci|sync|get|update|upgrade|restore)\b|\b(?:npm|pnpm|yarn)\s+ci\b"
     r"|\bsource\s+\S*activate\b|\bexport\s+\w+=|\bchmod\s|\bvirtualenv\b|-m\s+venv\b"
 )
-_NO_MODULE: Final = re.compile(r"No module named ['\"]?(?P<name>[\w.-]+)")
-_NOT_FOUND: Final = re.compile(
+_NO_MODULE: Final = lazy_regex(r"No module named ['\"]?(?P<name>[\w.-]+)")
+_NOT_FOUND: Final = lazy_regex(
     r"(?:^|[:\s])['\"`]?(?P<name>[\w./+-]+)['\"`]?: (?:command )?not found|(?:executable file"
     r"|command) not found(?: in \$PATH)?:? ?['\"]?(?P<other>[\w./+-]*)|is not recognized as an internal"
     r"|can't open file '(?P<file>[^']+)'|Missing script: ['\"]?(?P<script>[\w:-]+)"
 )
-_WORD: Final = re.compile(r"[\w./+-]+")
-_DOCUMENT: Final = re.compile(
+_WORD: Final = lazy_regex(r"[\w./+-]+")
+_DOCUMENT: Final = lazy_regex(
     r"(?:^|/)(?:README|CHANGELOG|CHANGES|NOTES|TODO|LICENSE)[^/]*$|\.(?:md|rst|txt|adoc)$", re.IGNORECASE
 )
-_TRANSIENT: Final = re.compile(
+_TRANSIENT: Final = lazy_regex(
     r"\b(?:ETIMEDOUT|ECONNRESET|ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EADDRINUSE|ENOSPC)\b"
     r"|(?i:connection (?:refused|reset|aborted|timed out)|connect(?:ion)? time-?d? ?out|failed to connect"
     r"|network is unreachable|could not resolve (?:host|proxy)"
@@ -65,11 +66,11 @@ _TRANSIENT: Final = re.compile(
     r"|cannot allocate memory|too many open files|temporarily unavailable|temporary failure)"
 )
 """Errors of the network or the machine, which may be gone at the next run."""
-_CONNECTING: Final = re.compile(
+_CONNECTING: Final = lazy_regex(
     r"(?i)time_?out|retr(?:y|ies)|backoff|\bport\b|host|\burl|socket|proxy|connect|listen|close|bind\(|fetch|request|session"
     r"|mock|patch"
 )
-_UNDO: Final = re.compile(r"(?:^|[;&|]\s*)git\s+(?:checkout|restore|revert|reset|stash)\b(?!\s+(?:pop|apply))")
+_UNDO: Final = lazy_regex(r"(?:^|[;&|]\s*)git\s+(?:checkout|restore|revert|reset|stash)\b(?!\s+(?:pop|apply))")
 
 
 def is_environment_error(action: Action, failures: Iterable[Failure]) -> bool:

@@ -15,6 +15,7 @@ import yaml
 from msgspec import Struct
 
 from core.base.record_text import replace_surrogates
+from core.base.regexes import lazy_regex
 
 _MAX_DIFF: Final = 20_000
 _MAX_LINES: Final = 30
@@ -26,15 +27,15 @@ LANGUAGES: Final[dict[str, str]] = {end: name for name, ends in _TABLES["languag
 _PURPOSES: Final[dict[str, str]] = _TABLES["purposes"]
 _KEYWORDS: Final = frozenset(_TABLES["keywords"].split())
 _IDENTIFIER: Final = r"[A-Za-z_$][\w$]{0,80}"
-_TESTED: Final = re.compile(
+_TESTED: Final = lazy_regex(
     rf"(?<![\w$.])({_IDENTIFIER}(?:\.{_IDENTIFIER}){{0,6}})\s*"
     r"(?:\?\.|(?:===?|!==?|is\s+not|is)\s*(?:null|undefined|None|nil)\b)"
     rf"|(?:\bif\s*\(\s*!|\bif\s+not\s+)({_IDENTIFIER}(?:\.{_IDENTIFIER}){{0,6}})\s*[):]"
 )
-_TEXT: Final = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`")
-_IMPORT: Final = re.compile(r"\s*(?:import|from|export\s.*\sfrom|(?:const|let|var)\s.*=\s*require\()")
-_QUOTED: Final = re.compile(rf"['\"`]({_IDENTIFIER})['\"`]")
-_UNKNOWN_NAME: Final = re.compile(rf"\b({_IDENTIFIER}) is not defined\b|\bname ['\"]({_IDENTIFIER})['\"]")
+_TEXT: Final = lazy_regex(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`")
+_IMPORT: Final = lazy_regex(r"\s*(?:import|from|export\s.*\sfrom|(?:const|let|var)\s.*=\s*require\()")
+_QUOTED: Final = lazy_regex(rf"['\"`]({_IDENTIFIER})['\"`]")
+_UNKNOWN_NAME: Final = lazy_regex(rf"\b({_IDENTIFIER}) is not defined\b|\bname ['\"]({_IDENTIFIER})['\"]")
 _JS_NAMES: Final = frozenset(
     {
         *("const", "let", "var", "function", "return", "if", "else", "for", "of", "in", "new", "await", "async"),
@@ -47,10 +48,10 @@ _COMMON_NAMES: Final = {
     "typescript": _JS_NAMES,
 }
 """Names by language that do not belong to one place."""
-_HOLE: Final = re.compile(r"\{\{\s?(\w{1,40})\s?\}\}")
-_BOUND: Final = re.compile(rf"\b(?:as|const|let|var|for)\s+({_IDENTIFIER})|^\s*({_IDENTIFIER})\s*=(?!=)", re.MULTILINE)
+_HOLE: Final = lazy_regex(r"\{\{\s?(\w{1,40})\s?\}\}")
+_BOUND: Final = lazy_regex(rf"\b(?:as|const|let|var|for)\s+({_IDENTIFIER})|^\s*({_IDENTIFIER})\s*=(?!=)", re.MULTILINE)
 """A name that a template itself defines."""
-_COMMENT: Final = re.compile(r"(?:#|//).*")
+_COMMENT: Final = lazy_regex(r"(?:#|//).*")
 _ROLES: Final = (
     ("module", re.compile(r"\bmodule\b|\bimport", re.IGNORECASE)),
     ("property", re.compile(r"\bpropert|\battribute\b|\breading\b|\bfield\b|\bkey\b", re.IGNORECASE)),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from core.base.context_blocks import remove_contexts
+from core.base.regexes import lazy_regex
 
 if TYPE_CHECKING:
     from core.records.extractions import Material
@@ -25,7 +26,7 @@ _CONTROL: Final = re.compile(
     r"|(?:^|\n)[ \t*_`#>-]{0,9}(?:COMPLETED?|ALL DONE|GUTTER|[Cc]ompletion promise detected)[ \t*_`.!]{0,9}(?=\n|\Z)"
 )
 """Promises, reports and markers of the end, and slash commands."""
-_SPACES: Final = re.compile(r"\s+")
+_SPACES: Final = lazy_regex(r"\s+")
 _CODE: Final = frozenset(
     {
         "template_code",

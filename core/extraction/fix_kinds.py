@@ -10,6 +10,7 @@ from typing import Final
 import yaml
 
 from core.base.record_text import one_line
+from core.base.regexes import lazy_regex
 from core.extraction.code import added_lines
 from core.retrieval.task import analyse_task
 
@@ -24,16 +25,16 @@ def _compile_words(words: str) -> re.Pattern[str]:
 _TABLES: Final[dict[str, dict[str, str]]] = yaml.load(
     Path(__file__).with_name("fix_kinds.yaml").read_bytes(), yaml.CSafeLoader
 )
-_IN_CODE: Final = {category: re.compile(signs, re.MULTILINE) for category, signs in _TABLES["code"].items()}
+_IN_CODE: Final = {category: lazy_regex(signs, re.MULTILINE) for category, signs in _TABLES["code"].items()}
 _IN_WORDS: Final = {category: _compile_words(words) for category, words in _TABLES["words"].items()}
 _DOMAINS: Final = {tag: _compile_words(words) for tag, words in _TABLES["domains"].items()}
 _GUARD: Final = _compile_words(r"guard\w*|early return")
-_MISSING_VALUE: Final = re.compile(r"\b(?:null|undefined|none|nil|nonetype)\b", re.IGNORECASE)
+_MISSING_VALUE: Final = lazy_regex(r"\b(?:null|undefined|none|nil|nonetype)\b", re.IGNORECASE)
 _ONLY_FILES: Final = re.compile(r"(?:Change \S{1,400}(?:; |$))+")
 """A fix of which only the changed files are known."""
 _ONLY_RESULTS: Final = re.compile(r"`[^`]{1,400}` failed with .{1,600} until \S{1,400} changed\.?")
 """A fix of which only the command, its error and the changed file are known."""
-_PROPERTY: Final = re.compile(r"\bpropert|\breading\b|\battribute\b|\baccess|nil pointer", re.IGNORECASE)
+_PROPERTY: Final = lazy_regex(r"\bpropert|\breading\b|\battribute\b|\baccess|nil pointer", re.IGNORECASE)
 
 
 def fix_category(description: str, diff: str, cause: str, message: str) -> str:

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from core.base.errors import RalphdeckError
+from core.base.regexes import lazy_regex
 from core.extraction.approaches import adds_steps
 from core.extraction.code import has_partial_holes
 from core.extraction.engine import extract
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
 
 MAX_RECORDS: Final = 500  # maximum number of patterns with problems of which a repair is searched
 _MAX_SOURCES: Final = 5  # maximum number of source loops of a pattern that are extracted again
-_CHANGED: Final = re.compile(r"(?:Change|until) (\S{1,400}?)(?=;? |;?$)")
-_FILE_HEADER: Final = re.compile(r"^@@ (.{1,400}) @@$", re.MULTILINE)
+_CHANGED: Final = lazy_regex(r"(?:Change|until) (\S{1,400}?)(?=;? |;?$)")
+_FILE_HEADER: Final = lazy_regex(r"^@@ (.{1,400}) @@$", re.MULTILINE)
 
 
 class OldRules:

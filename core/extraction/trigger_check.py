@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from core.base.regexes import lazy_regex
 from core.base.text import MatchedTexts, safe_matcher
 from core.debug_memory.error_messages import Names, generalize_message
 from core.retrieval.relevance import list_places
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
 _MAX_PLACES: Final = 5
 _MIN_LETTERS: Final = 10  # letters of a message, without quoted texts, below which the name of the error is kept
 _MIN_NAME: Final = 3  # shorter names are common
-_QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*[`']|\u2018[^\u2019]*\u2019|<[^<>]*>")
-_ASSERTED: Final = re.compile(r"Assertion `[^'\n]+' failed")
+_QUOTED: Final = lazy_regex(r"'[^']*'|\"[^\"]*\"|`[^`]*[`']|\u2018[^\u2019]*\u2019|<[^<>]*>")
+_ASSERTED: Final = lazy_regex(r"Assertion `[^'\n]+' failed")
 """The message of `assert` in C, which quotes the expression, not its values."""
-_WORD: Final = re.compile(r"[A-Za-z_$][\w$]*")
-_SLOT: Final = re.compile(r"\{(\w+)\}")
+_WORD: Final = lazy_regex(r"[A-Za-z_$][\w$]*")
+_SLOT: Final = lazy_regex(r"\{(\w+)\}")
 
 
 class Trigger(Struct, frozen=True):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from core.base.regexes import lazy_regex
 from core.debug_memory.error_messages import is_test_file
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 MAX_TOLERANCE: Final = 0.01  # largest tolerance of a comparison that is not weaker than an exact one
 _MAX_LINE: Final = 1_000
-_SKIP: Final = re.compile(
+_SKIP: Final = lazy_regex(
     r"@?(?:pytest\.(?:mark\.)?(?:skip|skipif|xfail)|unittest\.(?:skip|expectedFailure)|skipTest|importorskip"
     r"|skipIf|skipUnless|expectedFailure)\b"
     r"|\b(?:it|test|describe|context|suite)\.(?:skip|todo|failing)\b|\bx(?:it|describe|test|context)\s*\("
@@ -22,50 +22,50 @@ _SKIP: Final = re.compile(
     r"|\bskip:\s*(?:true|['\"])|\{\s*skip\b|\bthis\.skip\(|\bpending\b|\bskip\s+['\"]|\bmarkTestSkipped\b"
     r"|\[(?:Fact|Theory)\(Skip|GTEST_SKIP|\bDISABLED_"
 )
-_ASSERTS: Final = re.compile(
+_ASSERTS: Final = lazy_regex(
     r"\b(?:assert\w*|expect\w*|should\w*|t\.(?:Error|Fatal|Fail)\w*|require\.\w+|EXPECT_\w+|ASSERT_\w+|is|ok|raises"
     r"|verify)\b\s*[(!.\s]|\[ .* \]|\|\|\s*(?:exit|fail)"
 )
-_STRICT: Final = re.compile(
+_STRICT: Final = lazy_regex(
     r"===?|!==?|\bis (?!not None\b|None\b)|\bassert(?:_eq|Equals?|Is|ListEqual|DictEqual|CountEqual|Same|StrictEqual)\b"
     r"|\.to(?:Be|Equal|StrictEqual|MatchObject|HaveLength)\(|\.(?:strictE|deepE|deepStrictE|e)qual\(|\.to\.(?:deep\.)?e(?:ql?|qual)\("
     r"|\b(?:EXPECT|ASSERT)_(?:EQ|STREQ)\b|\.(?:Equal|DeepEqual|EqualValues)\(|\s-(?:eq|ne)\s|\[ .* = .* \]"
 )
-_LOOSE: Final = re.compile(
+_LOOSE: Final = lazy_regex(
     r"[^-=<]>=?\s|\s<=?\s|\bin\b|\bis not None\b|\bisinstance\(|\babs\(|\bMath\.abs\(|\bmath\.Abs\(|\bany\(|\bor True\b"
     r"|\|\|\s*true\b|\bassert(?:True|False|In|IsNotNone|IsInstance|Greater\w*|Less\w*|Regex|_?[Nn]ot_?[Nn]ull)\b|\bassert!\("
     r"|\.to(?:BeDefined|BeTruthy|Contain\w*|BeGreaterThan\w*|BeLessThan\w*|Match|BeInstanceOf|BeTypeOf)\("
     r"|\.not\.to(?:BeNull|BeUndefined|Throw)\(|\bassert\.ok\(|\btypeof\b|\bANY\b|\bexpect\.(?:anything|any|objectContaining)\("
     r"|\b(?:EXPECT|ASSERT)_(?:TRUE|GE|LE|GT|LT|NEAR|NE)\b|\.(?:NotNil|NotEmpty|Contains|True|InDelta)\(|\s-(?:n|le|ge|lt|gt)\s"
 )
-_ANY_ERROR: Final = re.compile(
+_ANY_ERROR: Final = lazy_regex(
     r"raises\(\s*(?:Base)?Exception\s*[,)]|assertRaises\(\s*(?:Base)?Exception\b|\.(?:toThrow|rejects\.toThrow|throws)\(\s*\)"
     r"|assertThrows\(\s*(?:Exception|Throwable)\.class"
 )
-_ONE_ERROR: Final = re.compile(r"raises\(|assertRaises\w*\(|\.toThrow\w*\(|\.throws\(|assertThrows\(")
-_TOLERANCE: Final = re.compile(
+_ONE_ERROR: Final = lazy_regex(r"raises\(|assertRaises\w*\(|\.toThrow\w*\(|\.throws\(|assertThrows\(")
+_TOLERANCE: Final = lazy_regex(
     r"\b(?:abs|rel|delta|abs_tol|rel_tol|atol|rtol|epsilon|tolerance)\s*=\s*(?P<tolerance>\d{0,9}\.?\d{0,9}(?:e-?\d{1,3})?)"
     r"|\babs\(.{0,300}\)\s*<=?\s*(?P<bound>\d{0,9}\.?\d{0,9}(?:e-?\d{1,3})?)"
     r"|\bplaces\s*=\s*(?P<places>\d{1,3})|toBeCloseTo\([^()]{0,200},\s*(?P<digits>-?\d{1,3})\s*\)"
 )
-_TRIVIAL: Final = re.compile(
+_TRIVIAL: Final = lazy_regex(
     r"\bassert (?:True|1)\s*$|\bassert(?:True|_true)?\(\s*(?:True|true|1)\s*\)"
     r"|expect\(\s*true\s*\)\.to(?:Be|Equal)\(\s*true\s*\)"
     r"|assert\.ok\(\s*true\s*\)|assert!\(\s*true\s*\)"
 )
-_SWALLOWED: Final = re.compile(r"^\s*(?:except\b.*:|\}?\s*catch\b.*\{)|contextlib\.suppress\(|^\s*with suppress\(")
-_RETURNS: Final = re.compile(r"\s*return\s*;?")
-_TIMEOUT: Final = re.compile(r"(?i)time_?out|deadline|max_?(?:time|seconds|ms)")
-_EXPECTED: Final = re.compile(r"^\s*(?:[(\[{'\"].*,\s*$|(?:const |let |var )?\w*(?:expected|want)\w*\s*:?=)")
-_COMMENT: Final = re.compile(r"^\s*(?:#(?!\[)|//|--\s|/?\*).*")
+_SWALLOWED: Final = lazy_regex(r"^\s*(?:except\b.*:|\}?\s*catch\b.*\{)|contextlib\.suppress\(|^\s*with suppress\(")
+_RETURNS: Final = lazy_regex(r"\s*return\s*;?")
+_TIMEOUT: Final = lazy_regex(r"(?i)time_?out|deadline|max_?(?:time|seconds|ms)")
+_EXPECTED: Final = lazy_regex(r"^\s*(?:[(\[{'\"].*,\s*$|(?:const |let |var )?\w*(?:expected|want)\w*\s*:?=)")
+_COMMENT: Final = lazy_regex(r"^\s*(?:#(?!\[)|//|--\s|/?\*).*")
 _TEXT: Final = r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`[^`]*`"
-_QUOTED: Final = re.compile(_TEXT)
-_LITERAL: Final = re.compile(
+_QUOTED: Final = lazy_regex(_TEXT)
+_LITERAL: Final = lazy_regex(
     rf"{_TEXT}|\b\d[\d_.]*\b|\b(?:True|False|None|true|false|null"
     r"|undefined|nil)\b"
 )
-_SNAPSHOT: Final = re.compile(r"(?:^|/)__snapshots__/|\.(?:snap|golden|ambr)$|\.approved\.\w+$")
-_REMOVED: Final = re.compile(r"(?:^|[;&|]\s*)(?:git\s+rm|rm)\s(?P<files>[^;&|\n]{1,1000})")
+_SNAPSHOT: Final = lazy_regex(r"(?:^|/)__snapshots__/|\.(?:snap|golden|ambr)$|\.approved\.\w+$")
+_REMOVED: Final = lazy_regex(r"(?:^|[;&|]\s*)(?:git\s+rm|rm)\s(?P<files>[^;&|\n]{1,1000})")
 
 
 class Weakening(StrEnum):

@@ -27,7 +27,7 @@ _LABEL: Final = (
     r"(?:Error|Fix|Template|Steps|Use|Better alternative|Cause|Strategy|Session|Reason|Approach|Action item|Worked"
     r"|Did not work|Suggested|Learning(?: \(drafted from the log\))?): ?"
 )
-_LAYOUT: Final = re.compile(
+_LAYOUT: Final = lazy_regex(
     r"^ *(?:#{2,3} [A-Z][A-Za-z -]{0,40}(?:\d+ \([a-z ]{1,20}\))?$|\d{1,2}\. |- Source: [^\n]*$|```\w*$"
     rf"|- (?:{_LABEL})?)|^{FENCE}$"
     r"|\*\*(?: \([^()\n]{0,60}\)$)?|\\(?=[`<#*\[])| \((?:not )?verified\)$| \(did not help\)$",

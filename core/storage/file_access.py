@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from core.base.errors import BadInput, Conflict, ReadOnly, Unwritable
+from core.base.regexes import lazy_regex
 from core.base.text import visible_line
 
 _protected: set[Path] = set()
@@ -142,7 +143,7 @@ PRIVATE_FOLDERS: Final = {
     "debug-memory": "*\n!/patterns/\n!/patterns/**",
 }
 """Lines of the `.gitignore` by name of a folder; lessons in `debug-memory/patterns` are shared like other patterns."""
-_ROOT: Final = re.compile(rf"(?:.*/)?\.aiwg/ralph/(?P<name>{'|'.join(PRIVATE_FOLDERS)})(?=/|$)", re.DOTALL)
+_ROOT: Final = lazy_regex(rf"(?:.*/)?\.aiwg/ralph/(?P<name>{'|'.join(PRIVATE_FOLDERS)})(?=/|$)", re.DOTALL)
 _NOTE: Final = """\
 # Written once by ralphdeck: these files are private to this machine. Edit the lines below to share some of them in Git.
 {}
@@ -218,7 +219,7 @@ def _write_new(path: Path, data: bytes) -> None:
 
 # Drafts
 
-_DRAFT: Final = re.compile(r"\..+\.tmp-([0-9]{1,10})-[0-9a-f]{8}")  # names made by `make_draft_path`
+_DRAFT: Final = lazy_regex(r"\..+\.tmp-([0-9]{1,10})-[0-9a-f]{8}")  # names made by `make_draft_path`
 _MIN_AGE: Final = 60.0  # seconds; a younger draft may be one of a container, whose processes have other IDs
 
 

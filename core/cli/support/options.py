@@ -13,11 +13,12 @@ import click
 from click.shell_completion import CompletionItem
 
 from core.base.errors import DamagedError
+from core.base.regexes import lazy_regex
 from core.base.validation import MAX_COUNT
 from core.records.times import parse_time
 
 _NUMBER: Final = r"([0-9]+(?:\.[0-9]+)?)"
-_DURATION: Final = re.compile(rf"(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?(?:{_NUMBER}ms)?")
+_DURATION: Final = lazy_regex(rf"(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?(?:{_NUMBER}ms)?")
 _UNITS_MS: Final = (3_600_000, 60_000, 1000, 1)  # The ms of the parts of a duration.
 _MOST_DIGITS: Final = 40  # Longest text that is parsed as a duration.
 
