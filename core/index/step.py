@@ -36,6 +36,7 @@ from core.ledger.fold import fold, with_lost_words, with_proposals
 from core.records.decisions import CurationState
 from core.records.findings import Finding, Severity
 from core.records.team import NO_TEAM, TeamEvidence
+from core.sources.findings import condense
 from core.sources.record_kinds import EVENTS, Format, is_text, kind_of
 from core.storage.file_reader import Problem, Stamp
 from core.trust.last_words import Effect
@@ -150,7 +151,7 @@ class Step:
         elif isinstance(found, Problem):
             self.take(FileParts(path, stamp, problem=found), stamp)
         else:
-            self.take(FileParts(path, found[0], findings=found[1].findings), stamp)
+            self.take(FileParts(path, found[0], findings=condense(found[1].findings)), stamp)
         if not isinstance(found, Problem) or not found.torn:
             parsed = found[1] if isinstance(found, tuple) else None
             self._note_log(path, parsed if isinstance(parsed, LogContent) else None, stamp)

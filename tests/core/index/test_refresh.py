@@ -604,6 +604,16 @@ def test_copy_is_found_in_a_rewritten_file(project: Project) -> None:
     assert dict(after.patterns) == dict(project.open().load().patterns)
 
 
+def test_similar_defects_of_a_log_are_one_finding_however_it_grows(project: Project) -> None:
+    defect = b'{"kind": "unknown"\n'
+    log = project.write("ralph/shared/curation/events.jsonl", defect * 30)
+    assert [finding.count for finding in project.index.load().findings] == [30]
+    with log.open("ab") as file:
+        file.write(defect * 4)
+    snapshot, _ = project.index.refresh([log])
+    assert [(finding.pointer, finding.count) for finding in snapshot.findings] == [("line 1", 34)]
+
+
 def test_details_of_an_unknown_loop_are_refused(project: Project) -> None:
     project.index.load()
     with pytest.raises(UnknownRecord, match="no loop"):
