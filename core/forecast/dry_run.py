@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -40,13 +39,11 @@ if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
     from core.curation.commands import Command
     from core.curation.decision_writer import Decided
-    from core.learning.scoreboard import Scoreboard
     from core.ledger.decision_log import DecisionLog
     from core.records.events import Event
     from core.records.patterns import Pattern, PatternType
     from core.retrieval.embeddings import Embeddings
     from core.state.project_state import ProjectState
-    from core.state.review_items import ReviewItem
 
 
 class DryRun(NamedTuple):
@@ -83,7 +80,9 @@ class _Stage(Project):
     """A project whose writes stay in memory."""
 
     def __init__(self, project: Project, state: ProjectState) -> None:
-        super().__init__(project.project, state.settings, by=project.by, clock=lambda: state.now, cache=False)
+        super().__init__(
+            project.project, state.settings, by=project.by, clock=lambda: state.now, cache=False, asks=False
+        )
         self._real = project
         self.ledger = _MemoryLedger(project.project, state.snapshot)
         self._memory = _MemoryRecords(project, state, self.ledger)
@@ -113,9 +112,6 @@ class _Stage(Project):
 
     def _with_derived(self, decided: Decided) -> Decided:
         return decided
-
-    def _queue(self, snapshot: Snapshot, board: Scoreboard, now: datetime) -> tuple[ReviewItem, ...]:
-        return ()
 
 
 class _MemoryRecords:

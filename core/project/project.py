@@ -202,7 +202,8 @@ class Project(ProjectReader):
     def _extract(self, command: commands.Extract, now: datetime) -> Decided:
         extraction = self.extraction(command.source_id, command.types)
         if command.expected is not None and extraction != command.expected:
-            self._search.offers.forget(command.source_id)
+            if self.review is not None:
+                self.review.forget(command.source_id)
             raise Conflict(f"the patterns offered by {visible_line(command.source_id, 80)} changed; review them again")
         patterns = self._view.snapshot.patterns
         decided = self._write_records(
@@ -212,7 +213,8 @@ class Project(ProjectReader):
         )
         if not command.source_id.startswith(LESSON_ID):  # accepting a lesson uses no pattern
             self._log_extraction(decided.decision)
-        self._search.remove(command.source_id)
+        if self.review is not None:
+            self.review.remove(command.source_id)
         return decided
 
     def _log_extraction(self, decision: Decision) -> None:

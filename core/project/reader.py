@@ -7,13 +7,12 @@ import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from core.base.errors import DamagedError, Unwritable
-from core.base.steps import Steps, Work, run_all
 from core.episodes.similar_tasks import embeddable_work
 from core.index.refresh import Index
 from core.index.scores import find_board
@@ -37,18 +36,13 @@ if TYPE_CHECKING:
     from core.index.texts import Texts
     from core.index.verdicts import IndexVerdicts
     from core.learning.scoreboard import Scoreboard
+    from core.project.review_queue import ReviewQueue
     from core.records.findings import Finding
     from core.records.lessons import JoinedLesson
     from core.records.loops import LoopDetails
     from core.records.patterns import PatternType
     from core.records.repairs import OldRecords
-    from core.review.priority import Questions
-    from core.review.question_search import QuestionSearch
     from core.state.review_items import ReviewItem
-
-_QUEUE_AGE: Final = timedelta(minutes=1)  # maximum age of the review queue if only time has passed
-_QUEUE_PAUSE: Final = timedelta(seconds=0.3)  # minimum age of the review queue before found questions are added
-_STEP_SECONDS: Final = 0.01  # time in which the review queue is made at once while searching
 
 
 class ProjectReader:
@@ -74,7 +68,6 @@ class ProjectReader:
         if readonly:
             protect(project.aiwg)
         self.is_readonly = readonly
-        self._asks = asks
         self.project = project
         self.settings = settings
         self.by = by
@@ -87,22 +80,20 @@ class ProjectReader:
         self.embeddings = Embeddings(project, PATTERNS)
         self.task_embeddings = Embeddings(project, TASKS)
         self.agent = ""  # name of the agent that reports and extracts; "" for the agents named in the files
-        self._queue_at = clock()
-        self._questions: Questions = {}
         self._settled: Snapshot | None = None  # the newest one for which the index has done what no change waits for
-        self._is_queue_due = False  # whether a search found something that the queue lacks
-        self._next_queue: tuple[ProjectState, Work[tuple[ReviewItem, ...]]] | None = None  # with the state it is for
-        self._is_searched = False  # whether the searches for questions have ended once
-        self._earlier_count = 0
+        self.review = self._make_review() if asks else None
         self._view = self._scored(self.index.snapshot)
 
-    @cached_property
-    def _search(self) -> QuestionSearch:
-        from core.review.question_search import QuestionSearch  # a run without questions does not need it
+    def _make_review(self) -> ReviewQueue:
+        from core.project.review_queue import ReviewQueue  # a run without questions does not need it
+        from core.review.question_search import QuestionSearch
 
+        here = weakref.proxy(self)  # a cycle would keep the project until the next collection
         stored = self._verdicts
-        here = weakref.proxy(self)  # a cycle would keep each dry run, which is a project, until the next collection
-        return QuestionSearch(self.settings, lambda: here._offers, lambda source_id: here.extraction(source_id), stored)
+        search = QuestionSearch(
+            self.settings, lambda: here._offers, lambda source_id: here.extraction(source_id), stored
+        )
+        return ReviewQueue(search, self.settings, self._clock)
 
     def now(self) -> datetime:
         """Current time, as an aware UTC datetime."""
@@ -131,7 +122,8 @@ class ProjectReader:
             try:
                 snapshot = self.index.load(progress, published if publish is not None else None)
             except BaseException:  # nothing may be decided on records that were not checked
-                self._earlier_count = 0
+                if self.review is not None:
+                    self.review.earlier_count = 0
                 self._view = self._scored(Snapshot())
                 raise
             try:
@@ -150,11 +142,13 @@ class ProjectReader:
 
     def show(self, kept: ProjectState) -> None:
         """Show the state of the last run until `load` has checked the records."""
-        self._view, self._earlier_count = kept, kept.pending_count
+        self._view = kept
+        if self.review is not None:
+            self.review.earlier_count = kept.pending_count
 
     def keep_questions(self) -> None:
         """Store the number of review questions for the next start, if it has changed; needs no lock."""
-        newest = self._view.pending_count, self._is_searched
+        newest = self._view.pending_count, self.review is not None and self.review.is_searched
         if self._view.snapshot.complete and newest != self._kept_count:
             self._kept_count = newest
             self.index.keep_questions(*newest)
@@ -168,16 +162,11 @@ class ProjectReader:
             if (settled := self._settle()) is not None:
                 return settled
             view = self._view
-            is_due = self._is_queue_due and abs(self._clock() - self._queue_at) >= _QUEUE_PAUSE
-            if is_due or self._next_queue is not None:
-                return self._add_found()
-            if not self._search.is_finished(view, is_idle=True):
-                changed = self._search.look(view, is_idle=True)
-                self._is_queue_due |= bool(changed)
-                if changed is not None:
-                    return Delta()
-            self._is_searched, self._earlier_count = True, 0
-            return self._add_found() if self._is_queue_due or view.earlier_count else None
+            after = self.review.search_next(view) if self.review is not None else None
+            if after is None:
+                return None
+            self._view = after
+            return Delta(decisions=after is not view)
 
     def _settle(self) -> Delta | None:
         """Index for some time what no change waits for; None if nothing is left."""
@@ -192,32 +181,14 @@ class ProjectReader:
         self._settled = after
         return delta or None
 
-    def _add_found(self) -> Delta:
-        """Work on the queue with the questions that were found; starts again if the state has changed."""
-        view = self._view
-        if self._next_queue is None or self._next_queue[0] is not view:
-            self._next_queue = view, Work(self._queue_in_steps(view.snapshot, view.board, self._clock()))
-        queue = self._next_queue[1].run_for(_STEP_SECONDS)
-        if queue is None:
-            return Delta()
-        self._next_queue = None
-        self._show_queue(queue)
-        return Delta(decisions=True)
-
-    def _show_queue(self, queue: tuple[ReviewItem, ...]) -> None:
-        self._is_queue_due, offers, count = False, self._search.offers.offers, self._earlier_count
-        self._view = replace(self._view, queue=queue, offers=offers, earlier_count=count)
-
     def search_all(self) -> ProjectState:
         """Do all searches for review questions, for commands that have no idle time."""
         with self._lock:
-            if not self._search.is_finished(self._view, is_idle=False):
-                while self._settle() is not None or self._search.look(self._view) is not None:
-                    pass
-                self._is_queue_due = True
-            self._is_searched, self._earlier_count = True, 0
-            if self._is_queue_due or self._view.earlier_count:
-                self._show_queue(self._queue(self._view.snapshot, self._view.board, self._clock()))
+            if (review := self.review) is not None:
+                if not review.is_finished(self._view):
+                    while self._settle() is not None or review.look(self._view):
+                        pass
+                self._view = review.finish(self._view)
             return self._view
 
     def apply(self, changed: Iterable[Path] | None) -> tuple[ProjectState, Delta]:
@@ -361,16 +332,14 @@ class ProjectReader:
             board, texts = self._open_view(snapshot, now)
         else:
             board, texts = self._updated_view(snapshot, delta, now)
-            if delta.patterns and self._asks:
-                self._search.offers.forget_comparisons()
-        has_recalled = snapshot.complete and self._asks and self._search.recall(snapshot, now, self.task_embeddings)
-        if has_recalled and self._search.has_judged_all:
-            self._is_searched, self._earlier_count = True, 0
+            if delta.patterns and self.review is not None:
+                self.review.forget_comparisons()
+        review = self.review if snapshot.complete else None  # asks when everything is loaded
+        has_recalled = review is not None and review.recall(snapshot, now, self.task_embeddings)
+        is_new = has_recalled or delta is None or not self._view.snapshot.complete
         if not snapshot.complete:
-            queue: tuple[ReviewItem, ...] = ()  # built once, when everything is loaded
-        elif (
-            has_recalled or delta is None or not self._view.snapshot.complete or self._affects_queue(delta, board, now)
-        ):
+            queue: tuple[ReviewItem, ...] = ()
+        elif is_new or self._affects_queue(delta or Delta(), board, now):
             queue = self._queue(snapshot, board, now)
         else:
             queue = self._view.queue
@@ -381,10 +350,10 @@ class ProjectReader:
             queue,
             self.settings,
             now,
-            self._search.offers.offers if self._asks else {},
+            self.review.offers if self.review is not None else {},
             self.embeddings,
             task_embeddings=self.task_embeddings,
-            earlier_count=self._earlier_count,
+            earlier_count=self.review.earlier_count if self.review is not None else 0,
         )
 
     def _affects_queue(self, delta: Delta, board: Scoreboard, now: datetime) -> bool:
@@ -394,15 +363,7 @@ class ProjectReader:
         return bool(other) or board.evidence is not self._view.board.evidence or self._is_queue_old(now)
 
     def _is_queue_old(self, now: datetime) -> bool:
-        return abs(now - self._queue_at) >= _QUEUE_AGE
+        return self.review is not None and self.review.is_old(now)
 
     def _queue(self, snapshot: Snapshot, board: Scoreboard, now: datetime) -> tuple[ReviewItem, ...]:
-        if not self._asks:
-            return ()
-        return run_all(self._queue_in_steps(snapshot, board, now))
-
-    def _queue_in_steps(self, snapshot: Snapshot, board: Scoreboard, now: datetime) -> Steps[tuple[ReviewItem, ...]]:
-        from core.review.queue import ask_in_steps
-
-        self._queue_at = now
-        return ask_in_steps(snapshot, board, now, self.settings, self._search.found, self._questions)
+        return self.review.make(snapshot, board, now) if self.review is not None else ()

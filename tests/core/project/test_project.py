@@ -29,7 +29,7 @@ from core.curation.commands import (
     bulk,
 )
 from core.index.similarity import has_similarity
-from core.project import reader
+from core.project import review_queue
 from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.patterns import Maturity, PatternType
@@ -340,7 +340,7 @@ def test_the_queue_made_in_steps_equals_one_made_at_once(
     open_project: Project, paths: ProjectPaths, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_once = make_project(paths, clock, by="bob").search_all().queue
-    monkeypatch.setattr(reader, "_STEP_SECONDS", 0)
+    monkeypatch.setattr(review_queue, "_STEP_SECONDS", 0)
     before = open_project.view.queue
     assert open_project.search_all().queue == at_once != before
 
