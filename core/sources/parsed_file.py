@@ -1,6 +1,6 @@
 """Parse one file into the records that it contributes to a snapshot.
 
-The result depends only on the file's name, bytes and stamp, so that it can be cached.
+The result depends only on the name, bytes and stamp of the file, so that the index can store it.
 """
 
 from __future__ import annotations
