@@ -63,6 +63,7 @@ def join_copies(copies: Sequence[Pattern]) -> Pattern | None:
 
 
 MAX_UNGROUPED: Final = 5  # Maximum number of similar findings that are listed separately.
+MAX_FINDINGS: Final = 200  # Maximum findings of one file, so that it does not hide those of other files.
 _MAX_EXAMPLES: Final = 3
 _MAX_EXAMPLE_CHARS: Final = 80
 _PLACES: Final = re.compile(r"(?<=/)\d+(?=/|$)|(?<=line )\d+")
@@ -70,11 +71,16 @@ _VALUES: Final = re.compile(r"'[^']*'|\d+")
 
 
 def condense(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Replace each group of more than `MAX_UNGROUPED` similar findings of one file by one.
+    """Condense the findings of one file, and limit their number.
 
-    It is the first finding of the group, with a count and examples.
+    A group of more than `MAX_UNGROUPED` similar findings becomes its first one, with a count and examples.
     """
-    return _condense_groups((_kind(finding), finding) for finding in findings)
+    condensed = _condense_groups((_kind(finding), finding) for finding in findings)
+    if len(condensed) <= MAX_FINDINGS:
+        return condensed
+    message = f"{len(condensed) - MAX_FINDINGS:,} more findings of this file are not listed"
+    more = Finding(condensed[0].file, "", Severity.INFO, "more-findings", message)
+    return *condensed[:MAX_FINDINGS], more
 
 
 def condense_files(findings: Iterable[Finding]) -> tuple[Finding, ...]:

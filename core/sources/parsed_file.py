@@ -15,13 +15,13 @@ from msgspec.structs import replace
 from core.records.agent_sessions import AgentSession
 from core.records.debug_sessions import DebugSession, Escalation
 from core.records.episodes import Attempt, Task
-from core.records.findings import Finding, Severity
+from core.records.findings import Finding
 from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask, Reflection
 from core.sources.agent_sessions import parse_agent_sessions
 from core.sources.debug_sessions import read_escalation, read_sessions, session_records
 from core.sources.episodes import count_actions, parse_attempts, parse_tasks
-from core.sources.findings import MAX_UNGROUPED, condense
+from core.sources.findings import condense
 from core.sources.keys import normalize_keys, restore_key_style
 from core.sources.loop_join import LoopFact, directory_fact
 from core.sources.loops import read_crash_log, read_loops
@@ -30,8 +30,6 @@ from core.sources.record_kinds import DEBUG_SESSION, EPISODIC_REFLECTIONS, PATTE
 from core.sources.reflections import read_memory, read_reflections
 from core.sources.schema import SCHEMAS, check
 from core.storage.file_reader import Problem, RawFile, Stamp, decode
-
-MAX_FINDINGS: Final = 200  # Maximum findings of one file, so that it does not hide those of other files.
 
 
 class ParsedFile(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -79,18 +77,9 @@ def parse_file(file: str, kind: RecordKind, raw: RawFile, known: KnownRecords | 
             return ParsedFile(loops=(read_crash_log(file, raw.data, raw.stamp.modified_at),))
         case _:
             raise ValueError(f"{kind.format} is not the format of a file with records")
-    return parsed if isinstance(parsed, Problem) or not parsed.findings else condense_in_file(file, parsed)
-
-
-def condense_in_file(file: str, parsed: ParsedFile) -> ParsedFile:
-    """Condense the findings of one file, and limit their number."""
-    if len(parsed.findings) <= MAX_UNGROUPED:
+    if isinstance(parsed, Problem) or not parsed.findings:
         return parsed
-    findings = condense(parsed.findings)
-    if len(findings) > MAX_FINDINGS:
-        message = f"{len(findings) - MAX_FINDINGS:,} more findings of this file are not listed"
-        findings = (*findings[:MAX_FINDINGS], Finding(file, "", Severity.INFO, "more-findings", message))
-    return replace(parsed, findings=findings)
+    return replace(parsed, findings=condense(parsed.findings))
 
 
 def parse_folder(file: str, stamp: Stamp) -> ParsedFile:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.records.findings import Finding, Severity
-from core.sources.findings import MAX_UNGROUPED, condense_files
+from core.sources.findings import MAX_FINDINGS, MAX_UNGROUPED, condense, condense_files
 
 FILES = tuple(f".aiwg/ralph/tasks/task-{number}/metadata.json" for number in range(9))
 
@@ -24,3 +24,9 @@ def test_few_similar_findings_are_listed_separately() -> None:
 
 def test_findings_on_whole_files_are_listed_separately() -> None:
     assert len(condense_files(make_finding(file, "") for file in FILES)) == len(FILES) > MAX_UNGROUPED
+
+
+def test_the_number_of_findings_of_a_file_is_limited() -> None:
+    *listed, more = condense(make_finding(FILES[0], f"/{'x' * n}") for n in range(MAX_FINDINGS + 3))
+    assert len(listed) == MAX_FINDINGS
+    assert (more.file, more.code, more.message.split()[0]) == (FILES[0], "more-findings", "3")
