@@ -33,13 +33,14 @@ def is_first_load(project: ProjectPaths) -> bool:
 
     from core.index.database import read_existing
     from core.index.records import Reader
-    from core.index.snapshot import COMPLETE
+    from core.index.snapshot import COMPLETE, TEXTS
 
     with suppress(RalphdeckError, sqlite3.Error, ValueError):
         connection = read_existing(project.project)
         if connection is not None:
             with closing(connection):
-                if Reader(connection, {}).meta(COMPLETE) is not None:
+                reader = Reader(connection, {})
+                if reader.meta(COMPLETE) is not None and reader.meta(TEXTS) is not None:
                     return False
     try:
         with file_lock(cache_path(project.project, _LOCK), 0):
