@@ -127,10 +127,6 @@ class EvidenceInputs:
         owners = [source for source in sources if self.owner_id(source) == source]  # others are names of other work now
         return replace(self, ignored=kept | self._find_ignored(owners), changed_work=frozenset(sources))
 
-    def keep_latest(self, before: EvidenceInputs, affected: Collection[str]) -> None:
-        """Take over the evidence that was collected before on patterns that are not affected."""
-        self._latest.update((id, known) for id, known in before._latest.copy().items() if id not in affected)
-
     def uses(self, pattern_id: str) -> list[tuple[Loop, InjectedUse]]:
         """Return the `injected` entries of loops about a pattern, newest loop first."""
         loops = self.snapshot.loops
@@ -440,7 +436,6 @@ def settle(before: EvidenceInputs, after: EvidenceInputs, delta: Delta) -> tuple
     change.after = after.with_ignored(before, sources)
     change.add_results(sources)
     change.add_relatives()
-    change.after.keep_latest(before, change.patterns)
     return change.after, frozenset(change.patterns)
 
 
