@@ -179,8 +179,7 @@ class _TextBlock:
 
     def pairs(self, threshold: float) -> Iterator[tuple[str, str, float]]:
         """Yield all pairs above `threshold`, each once, the lower ID first."""
-        words = self.postings.list_texts(self.kind)
-        postings = {word: held for word in words if (held := self.postings.get(self.kind, word)) is not None}
+        postings = self.postings.read_all(self.kind)
         left = {word: len(holding) for word, holding in postings.items()}  # rows behind the present one
         every = np.flatnonzero(self.sizes).tolist()
         texts = {row: self.texts[row] for row in every}

@@ -135,9 +135,18 @@ class StoredPostings:
     def _read(self, kind: int, text: str) -> Rows | None:
         sql = "SELECT chunk, rows FROM term WHERE kind = ? AND term = ? ORDER BY chunk"
         found = self._reader.rows(sql, kind, to_bytes(text))
-        if not found:
-            return None
-        parts = [np.frombuffer(unpack(rows), "<u2").astype(np.int32) + chunk * CHUNK for chunk, rows in found]
+        return self._join(found) if found else None
+
+    def read_all(self, kind: int) -> dict[str, Rows]:
+        """Return the rows of all terms of a kind by text."""
+        sql = "SELECT term, chunk, rows FROM term WHERE kind = ? ORDER BY term, chunk"
+        found: defaultdict[bytes, list[tuple[int, bytes]]] = defaultdict(list)
+        for term, chunk, rows in self._reader.rows(sql, kind):
+            found[term].append((chunk, rows))
+        return {from_bytes(term): self._join(chunks) for term, chunks in found.items()}
+
+    def _join(self, chunks: Iterable[tuple[int, bytes]]) -> Rows:
+        parts = [np.frombuffer(unpack(rows), "<u2").astype(np.int32) + chunk * CHUNK for chunk, rows in chunks]
         rows = np.concatenate(parts)
         return rows if self._numbering is None else self._numbering.rows(rows)
 
@@ -153,11 +162,6 @@ class StoredPostings:
     def find_tags(self, word: str, /) -> Iterable[str]:
         rows = self._reader.rows("SELECT tag FROM tag_word WHERE word = ?", to_bytes(word))
         return [from_bytes(tag) for (tag,) in rows]
-
-    def list_texts(self, kind: int) -> list[str]:
-        """Return the texts of all terms of a kind."""
-        rows = self._reader.rows("SELECT DISTINCT term FROM term WHERE kind = ?", kind)
-        return [from_bytes(text) for (text,) in rows]
 
 
 def read_cells(reader: Reader, name: str, kind: DTypeLike, size: int, empty: int = 0) -> NDArray[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from core.retrieval.index import PatternIndex
     from core.retrieval.past_tasks import PastTasks, WordWeights
 
-_COMPARED_AT_ONCE: Final = 4_096  # patterns whose compared texts are indexed at once in memory
+_COMPARED_AT_ONCE: Final = 16_384  # patterns whose compared texts are indexed at once in memory
 _SETTLED_AT_ONCE: Final = 400  # patterns whose texts are indexed in one step
 _FILLED_TABLES: Final = (
     *("term", "tag_word", "cells", "learning", "learning_need", "work", "worked", "debug_value", "debug_fix"),
@@ -64,14 +64,14 @@ class Texts:
         # Contexts do not need the modules of similarity, and hooks wait for their import.
         from core.index.similarity import SimilarityIndex, extend_similarity, has_similarity
 
-        patterns = self.snapshot.patterns
-        if not has_similarity(self.reader):
+        reader, patterns = self.reader, self.snapshot.patterns
+        if not has_similarity(reader):
             if self.is_stored:  # until the texts are indexed, see `settle_texts`
-                return Texts(Snapshot(patterns=patterns)).similarity
-            with self.reader.lock:
-                while not extend_similarity(self.reader, patterns, _COMPARED_AT_ONCE):
+                reader = _open_memory(self.reader.rows("SELECT place, id FROM pattern"))
+            with reader.lock:
+                while not extend_similarity(reader, patterns, _COMPARED_AT_ONCE):
                     pass
-        return SimilarityIndex.open(StoredPatternIndex.open(self.reader, patterns), self.reader, patterns)
+        return SimilarityIndex.open(StoredPatternIndex.open(self.reader, patterns), reader, patterns)
 
     @cached_property
     def debug(self) -> DebugIndex:
@@ -141,19 +141,24 @@ class SupposedTexts(Texts):
         return SupposedTexts(self._base, snapshot, self._changed | delta.patterns, board, changed_work)
 
 
-def _fill_memory(snapshot: Snapshot, board: Scoreboard | None) -> Reader:
-    """Return a reader of a database in memory with the texts of a snapshot; `board` has its scores."""
+def _open_memory(places: Iterable[tuple[int, str]]) -> Reader:
+    """Return a reader of a database in memory with the places of patterns."""
     from core.index.schema import ALL_TABLES
 
     connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     connection.execute("BEGIN")
     for statement in ALL_TABLES:
         connection.execute(statement)
-    connection.executemany("INSERT INTO pattern (id) VALUES (?)", ((id,) for id in snapshot.patterns))
+    connection.executemany("INSERT INTO pattern VALUES (?, ?)", places)
+    return Reader(connection, {})
+
+
+def _fill_memory(snapshot: Snapshot, board: Scoreboard | None) -> Reader:
+    """Return a reader of a database in memory with the texts of a snapshot; `board` has its scores."""
+    reader = _open_memory(enumerate(snapshot.patterns, 1))
     loops = ((Kind.LOOP, id, "", -number, 0, b"") for number, id in enumerate(snapshot.loops))
     sql = "INSERT INTO record (kind, id, key, place, is_open, data) VALUES (?, ?, ?, ?, ?, ?)"
-    connection.executemany(sql, loops if board is not None else ())
-    reader = Reader(connection, {})
+    reader.connection.executemany(sql, loops if board is not None else ())
     fill_texts(reader, snapshot, board)
     return reader
 

@@ -368,9 +368,11 @@ def test_frequent_words_are_compared_by_stored_hashes(folder: Path, monkeypatch:
 
 
 def test_similar_patterns_are_found_before_their_texts_are_indexed(folder: Path) -> None:
-    one, two = (make_pattern(f"pat-error-x-{number}", description="the same words here") for number in (1, 2))
-    database = Database.open(folder, ALL_TABLES, is_kept=False)
-    with database.transaction() as connection:
-        connection.executemany("INSERT INTO pattern (id) VALUES (?)", [(one.id,), (two.id,)])
-    texts = Texts(Snapshot(patterns={one.id: one, two.id: two}), Reader(database.read(), {}))
-    assert [id for id, _ in texts.similarity.nearest(one, 0.9)] == [two.id]
+    words = ("cache", "login", "parser", "cache", "login")
+    patterns = {
+        id: make_pattern(id, description=f"the {word} fails at night")
+        for id, word in zip((f"pat-error-x-{number}" for number in range(5)), words, strict=True)
+    }
+    in_memory, stored = Indexed(folder, Snapshot(patterns=patterns)).states()
+    assert stored.similarity.pairs(0.99) == in_memory.similarity.pairs(0.99)
+    assert [id for id, _ in stored.similarity.nearest(patterns["pat-error-x-0"], 0.99)] == ["pat-error-x-3"]
