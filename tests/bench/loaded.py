@@ -148,7 +148,7 @@ def new_event(place: Place) -> Measured:
     taken = []
     for number, event in enumerate(events(len(log.patterns), 30)):
         fresh = replace(event, id=f"new-{number}", at=NOW)
-        longer = dataclasses.replace(log, events=(*log.events, fresh))
+        longer = log.with_changes(events=(*log.events, fresh))
 
         def once(longer: object = longer, id: str = fresh.pattern_id) -> None:
             updated = board.updated(longer, Delta(events=True), NOW)  # type: ignore[arg-type]

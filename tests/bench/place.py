@@ -178,6 +178,4 @@ def board_with_events(view: ProjectState, count: int, patterns: int | None = Non
     if patterns is not None:
         used = {event.pattern_id for event in log}
         known = {id: pattern for id, pattern in known.items() if id in used}
-    return Scoreboard.build(
-        dataclasses.replace(view.snapshot, patterns=known, events=log, loops={}), NOW, view.settings
-    )
+    return Scoreboard.build(view.snapshot.with_changes(patterns=known, events=log, loops={}), NOW, view.settings)

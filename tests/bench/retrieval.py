@@ -148,7 +148,7 @@ def preview_with_reflections(place: Place) -> Measured:
         for number in range(3 * len(tasks))
     }
     view = place.view_of_many
-    snapshot = replace(view.snapshot, tasks=tasks, reflections=reflections)
+    snapshot = view.snapshot.with_changes(tasks=tasks, reflections=reflections)
     full = replace(view, snapshot=snapshot, texts=Texts(snapshot, board=view.board))
     (first,) = milliseconds(lambda: full.learnings)
     full.prepare()
