@@ -14,6 +14,7 @@ import click
 
 from core.base.errors import ProjectNotFound, UnknownRecord
 from core.cli.support.options import DecidingCommand, ReadingCommand, ReviewingCommand, invocation
+from core.cli.support.progress import show_progress
 from core.cli.support.user_files import take_over_trust
 from core.config.paths import ProjectPaths, find_project, is_folder, project_at
 from core.storage.file_access import protect
@@ -185,8 +186,9 @@ def begin_project(folder: Path) -> str:
 
 
 def load_project(project: ProjectReader) -> None:
-    """Read the records of a project."""
-    project.load()
+    """Read the records of a project; shows the progress in a terminal if that takes long, as at the first time."""
+    with show_progress() as progress:
+        project.load(lambda done, total: progress("reading files" if total else "finding files", done, total))
     _retry_incomplete(project.index, project.apply, project.settings.watch)
 
 

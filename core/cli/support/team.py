@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import click
-
 from core.base.errors import RalphdeckError, ReadOnly, Refused
 from core.base.text import plural, visible_line
 from core.cli.render.output import line, remark, warn
+from core.cli.support.progress import show_progress
 from core.cli.support.project import chosen_project, is_readonly, open_project
 from core.learning.bursts import MEMBER
 from core.records.decisions import ALL_USES, SENT, Verb
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from core.team.joined import JoinedCopy
     from core.team.server import Space
     from core.team.sync import Cycle, Preview
-    from core.team.texts import Progress
 
 _MAX_LISTED: Final = 20
 _NOT_JOINED: Final = "this project has not joined a team; see: ralphdeck team join --help"
@@ -65,27 +62,6 @@ def open_team(project: Project, joined: Joined, file: Path | None = None) -> Ite
 
     with show_progress() as progress, closing(JoinedCopy(project, joined, file=file, progress=progress)) as team:
         yield team
-
-
-@contextmanager
-def show_progress() -> Iterator[Progress]:
-    """Show the progress of a long sync in one line of a terminal, which disappears at the end."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        yield lambda what, done, total: None
-        return
-    shown = ""
-
-    def show(what: str, done: int, total: int) -> None:
-        nonlocal shown
-        text = f"{what}: {done:,} of {total:,}"
-        click.echo(f"\r{text:{len(shown)}}", nl=False, err=True)
-        shown = text
-
-    try:
-        yield show
-    finally:
-        if shown:
-            click.echo(f"\r{'':{len(shown)}}\r", nl=False, err=True)
 
 
 def withdraw_member(space: Space, joined: Joined, member: str, reason: str) -> Decided:

@@ -1,4 +1,4 @@
-"""Progress of a long sync on a terminal."""
+"""Progress of long work on a terminal."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ import sys
 
 import pytest
 
-from core.cli.support.team import show_progress
+from core.cli.support import progress as progress_module
+from core.cli.support.progress import show_progress
 
 
 def test_a_terminal_shows_one_line_that_disappears(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    seconds = iter((0.0, 0.5, 1.0, 1.05, 1.2))
+    monkeypatch.setattr(progress_module, "monotonic", lambda: next(seconds))
     with show_progress() as progress:
+        progress("Too early", 1, 10_000)
         progress("Sending uses", 2_000, 10_000)
+        progress("Too soon", 3_000, 10_000)
         progress("Sending", 1, 2)
     text = "Sending uses: 2,000 of 10,000"
     assert capsys.readouterr().err == f"\r{text}\r{'Sending: 1 of 2':{len(text)}}\r{' ' * len('Sending: 1 of 2')}\r"
