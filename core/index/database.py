@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 import threading
 import time
 import weakref
@@ -30,7 +31,7 @@ _PACKAGES: Final = (
 """Packages that decide what is in the index; after a change in them, it is made again."""
 _SETTINGS: Final = ("page_size = 8192", "journal_mode = WAL", "cache_size = -16000")
 _REPLACED: Final = ("sqlite3", "search.sqlite3")  # endings of files that earlier versions wrote instead
-_LONG_LOG: Final = 1 << 20  # bytes of a write-ahead log that is emptied when the index is opened
+_LONG_LOG: Final = 1 << 20  # bytes of a write-ahead log: the first process to open an index reads all of it
 _READ_SECONDS: Final = 1.0
 _WRITE_SECONDS: Final = 30.0  # time to wait for another process that writes
 _NETWORK_SYSTEMS: Final = ("nfs", "cifs", "smb", "9p", "fuse", "afs", "ceph", "lustre")
@@ -101,6 +102,11 @@ class Database:
         database._end = weakref.finalize(database, shutil.rmtree, folder, ignore_errors=True)
         return database
 
+    @property
+    def exists(self) -> bool:
+        """Whether the file is still the one that was opened."""
+        return _inode_of(self.file) == self._inode
+
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Write all or nothing; one thread and process at a time.
@@ -108,7 +114,7 @@ class Database:
         Raises sqlite3.Error, or DamagedError if the file was deleted: other processes would not read what is written.
         """
         with self._mutex:
-            if _inode_of(self.file) != self._inode:
+            if not self.exists:
                 raise DamagedError("the index was deleted")
             self.writer.execute("BEGIN IMMEDIATE")
             try:
@@ -120,6 +126,19 @@ class Database:
                     self.writer.execute("ROLLBACK")
                 raise
 
+    @property
+    def has_long_log(self) -> bool:
+        """Whether the write-ahead log should be emptied."""
+        return _has_long_log(self.file)
+
+    def empty_log(self) -> None:
+        """Copy the write-ahead log into the file, and empty it if no view needs it.
+
+        Afterwards the newest view needs it no more if it is opened again.
+        """
+        with self._mutex:
+            _empty_log(self.writer, self.file)
+
     def read(self) -> sqlite3.Connection:
         """Return a connection that sees the index as it is now, for any thread that locks it."""
         return _read(self.file, self._version, self._inode)
@@ -127,7 +146,7 @@ class Database:
     def remove(self) -> None:
         """Delete a damaged index, if it is still the one that was opened; views that are open still work."""
         self.close()
-        if _inode_of(self.file) == self._inode:
+        if self.exists:
             cache_database.remove(self.file)
 
     def close(self) -> None:
@@ -158,15 +177,17 @@ def unwritable(error: Exception) -> Unwritable:
 
 
 def _inode_of(file: Path) -> tuple[int, int] | None:
-    """Return what identifies the file at a path; None if there is none."""
+    """Return what identifies the file at a path; None if there is no regular one."""
     with suppress(OSError):
-        status = file.stat()
-        return status.st_dev, status.st_ino
+        status = file.lstat()
+        return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
     return None
 
 
 def _read(file: Path, version: int, inode: tuple[int, int] | None) -> sqlite3.Connection:
     """Open a view; raises sqlite3.Error, or DamagedError if the file is not the one with this inode."""
+    if inode is None:  # opening a pipe would wait for ever
+        raise DamagedError("the index is not a regular file")
     place = f"{file.as_uri()}?mode=ro"
     connection = sqlite3.connect(place, uri=True, timeout=_READ_SECONDS, isolation_level=None, check_same_thread=False)
     try:
@@ -196,13 +217,26 @@ def _connect(file: Path, version: int, tables: Iterable[str], wait_seconds: floa
     if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         connection.close()
         raise OSError(f"{file.parent} does not allow a write-ahead log")
-    with suppress(OSError, sqlite3.OperationalError):
-        # The first process to open an index reads all of its log, and copies it with each transaction.
-        if file.with_name(f"{file.name}-wal").stat().st_size > _LONG_LOG:
-            connection.execute("PRAGMA busy_timeout = 0")
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     connection.execute(f"PRAGMA busy_timeout = {int(wait_seconds * 1000)}")
+    _empty_log(connection, file)
     return connection
+
+
+def _has_long_log(file: Path) -> bool:
+    with suppress(OSError):
+        return file.with_name(f"{file.name}-wal").stat().st_size > _LONG_LOG
+    return False
+
+
+def _empty_log(connection: sqlite3.Connection, file: Path) -> None:
+    """Copy a long write-ahead log into the file, and empty it if no view needs it; does not wait for one."""
+    if not _has_long_log(file):
+        return
+    wait_ms = connection.execute("PRAGMA busy_timeout").fetchone()[0]
+    connection.execute("PRAGMA busy_timeout = 0")
+    with suppress(sqlite3.OperationalError):
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    connection.execute(f"PRAGMA busy_timeout = {wait_ms}")
 
 
 def _has_locks(folder: Path) -> bool:

@@ -196,6 +196,14 @@ class Reader:
         return [self.decode(kind, *row) for row in rows]
 
 
+class View(Reader):
+    """A reader with a connection of its own, which it closes at its end."""
+
+    def __del__(self) -> None:
+        # It refers to itself, so it would stay open, and need the write-ahead log, until a garbage collection.
+        self.connection.close()
+
+
 class LookUp:
     """Values of a table by key: the first ones are looked up one by one, then all are read.
 

@@ -18,7 +18,7 @@ from core.base.text import visible_line
 from core.index.database import Database, count_change, get_meta, set_meta, unwritable
 from core.index.logs import Logs
 from core.index.parse import parse_all
-from core.index.records import COLLECTIONS, DECODERS, Kind, Reader
+from core.index.records import COLLECTIONS, DECODERS, Kind, Reader, View
 from core.index.schema import ALL_TABLES
 from core.index.snapshot import (
     COMPLETE,
@@ -70,6 +70,7 @@ _PAGES_CHECKED_EVERY: Final = timedelta(days=1)
 _LIVENESS_INTERVAL: Final = timedelta(seconds=5)  # between two checks of running loops; 1,000 take 30 ms
 _MAX_DISCARDED: Final = 3  # indexes that are damaged or deleted before one in a temporary folder is used
 _WORDS_SECONDS: Final = 0.01  # of a step that indexes tasks for a search
+_TRIM_SECONDS: Final = 10.0  # between two attempts to empty the write-ahead log
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 _NO_FILES: Final = Sweep({}, set(), {}, paths=())
@@ -114,6 +115,7 @@ class Index:
         self._has_damaged_words = False  # found by a search
         self._adapted: AdapterRecords | None = None  # the newest, for a new index
         self._sweeps = 0
+        self._trim_after = 0.0
         self._checked_at = _LONG_AGO
         self.sweep_seconds = 0.0
         """Processor time of the last sweep, without that of reading changed files."""
@@ -161,6 +163,7 @@ class Index:
         """
         with self._lock:
             self._healing(partial(self._load, progress, publish))
+            self._healing(self._trim_log)
             return self._snapshot
 
     def refresh(self, changed: Iterable[Path] | None = None) -> tuple[Snapshot, Delta]:
@@ -208,11 +211,24 @@ class Index:
         """Do a step of what no change waits for (about 20 ms); returns also whether nothing is left."""
         with self._lock:
             is_settled = self._healing(self._settle)
+            self._healing(self._trim_log)
             before = self._snapshot
             if is_settled and self._has_settled:
                 self._has_settled = False
                 self._show(has_changed=True)
             return is_settled, self._snapshot, find_delta(before, self._snapshot)
+
+    def _trim_log(self) -> None:
+        """Empty a long write-ahead log, which would grow without an end while views are open."""
+        if self._opened is None or not self._opened.has_long_log or monotonic() < self._trim_after:
+            return
+        self._trim_after = monotonic() + _TRIM_SECONDS
+        self._opened.empty_log()
+        # The newest view may need the log: opened again it is at its end, and once more it does without.
+        for _ in range(2):
+            if self._opened.has_long_log:
+                self._show(has_changed=True)
+                self._opened.empty_log()
 
     def _settle(self) -> bool:
         from core.index.texts import settle_texts  # imports numpy, which few commands need
@@ -341,9 +357,15 @@ class Index:
             except (DamagedError, msgspec.MsgspecError, sqlite3.DatabaseError, UnicodeDecodeError) as error:
                 if discarded == _MAX_DISCARDED:
                     raise unwritable(error) from error
-                self._discard(is_damaged=is_damage(error))
-                discarded += 1
-                self._is_kept = self._is_kept and discarded < _MAX_DISCARDED
+                is_deleted = self._opened is not None and not self._opened.exists
+                self._discard(is_damaged=is_damage(error) or is_deleted)
+            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+                # Columns have no checksum, and a value of another type or size can lead to any error.
+                if discarded:
+                    raise
+                self._discard(is_damaged=True)
+            discarded += 1
+            self._is_kept = self._is_kept and discarded < _MAX_DISCARDED
 
     def _discard(self, *, is_damaged: bool) -> None:
         """Delete a damaged index; one that cannot be written is replaced by one in a temporary folder."""
@@ -505,7 +527,7 @@ class Index:
         number = int(get_meta(self._database.writer, NUMBER) or b"0")
         if isinstance(before, IndexedSnapshot) and not has_changed and before.number == number:
             return
-        reader = Reader(self._database.read(), self._database.decoded)
+        reader = View(self._database.read(), self._database.decoded)
         after = IndexedSnapshot(reader, self._files)
         if isinstance(before, IndexedSnapshot):
             after.take_unchanged(before, find_delta(before, after))

@@ -18,7 +18,7 @@ from core.index.past_tasks import (
     suppose_past_tasks,
     update_past_tasks,
 )
-from core.index.records import Kind, Reader, RecordMap
+from core.index.records import Kind, Reader, RecordMap, View
 from core.index.snapshot import TEXTS, IndexedSnapshot
 from core.index.terms import StoredPatternIndex, fill_terms, update_terms
 from core.records.snapshot import Snapshot
@@ -150,7 +150,7 @@ def _open_memory(places: Iterable[tuple[int, str]]) -> Reader:
     for statement in ALL_TABLES:
         connection.execute(statement)
     connection.executemany("INSERT INTO pattern VALUES (?, ?)", places)
-    return Reader(connection, {})
+    return View(connection, {})
 
 
 def _fill_memory(snapshot: Snapshot, board: Scoreboard | None) -> Reader:

@@ -16,7 +16,7 @@ import msgspec
 from core.base.errors import DamagedError
 from core.base.steps import run_all
 from core.index.database import read_existing
-from core.index.records import Reader
+from core.index.records import View
 from core.index.snapshot import COMPLETE, QUESTIONS, SWEPT, IndexedSnapshot, ProjectFiles
 from core.records.times import parse_time
 from core.state.project_state import ProjectState
@@ -47,14 +47,13 @@ class KeptProject:
         connection = read_existing(project.project)
         if connection is None:
             return None
-        reader = Reader(connection, {})
+        reader = View(connection, {})
         with suppress(sqlite3.Error, DamagedError, ValueError):
             as_of = parse_time((reader.meta(SWEPT) or b"").decode())
             if as_of is not None and reader.meta(COMPLETE) is not None:
                 files = ProjectFiles(project, Origins(project.project))
                 view = KeptProjectState.open(IndexedSnapshot(reader, files, as_of), settings, clock())
                 return cls(project, view, by, clock)
-        connection.close()
         return None
 
     def story(self, loop_id: str) -> LoopDetails:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from core.base.errors import DamagedError
 from core.index.database import read_existing
 from core.index.freshness import find_changes
-from core.index.records import Reader
+from core.index.records import View
 from core.index.scores import load_board
 from core.index.snapshot import COMPLETE, SWEPT, IndexedSnapshot, ProjectFiles
 from core.index.texts import load_texts
@@ -42,14 +42,14 @@ def open_quick_state(
     with suppress(DamagedError, sqlite3.Error, ValueError):
         connection = read_existing(paths.project)
         if connection is not None:
-            reader = Reader(connection, {})
+            reader = View(connection, {})
             if reader.meta(COMPLETE) is not None and (state := _open(paths, reader, settings, clock())) is not None:
                 swept = parse_time((reader.meta(SWEPT) or b"").decode())
                 return state, swept is None or not timedelta() <= clock() - swept < SWEEP_AFTER
     return _load(paths, settings, clock), False
 
 
-def _open(paths: ProjectPaths, reader: Reader, settings: Settings, now: datetime) -> ProjectState | None:
+def _open(paths: ProjectPaths, reader: View, settings: Settings, now: datetime) -> ProjectState | None:
     """Return the state of a view, after files that changed are read; None if it has no scores or texts."""
     origins = Origins(paths.project)
     changes = find_changes(paths, reader, origins)
