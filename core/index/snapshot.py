@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from core.base.errors import DamagedError
 from core.index.records import COLLECTIONS, Decoder, Kind, Reader, RecordMap
 from core.records.decisions import CurationState
 from core.records.findings import Finding
@@ -195,7 +196,10 @@ class IndexedSnapshot(Snapshot):
 
     def _read_foreign(self) -> ForeignRecords:
         stored = self.reader.meta(FOREIGN)
-        patterns, arrived = _FOREIGN_DECODER.decode(stored) if stored else (frozenset[str](), frozenset[str]())
+        if not stored:
+            require_partial(self.reader, FOREIGN)
+            return NOTHING_FOREIGN
+        patterns, arrived = _FOREIGN_DECODER.decode(stored)
         if not patterns:
             return NOTHING_FOREIGN
         self._files.origins.read_events()
@@ -204,6 +208,7 @@ class IndexedSnapshot(Snapshot):
     def _read_team(self) -> TeamEvidence:
         stored = self.reader.meta(TEAM)
         if not stored:
+            require_partial(self.reader, TEAM)
             return NO_TEAM
         team = _TEAM_DECODER.decode(stored)
         return msgspec.structs.replace(team, sums=RecordMap(self.reader, Kind.TEAM_SUMS)) if team.space else NO_TEAM
@@ -231,7 +236,19 @@ class ChangedSnapshot(Snapshot):
 def read_curation(reader: Reader) -> CurationState:
     """Return the result of all decisions."""
     row = reader.row("SELECT value FROM meta WHERE name = ?", CURATION)
-    return CURATION_DECODER(row[0]) if row is not None else CurationState()
+    if row is None:
+        require_partial(reader, CURATION)
+        return CurationState()
+    return CURATION_DECODER(row[0])
+
+
+def require_partial(reader: Reader, name: str) -> None:
+    """Raise DamagedError if a value is missing that each index of a whole project has.
+
+    The names of values have no checksum, and without decisions a withheld text would be given to agents.
+    """
+    if reader.meta(COMPLETE) is not None:
+        raise DamagedError(f"the value {name!r} of the index is missing")
 
 
 def find_delta(before: Snapshot, after: Snapshot) -> Delta:

@@ -15,11 +15,10 @@ from core.index.freshness import origins_key
 from core.index.join import Joiner, Surroundings
 from core.index.logs import LogContent
 from core.index.parse import LOGS, FileParts
-from core.index.records import Kind, LookUp, Reader, RecordMap, encode
+from core.index.records import Kind, LookUp, Reader, RecordMap, View, encode
 from core.index.snapshot import (
     COMPLETE,
     CURATION,
-    CURATION_DECODER,
     DECIDED,
     FINDINGS,
     FOREIGN,
@@ -30,10 +29,10 @@ from core.index.snapshot import (
     TEAM,
     IndexedSnapshot,
     find_delta,
+    read_curation,
 )
 from core.ledger.decision_log import end_findings
 from core.ledger.fold import fold, with_lost_words, with_proposals
-from core.records.decisions import CurationState
 from core.records.findings import Finding, Severity
 from core.records.team import NO_TEAM, TeamEvidence
 from core.sources.findings import condense
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
     from core.index.snapshot import ProjectFiles
     from core.index.sweep import Sweep
     from core.learning.scoreboard import Scoreboard
+    from core.records.decisions import CurationState
     from core.records.patterns import Pattern
     from core.records.snapshot import Snapshot
     from core.sources.liveness import Processes
@@ -195,7 +195,7 @@ class Step:
             forget_texts(self._connection)
             return
         # The change is not committed, so another connection still sees the records before it.
-        reader = Reader(self._database.read(), self._database.decoded)
+        reader = View(self._database.read(), self._database.decoded)
         before = reader, IndexedSnapshot(reader, self._sources.files)
         if delta := find_delta(before[1], after[1]):
             changed_work = update_scores(self._connection, before, after, delta, self._now, settings)
@@ -277,13 +277,12 @@ class Step:
         if not self._has_new_decisions and not has_new_origins and not changed_patterns:
             return
         origins.refresh()
-        stored = self._reader.row("SELECT value FROM meta WHERE name = ?", CURATION)
-        curation = CURATION_DECODER(stored[0]) if stored is not None else CurationState()
+        curation = read_curation(self._reader)
         if self._has_new_decisions or has_new_origins:
             folded = self._fold(curation)
             set_meta(self._connection, ORIGINS, key)
             self.joiner.report(_LOG_PROBLEMS, tuple(self._find_log_problems(folded)))
-            if folded != curation or stored is None:
+            if folded != curation or get_meta(self._connection, CURATION) is None:
                 curation, self._has_news = folded, True
                 self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (CURATION, encode(curation)))
         patterns: RecordMap[Pattern] = RecordMap(self._reader, Kind.PATTERN)

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from core.sources.record_kinds import FOLDER, HOME_FOLDERS, IGNORED_FOLDERS, NAMED_BY_ID, is_ignored, kind_of
-from core.storage.file_reader import Problem, Stamp
+from core.storage.file_reader import Problem, Stamp, stamp_row
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
@@ -181,7 +181,7 @@ class FolderWalk:
             if folder[: folder.rfind("/")] in HOME_FOLDERS:
                 own = f"{folder}/"
                 if own in self.left or kind_of(own):  # matching takes as long as ten stat calls
-                    self._compare(own, _row_of(status))
+                    self._compare(own, stamp_row(status))
             if files:
                 for name in files.split("/"):
                     self.check(f"{folder}/{name}")
@@ -190,11 +190,11 @@ class FolderWalk:
 
     def list_one(self, folder: str) -> None:
         """List a folder alone; raises OSError."""
-        self.listed[folder] = self._list(folder, _row_of(os.lstat(self._project + folder)))
+        self.listed[folder] = self._list(folder, stamp_row(os.lstat(self._project + folder)))
 
     def _names_in(self, folder: str, status: os.stat_result) -> tuple[str, str]:
         """Return the names of the folders and record files in a folder, which is listed if it changed."""
-        known, row = self._folders.get(folder), _row_of(status)
+        known, row = self._folders.get(folder), stamp_row(status)
         if known is not None and known[1:5] == row:
             self.seen.add(folder)
             return known[5:]
@@ -217,7 +217,7 @@ class FolderWalk:
             self.unreadable[file.rpartition("/")[0]] = _unreadable_folder(error)
             return
         if stat.S_ISREG(status.st_mode):
-            self._compare(file, _row_of(status))
+            self._compare(file, stamp_row(status))
         elif stat.S_ISLNK(status.st_mode) and (target := _file_stamp(self._paths, file)) is not None:
             self._compare(file, (target.inode, target.size, target.mtime_ns, target.ctime_ns))
 
@@ -237,10 +237,6 @@ class FolderWalk:
                 elif kind_of(f"{folder}/{entry.name}") is not None:
                     files.append(entry.name)
         return folder, *row, "/".join(folders), "/".join(files)
-
-
-def _row_of(status: os.stat_result) -> StampRow:
-    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _unreadable_folder(error: OSError) -> Problem:

@@ -99,11 +99,21 @@ _PUNCTUATION: Final = frozenset("‘’“”–—…€§°«»·±²³µ¿¡�
 MAX_BYTES: Final = 8 << 20  # maximum size of a file with one record or a few
 MAX_PATTERN_BYTES: Final = 512 << 20  # maximum size of a file with many records: 100,000 patterns of 1.8 kB take 180 MB
 UNREADABLE: Final = "unreadable"  # code of the problem with a file that the system does not let read
+_MAX_INTEGER: Final = (1 << 63) - 1
 _MAX_TIMESTAMP: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
 
+def stamp_row(status: os.stat_result) -> tuple[int, int, int, int]:
+    """Return inode, size, mtime and ctime in ns, limited to what a database can store: times until the year 2262."""
+    row = status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    if max(row) <= _MAX_INTEGER and min(row) >= -_MAX_INTEGER:
+        return row
+    inode, size, *times = (min(max(number, -_MAX_INTEGER), _MAX_INTEGER) for number in row)
+    return inode, size, times[0], times[1]
+
+
 class Stamp(Struct, frozen=True, array_like=True, gc=False):
-    """Version of a file; inode or time alone do not identify it. Times are in ns."""
+    """Version of a file; inode or time alone do not identify it. Times are in ns; see `stamp_row`."""
 
     inode: int
     size: int
@@ -112,7 +122,7 @@ class Stamp(Struct, frozen=True, array_like=True, gc=False):
 
     @classmethod
     def of(cls, status: os.stat_result) -> Stamp:
-        return cls(status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        return cls(*stamp_row(status))
 
     @property
     def modified_at(self) -> datetime:

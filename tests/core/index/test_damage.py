@@ -22,7 +22,7 @@ from core.adapters.adapter_records import AdapterRecords
 from core.base.errors import DamagedError
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.index import database
+from core.index import database, refresh
 from core.index.records import COLLECTIONS
 from core.index.refresh import Index
 from core.project.project import Project
@@ -114,6 +114,8 @@ class TestDamage:
             "UPDATE part SET data = x'00'",
             "UPDATE finding SET data = x'00'",
             "UPDATE meta SET value = x'00'",
+            "UPDATE folder SET files = 7",
+            "UPDATE file SET size = 'text'",
             "DROP TABLE record",
             "DROP TABLE meta",
         ],
@@ -126,6 +128,15 @@ class TestDamage:
             assert is_right(project, open_index(project).load())
         except DamagedError:
             assert not file_of(project).exists()
+        assert is_right(project, open_index(project).load())
+
+    @pytest.mark.parametrize("name", ["curation", "foreign", "team"])
+    def test_without_what_was_decided_an_index_is_damaged(self, project: ProjectPaths, name: str) -> None:
+        build(project)
+        damage(project, "UPDATE meta SET name = 'x' WHERE name = ?", name)
+        with pytest.raises(DamagedError):
+            getattr(open_index(project).load(), name)
+        assert not file_of(project).exists()
         assert is_right(project, open_index(project).load())
 
     def test_a_record_with_a_flipped_bit_is_never_shown(self, project: ProjectPaths) -> None:
@@ -159,6 +170,25 @@ class TestDamage:
         assert is_right(project, index.load())
         index.check_pages()
         assert file_of(project).exists()
+
+    def test_a_pipe_at_its_path_is_not_opened(self, project: ProjectPaths) -> None:
+        file_of(project).parent.mkdir(parents=True)
+        os.mkfifo(file_of(project))
+        assert database.read_existing(project.project) is None
+
+    def test_its_log_does_not_grow_while_a_view_is_open(
+        self, project: ProjectPaths, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        most, log = 50_000, file_of(project).with_name(f"{file_of(project).name}-wal")
+        monkeypatch.setattr(database, "_LONG_LOG", most)
+        monkeypatch.setattr(refresh, "_TRIM_SECONDS", 0.0)
+        index = open_index(project)
+        index.load()
+        assert log.stat().st_size <= most
+        for number in range(10):
+            index.refresh([write_state(project.project, "failed", f"ralph-b-{number:08x}")])
+            index.settle()
+            assert log.stat().st_size <= most
 
     @pytest.mark.parametrize("junk", [b"", b"nonsense" * 200, b"SQLite format 3\0" + b"\xff" * 5000])
     def test_a_file_that_is_not_an_index_is_replaced(self, project: ProjectPaths, junk: bytes) -> None:

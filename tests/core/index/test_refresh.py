@@ -185,6 +185,13 @@ class TestLoading:
         assert not lists.reflections
         assert len(snapshot.reflections) == 8
 
+    def test_a_file_with_a_time_that_no_database_can_store_is_read(self, project: Project) -> None:
+        project.state()
+        in_year_2400 = 13_569_465_600
+        os.utime(project.paths.ralph / f"loops/{LOOP}/state.json", (in_year_2400, in_year_2400))
+        assert list(project.index.load().loops) == [LOOP]
+        assert not project.index.refresh()[1]
+
     def test_a_load_that_ended_between_two_steps_goes_on_after_the_last_one(
         self, project: Project, monkeypatch: pytest.MonkeyPatch
     ) -> None:
