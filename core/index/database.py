@@ -6,6 +6,7 @@ folder; if that cannot be used, in a temporary folder that goes with the process
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sqlite3
 import stat
@@ -32,6 +33,8 @@ _PACKAGES: Final = (
 _SETTINGS: Final = ("page_size = 8192", "journal_mode = WAL", "cache_size = -16000")
 _REPLACED: Final = ("sqlite3", "search.sqlite3")  # endings of files that earlier versions wrote instead
 _LONG_LOG: Final = 1 << 20  # bytes of a write-ahead log: the first process to open an index reads all of it
+_TEMPORARY: Final = "ralphdeck-index-"
+_LEFT_SECONDS: Final = 60.0  # age of a temporary folder that its process has surely locked
 _READ_SECONDS: Final = 1.0
 _WRITE_SECONDS: Final = 30.0  # time to wait for another process that writes
 _NETWORK_SYSTEMS: Final = ("nfs", "cifs", "smb", "9p", "fuse", "afs", "ceph", "lustre")
@@ -92,14 +95,15 @@ class Database:
 
         folder = None
         try:  # on a network, too: no other machine uses the file
-            folder = Path(tempfile.mkdtemp(prefix="ralphdeck-"))
+            _remove_left(Path(tempfile.gettempdir()))
+            folder = Path(tempfile.mkdtemp(prefix=_TEMPORARY))
             file = folder / "index"
             database = cls(file, _connect(file, version, tables, wait_seconds), version)
+            database._end = weakref.finalize(database, _remove, folder, _lock(folder))
         except (OSError, sqlite3.Error) as error:
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
             raise unwritable(error) from error
-        database._end = weakref.finalize(database, shutil.rmtree, folder, ignore_errors=True)
         return database
 
     @property
@@ -153,6 +157,34 @@ class Database:
         with suppress(sqlite3.Error):
             self.writer.close()
         self._end()
+
+
+def _lock(folder: Path) -> int:
+    """Lock a temporary folder until the returned handle is closed; raises OSError if another process uses it."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _remove(folder: Path, handle: int) -> None:
+    """Remove a temporary folder that is locked."""
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)
+    os.close(handle)
+
+
+def _remove_left(parent: Path) -> None:
+    """Remove the temporary folders of processes that were killed, such as hooks that gave up."""
+    for folder in parent.glob(f"{_TEMPORARY}*"):
+        with suppress(OSError):
+            status = folder.lstat()
+            if status.st_uid == os.getuid() and time.time() - status.st_mtime > _LEFT_SECONDS:
+                _remove(folder, _lock(folder))
 
 
 def delete(project: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -100,6 +102,21 @@ def test_a_long_log_is_emptied_when_the_index_is_opened(database: Database, tmp_
     with closing(Database.open(tmp_path / "project", ALL_TABLES)) as other:
         assert log.stat().st_size == 0
         assert get_meta(other.writer, "other") == b"value"
+
+
+def test_temporary_folders_of_killed_processes_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with closing(Database.open(tmp_path / "project", ALL_TABLES, is_kept=False)) as used:
+        left = tmp_path / "ralphdeck-index-left"
+        new = tmp_path / "ralphdeck-index-new"
+        for folder in (left, new):
+            folder.mkdir()
+        for folder in (left, used.file.parent):
+            os.utime(folder, (0, 0))
+        with closing(Database.open(tmp_path / "other", ALL_TABLES, is_kept=False)):
+            assert not left.exists()
+            assert new.exists()
+            assert used.file.exists()
 
 
 def test_a_long_log_that_a_view_reads_does_not_delay_the_next_process(database: Database, tmp_path: Path) -> None:
