@@ -19,7 +19,7 @@ from core.index.scores import load_board
 from core.index.snapshot import COMPLETE, SWEPT, IndexedSnapshot, ProjectFiles
 from core.index.texts import load_texts
 from core.records.times import parse_time
-from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings
+from core.retrieval.embeddings import PATTERNS, TASKS, Embedder, Embeddings
 from core.state.project_state import ProjectState
 from core.trust.origins import Origins
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
 
+_MODEL_SECONDS: Final = 1.5  # the start of the embedding model takes about 0.7
 SWEEP_AFTER: Final = timedelta(minutes=1)  # since the last sweep, another one is worth its time in the background
 
 
@@ -68,7 +69,10 @@ def _open(paths: ProjectPaths, reader: View, settings: Settings, now: datetime) 
     state = ProjectState(snapshot, board, texts, (), settings, now, {})
     if not any((paths.ralph / subject.file).exists() for subject in (PATTERNS, TASKS)):
         return state
-    return replace(state, embeddings=Embeddings(paths, PATTERNS), task_embeddings=Embeddings(paths, TASKS))
+    # An agent waits, and words alone choose nearly as well; a model that another program delays takes many seconds.
+    embedder = Embedder(patience=_MODEL_SECONDS)
+    vectors = Embeddings(paths, PATTERNS, embedder), Embeddings(paths, TASKS, embedder)
+    return replace(state, embeddings=vectors[0], task_embeddings=vectors[1])
 
 
 def _load(paths: ProjectPaths, settings: Settings, clock: Callable[[], datetime]) -> ProjectState:

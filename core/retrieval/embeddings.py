@@ -21,6 +21,7 @@ from functools import cache, cached_property, lru_cache
 from hashlib import sha256
 from importlib.util import find_spec
 from itertools import chain
+from select import select
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -213,11 +214,14 @@ class Embedder:
     """Model in a child process, which starts on first use and ends when idle.
 
     This process never loads the model: the runtime does not return its 200 MB. The child also ends with this process,
-    because its input ends. Thread-safe; texts of several threads take turns.
+    because its input ends. Thread-safe; texts of several threads take turns. If an answer takes more than `patience`
+    seconds, the model counts as unusable from then on.
     """
 
-    def __init__(self, idle_seconds: float = IDLE_SECONDS) -> None:
+    def __init__(self, idle_seconds: float = IDLE_SECONDS, patience: float | None = None) -> None:
         self._idle_seconds = idle_seconds
+        self._patience = patience
+        self._is_late = False
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
         self.embed_task: Callable[[str], Floats32] = lru_cache(_MAX_CACHED)(lambda text: self.embed([text])[0])
@@ -239,10 +243,14 @@ class Embedder:
     def _ask(self, texts: Sequence[str]) -> Floats32:
         content = json.dumps(texts).encode()
         # A child that was idle may have ended, even while the request is written.
-        for _ in range(_TRIES):
+        for _ in range(0 if self._is_late else _TRIES):
             try:
                 self._child = self._child or self._start()
-                status, answer = _exchange(self._child, REQUEST.pack(len(content)) + content)
+                status, answer = _exchange(self._child, REQUEST.pack(len(content)) + content, self._patience)
+            except TimeoutError:
+                self._is_late = True
+                self._stop()
+                break
             except OSError:
                 self._stop()
                 continue
@@ -251,12 +259,14 @@ class Embedder:
             if len(answer) == len(texts) * DIMENSIONS * 4:
                 return np.frombuffer(answer, "<f4").reshape(len(texts), DIMENSIONS)
             self._stop()
+        if self._is_late:
+            raise ModelUnusable("the embedding model did not answer in time")
         raise ModelUnusable(f"the process of the embedding model ends unexpectedly; reinstall {EXTRA}")
 
     def _start(self) -> subprocess.Popen[bytes]:
         # Without `-P`, Python would search modules in the folder of the program.
         command = [sys.executable, "-P", embedding_model.__file__, str(self._idle_seconds)]
-        import subprocess  # takes 2 ms, and hooks start no model
+        import subprocess  # takes 2 ms, which a hook without vectors does not need
 
         child = subprocess.Popen(
             command,
@@ -279,11 +289,16 @@ class Embedder:
                         stream.close()
 
 
-def _exchange(child: subprocess.Popen[bytes], request: bytes) -> tuple[int, bytes]:
-    """Send a request; return status and content of the response. Raises OSError."""
+def _exchange(child: subprocess.Popen[bytes], request: bytes, patience: float | None) -> tuple[int, bytes]:
+    """Send a request; return status and content of the response.
+
+    Raises OSError, and TimeoutError if the response does not begin in `patience` seconds.
+    """
     assert child.stdin is not None and child.stdout is not None
     child.stdin.write(request)
     child.stdin.flush()
+    if patience is not None and not select([child.stdout], [], [], patience)[0]:
+        raise TimeoutError
     head = child.stdout.read(RESPONSE.size)
     if len(head) < RESPONSE.size:
         raise BrokenPipeError

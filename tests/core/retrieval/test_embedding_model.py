@@ -126,3 +126,11 @@ input()
         parent.stdin.close()
         assert select.select([child], [], [], 60)[0]
         os.close(child)
+
+
+def test_a_model_that_answers_late_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedding_model, "__file__", "/dev/stdin")  # a child that waits for its program
+    embedder = Embedder(patience=0.01)
+    for _ in range(2):
+        with pytest.raises(ModelUnusable, match="in time"):
+            embedder.embed(["x"])
