@@ -105,7 +105,7 @@ _SUBJECTS: Final = {
     HELD: ("texts", "are held"),
     EXTRACTED: ("extracted patterns", "need an approval"),
     DUPLICATE: ("pairs of patterns", "are similar"),
-    OFFER: ("sessions", "may hold lessons"),
+    OFFER: ("recent sessions", "may hold lessons"),
     ESCALATION: ("debug sessions", "were escalated"),
     BORDERLINE: ("patterns", "are close to another state"),
     RECURRING: ("lessons", "were reported by several loops"),

@@ -90,10 +90,10 @@ def test_offers_without_a_strong_lesson_are_one_row() -> None:
     several, checked = offer(40, others=2), offer(41, diff="+ if cart:")
     found = agenda(*weak, several, checked)
     assert [item.kind for item in found] == [FURTHER, OFFER, OFFER]
-    assert found[0].question == "29 more sessions may hold lessons: read the 5 best?"
+    assert found[0].question == "29 more recent sessions may hold lessons: read the 5 best?"
     assert found[0].reason.startswith("best: E: error 0 → fix; E: error 1 → fix")
     assert found[1:] == [several, checked]
-    assert agenda(*weak)[0].question == "29 sessions may hold lessons: read the 5 best?"
+    assert agenda(*weak)[0].question == "29 recent sessions may hold lessons: read the 5 best?"
 
 
 def test_only_some_strong_offers_are_asked_at_a_time() -> None:

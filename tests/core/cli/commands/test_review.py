@@ -76,7 +76,7 @@ def test_a_row_and_a_question_in_it_can_be_snoozed(sample: Path, call: Call) -> 
     after = asked(call, sample)["questions"]
     assert inside not in [key for one in after for key in (one["key"], *one["further"])]
     snoozed = call("snooze", row["key"], "--until", "2099-01-01", "--project", sample)
-    assert "snoozed the sessions that may hold lessons" in snoozed.out
+    assert "snoozed the recent sessions that may hold lessons" in snoozed.out
     assert not [one for one in asked(call, sample)["questions"] if one["kind"] == "further"]
     whole = call("review", "list", "--all", "--json", "--project", sample).document["questions"]
     assert row["further"][1] in {one["key"] for one in whole}
