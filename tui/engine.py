@@ -15,6 +15,7 @@ from textual.message import Message
 
 from core.agents.plan import find_connected
 from core.base.errors import RalphdeckError
+from core.index.snapshot import find_delta
 from core.project.watch_loop import WatchLoop, is_wanted
 from core.records.snapshot import Delta
 from core.records.team_status import DASHBOARD
@@ -189,7 +190,11 @@ class Engine(WatchLoop):
     def prepare(self) -> None:
         """Load the project and post messages about the progress."""
 
+        shown = self.project.view
+
         def publish(view: ProjectState) -> None:
+            nonlocal shown
+            shown = view
             self._target.post_message(self.Changed())
 
         last = 0.0
@@ -215,6 +220,8 @@ class Engine(WatchLoop):
         if warnings := self.project.apply_pending():
             more = f" (and {len(warnings) - 1} similar)" if len(warnings) > 1 else ""
             self._target.post_message(self.Failed(f"{warnings[0]}{more}", "\n".join(warnings)))
+        # All lists may have been shown before texts were indexed.
+        self._publish(find_delta(shown.snapshot, self.project.view.snapshot))
         gc.freeze()  # else each full collection searches what was loaded, and stops the screen for 0.1 s
         self._target.post_message(self.Changed())
         self._keep_questions(DRAWN_SECONDS)

@@ -70,7 +70,7 @@ def _open(paths: ProjectPaths, reader: View, settings: Settings, now: datetime) 
     if not any((paths.ralph / subject.file).exists() for subject in (PATTERNS, TASKS)):
         return state
     # An agent waits, and words alone choose nearly as well; a model that another program delays takes many seconds.
-    embedder = Embedder(patience=_MODEL_SECONDS)
+    embedder = Embedder(timeout=_MODEL_SECONDS)
     vectors = Embeddings(paths, PATTERNS, embedder), Embeddings(paths, TASKS, embedder)
     return replace(state, embeddings=vectors[0], task_embeddings=vectors[1])
 

@@ -214,13 +214,13 @@ class Embedder:
     """Model in a child process, which starts on first use and ends when idle.
 
     This process never loads the model: the runtime does not return its 200 MB. The child also ends with this process,
-    because its input ends. Thread-safe; texts of several threads take turns. If an answer takes more than `patience`
+    because its input ends. Thread-safe; texts of several threads take turns. If an answer takes more than `timeout`
     seconds, the model counts as unusable from then on.
     """
 
-    def __init__(self, idle_seconds: float = IDLE_SECONDS, patience: float | None = None) -> None:
+    def __init__(self, idle_seconds: float = IDLE_SECONDS, timeout: float | None = None) -> None:
         self._idle_seconds = idle_seconds
-        self._patience = patience
+        self._timeout = timeout
         self._is_late = False
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
@@ -246,7 +246,7 @@ class Embedder:
         for _ in range(0 if self._is_late else _TRIES):
             try:
                 self._child = self._child or self._start()
-                status, answer = _exchange(self._child, REQUEST.pack(len(content)) + content, self._patience)
+                status, answer = _exchange(self._child, REQUEST.pack(len(content)) + content, self._timeout)
             except TimeoutError:
                 self._is_late = True
                 self._stop()
@@ -289,15 +289,15 @@ class Embedder:
                         stream.close()
 
 
-def _exchange(child: subprocess.Popen[bytes], request: bytes, patience: float | None) -> tuple[int, bytes]:
+def _exchange(child: subprocess.Popen[bytes], request: bytes, timeout: float | None) -> tuple[int, bytes]:
     """Send a request; return status and content of the response.
 
-    Raises OSError, and TimeoutError if the response does not begin in `patience` seconds.
+    Raises OSError, and TimeoutError if the response does not begin in `timeout` seconds.
     """
     assert child.stdin is not None and child.stdout is not None
     child.stdin.write(request)
     child.stdin.flush()
-    if patience is not None and not select([child.stdout], [], [], patience)[0]:
+    if timeout is not None and not select([child.stdout], [], [], timeout)[0]:
         raise TimeoutError
     head = child.stdout.read(RESPONSE.size)
     if len(head) < RESPONSE.size:

@@ -130,7 +130,7 @@ input()
 
 def test_a_model_that_answers_late_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedding_model, "__file__", "/dev/stdin")  # a child that waits for its program
-    embedder = Embedder(patience=0.01)
+    embedder = Embedder(timeout=0.01)
     for _ in range(2):
         with pytest.raises(ModelUnusable, match="in time"):
             embedder.embed(["x"])
