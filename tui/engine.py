@@ -15,7 +15,6 @@ from textual.message import Message
 
 from core.agents.plan import find_connected
 from core.base.errors import RalphdeckError
-from core.index.snapshot import find_delta
 from core.project.watch_loop import WatchLoop, is_wanted
 from core.records.snapshot import Delta
 from core.records.team_status import DASHBOARD
@@ -220,6 +219,8 @@ class Engine(WatchLoop):
         if warnings := self.project.apply_pending():
             more = f" (and {len(warnings) - 1} similar)" if len(warnings) > 1 else ""
             self._target.post_message(self.Failed(f"{warnings[0]}{more}", "\n".join(warnings)))
+        from core.index.snapshot import find_delta  # imported on use: the first frame does not wait for it
+
         # All lists may have been shown before texts were indexed.
         self._publish(find_delta(shown.snapshot, self.project.view.snapshot))
         gc.freeze()  # else each full collection searches what was loaded, and stops the screen for 0.1 s
