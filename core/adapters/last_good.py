@@ -15,7 +15,7 @@ from core.storage.file_reader import RawFile, Stamp
 
 if TYPE_CHECKING:
     from core.adapters.folders import Reports
-    from core.storage.file_reader import Problem
+    from core.storage.decoded import Problem
 
 RETRY_SECONDS: Final = 0.05  # before a file that cannot be decoded is read once more
 FAILED_SECONDS: Final = 2.0  # how long a file cannot be decoded before it is reported

@@ -27,7 +27,7 @@ from core.storage.file_reader import RawFile, Stamp, decode, open_file, read_fil
 if TYPE_CHECKING:
     from core.adapters.folders import Folders
     from core.adapters.kept_states import KeptStates
-    from core.storage.file_reader import Problem
+    from core.storage.decoded import Problem
 
 MAX_ENTRIES: Final = 50_000  # of one folder
 MAX_FIRST_LINE: Final = 256 << 10

@@ -18,7 +18,8 @@ from core.agents.connection_table import CONNECTIONS, Connection, FilePaths, fil
 from core.agents.json_entries import HookEntries, McpEntry, open_json
 from core.agents.managed_text import Block, OwnFile, TomlTable, decode_text, parse_toml
 from core.base.errors import BadInput
-from core.storage.file_reader import Problem, RawFile, decode_json, read_file
+from core.storage.decoded import Problem
+from core.storage.file_reader import RawFile, decode_json, read_file
 
 if TYPE_CHECKING:
     from core.agents.restore_points import RestorePoint

@@ -21,7 +21,8 @@ from core.learning.reference.storage import FeedbackStorage, with_id
 from core.learning.states import parse_moment
 from core.records.events import ErrorNote, Event, event_id
 from core.sources.events import append_events, read_events
-from core.storage.file_reader import MAX_PATTERN_BYTES, Problem, read_file
+from core.storage.decoded import Problem
+from core.storage.file_reader import MAX_PATTERN_BYTES, read_file
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths

@@ -27,8 +27,9 @@ from core.redaction.masking import mask_values
 from core.sources.debug_sessions import find_record
 from core.sources.keys import normalize_keys
 from core.storage.atomic_write import rewrite, take_theirs
+from core.storage.decoded import Problem
 from core.storage.file_access import check_writable
-from core.storage.file_reader import Problem, decode, read_file
+from core.storage.file_reader import decode, read_file
 from core.storage.yaml_reader import decode_yaml
 
 if TYPE_CHECKING:

@@ -21,7 +21,8 @@ from core.sources.debug_sessions import join_escalations, read_escalation, read_
 from core.sources.keys import normalize_keys
 from core.sources.record_kinds import ESCALATION, can_contain_sessions, kind_of
 from core.sources.sweep import can_contain_records, scan
-from core.storage.file_reader import Problem, Stamp, decode, read_file
+from core.storage.decoded import Problem
+from core.storage.file_reader import Stamp, decode, read_file
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths

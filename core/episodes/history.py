@@ -23,7 +23,8 @@ from core.sources.actions import MAX_TEXT, Actions, to_text
 from core.sources.episodes import TRAJECTORY, join_attempts
 from core.sources.fields import Fields, document
 from core.sources.reflections import join_reflections, read_reflections
-from core.storage.file_reader import UNREADABLE, Problem, RawFile, decode_json, decode_jsonl, read_file
+from core.storage.decoded import Problem
+from core.storage.file_reader import UNREADABLE, RawFile, decode_json, decode_jsonl, read_file
 
 if TYPE_CHECKING:
     from datetime import datetime

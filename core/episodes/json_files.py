@@ -12,7 +12,8 @@ from typing import Any, Final
 from core.base.errors import Conflict
 from core.base.validation import RETRY_SECONDS
 from core.storage.atomic_write import rewrite
-from core.storage.file_reader import MAX_BYTES, Line, Problem, decode_json, decode_jsonl, open_file, read_file
+from core.storage.decoded import Line, Problem
+from core.storage.file_reader import MAX_BYTES, decode_json, decode_jsonl, open_file, read_file
 from core.storage.json_editor import BadJson, JsonText
 from core.storage.json_editor import Path as Pointer
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from core.episodes.folders import AttemptFolder, TaskFolder
     from core.episodes.log_summary import LogSummary
     from core.records.reflections import Reflection
-    from core.storage.file_reader import Line
+    from core.storage.decoded import Line
 
 TRAJECTORY_SHAPES: Final[Shapes] = {("attempts",): list}  # expected types in `trajectory.json`
 ROOM: Final = 1 << 16  # bytes that a step may add to each file besides the texts of the caller

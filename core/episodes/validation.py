@@ -27,7 +27,8 @@ from core.redaction.masking import mask_secrets, mask_values
 from core.sources.actions import MAX_TEXT as MAX_OUTPUT
 from core.sources.episodes import MAX_ENTRIES
 from core.sources.episodes import MAX_TEXT as MAX_CHARS
-from core.storage.file_reader import MAX_BYTES, MAX_DEPTH, is_nested_deeper
+from core.storage.decoded import MAX_DEPTH
+from core.storage.file_reader import MAX_BYTES, is_nested_deeper
 
 MAX_ACTIONS: Final = 100_000  # maximum number of actions in one call
 MAX_ID: Final = 64  # maximum length of a task ID, loop ID or agent name

@@ -32,7 +32,8 @@ from core.sources.findings import join_copies
 from core.sources.keys import RecordText
 from core.sources.pattern_text import find, slice_file
 from core.sources.patterns import read_patterns
-from core.storage.file_reader import MAX_PATTERN_BYTES, Problem, read_file
+from core.storage.decoded import Problem
+from core.storage.file_reader import MAX_PATTERN_BYTES, read_file
 from core.storage.json_editor import BadJson
 
 if TYPE_CHECKING:

@@ -31,7 +31,8 @@ from core.records.event_log import EventView
 from core.records.findings import Finding, Severity
 from core.sources.events import decode_event
 from core.sources.record_kinds import EVENTS
-from core.storage.file_reader import Problem, RawFile, Stamp, open_file, read_file
+from core.storage.decoded import Problem
+from core.storage.file_reader import RawFile, Stamp, open_file, read_file
 
 if TYPE_CHECKING:
     import sqlite3
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from core.index.records import Reader
     from core.records.event_log import Log
     from core.records.events import Event
-    from core.storage.file_reader import Problem
+    from core.storage.decoded import Problem
 
 TABLES: Final = (
     # Where the lines of events start: by ID, pattern, and work or source of a report.

@@ -18,7 +18,7 @@ from core.storage.hash_chain import Place
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
     from core.ledger.decision_log import DecisionLog
-    from core.storage.file_reader import Problem
+    from core.storage.decoded import Problem
 
 
 class LogContent(Struct, frozen=True, kw_only=True):

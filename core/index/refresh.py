@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from core.records.patterns import Pattern
     from core.search.words import SearchFilters, SearchWords
     from core.sources.patterns import KnownRecords
-    from core.storage.file_reader import Problem
+    from core.storage.decoded import Problem
 
 _FIRST_PUBLISH: Final = 100  # states of loops before the first partial snapshot: more than a screen has lines
 _FEW_FILES: Final = 8  # of a change: pattern files among them will probably change again, so their records are kept

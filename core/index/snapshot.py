@@ -82,7 +82,7 @@ class ProjectFiles:
     def findings(self, reader: Reader) -> tuple[Finding, ...]:
         """Return all findings, sorted by file; similar ones of many files are one."""
         from core.sources.findings import condense_files
-        from core.storage.file_reader import Problem
+        from core.storage.decoded import Problem
 
         of_files: list[Finding] = []
         found = [*self._of_settings]

@@ -37,7 +37,8 @@ from core.records.findings import Finding, Severity
 from core.records.team import NO_TEAM, TeamEvidence
 from core.sources.findings import condense
 from core.sources.record_kinds import EVENTS, Format, is_text, kind_of
-from core.storage.file_reader import Problem, Stamp
+from core.storage.decoded import Problem
+from core.storage.file_reader import Stamp
 from core.trust.last_words import Effect
 from core.trust.projects import is_joined
 

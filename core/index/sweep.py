@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from core.config.paths import ProjectPaths
-    from core.storage.file_reader import Problem, Stamp
+    from core.storage.decoded import Problem
+    from core.storage.file_reader import Stamp
 
 _MOST_TOPS: Final = 100  # changed folders, after which a walk through all folders is faster
 _FileRow = tuple[str, int, int, int, int]

@@ -34,7 +34,8 @@ from core.search.words import HitKind, SearchHit, SearchWords
 from core.sources import episodes as sources
 from core.sources.episodes import join_attempts
 from core.sources.record_kinds import is_text
-from core.storage.file_reader import MAX_PATTERN_BYTES, UNREADABLE, Problem, RawFile, read_file
+from core.storage.decoded import Problem
+from core.storage.file_reader import MAX_PATTERN_BYTES, UNREADABLE, RawFile, read_file
 
 if TYPE_CHECKING:
     import sqlite3

@@ -20,7 +20,8 @@ from core.records.findings import Finding, Severity
 from core.records.proposed_decisions import ProposedDecision
 from core.records.times import iso, parse_time
 from core.storage.append_log import IncrementalLines
-from core.storage.file_reader import MAX_DEPTH, MAX_PATTERN_BYTES, Problem, Stamp, is_nested_deeper, read_file
+from core.storage.decoded import MAX_DEPTH, Problem
+from core.storage.file_reader import MAX_PATTERN_BYTES, Stamp, is_nested_deeper, read_file
 from core.storage.hash_chain import NOT_AS_WRITTEN, Chain, ChainBreak, Place, last_lines, read_anchor
 
 if TYPE_CHECKING:

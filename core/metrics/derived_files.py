@@ -19,7 +19,8 @@ from core.metrics.effectiveness import EffectivenessMetrics, compute_effectivene
 from core.records.times import iso
 from core.sources.configuration import METRICS, read_registry_extras
 from core.storage.atomic_write import curation_lock, rewrite, take_theirs
-from core.storage.file_reader import MAX_PATTERN_BYTES, Problem, decode_json, read_file
+from core.storage.decoded import Problem
+from core.storage.file_reader import MAX_PATTERN_BYTES, decode_json, read_file
 from core.storage.json_editor import JsonText
 
 if TYPE_CHECKING:

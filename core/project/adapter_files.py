@@ -8,13 +8,10 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import cached_property
 from time import sleep
-from typing import TYPE_CHECKING, Final
-
-from msgspec.structs import replace
+from typing import TYPE_CHECKING
 
 from core.records.loops import LoopDetails
 from core.sources.loop_details import read_loop_details
-from core.trust.projects import require_trust
 
 if TYPE_CHECKING:
     from core.adapters.adapter_records import AdapterRecords
@@ -24,10 +21,7 @@ if TYPE_CHECKING:
     from core.adapters.runner_files import RunnerFiles
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
-    from core.project.reader import ProjectReader
     from core.records.loops import Loop
-
-_ANY_CONTEXT: Final = "## Anti-Patterns\n\n1. Any\n"  # to learn how a runner gets one
 
 
 class AdapterFiles:
@@ -102,23 +96,3 @@ class AdapterFiles:
 
         folders = find_folders(self._project.project, os.environ, has_home=self._settings.sources.home)
         return RunnerFiles(folders, "agents")
-
-
-def find_delivery(project: ProjectReader, loop_id: str) -> tuple[Delivery | None, str]:
-    """Return how the runner of a loop can be given the context for its task; None if only hooks reach it.
-
-    Also returns why there is no context now, or "". Without one the delivery only explains. Raises UnknownRecord, or
-    Refused in a project that is not trusted.
-    """
-    from core.state.contexts import prepare_task_injection
-
-    require_trust(project.project)
-    loop = project.view.loop(loop_id)
-    has_task = bool(loop.task.strip())
-    context = prepare_task_injection(project.view, loop.task).context if has_task else ""
-    empty = "Nothing is injected now for the task of this loop" if has_task else "This loop has no task"
-    obstacle = "" if context else empty
-    delivery = project.adapters.deliver(loop, context or _ANY_CONTEXT) if loop.runner else None
-    if delivery is not None and obstacle:
-        delivery = replace(delivery, command=(), diff="")
-    return delivery, obstacle

@@ -10,7 +10,9 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from msgspec import structs
 
 from core.base.errors import DamagedError, Unwritable
 from core.episodes.similar_tasks import embeddable_work
@@ -25,10 +27,11 @@ from core.records.snapshot import Delta, Snapshot
 from core.retrieval.embeddings import PATTERNS, SURELY_MANY, TASKS, Embeddings, is_available
 from core.state.project_state import ProjectState
 from core.storage.file_access import protect
-from core.trust.projects import is_trusted
+from core.trust.projects import is_trusted, require_trust
 
 if TYPE_CHECKING:
     from core.adapters.adapter_records import AdapterRecords, AdapterReport
+    from core.adapters.contract import Delivery
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
     from core.extraction.clustering import Cluster
@@ -43,6 +46,8 @@ if TYPE_CHECKING:
     from core.records.patterns import PatternType
     from core.records.repairs import OldRecords
     from core.state.review_items import ReviewItem
+
+_ANY_CONTEXT: Final = "## Anti-Patterns\n\n1. Any\n"  # to learn how a runner gets one
 
 
 class ProjectReader:
@@ -367,3 +372,23 @@ class ProjectReader:
 
     def _queue(self, snapshot: Snapshot, board: Scoreboard, now: datetime) -> tuple[ReviewItem, ...]:
         return self.review.make(snapshot, board, now) if self.review is not None else ()
+
+
+def find_delivery(project: ProjectReader, loop_id: str) -> tuple[Delivery | None, str]:
+    """Return how the runner of a loop can be given the context for its task; None if only hooks reach it.
+
+    Also returns why there is no context now, or "". Without one the delivery only explains. Raises UnknownRecord, or
+    Refused in a project that is not trusted.
+    """
+    from core.state.contexts import prepare_task_injection
+
+    require_trust(project.project)
+    loop = project.view.loop(loop_id)
+    has_task = bool(loop.task.strip())
+    context = prepare_task_injection(project.view, loop.task).context if has_task else ""
+    empty = "Nothing is injected now for the task of this loop" if has_task else "This loop has no task"
+    obstacle = "" if context else empty
+    delivery = project.adapters.deliver(loop, context or _ANY_CONTEXT) if loop.runner else None
+    if delivery is not None and obstacle:
+        delivery = structs.replace(delivery, command=(), diff="")
+    return delivery, obstacle

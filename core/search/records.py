@@ -39,7 +39,8 @@ from core.sources.fields import Fields
 from core.sources.record_kinds import DEBUG_SESSIONS
 from core.sources.reflections import read_reflections
 from core.sources.sweep import scan_path
-from core.storage.file_reader import MAX_BYTES, MAX_DEPTH, MAX_PATTERN_BYTES, decode_json, decode_jsonl
+from core.storage.decoded import MAX_DEPTH
+from core.storage.file_reader import MAX_BYTES, MAX_PATTERN_BYTES, decode_json, decode_jsonl
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths

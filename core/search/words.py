@@ -18,7 +18,8 @@ from core.episodes.task_lookup import find_attempt
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
 from core.records.times import parse_time
-from core.storage.file_reader import MAX_BYTES, Problem, RawFile, decode, read_file
+from core.storage.decoded import Problem
+from core.storage.file_reader import MAX_BYTES, RawFile, decode, read_file
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths

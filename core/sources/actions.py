@@ -16,7 +16,8 @@ from core.records.episodes import Action
 from core.records.findings import Finding, Severity
 from core.sources import normalize
 from core.sources.fields import Fields
-from core.storage.file_reader import MAX_BYTES, MAX_PATTERN_BYTES, Problem, decode_json, open_file
+from core.storage.decoded import Problem
+from core.storage.file_reader import MAX_BYTES, MAX_PATTERN_BYTES, decode_json, open_file
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths

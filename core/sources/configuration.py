@@ -24,7 +24,8 @@ from core.config.user_settings import OWN_NAMES, read_user_settings, user_settin
 from core.records.findings import Finding, Severity
 from core.sources import normalize
 from core.sources.fields import Fields, document
-from core.storage.file_reader import MAX_PATTERN_BYTES, Problem, RawFile, convert_to_utf8, decode, read_file
+from core.storage.decoded import Problem
+from core.storage.file_reader import MAX_PATTERN_BYTES, RawFile, convert_to_utf8, decode, read_file
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths

@@ -21,7 +21,7 @@ from core.sources import normalize
 from core.sources.actions import to_text
 from core.sources.fields import Fields, document
 from core.sources.record_kinds import loop_directory
-from core.storage.file_reader import Line
+from core.storage.decoded import Line
 
 MAX_TEXT: Final = 16_384  # Maximum length of one text of a session (stack trace, diff), in characters.
 

@@ -34,7 +34,7 @@ from core.base.text import to_camel
 from core.base.validation import MAX_COUNT
 from core.sources.fields import Fields, escape_key
 from core.sources.schema import SCHEMAS, Rule
-from core.storage.file_reader import Line
+from core.storage.decoded import Line
 from core.storage.json_editor import JsonText, Path
 
 if TYPE_CHECKING:

@@ -29,7 +29,8 @@ from core.sources.patterns import KnownRecords, read_patterns
 from core.sources.record_kinds import DEBUG_SESSION, EPISODIC_REFLECTIONS, PATTERN_COPIES, PATTERNS, Format, RecordKind
 from core.sources.reflections import read_memory, read_reflections
 from core.sources.schema import SCHEMAS, check
-from core.storage.file_reader import Problem, RawFile, Stamp, decode
+from core.storage.decoded import Problem
+from core.storage.file_reader import RawFile, Stamp, decode
 
 
 class ParsedFile(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

@@ -25,14 +25,8 @@ from core.sources.keys import SNAKE, RecordText, is_camel, respell, snake_keys
 from core.sources.pattern_record import id_key_of, read_pattern
 from core.sources.pattern_text import PatternItem, decode_node, id_of, open_document, records, split_items
 from core.sources.schema import PATTERNS, SCHEMAS, check
-from core.storage.file_reader import (
-    MAX_PATTERN_BYTES,
-    Problem,
-    convert_to_utf8,
-    decode_json,
-    encoding_problem,
-    read_file,
-)
+from core.storage.decoded import Problem, encoding_problem
+from core.storage.file_reader import MAX_PATTERN_BYTES, convert_to_utf8, decode_json, read_file
 from core.storage.json_editor import BadJson
 
 

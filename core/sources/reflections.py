@@ -33,7 +33,7 @@ from core.sources.record_kinds import (
     STATE,
     kind_of,
 )
-from core.storage.file_reader import Line
+from core.storage.decoded import Line
 
 _HEADING: Final = re.compile(r"#{1,6}\s+Iteration\s+(\d{1,9})\s*$", re.IGNORECASE)
 _NUMBERED: Final = re.compile(r"(\d{1,9})\.\w+$")

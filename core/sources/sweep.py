@@ -12,7 +12,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from core.sources.record_kinds import FOLDER, HOME_FOLDERS, IGNORED_FOLDERS, NAMED_BY_ID, is_ignored, kind_of
-from core.storage.file_reader import Problem, Stamp, stamp_row
+from core.storage.decoded import Problem
+from core.storage.file_reader import Stamp, stamp_row
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths

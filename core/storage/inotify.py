@@ -11,16 +11,13 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from watchdog import events
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver
-
-if TYPE_CHECKING:
-    from core.storage.watcher import Watcher
 
 # Unfiltered, watchdog lost half of 50,000 new files; "closed" alone misses JSONL that is kept open and files
 # in new folders.
@@ -38,15 +35,26 @@ _WHOLE: Final = (events.FileClosedEvent, events.FileMovedEvent)
 
 
 class FolderEvents(events.FileSystemEventHandler):
-    """Watches folders recursively, not links; raises OSError if the system refuses."""
+    """Watches folders recursively, not links; raises OSError if the system refuses.
 
-    def __init__(self, folders: Sequence[Path], watcher: Watcher) -> None:
+    `changed` is called with a path and whether its writer has finished, `refused` with the error of a watch that the
+    system refuses, `lost` if the system has dropped events; each in a thread of its own.
+    """
+
+    def __init__(
+        self,
+        folders: Sequence[Path],
+        *,
+        changed: Callable[[Path, bool], None],
+        refused: Callable[[OSError], None],
+        lost: Callable[[], None],
+    ) -> None:
         _silence_watchdog()
-        self._watcher = watcher
+        self._changed = changed
         self._inotify: _Inotify | None = None
         self._observer: BaseObserver
         if sys.platform == "linux":
-            self._inotify = _Inotify(watcher)
+            self._inotify = _Inotify(refused, lost)
             self._inotify.start()
             self._observer = BaseObserver(InotifyEmitter, inotify_fd=self._inotify)
         else:
@@ -63,7 +71,7 @@ class FolderEvents(events.FileSystemEventHandler):
     def on_any_event(self, event: events.FileSystemEvent) -> None:
         for path in (event.src_path, event.dest_path):
             if path:
-                self._watcher.changed(Path(os.fsdecode(path)), whole=isinstance(event, _WHOLE))
+                self._changed(Path(os.fsdecode(path)), isinstance(event, _WHOLE))
 
     @property
     def watches(self) -> int:
@@ -107,9 +115,10 @@ if sys.platform == "linux":
     _LIMITS: Final = frozenset({errno.ENOSPC, errno.EMFILE, errno.ENOMEM})
 
     class _Inotify(InotifyFD):
-        def __init__(self, watcher: Watcher) -> None:
+        def __init__(self, refused: Callable[[OSError], None], lost: Callable[[], None]) -> None:
             super().__init__()
-            self._watcher = watcher
+            self._refused = refused
+            self._lost = lost
             self._callbacks: dict[CallbackId, WatchCallback] = {}
 
         @property
@@ -123,7 +132,7 @@ if sys.platform == "linux":
                 watch = self._get_or_create_watch(path, mask)
             except OSError as error:
                 if error.errno in _LIMITS:
-                    self._watcher.refused(error)
+                    self._refused(error)
                 raise
             wanted = {**watch.callbacks, id_: callback}
             if wanted != self._callbacks:
@@ -139,4 +148,4 @@ if sys.platform == "linux":
         def handle_event(self, event: InotifyEvent) -> None:
             super().handle_event(event)  # after an overflow it looks for new folders to watch
             if event.is_queue_overflow:
-                self._watcher.lost()
+                self._lost()

@@ -144,7 +144,7 @@ class Watcher:
 
     # Called by watchdog's threads, so these methods return at once.
 
-    def changed(self, path: Path, *, whole: bool = False) -> None:
+    def changed(self, path: Path, whole: bool = False) -> None:
         """Handle an event for `path`; `whole` if its writer has finished."""
         is_ready = whole and self._is_record(path)
         with self._wake:
@@ -265,7 +265,7 @@ class Watcher:
             self._mode = (WatchMode.WAITING, f"neither {names} exists yet")
             return
         try:
-            self._events = FolderEvents(folders, self)
+            self._events = FolderEvents(folders, changed=self.changed, refused=self.refused, lost=self.lost)
             self._mode = (WatchMode.EVENTS, "")
         except OSError as error:
             if error.errno == errno.ENOENT:  # removed meanwhile; the next check finds out

@@ -10,7 +10,7 @@ import yaml
 from core.base.regexes import lazy_regex
 from core.base.text import visible_line
 from core.records.findings import Severity
-from core.storage.file_reader import BOM, MAX_DEPTH, TOO_DEEP, Decoded, Problem, duplicate_key_message
+from core.storage.decoded import BOM, MAX_DEPTH, TOO_DEEP, Decoded, Problem, duplicate_key_message
 
 _Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _FLAGS: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}

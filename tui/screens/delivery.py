@@ -9,7 +9,7 @@ from textual.content import Content
 
 from core.base.errors import RalphdeckError
 from core.documents.delivery import delivery_blocks, delivery_text
-from core.project.adapter_files import find_delivery
+from core.project.reader import find_delivery
 from tui.present.document import document_lines
 from tui.screens.dialogs import LongTextDialog
 

@@ -33,7 +33,7 @@ def deliver(loop_id: str) -> None:
       ralphdeck loop list --source snarktank,open-ralph
       ralphdeck loop deliver snarktank:tasks/cart > context.diff
     """
-    from core.project.adapter_files import find_delivery
+    from core.project.reader import find_delivery
     from core.state.findings import all_findings
 
     project = open_project(asks=False)

@@ -20,7 +20,8 @@ from core.cli.support.project import chosen_project
 from core.cli.support.task_memory import join_milestones, milestone_options, open_task_memory, task_argument
 from core.episodes.tool_events import FAILED, SUCCEEDED
 from core.records.episodes import ACTION_TYPES
-from core.storage.file_reader import BOM, decode_json
+from core.storage.decoded import BOM
+from core.storage.file_reader import decode_json
 
 STDIN: Final = "-"
 MAX_INPUT: Final = 64 << 20  # Longest input of one call in bytes.

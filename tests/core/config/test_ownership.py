@@ -10,7 +10,8 @@ import pytest
 from core.base.errors import ProjectNotFound
 from core.config.ownership import TRUSTED_PATHS, is_own, why_not_used
 from core.config.paths import find_project, project_at
-from core.storage.file_reader import Problem, RawFile, read_file
+from core.storage.decoded import Problem
+from core.storage.file_reader import RawFile, read_file
 
 OTHER_USER = 65534
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")

@@ -21,7 +21,7 @@ from core.records.authors import CLIENT
 from core.records.event_log import EventView
 from core.records.events import ErrorNote, ErrorType
 from core.sources.events import read_events
-from core.storage.file_reader import Problem
+from core.storage.decoded import Problem
 from tests.factories import days_ago, make_event
 
 _ERROR = ErrorNote(error_type=ErrorType.TIMEOUT, message="late")

@@ -24,7 +24,7 @@ from core.sources.debug_sessions import (
 )
 from core.sources.record_kinds import DEBUG_SESSIONS, ESCALATION, kind_of
 from core.sources.sweep import scan_path
-from core.storage.file_reader import Line
+from core.storage.decoded import Line
 from core.storage.yaml_reader import decode_yaml
 
 PATH = ".aiwg/ralph/shared/curation/escalations/s.json"

@@ -23,7 +23,7 @@ from core.sources.record_kinds import (
     kind_of,
 )
 from core.sources.sweep import ROOT_FOLDERS, FolderWalk, can_contain_records, newest_states, scan, scan_path
-from core.storage.file_reader import Problem
+from core.storage.decoded import Problem
 
 TREES = Path(__file__).parents[2] / "trees"
 LOOP = ".aiwg/ralph/loops/ralph-a-00000001"

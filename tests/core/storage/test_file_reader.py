@@ -14,16 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.storage.file_reader import (
-    MAX_DEPTH,
-    Decoded,
-    Problem,
-    RawFile,
-    decode_json,
-    decode_jsonl,
-    is_nested_deeper,
-    read_file,
-)
+from core.storage.decoded import MAX_DEPTH, Decoded, Problem
+from core.storage.file_reader import RawFile, decode_json, decode_jsonl, is_nested_deeper, read_file
 
 TREES = Path(__file__).parents[2] / "trees"
 REAL_FILES = sorted(TREES.glob("*/.aiwg/**/*.json"))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.storage.file_reader import Decoded
+from core.storage.decoded import Decoded
 from core.storage.yaml_reader import decode_yaml
 
 
