@@ -33,7 +33,7 @@ _PACKAGES: Final = (
 _SETTINGS: Final = ("page_size = 8192", "journal_mode = WAL", "cache_size = -16000")
 _REPLACED: Final = ("sqlite3", "search.sqlite3")  # endings of files that earlier versions wrote instead
 _LONG_LOG: Final = 1 << 20  # bytes of a write-ahead log: the first process to open an index reads all of it
-_TEMPORARY: Final = "ralphdeck-index-"
+_TEMPORARY: Final = "ralphdeck-index-"  # prefix of the names of temporary folders
 _LEFT_SECONDS: Final = 60.0  # age of a temporary folder that its process has surely locked
 _READ_SECONDS: Final = 1.0
 _WRITE_SECONDS: Final = 30.0  # time to wait for another process that writes
@@ -161,7 +161,8 @@ class Database:
 
 def _lock(folder: Path) -> int:
     """Lock a temporary folder until the returned handle is closed; raises OSError if another process uses it."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    # Not the folder itself: `cache_database` locks that while it creates or deletes a database.
+    handle = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -183,7 +184,8 @@ def _remove_left(parent: Path) -> None:
     for folder in parent.glob(f"{_TEMPORARY}*"):
         with suppress(OSError):
             status = folder.lstat()
-            if status.st_uid == os.getuid() and time.time() - status.st_mtime > _LEFT_SECONDS:
+            is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
+            if is_own and time.time() - status.st_mtime > _LEFT_SECONDS:
                 _remove(folder, _lock(folder))
 
 
