@@ -45,6 +45,7 @@ from core.ledger.decision_log import DecisionLog
 from core.metrics.sections import Figure, Row
 from core.metrics.sections import Kind as FigureKind
 from core.project.project import Project
+from core.questions.answers import Answer
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure, Fix, Lesson, Results
 from core.records.decisions import CurationState, Decision, Pin, Verb
 from core.records.events import Event, Observation
@@ -60,7 +61,6 @@ from core.retrieval.injection import Ranking
 from core.retrieval.past_tasks import FitInputs, PastTasks, WordWeights
 from core.retrieval.relevance import measure_relevance
 from core.retrieval.task import TaskProfile
-from core.review.answers import Answer
 from core.sources.debug_sessions import join_sessions, read_sessions
 from core.sources.liveness import Processes
 from core.sources.loop_join import LoopFact

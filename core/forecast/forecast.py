@@ -16,8 +16,7 @@ from core.curation.commands import Command, bulk
 from core.forecast.dry_run import DryRun, dry_run
 from core.learning.assessment import HELD, QUARANTINE, Assessment
 from core.learning.states import STATES
-from core.retrieval.rendering import count_tokens, render_context
-from core.review.context_recipients import (
+from core.questions.context_recipients import (
     LOOP,
     PAUSED,
     TASK,
@@ -27,6 +26,7 @@ from core.review.context_recipients import (
     list_recipients,
     same_texts,
 )
+from core.retrieval.rendering import count_tokens, render_context
 from core.state.history import pattern_lineage
 from core.state.review_items import DUPLICATE, ReviewItem
 
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from core.learning.scoreboard import Scoreboard
     from core.learning.scores import Codes
     from core.project.project import Project
+    from core.questions.answers import Answer
     from core.records.decisions import Verb
     from core.records.patterns import Pattern
     from core.retrieval.embeddings import Coverage
     from core.retrieval.injection import InjectedContext
-    from core.review.answers import Answer
     from core.state.project_state import ProjectState
 
 SHOWN: Final[tuple[str, ...]] = (*STATES, QUARANTINE, HELD)

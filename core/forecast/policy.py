@@ -16,9 +16,9 @@ from core.base.validation import format_value
 from core.learning.assessment import DECIDED
 from core.ledger.decision_log import FILE as LEDGER
 from core.ledger.decision_log import verify_ledger
+from core.questions.context_recipients import ContextCache, Recipient, list_recipients
 from core.records.findings import Finding, Severity
 from core.records.patterns import Maturity
-from core.review.context_recipients import ContextCache, Recipient, list_recipients
 from core.scanning.context_scan import find_combined_harm, find_harm_when_cut
 from core.scanning.verdict import find_stopping_severity, highest_severity
 from core.sources import normalize

@@ -21,6 +21,7 @@ from core.learning.evidence import AGGREGATE, DISCOVERY, TREND
 from core.learning.evidence_inputs import EvidenceInputs
 from core.learning.scoreboard import Scoreboard
 from core.ledger.fold import fold
+from core.questions.queue import review_queue
 from core.records.debug_sessions import IN_PROGRESS, DebugSession, Escalation
 from core.records.decisions import TURNS, Decision, Effect, Verb
 from core.records.episodes import Attempt, Task, TaskStatus
@@ -30,7 +31,6 @@ from core.records.lessons import Lesson
 from core.records.loops import InjectedUse, Liveness, Loop, LoopStatus, Outcome
 from core.records.patterns import Pattern, PatternType, RecordedCounts
 from core.records.reflections import MemoryTask, Reflection
-from core.review.queue import review_queue
 from core.sources.pattern_record import content_hash
 from core.state.project_state import ProjectState
 

@@ -95,8 +95,8 @@ class KeptProjectState(ProjectState):
     def _make_queue(self) -> tuple[ReviewItem, ...]:
         """Return the questions; if the searches had not ended, those that need none."""
         from core.index.verdicts import ViewVerdicts
-        from core.review.question_search import PACKAGES, read_found, verdict_settings
-        from core.review.queue import NOTHING_FOUND, ask_in_steps
+        from core.questions.question_search import PACKAGES, read_found, verdict_settings
+        from core.questions.queue import NOTHING_FOUND, ask_in_steps
 
         snapshot, now, settings = self.snapshot, self.now, self.settings
         assert isinstance(snapshot, IndexedSnapshot)

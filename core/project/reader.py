@@ -91,7 +91,7 @@ class ProjectReader:
 
     def _make_review(self) -> ReviewQueue:
         from core.project.review_queue import ReviewQueue  # a run without questions does not need it
-        from core.review.question_search import QuestionSearch
+        from core.questions.question_search import QuestionSearch
 
         here = weakref.proxy(self)  # a cycle would keep the project until the next collection
         stored = self._verdicts
@@ -286,7 +286,7 @@ class ProjectReader:
     @cached_property
     def _verdicts(self) -> IndexVerdicts:
         from core.index.verdicts import IndexVerdicts
-        from core.review.question_search import PACKAGES, verdict_settings
+        from core.questions.question_search import PACKAGES, verdict_settings
 
         return IndexVerdicts(self.index, PACKAGES, verdict_settings(self.settings))
 

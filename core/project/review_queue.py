@@ -8,16 +8,16 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from core.base.steps import Steps, Work, run_all
-from core.review.queue import ask_in_steps
+from core.questions.queue import ask_in_steps
 
 if TYPE_CHECKING:
     from core.config.settings import Settings
     from core.learning.scoreboard import Scoreboard
+    from core.questions.priority import Questions
+    from core.questions.question_search import QuestionSearch
     from core.records.extractions import Extraction
     from core.records.snapshot import Snapshot
     from core.retrieval.embeddings import ComparableWork, Embeddings
-    from core.review.priority import Questions
-    from core.review.question_search import QuestionSearch
     from core.state.project_state import ProjectState
     from core.state.review_items import ReviewItem
 

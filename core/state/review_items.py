@@ -144,10 +144,10 @@ class ReviewItem:
     The end of `reason` explains its position in the queue.
 
     `priority` is 0..1, from `impact` minus the cost of `seconds`, the estimated time to read and decide (see
-    `core.review.impact.priority`). `impact` is the failures a week that a good decision is expected to prevent; 0 if it
-    changes no injection. `is_urgent` means that an agent is blocked until it is answered. `evidence` is an amount that
-    ends a snooze: uses, reports, proposals, runs or reflections. `risk` counts the marks of a text that is held or in
-    quarantine: those that block it, those that hold it and others; () for other questions.
+    `core.questions.impact.priority`). `impact` is the failures a week that a good decision is expected to prevent; 0 if
+    it changes no injection. `is_urgent` means that an agent is blocked until it is answered. `evidence` is an amount
+    that ends a snooze: uses, reports, proposals, runs or reflections. `risk` counts the marks of a text that is held or
+    in quarantine: those that block it, those that hold it and others; () for other questions.
 
     `propose` makes the proposed inversion. `other` is the pattern to merge into the subject of a duplicate question,
     with `similarity`, 0..1. `offer` is that of an extraction offer, a recurring learning or a `lesson`. `proposed` is a

@@ -17,12 +17,12 @@ import numpy as np
 from core.config.settings import Settings
 from core.learning.scoreboard import Scoreboard
 from core.learning.scores import Floats, Ints
+from core.questions.impact import PatternImpacts, good_enough
+from core.questions.queue import review_queue
 from core.records.decisions import CurationState
 from core.records.events import Event
 from core.records.patterns import Pattern, PatternType
 from core.records.snapshot import Snapshot
-from core.review.impact import PatternImpacts, good_enough
-from core.review.queue import review_queue
 
 NOW: Final = datetime(2026, 7, 1, tzinfo=UTC)
 SETTINGS: Final = Settings()

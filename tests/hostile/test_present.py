@@ -27,10 +27,10 @@ from core.project.notifications import find_notifications as happened
 from core.project.project import Project
 from core.queries.memory_links import MemoryLinks
 from core.queries.record_filters import MemoryCatalog
+from core.questions.answers import answers
 from core.records.extractions import Extraction, Proposal
 from core.records.patterns import PatternType
 from core.records.snapshot import Delta
-from core.review.answers import answers
 from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
 from tests.e2e.stream import harmless

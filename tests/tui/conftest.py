@@ -11,7 +11,7 @@ from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 
 from core.demo.sample import confirm_decisions, copy_sample
-from core.review.context_recipients import MAX_TASKS
+from core.questions.context_recipients import MAX_TASKS
 from tests.copying import copy_folder
 from tests.factories import RunningProcesses
 from tests.tui.user import NOW, set_times
@@ -37,13 +37,13 @@ def _same_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _few_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.review.context_recipients.MAX_TASKS", COMPARED_TASKS)
+    monkeypatch.setattr("core.questions.context_recipients.MAX_TASKS", COMPARED_TASKS)
 
 
 @pytest.fixture
 def all_tasks(monkeypatch: pytest.MonkeyPatch, _few_tasks: None) -> None:
     """Compare the contexts of as many past tasks as the product."""
-    monkeypatch.setattr("core.review.context_recipients.MAX_TASKS", MAX_TASKS)
+    monkeypatch.setattr("core.questions.context_recipients.MAX_TASKS", MAX_TASKS)
 
 
 @pytest.fixture(scope="session", autouse=True)

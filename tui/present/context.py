@@ -16,12 +16,12 @@ from core.base.context_blocks import APPROVED, FENCE, NO_BLOCKS, UNREVIEWED, Voi
 from core.base.diff import DELETED, EQUAL, INSERTED, line_changes
 from core.base.formatting import format_decimal
 from core.base.text import plural, visible, visible_line
+from core.questions.context_recipients import LOOP, Recipient
 from core.retrieval import learnings
 from core.retrieval.injection import STRATEGY_PART
 from core.retrieval.reflections import ChosenReflection, ReflectionLeftOut
 from core.retrieval.relevance import MAX_PAST, PAST_TASKS, SEMANTIC_WEIGHTS
 from core.retrieval.similarity import Repetition, find_repeated
-from core.review.context_recipients import LOOP, Recipient
 from core.state.contexts import prepare_task_injection
 from tui.present.glyphs import Cells, Glyphs, draw_state
 from tui.present.numbers import ago, bar

@@ -15,8 +15,8 @@ from core.documents.decisions import reason_text
 from core.documents.document import Block, line
 from core.documents.lessons import lesson_blocks
 from core.documents.loops import overview
+from core.questions.answers import question_of
 from core.retrieval.similarity import cap_similarity, find_repeated
-from core.review.answers import question_of
 from core.state import review_items as kinds
 from tui.present import review_evidence as found
 from tui.present.document import UNBROKEN, document_lines

@@ -10,14 +10,14 @@ from textual.content import Content
 
 from core.base.diff import DELETED, INSERTED, line_changes
 from core.base.text import plural, visible_line
+from core.questions.context_recipients import LOOP, PAUSED, TASK
 from core.retrieval.rendering import INTRODUCTION, REFLECTIONS_ONLY
-from core.review.context_recipients import LOOP, PAUSED, TASK
 from tui.present.glyphs import Glyphs, draw_state
 from tui.present.merge import merged_counts, merged_lineage
 
 if TYPE_CHECKING:
     from core.forecast.forecast import ContextChange, Forecast
-    from core.review.answers import Answer
+    from core.questions.answers import Answer
     from core.state.project_state import ProjectState
 
 MIN_EFFECT_CELLS: Final = 12  # Cells below which the effect of an answer is not described.

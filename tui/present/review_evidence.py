@@ -12,9 +12,9 @@ from core.documents.document import Block, Fields, Line, Moment, Part, Sign, Tab
 from core.documents.patterns import body, rate_line, set_aside_reason, state_line
 from core.documents.signs import result_sign, state_sign
 from core.learning.bursts import Burst, known_time
+from core.questions.broad import common_messages
 from core.records.loops import Outcome
 from core.records.patterns import Maturity, Pattern, PatternType
-from core.review.questions.broad import common_messages
 from core.state.findings import count_conflicts
 from core.state.history import explain_pattern
 from core.state.review_items import BEST

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from textual.content import Content
 
 from core.base.text import plural
-from core.review.session import ENOUGH_PAUSES, SECONDS_PER_MINUTE, Plan
+from core.questions.session import ENOUGH_PAUSES, SECONDS_PER_MINUTE, Plan
 from tui.present.numbers import percent
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from core.curation.text_approval import find_approved_pattern
 from core.documents.document import Block, Moment, fields, line
 from core.documents.patterns import suspicion_lines
 from core.documents.signs import TYPE_WORDS, state_sign
+from core.questions.proposals import describe_proposal
 from core.records.decisions import Verb
 from core.records.suspicions import Severity
 from core.retrieval.rendering import INTRODUCTION, TITLE, render_context
-from core.review.questions.proposals import describe_proposal
 from core.scanning.scan import find_stopped_sentences, scan_text
 from tui.present.numbers import percent
 from tui.present.review_evidence import conflicts, pattern_name

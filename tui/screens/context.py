@@ -15,7 +15,7 @@ from textual.widgets import Input
 from core.adapters.agent_files import put_first
 from core.base.context_blocks import NO_BLOCKS
 from core.base.text import visible_line
-from core.review.context_recipients import Recipient, list_recipients
+from core.questions.context_recipients import Recipient, list_recipients
 from tui.actions import PLACES
 from tui.present import context as present
 from tui.present.knobs import KNOBS

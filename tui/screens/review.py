@@ -18,8 +18,8 @@ from core.agents.plan import describe_connected
 from core.base.errors import RalphdeckError
 from core.base.text import plural
 from core.forecast.forecast import Forecaster
-from core.review.answers import Answer, question_of
-from core.review.judge import MAX_TEXTS, Advice, Judge, JudgedText, held_text_of
+from core.questions.answers import Answer, question_of
+from core.questions.judge import MAX_TEXTS, Advice, Judge, JudgedText, held_text_of
 from core.state import review_items as kinds
 from tui.actions import ACTIONS
 from tui.present import review as present
@@ -35,9 +35,9 @@ from tui.widgets.drawing import AnswerList
 from tui.widgets.text_pane import TextPane
 
 if TYPE_CHECKING:
+    from core.questions.session import Plan
     from core.records.decisions import Decision
     from core.records.snapshot import Delta
-    from core.review.session import Plan
     from core.state.project_state import ProjectState
     from core.state.review_items import ReviewItem
 

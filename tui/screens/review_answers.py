@@ -15,8 +15,8 @@ from core.base.text import visible_line
 from core.base.validation import check_amount
 from core.config.settings import MAX_MINUTES
 from core.curation.commands import AcceptInversion, Note
-from core.review.answers import Answer, answers, snooze_command
-from core.review.session import Plan, measure_pace, plan
+from core.questions.answers import Answer, answers, snooze_command
+from core.questions.session import Plan, measure_pace, plan
 from core.state.review_items import DUPLICATE, ReviewItem, make_agenda
 from tui.present.memory import session_key, task_key
 from tui.present.review_session import ReviewSession

@@ -12,7 +12,7 @@ from tui.screens.question_order import Key, key_of
 
 if TYPE_CHECKING:
     from core.forecast.forecast import Forecaster
-    from core.review.answers import Answer
+    from core.questions.answers import Answer
     from core.state.project_state import ProjectState
     from core.state.review_items import ReviewItem
 

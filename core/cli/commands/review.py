@@ -36,7 +36,7 @@ from core.state.review_items import FURTHER, KINDS, ReviewItem
 
 if TYPE_CHECKING:
     from core.project.project import Project
-    from core.review.judge import Advice
+    from core.questions.judge import Advice
     from core.state.project_state import ProjectState
 
 MAX_MINUTES = 1440  # Longest review session: a day.
@@ -80,7 +80,7 @@ def list_questions(minutes: int | None, kind: frozenset[str], limit: int | None,
       ralphdeck review list --kind held,quarantine --judge
       ralphdeck review list --kind offer --limit 20
     """
-    from core.review.session import measure_pace, plan
+    from core.questions.session import measure_pace, plan
     from core.state.findings import all_findings
 
     project = _open_with_queue()
@@ -122,7 +122,7 @@ def _question_json(item: ReviewItem, advice: Mapping[str, Advice]) -> objects.Wi
 
 def _find_advice(items: Sequence[ReviewItem], state: ProjectState, *, asks: bool) -> dict[str, Advice]:
     """Return the advice of the user's judge by question; `asks` it about texts without advice."""
-    from core.review.judge import Judge, held_text_of
+    from core.questions.judge import Judge, held_text_of
 
     judge = Judge()
     if not judge.command and not asks:
@@ -158,7 +158,7 @@ def snooze(subject: str, until: datetime | None, uses: int | None, kind: str | N
       ralphdeck review snooze pat-error-pool-timeout-009 --uses 3 --reason "too few to judge"
     """
     from core.cli.commands.decisions import decide
-    from core.review.answers import snooze_command
+    from core.questions.answers import snooze_command
 
     if until is None and uses is None:
         raise click.UsageError("give --until, --uses, or both")

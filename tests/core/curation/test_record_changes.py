@@ -27,11 +27,11 @@ from core.curation.commands import (
 )
 from core.curation.decision_writer import Decided
 from core.project.project import Project
+from core.questions.offer import join_offers
+from core.questions.queue import Found, review_queue
 from core.records.decisions import Verb
 from core.records.extractions import Extraction, Proposal
 from core.records.patterns import Maturity, PatternType
-from core.review.questions.offer import join_offers
-from core.review.queue import Found, review_queue
 from core.state.contexts import prepare_task_injection
 from core.state.findings import ledger_error
 from core.state.history import explain_pattern, pattern_lineage

@@ -22,10 +22,10 @@ from core.demo.player import DemoAgent
 from core.demo.scripts import load_loop_scripts, load_task_scripts
 from core.index.refresh import Index
 from core.project.project import Project
+from core.questions.answers import answers
 from core.records.episodes import TaskStatus
 from core.records.loops import Liveness, Outcome
 from core.records.snapshot import Snapshot
-from core.review.answers import answers
 
 NOW = datetime(2026, 12, 1, 9, 30, tzinfo=UTC)
 

@@ -17,11 +17,11 @@ from core.curation.commands import AcceptInversion, Extract, Quarantine, Reset, 
 from core.demo.sample import copy_sample
 from core.forecast.forecast import Forecast, Forecaster, forecast_bulk
 from core.project.project import Project
+from core.questions import context_recipients
+from core.questions.answers import Answer, answer, answers
+from core.questions.context_recipients import PAUSED, list_recipients
 from core.records.decisions import Verb
 from core.records.patterns import Maturity
-from core.review import context_recipients
-from core.review.answers import Answer, answer, answers
-from core.review.context_recipients import PAUSED, list_recipients
 from core.state.contexts import prepare_task_injection, task_context, task_relevance
 from core.state.history import pattern_lineage
 from core.state.project_state import ProjectState

@@ -15,12 +15,12 @@ from core.curation.commands import Extract, Redo, Undo
 from core.demo.sample import copy_sample
 from core.metrics.effectiveness import compute_effectiveness
 from core.project.project import Project
+from core.questions.answers import answer
+from core.questions.lesson_search import MOST_LESSONS
 from core.records.events import Event
 from core.records.lessons import Lesson, LessonKind, LessonState
 from core.records.loops import Loop, LoopStatus, Outcome
 from core.records.patterns import PatternType
-from core.review.answers import answer
-from core.review.lesson_search import MOST_LESSONS
 from core.state.contexts import prepare_task_injection
 from core.state.review_items import LESSON, ReviewItem
 from tests.agent_lessons import CLOCK, NO_CLOCK, add_lessons, find_joined, lesson_questions, make_agent_lesson

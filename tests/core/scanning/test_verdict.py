@@ -22,11 +22,11 @@ from core.ledger.fold import fold
 from core.project.project import Project
 from core.queries.filter_parser import parse_query
 from core.queries.pattern_filter import PATTERN_FIELDS, PatternCatalog
+from core.questions.answers import answer
 from core.records.decisions import CurationState, Verb
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.suspicions import Severity, Suspicion
 from core.retrieval.rendering import MAX_TEMPLATE_LINES
-from core.review.answers import answer
 from core.scanning import scan
 from core.scanning.context_scan import (
     find_combined_harm,

@@ -22,9 +22,9 @@ from core.documents.tasks import milestones
 from core.episodes.history import AttemptDetail
 from core.forecast.forecast import ContextChange, Forecaster
 from core.project.project import Project
+from core.questions.answers import Answer, answers
 from core.records.episodes import Attempt, Milestone, Quality
 from core.retrieval.injection import Injection
-from core.review.answers import Answer, answers
 from core.sources.actions import Actions
 from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState

@@ -9,9 +9,9 @@ from core.config.settings import Settings
 from core.curation.commands import Promote
 from core.forecast.forecast import ContextChange, Forecast, PatternRank
 from core.project.project import Project
+from core.questions.answers import Answer
+from core.questions.context_recipients import LOOP, PAUSED, TASK
 from core.retrieval.rendering import INTRODUCTION, TITLE
-from core.review.answers import Answer
-from core.review.context_recipients import LOOP, PAUSED, TASK
 from tests.factories import DEBUG_NOW
 from tui.present.glyphs import ASCII
 from tui.present.review_answers import Outlook, answer_rows, what_changes

@@ -10,8 +10,8 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.demo.sample import copy_sample
 from core.project.project import Project
+from core.questions.answers import answer
 from core.retrieval.similarity import Repetition
-from core.review.answers import answer
 from tests.agent_lessons import add_lessons, lesson_questions, make_agent_lesson
 from tui.present import review
 from tui.present.context import Preview

@@ -1,0 +1,179 @@
+"""Question whether agents may get a text that gives orders: of a pattern or a reflection; docs/safety.md#held-texts."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from operator import is_
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from core.base.text import plural, visible_line
+from core.questions.context_recipients import Recipient, list_recipients
+from core.retrieval.embeddings import is_available
+from core.scanning.messages import describe_suspicions, find_withhold_reason
+from core.scanning.rules import FOREIGN_SCRIPT
+from core.scanning.scan import count_marks, scan_text
+from core.state import review_items as kinds
+from core.state.contexts import held_reflections_in_steps
+from core.state.review_items import HeldText
+
+if TYPE_CHECKING:
+    from core.base.steps import Steps
+    from core.questions.priority import ImpactEstimator
+    from core.records.decisions import CurationState
+    from core.records.patterns import Pattern
+    from core.records.suspicions import Suspicion
+    from core.state.project_state import ProjectState
+    from core.state.review_items import ReviewItem
+
+SUSPECTED: Final = 2.0  # Factor on the impact of texts with scan results, which may do harm beyond failing.
+MAX_TEXTS: Final = 100  # Maximum number of held reflections that are asked about at a time.
+_STEP_SECONDS: Final = 0.01  # Time in which indexes are built at once.
+_PAUSE: Final = timedelta(minutes=1)  # Minimum time between two searches for held reflections.
+
+
+class HeldTextSearch:
+    """Finds held reflections that loops or tasks would get; not thread-safe."""
+
+    def __init__(self) -> None:
+        self.found: tuple[HeldText, ...] = ()
+        self._known: tuple[object, ...] = ()  # the records of the last search, and its day
+        self._begun: datetime | None = None
+        self._waiting: list[Recipient] = []
+        self._next: dict[str, HeldText] = {}
+        self._searching: Steps[None] | None = None  # for the last one that is waiting
+        self._embedding: threading.Thread | None = None  # compares the tasks, so that their vectors are known
+
+    def look(self, view: ProjectState) -> bool | None:
+        """Do one step of the search for one more task; whether `found` changed, None if no task was left."""
+        if not self._waiting and self._begin(view) and not self._waiting:  # no one is left to read a text
+            changed, self.found = bool(self.found), ()
+            return changed
+        if not self._waiting:
+            return None
+        if not self._has_vectors(view):
+            return False
+        self._searching = self._searching or self._search(view, self._waiting[-1])
+        if next(self._searching, True) is None:
+            return False
+        self._searching = None
+        self._waiting.pop()
+        if self._waiting:
+            return False
+        found = tuple(self._next.values())[:MAX_TEXTS]
+        changed, self.found = found != self.found, found
+        return changed
+
+    def _search(self, view: ProjectState, reader: Recipient) -> Steps[None]:
+        limit = view.settings.injection.max_field_chars
+        used = view.board.used_scripts
+
+        def shown(text: str) -> str:
+            return visible_line(text.strip(), limit)
+
+        for one in (yield from held_reflections_in_steps(view, reader.task)):
+            known = self._next.get(one.id)
+            readers = (*(known.readers if known is not None else ()), reader.id)
+            does = find_withhold_reason(one.text, shown, used_scripts=used)
+            self._next[one.id] = HeldText(
+                id=one.id,
+                text=one.text,
+                does=does,
+                title=one.title,
+                sources=one.sources,
+                readers=readers,
+                marks=scan_text(one.text),
+            )
+
+    def _has_vectors(self, view: ProjectState) -> bool:
+        """Return whether the tasks can be compared at once; a thread waits for the embedding model, which needs 1 s."""
+        embeddings = view.task_embeddings
+        if embeddings is None or not is_available():
+            return True
+        if self._embedding is None:
+            index, tasks = view.learnings, [reader.task for reader in self._waiting]
+
+            def embed() -> None:
+                for task in tasks:
+                    embeddings.closeness(task, index.work_keys, index.works)
+
+            self._embedding = threading.Thread(target=embed, daemon=True)
+            self._embedding.start()
+        self._embedding.join(_STEP_SECONDS)
+        return not self._embedding.is_alive()
+
+    def is_current(self, view: ProjectState) -> bool:
+        """Return whether `found` is, or will be, what a search in this state finds."""
+        day, *records = _inputs_of(view)
+        return self._known[:1] == (day,) and all(map(is_, records, self._known[1:]))
+
+    def _begin(self, view: ProjectState) -> bool:
+        """Start over if the records or the day changed, but not within `_PAUSE` of the last start; whether it did."""
+        if self.is_current(view) or (self._begun is not None and view.now - self._begun < _PAUSE):
+            return False
+        self._known, self._begun, self._next, self._embedding = _inputs_of(view), view.now, {}, None
+        readers = list_recipients(view.snapshot) if view.settings.scan.holds_other_texts else ()
+        self._waiting = list({reader.task: reader for reader in reversed(readers)}.values())
+        return True
+
+
+def _inputs_of(view: ProjectState) -> tuple[object, ...]:
+    """Return what a search depends on: the day, by which learnings fade, and records."""
+    snapshot = view.snapshot
+    return view.now.date(), snapshot.reflections, snapshot.memory_tasks, snapshot.tasks, snapshot.loops
+
+
+def suspected(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewItem]:
+    """Ask about texts that the scan blocks or holds."""
+    board = scales.board
+    for row in np.flatnonzero(board.quarantined).tolist():
+        pattern = scales.patterns[board.ids[row]]
+        arrival = curation.arrivals.get(pattern.id)
+        waits = arrival is not None and arrival.needs_review(pattern.content_hash)
+        if not board.held[row] and (waits or not board.blocked[row]):
+            continue
+        kind = kinds.HELD if board.held[row] else kinds.QUARANTINE
+        impact = SUSPECTED * scales.unseen(pattern.id, is_withheld=True)
+        suspicions = board.suspicions(pattern.id)
+        make = partial(_suspected, scales, kind, pattern, suspicions)
+        yield scales.ask(kind, pattern.id, make, suspicions, impact=impact)
+
+
+def _suspected(scales: ImpactEstimator, kind: str, pattern: Pattern, suspicions: Sequence[Suspicion]) -> ReviewItem:
+    question, place = "Release {} from quarantine?", "not injected unless you release it with a reason"
+    if kind == kinds.HELD:
+        question, place = _held_question(suspicions), "not injected until you approve this text"
+    reason = f"this text {describe_suspicions(suspicions)}"
+    return scales.item(kind, pattern.id, question=question, reason=reason, place=place, risk=count_marks(suspicions))
+
+
+def _held_question(marks: Iterable[Suspicion]) -> str:
+    if any(one.severity.stops and one.rule != FOREIGN_SCRIPT.id for one in marks):
+        return "Approve {}, which gives orders?"
+    return "Approve {}, in letters that the project does not use?"
+
+
+def held_texts(scales: ImpactEstimator, curation: CurationState, texts: Sequence[HeldText]) -> Iterator[ReviewItem]:
+    """Ask about held reflections that no person has approved."""
+    for held in texts:
+        if curation.approves_text(held.text):
+            continue
+        readers = plural(len(held.readers), "running loop or last task", "running loops and last tasks")
+        yield scales.item(
+            kinds.HELD,
+            held.id,
+            question=_held_question(held.marks),
+            name=f"the reflection {visible_line(held.id, 80)}",
+            this="this reflection",
+            reason=f"this text {held.does}",
+            place=f"{readers} would get it",
+            impact=SUSPECTED * scales.new(float(len(held.readers))),
+            chars=len(held.text),
+            held_text=held,
+            risk=count_marks(held.marks),
+            evidence=len(held.sources),
+        )

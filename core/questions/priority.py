@@ -1,0 +1,201 @@
+"""Impact and priority of questions; see docs/curation.md#review-order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from core.base.formatting import shorten_id
+from core.learning.assessment import describe_counts
+from core.questions.impact import WARNED_SHARE, PatternImpacts, good_enough, priority, weekly
+from core.records.patterns import Pattern, PatternType
+from core.state import review_items as kinds
+from core.state.review_items import ReviewItem
+
+if TYPE_CHECKING:
+    from core.config.settings import Settings
+    from core.learning.inversion_rules import Inversion
+    from core.learning.scoreboard import Scoreboard
+    from core.learning.scores import Ints
+
+Questions: TypeAlias = dict[tuple[str, str, str], tuple[tuple[object, ...], ReviewItem]]
+"""Facts that a question was made from, and the question; by kind and IDs of patterns."""
+CHARS_PER_SECOND: Final = 20.0  # About 240 words a minute, as people read technical text with care.
+THINKING: Final = {
+    **dict.fromkeys((kinds.EXTRACTED, kinds.BROAD, kinds.UNRECONCILED, kinds.WEAKENED), 8.0),
+    **dict.fromkeys((kinds.CONTRADICTED, kinds.BORDERLINE, kinds.QUARANTINE, kinds.HELD, kinds.ESCALATION), 10.0),
+    kinds.PROPOSAL: 10.0,
+    **dict.fromkeys((kinds.STALE_PIN, kinds.DUPLICATE, kinds.RECURRING, kinds.LESSON, kinds.OFFER), 12.0),
+    kinds.INVERSION: 15.0,
+    kinds.BURST: 20.0,
+}
+"""Seconds that a decision of each kind takes besides reading its texts: to check the evidence and press a key."""
+_SECONDS_EACH: Final = 6.0  # Seconds to read the headline of each further pattern that a question is about.
+_MOST_CHARS: Final = 4000  # Maximum number of characters of a text that are read before deciding.
+
+
+@dataclass(frozen=True)
+class ImpactEstimator:
+    """Estimates the impact of questions about the patterns of one board.
+
+    `known` are the questions of an earlier queue with the same settings, and those that `ask` returned: `asked`.
+    """
+
+    patterns: Mapping[str, Pattern]
+    board: Scoreboard
+    settings: Settings
+    known: Questions = field(default_factory=dict)
+    asked: Questions = field(default_factory=dict)
+
+    def ask(
+        self,
+        kind: str,
+        subject: str,
+        make: Callable[[], ReviewItem],
+        *facts: object,
+        impact: float,
+        other: str = "",
+        propose: Callable[[], Inversion] | None = None,
+    ) -> ReviewItem:
+        """Return the question that `make` makes, or the known one if nothing that its texts depend on has changed.
+
+        They may depend on the subject, the number of its injections and uses, and `facts`.
+        """
+        key = kind, subject, other
+        facts = (self.patterns[subject], self.counts(subject), *facts)
+        before, item = self.known.get(key, ((), None))
+        if item is None or before != facts:
+            item = make()
+        if item.impact != impact:
+            item = item.with_impact(impact, priority(impact, item.seconds, self.settings), None)
+        self.asked[key] = self.known[key] = facts, item  # without `propose`, which needs the board
+        return item if propose is None else item.with_impact(impact, item.priority, propose)
+
+    @cached_property
+    def _uses(self) -> Ints:
+        return self.board.uses
+
+    @cached_property
+    def _times(self) -> Ints:
+        return self.board.uses + self.board.injected_only
+
+    @cached_property
+    def stakes(self) -> PatternImpacts:
+        """The impacts of all patterns; computed once."""
+        return PatternImpacts.of(self.board, self.settings)
+
+    def item(
+        self,
+        kind: str,
+        subject: str,
+        *,
+        question: str,
+        reason: str,
+        impact: float = 0.0,
+        place: str | None = None,
+        chars: int | None = None,
+        further: int = 0,
+        name: str = "",
+        this: str = "this pattern",
+        **more: Any,
+    ) -> ReviewItem:
+        """Make a question with its priority; see `ReviewItem`.
+
+        In `question`, `{}` is replaced by `name` (the subject by default) in a list, and by `this` in the detail view.
+        `place` explains the position in the queue, by default by the counts of the pattern. `chars` is the length of
+        the texts to read, by default those of the pattern, and `further` the number of patterns of which only the
+        headline is read. The default of `evidence` is that of the pattern. The impact may be left to `ask`.
+        """
+        if subject in self.board:
+            more.setdefault("evidence", self._uses.item(self.board.row(subject)))
+        place = self.given(subject) if place is None else place
+        chars = chars_of(self.patterns[subject]) if chars is None else chars
+        read = THINKING[kind] + min(chars, _MOST_CHARS) / CHARS_PER_SECOND + further * _SECONDS_EACH
+        return ReviewItem(
+            kind=kind,
+            subject=subject,
+            question=question.replace("{}", name or shorten_id(subject), 1),
+            asks=question.replace("{}", this, 1),
+            reason=f"{reason}; {place}" if place else reason,
+            priority=priority(impact, read, self.settings),
+            impact=impact,
+            seconds=read,
+            **more,
+        )
+
+    def held(self, pattern_id: str) -> float:
+        """Return the impact of a pattern in its present state, in failures a week."""
+        return float(self.stakes.held[self.board.row(pattern_id)])
+
+    def unwarned(self, pattern_id: str) -> float:
+        """Return the impact of a pending inversion: no pattern or warning is injected."""
+        row, stakes = self.board.row(pattern_id), self.stakes
+        return float(stakes.uses[row] * (stakes.above[row] + WARNED_SHARE * stakes.unwarned[row]))
+
+    def either(self, pattern_id: str) -> float:
+        """Return the impact if the right state is unknown."""
+        row, stakes = self.board.row(pattern_id), self.stakes
+        return float(stakes.uses[row] * (stakes.below[row] + stakes.above[row]))
+
+    def unseen(self, pattern_id: str, *, is_withheld: bool) -> float:
+        """Return the impact of a text to which the pattern's evidence does not apply."""
+        below, above = self.stakes.unjudged
+        return self.uses(pattern_id) * (above if is_withheld else below)
+
+    def new(self, uses: float) -> float:
+        """Return the impact of a new text that would have had `uses` (decayed) so far."""
+        maturity = self.settings.maturity
+        expected = weekly(np.array([uses * maturity.multiplier_candidate]), maturity.half_life_days)
+        return float(expected[0]) * self.stakes.unjudged[1]
+
+    def uses(self, pattern_id: str) -> float:
+        """Return the uses expected in a week if the pattern may be injected."""
+        return float(self.stakes.uses[self.board.row(pattern_id)])
+
+    def given(self, pattern_id: str) -> str:
+        """Describe how often a pattern was injected, applied and seen."""
+        return describe_counts(*self.counts(pattern_id), is_warning=self.is_warning(pattern_id))
+
+    def counts(self, pattern_id: str) -> tuple[int, int, int, int]:
+        """Return how often a pattern was injected, applied, applied with success, and seen."""
+        row, board = self.board.row(pattern_id), self.board
+        return board.given.item(row), self._uses.item(row), board.successes.item(row), board.seen.item(row)
+
+    def results(self, pattern_id: str) -> int:
+        """Return the number of uses of a pattern with a result."""
+        return self._uses.item(self.board.row(pattern_id))
+
+    def times(self, pattern_id: str) -> int:
+        """Return the number of injections and uses of a pattern."""
+        return self._times.item(self.board.row(pattern_id))
+
+    def place(self, pattern_id: str) -> str:
+        """Describe how often a pattern was given, and the rate from which loops should get it."""
+        rate = "rate of right warnings" if self.is_warning(pattern_id) else "success rate"
+        return f"{self.given(pattern_id)}; the limit of the {rate} is {good_enough(self.settings):.0%}"
+
+    def is_warning(self, pattern_id: str) -> bool:
+        """Whether the pattern is an anti-pattern, whose successes are right warnings."""
+        pattern = self.patterns.get(pattern_id)
+        return pattern is not None and pattern.type is PatternType.ANTI
+
+    def since(self, pattern_id: str, *, is_withheld: bool) -> tuple[float, str]:
+        """Return impact and position of a contradicted pin by the results since it alone."""
+        row = self.board.row(pattern_id)
+        below, above, _ = self.stakes.since_pin[row]
+        return float(self.stakes.uses[row]) * (above if is_withheld else below), self.place(pattern_id)
+
+
+def chars_of(pattern: Pattern) -> int:
+    """Return the number of characters to read of a pattern."""
+    lists = (pattern.steps, pattern.preconditions, pattern.benefits, pattern.limitations, pattern.symptoms)
+    texts = (
+        *(pattern.title, pattern.description, pattern.use_case, pattern.error_pattern, pattern.task_pattern),
+        *(pattern.template_code, pattern.why_it_fails, pattern.better_alternative),
+        *(text for many in lists for text in many),
+    )
+    return sum(map(len, texts))

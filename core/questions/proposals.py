@@ -1,0 +1,159 @@
+"""Questions about the decisions that agents propose; see docs/curation.md#who-decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from core.base.errors import BadInput
+from core.base.formatting import format_day, shorten_id
+from core.base.text import capitalized, plural, visible_line
+from core.config.settings import PruningSettings
+from core.curation import commands
+from core.curation.command_codec import decode_command
+from core.curation.undo import describe_act
+from core.records.decisions import VERBS, Verb
+from core.scanning.messages import describe_suspicions
+from core.state import review_items as kinds
+
+if TYPE_CHECKING:
+    from core.curation.commands import Command, PatternCommand
+    from core.questions.priority import ImpactEstimator
+    from core.records.decisions import CurationState, Decision
+    from core.records.proposed_decisions import ProposedDecision
+    from core.state.review_items import ReviewItem
+
+_NAMED: Final = 3  # Number of records that a question names.
+_APPROVING: Final = {Verb.RELEASE, Verb.PROMOTE}
+
+
+def proposed_decisions(
+    scales: ImpactEstimator, curation: CurationState, decisions: Sequence[Decision]
+) -> Iterator[ReviewItem]:
+    """Ask about decisions that agents propose, as long as the texts are those that they were proposed for."""
+    for one in curation.proposed:
+        try:
+            command = accepted_command(one)
+        except BadInput:  # it was written by hand, or by another version
+            continue
+        patterns = [scales.patterns[key] for key in one.texts if key in scales.patterns and key in scales.board]
+        if {pattern.id: pattern.content_hash for pattern in patterns} != one.texts:
+            continue
+        by = visible_line(one.by, 40)
+        name, this = _names(command, one, decisions)
+        suspicions = [mark for pattern in patterns for mark in pattern.suspicions]
+        reason = f"proposed by {by} on {format_day(one.at)}"
+        reason += f": {visible_line(one.reason, 200)}" if one.reason else ""
+        reason += f" (“{visible_line(command.text, 300)}”)" if isinstance(command, commands.Note) else ""
+        reason += f"; this text {describe_suspicions(suspicions)}" if suspicions else ""
+        yield scales.item(
+            kinds.PROPOSAL,
+            one.pattern_id or one.id,
+            question=f"Add {by}'s note to {{}}?"
+            if isinstance(command, commands.Note)
+            else f"{capitalized(VERBS[_verb(command)].word)} {{}}, as {by} proposes?",
+            name=name,
+            this=this,
+            reason=reason,
+            place="",
+            impact=scales.unseen(one.pattern_id, is_withheld=True) if one.pattern_id else 0.0,
+            chars=None if one.pattern_id else len(one.reason),
+            proposed=one,
+        )
+
+
+def _names(command: Command, proposed: ProposedDecision, decisions: Sequence[Decision]) -> tuple[str, str]:
+    """Return what a command is about, for a list of questions and for the page of this one."""
+    if isinstance(command, commands.Undo):
+        name = _undone_text(command, decisions)
+        return name, name
+    subjects = [shorten_id(subject) for subject in _subjects(command)]
+    more = f" and {len(subjects) - _NAMED:,} more" if len(subjects) > _NAMED else ""
+    this = "this pattern" if proposed.pattern_id else plural(len(subjects), "record")
+    return ", ".join(subjects[:_NAMED]) + more, this
+
+
+def _undone_text(command: commands.Undo, decisions: Sequence[Decision]) -> str:
+    """Return what an undo is about: `'promote X' by ana`, or the ID if the log has no such decision."""
+    undone = [one for one in decisions if command.decision_id in (one.id, one.group)]
+    if not undone:
+        return f"the decision {shorten_id(command.decision_id)}"
+    return f"'{describe_act(undone)}' by {visible_line(undone[0].by, 40)}"
+
+
+def describe_proposal(proposed: ProposedDecision, decisions: Sequence[Decision]) -> Iterator[tuple[str, str]]:
+    """Yield what a proposal would do, as titles and texts; `decisions` are those of the log.
+
+    Raises `BadInput` if the proposal is invalid.
+    """
+    command = accepted_command(proposed)
+    match command:
+        case commands.Undo():
+            yield "About", _undone_text(command, decisions)
+        case commands.Merge():
+            yield "Remains", command.target_id
+            yield "Merged into it", command.other_id
+        case commands.Dismiss():
+            yield "Question", command.about or command.key
+            yield "Effect", f"{command.summary}; not asked again"
+        case commands.SnoozeQuestion():
+            yield "Question", command.about or command.key
+            ends = [format_day(command.until)] if command.until is not None else []
+            ends += [f"after {plural(command.more.count, 'further use')}"] if command.more is not None else []
+            yield "Asked again", " or ".join(ends)
+        case commands.PrunePatterns(policy=PruningSettings() as policy):
+            least = f"{policy.min_success_rate:.0%} in {plural(policy.min_usage_count, 'use')}"
+            yield "Archived", f"patterns with a success rate below {least}, or unused for {policy.max_age_days:,} days"
+        case _:
+            yield "About", ", ".join(_subjects(command))
+    yield "Reason", proposed.reason or "none was given"
+
+
+def accepted_command(proposed: ProposedDecision) -> Command:
+    """Return the command with which a person accepts the proposal of an agent.
+
+    The agent's reason for an approval is left out: it must not stand for that of the person, who has read the text.
+    Raises BadInput if the proposal is invalid or its command is about something else than it says.
+    """
+    command = decode_command(proposed.command)
+    if _verb(command) != proposed.verb:
+        raise BadInput("the proposed command is about another decision")
+    if isinstance(command, commands.Bulk):
+        command = replace(command, commands=tuple(map(_without_approval, command.commands)))
+    elif isinstance(command, commands.PatternCommand):
+        command = _without_approval(command)
+    is_about_patterns = isinstance(command, commands.Bulk | commands.PatternCommand | commands.Merge)
+    if is_about_patterns and not set(_subjects(command)) == set(proposed.subjects) == set(proposed.texts):
+        raise BadInput("the proposed command is about other patterns")
+    return replace(command, question=proposed.question)
+
+
+def _without_approval(command: PatternCommand) -> PatternCommand:
+    return replace(command, reason="") if command.verb in _APPROVING else command
+
+
+def _verb(command: Command) -> Verb:
+    if not isinstance(command, commands.Bulk):
+        return command.verb
+    verbs = {one.verb for one in command.commands}
+    if len(verbs) != 1:
+        raise BadInput("the proposed command has no single verb")
+    return verbs.pop()
+
+
+def _subjects(command: Command) -> tuple[str, ...]:
+    """Return what a command is about, for a person."""
+    match command:
+        case commands.Bulk():
+            return tuple(one.pattern_id for one in command.commands)
+        case commands.PatternCommand() | commands.Restore():
+            return (command.pattern_id,)
+        case commands.Merge():
+            return command.target_id, command.other_id
+        case commands.JudgeReports():
+            return (command.source,)
+        case commands.SnoozeQuestion() | commands.Dismiss():
+            return (command.key,)
+    return ("what the policy selects",)

@@ -1,0 +1,163 @@
+"""The review queue: all pending questions in order; see docs/curation.md#review."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from core.base.steps import Steps, run_all
+from core.debug_memory.escalations import find_escalation
+from core.questions.broad import broad
+from core.questions.duplicate import duplicates
+from core.questions.held import held_texts, suspected
+from core.questions.impact import net
+from core.questions.incoming import arrivals, bursts, escalations, lessons, weakened_tests
+from core.questions.offer import JoinedOffer, offered
+from core.questions.priority import ImpactEstimator, Questions
+from core.questions.proposals import proposed_decisions
+from core.questions.recurring import RecurringLearning, recurring
+from core.questions.registry import borderline, inversions, pins
+from core.questions.unreconciled import unreconciled
+from core.records.extractions import Extraction
+from core.records.findings import Finding
+from core.records.lessons import JoinedLesson
+from core.state.review_items import HeldText, ReviewItem, WeakenedTest
+
+if TYPE_CHECKING:
+    from core.config.settings import Settings
+    from core.debug_memory.escalations import EscalatedSession
+    from core.learning.scoreboard import Scoreboard
+    from core.records.decisions import CurationState, Decision
+    from core.records.patterns import Pattern
+    from core.records.snapshot import Snapshot
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """What the searches for questions found, see `core.questions.question_search`."""
+
+    alike: tuple[tuple[str, str, float], ...] = ()
+    offers: tuple[JoinedOffer, ...] = ()
+    recurring: tuple[tuple[RecurringLearning, Extraction], ...] = ()
+    lessons: tuple[tuple[JoinedLesson, Extraction], ...] = ()
+    held: tuple[HeldText, ...] = ()
+    broad: dict[str, float] = {}
+    weakened: tuple[WeakenedTest, ...] = ()
+    unreconciled: dict[str, Finding] = {}
+
+
+NOTHING_FOUND: Final = Found()
+
+
+def review_queue(
+    patterns: Mapping[str, Pattern],
+    board: Scoreboard,
+    curation: CurationState,
+    now: datetime,
+    settings: Settings,
+    found: Found = NOTHING_FOUND,
+    escalated: Iterable[EscalatedSession] = (),
+    known: Questions | None = None,
+    decisions: Sequence[Decision] = (),
+) -> tuple[ReviewItem, ...]:
+    """Return all questions that are pending at `now`, highest priority first; see `review_queue_in_steps`."""
+    return run_all(review_queue_in_steps(patterns, board, curation, now, settings, found, escalated, known, decisions))
+
+
+def ask_in_steps(
+    snapshot: Snapshot,
+    board: Scoreboard,
+    now: datetime,
+    settings: Settings,
+    found: Found,
+    known: Questions | None = None,
+) -> Steps[tuple[ReviewItem, ...]]:
+    """Do `review_queue_in_steps` for all records of a project."""
+    escalated = [one for session in snapshot.debug_sessions.values() if (one := find_escalation(session, snapshot))]
+    return review_queue_in_steps(
+        snapshot.patterns, board, snapshot.curation, now, settings, found, escalated, known, snapshot.decisions
+    )
+
+
+def review_queue_in_steps(
+    patterns: Mapping[str, Pattern],
+    board: Scoreboard,
+    curation: CurationState,
+    now: datetime,
+    settings: Settings,
+    found: Found = NOTHING_FOUND,
+    escalated: Iterable[EscalatedSession] = (),
+    known: Questions | None = None,
+    decisions: Sequence[Decision] = (),
+) -> Steps[tuple[ReviewItem, ...]]:
+    """Do `review_queue` step by step.
+
+    `known` has the questions of an earlier queue with the same settings; those of unchanged patterns are not made
+    again. It receives those of this queue at once, and in the end has no others. `decisions` are those of the log; a
+    proposed undo names the one that it is about.
+
+    Blocked agents always come first. The others are sorted by `core.questions.impact.net`, then by kind and subject;
+    the held texts among them take their places in the order of their risk. Of several questions with the same key, only
+    the first is asked.
+    """
+    scales = ImpactEstimator(patterns, board, settings, {} if known is None else known)
+    items = []
+    for item in _questions(scales, curation, now, found, escalated, decisions):
+        items.append(item)
+        yield
+    others = [item for item in items if not item.is_urgent]
+    others.sort(key=lambda item: (-net(item.impact, item.seconds, settings), item.kind, item.subject))
+    items = [*(item for item in items if item.is_urgent), *_with_risks_first(others)]
+    if known is not None:
+        known.clear()
+        known.update(scales.asked)
+    first = {item.question_key: item for item in reversed(items)}
+    return tuple(item for item in _pending(items, curation, now) if first[item.question_key] is item)
+
+
+def _with_risks_first(items: list[ReviewItem]) -> list[ReviewItem]:
+    """Sort the held texts, blocked ones first, then by their marks and impact; other questions keep their places."""
+    risky = (item for item in items if item.risk)
+    by_risk = iter(sorted(risky, key=lambda item: (item.risk, item.impact), reverse=True))
+    return [next(by_risk) if item.risk else item for item in items]
+
+
+def _questions(
+    scales: ImpactEstimator,
+    curation: CurationState,
+    now: datetime,
+    found: Found,
+    escalated: Iterable[EscalatedSession],
+    decisions: Sequence[Decision],
+) -> Iterator[ReviewItem]:
+    asked = set()
+    of_decisions = inversions(scales, curation), pins(scales, curation)
+    for item in chain(*of_decisions, arrivals(scales, curation), suspected(scales, curation)):
+        asked.add(item.subject)
+        yield item
+    for item in borderline(scales, asked):
+        if net(item.impact, item.seconds, scales.settings) > 0:
+            yield item
+    yield from proposed_decisions(scales, curation, decisions)
+    yield from bursts(scales)
+    yield from duplicates(scales, found.alike)
+    yield from offered(scales, found.offers)
+    yield from recurring(scales, found.recurring)
+    yield from lessons(scales, found.lessons)
+    yield from held_texts(scales, curation, found.held)
+    yield from broad(scales, curation, found.broad)
+    yield from unreconciled(scales, found.unreconciled)
+    yield from weakened_tests(scales, found.weakened)
+    yield from escalations(scales, escalated, now)
+
+
+def _pending(items: Iterable[ReviewItem], curation: CurationState, now: datetime) -> Iterator[ReviewItem]:
+    """Yield questions that are neither dismissed nor snoozed."""
+    for item in items:
+        verdict = curation.inversions.get(item.question_key)
+        snoozed = verdict is not None and verdict.is_snoozed(now, item.evidence)
+        if not snoozed and item.question_key not in curation.dismissed:
+            yield item

@@ -1,1 +1,0 @@
-"""Rules that find questions for the review queue."""

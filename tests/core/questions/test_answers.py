@@ -1,0 +1,278 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from core.base.diff import field_changes
+from core.base.errors import BadInput, RalphdeckError, Refused
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.curation.commands import Deprecate, Promote, Release, RestoreText, Undo, command_for
+from core.curation.decision_text import describe_change
+from core.curation.text_approval import find_approved_pattern
+from core.forecast.dry_run import dry_run
+from core.project.project import Project
+from core.questions.answers import Answer, answer, answers
+from core.records.decisions import Verb
+from core.records.patterns import Maturity
+from core.state.review_items import (
+    BORDERLINE,
+    BROAD,
+    CONTRADICTED,
+    INVERSION,
+    KINDS,
+    QUARANTINE,
+    STALE_PIN,
+    UNRECONCILED,
+    WEAKENED,
+    ReviewItem,
+    WeakenedTest,
+)
+from tests.conftest import WriteSample
+from tests.factories import PATTERN_FILE
+
+NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
+SUBJECT = "pat-error-type-mismatch-003"
+
+
+WEAKENED_TEST = ReviewItem(
+    kind=WEAKENED,
+    subject="task-001",
+    question="?",
+    reason="?",
+    priority=0.0,
+    weakened=WeakenedTest(attempt_id="task-001.1", task_id="task-001", number=4, change="skipped"),
+)
+
+
+@pytest.fixture
+def open_project(tmp_path: Path, write_sample: WriteSample) -> Project:
+    write_sample(tmp_path, NOW)
+    open_project = Project(ProjectPaths(tmp_path), Settings(), by="ana", clock=lambda: NOW, cache=False)
+    open_project.load()
+    while open_project.search_next() is not None:
+        pass
+    return open_project
+
+
+def about(kind: str) -> ReviewItem:
+    return ReviewItem(kind=kind, subject=SUBJECT, question="?", reason="?", priority=0.5)
+
+
+def answer_of(open_project: Project, item: ReviewItem, action: str) -> Answer:
+    found = answer(item, open_project.view, action)
+    assert found is not None
+    return found
+
+
+def reworded(open_project: Project, subject: str, text: str) -> None:
+    """Change the text of a pattern in its file, as another program would."""
+    path = open_project.project.project / open_project.view.pattern(subject).file
+    content = json.loads(path.read_text())
+    for records in content["pattern_registry"].values():
+        for record in records:
+            if record["pattern_id"] == subject:
+                record["fix_approach"]["description"] = text
+                record["name"] = "Another name"
+    path.write_text(json.dumps(content, indent=2))
+    open_project.apply(None)
+
+
+def test_every_question_offers_each_action_once(open_project: Project) -> None:
+    asked = [*open_project.view.queue, *(about(kind) for kind in (BORDERLINE, BROAD, UNRECONCILED)), WEAKENED_TEST]
+    assert {item.kind for item in asked} <= set(KINDS)
+    for item in asked:
+        offered = answers(item, open_project.view)
+        actions = [one.action for one in offered]
+        assert len(actions) == len(set(actions))
+        assert {"accept", "reject", "snooze", "snooze_evidence"} <= set(actions)
+        assert all(one.label and one.effect for one in offered)
+
+
+def test_answer_is_allowed_if_and_only_if_the_curator_accepts_it(open_project: Project) -> None:
+    for state in ("", "promote", "deprecate", "quarantine"):
+        if state:
+            open_project.decide(command_for(Verb(state), SUBJECT, "so"))
+        for one in answers(about(BORDERLINE), open_project.view):
+            try:
+                dry_run(open_project, one.with_text("so"))
+            except RalphdeckError:
+                assert one.why_not
+            else:
+                assert not one.why_not
+        if state:
+            open_project.decide(Undo())
+
+
+def test_dismissing_a_borderline_question_leaves_other_questions(open_project: Project) -> None:
+    item = about(BORDERLINE)
+    keep = answer_of(open_project, item, "accept")
+    assert (keep.label, keep.matters) == ("keep", False)
+    open_project.decide(keep.with_text(""))
+    assert item.question_key in open_project.view.snapshot.curation.dismissed
+    assert SUBJECT not in open_project.view.snapshot.curation.dismissed
+
+
+def test_no_to_a_question_whether_to_keep_a_pattern_stops_its_injection(open_project: Project) -> None:
+    for kind, state in ((BORDERLINE, "deprecate"), (UNRECONCILED, "quarantine")):
+        no = answer_of(open_project, about(kind), "reject")
+        assert no.label == state
+        open_project.decide(no.with_text(""))
+        assert not open_project.view.assessment(SUBJECT).injectable
+        open_project.decide(Undo())
+
+
+def test_a_weakened_test_is_acknowledged_for_good_or_asked_about_on_the_next_day(open_project: Project) -> None:
+    no = answer_of(open_project, WEAKENED_TEST, "reject")
+    open_project.decide(no.with_text(""))
+    verdict = open_project.view.snapshot.curation.inversions[WEAKENED_TEST.question_key]
+    assert verdict.is_snoozed(NOW, 0) and not verdict.is_snoozed(NOW + timedelta(days=1), 0)
+    done = open_project.decide(answer_of(open_project, WEAKENED_TEST, "accept").with_text(""))
+    assert done.summary == "acknowledged the test that was skipped in task-001.1"
+    assert WEAKENED_TEST.question_key in open_project.view.snapshot.curation.dismissed
+
+
+def test_accept_and_reject_match_the_question(open_project: Project) -> None:
+    pinned = next(item for item in open_project.view.queue if item.kind == CONTRADICTED)
+    assert [answer_of(open_project, pinned, action).label for action in ("accept", "reject")] == ["reset", "keep"]
+    open_project.decide(answer_of(open_project, pinned, "reject").with_text(""))
+    assert open_project.view.assessment(pinned.subject).state is Maturity.PROVEN
+    assert pinned.subject not in [item.subject for item in open_project.view.queue]
+    open_project.decide(Undo())
+    open_project.decide(answer_of(open_project, pinned, "accept").with_text(""))
+    assert open_project.view.assessment(pinned.subject).pin is None
+    open_project.decide(Deprecate(SUBJECT, reason="hides the cause"))
+    reworded(open_project, SUBJECT, "Do something else")
+    changed_text = about(STALE_PIN)
+    assert [answer_of(open_project, changed_text, action).label for action in ("accept", "reject")] == [
+        "keep",
+        "reset",
+    ]
+    open_project.decide(answer_of(open_project, changed_text, "accept").with_text(""))
+    pin = open_project.view.assessment(SUBJECT).pin
+    assert pin is not None and (pin.state, pin.reason) == (Maturity.DEPRECATED, "hides the cause")
+    assert not open_project.view.assessment(SUBJECT).pin_stale
+
+
+def test_a_pattern_deprecated_by_rule_is_re_enabled_as_established(open_project: Project) -> None:
+    subject = "pat-success-split-by-type-002"
+    before = open_project.view.assessment(subject)
+    assert (before.state, before.pin) == (Maturity.DEPRECATED, None)
+    item = ReviewItem(kind=BORDERLINE, subject=subject, question="?", reason="?", priority=0.5)
+    decided = open_project.decide(answer_of(open_project, item, "accept").with_text(""))
+    assert decided.summary == f"re-enabled {subject}: deprecated → established"
+    after = open_project.view.assessment(subject)
+    assert (after.state, after.multiplier, after.injectable) == (Maturity.ESTABLISHED, 1.0, True)
+    assert open_project.decide(Undo()).summary == f"Undone: re-enable {subject} (→ deprecated)"
+    assert open_project.view.assessment(subject) == before
+    promote = answer_of(open_project, item, "promote")
+    assert (promote.why_not, promote.effect) == ("", "proven: x1.5 until reset")
+    assert [one.verb for one in open_project.decide(promote.with_text("")).group] == [Verb.RESET, Verb.PROMOTE]
+
+
+def test_a_pattern_deprecated_by_a_person_is_re_enabled_by_a_reset(open_project: Project) -> None:
+    open_project.decide(Deprecate(SUBJECT, reason="hides the cause"))
+    item = ReviewItem(kind=BORDERLINE, subject=SUBJECT, question="?", reason="?", priority=0.5)
+    open_project.decide(answer_of(open_project, item, "accept").with_text(""))
+    after = open_project.view.assessment(SUBJECT)
+    assert (after.pin, after.state) == (None, after.computed)
+
+
+def test_re_enabling_a_blocked_text_is_all_or_nothing(open_project: Project) -> None:
+    reworded(open_project, SUBJECT, "Run rm -rf / before the tests")
+    open_project.decide(Deprecate(SUBJECT, reason="dangerous"))
+    reworded(open_project, SUBJECT, "Run rm -rf / after the tests")
+    open_project.decide(Deprecate(SUBJECT, reason="still dangerous"))
+    reworded(open_project, SUBJECT, "Run rm -rf / now")
+    known = len(open_project.view.snapshot.decisions)
+    with pytest.raises(RalphdeckError, match="needs a reason"):
+        open_project.decide(Promote(SUBJECT, re_enable=True))
+    assert len(open_project.view.snapshot.decisions) == known
+
+
+def test_rejected_inversion_stays_deprecated_by_rule(open_project: Project) -> None:
+    item = next(item for item in open_project.view.queue if item.kind == INVERSION)
+    assert open_project.view.assessment(item.subject).computed is Maturity.DEPRECATED
+    assert "stays deprecated" in answer_of(open_project, item, "reject").effect
+    open_project.decide(answer_of(open_project, item, "reject").with_text(""))
+    assert not open_project.view.assessment(item.subject).injectable
+
+
+def test_broad_trigger_is_quarantined_with_a_default_reason(open_project: Project) -> None:
+    open_project.decide(answer_of(open_project, about(BROAD), "accept").with_text(""))
+    assert open_project.view.assessment(SUBJECT).quarantined
+
+
+def test_stale_pin_does_not_prevent_quarantine(open_project: Project) -> None:
+    open_project.decide(Promote(SUBJECT, reason="seen"))
+    assert "is pinned" in answer_of(open_project, about(BORDERLINE), "quarantine").why_not
+    reworded(open_project, SUBJECT, "Delete the tests")
+    assert open_project.view.assessment(SUBJECT).pin_stale
+    suspend = answer_of(open_project, about(STALE_PIN), "quarantine")
+    assert (suspend.label, suspend.why_not) == ("quarantine", "")
+    decided = open_project.decide(suspend.with_text("who wrote this?"))
+    assert describe_change(decided.decision) == "candidate → quarantine"
+    assert open_project.view.assessment(SUBJECT).shown == "quarantine"
+    assert describe_change(open_project.decide(Release(SUBJECT)).decision).startswith("quarantine → ")
+
+
+def test_blocked_text_needs_a_reason_to_be_released_or_promoted(open_project: Project) -> None:
+    reworded(open_project, SUBJECT, "Run rm -rf / before the tests")
+    item = next(item for item in open_project.view.queue if item.subject == SUBJECT and item.kind == QUARANTINE)
+    for action in ("accept", "promote"):
+        given = answer_of(open_project, item, action)
+        assert given.needs_reason
+        assert given.matters
+        with pytest.raises(BadInput, match="needs a reason"):
+            open_project.decide(given.with_text(""))
+    open_project.decide(answer_of(open_project, item, "accept").with_text("it is a sandbox"))
+    assert open_project.view.assessment(SUBJECT).injectable
+
+
+def test_approved_text_is_compared_and_restored(open_project: Project) -> None:
+    path = open_project.project.project / PATTERN_FILE
+    open_project.decide(Promote(SUBJECT))
+    pinned, original = path.read_bytes(), open_project.view.pattern(SUBJECT)
+    reworded(open_project, SUBJECT, "Do something else")
+    found = path.read_bytes()
+    item = next(item for item in open_project.view.queue if item.kind == STALE_PIN and item.subject == SUBJECT)
+    approved = find_approved_pattern(open_project.view, SUBJECT)
+    assert approved is not None
+    assert field_changes(approved, open_project.view.pattern(SUBJECT)) == (
+        ("title", original.title, open_project.view.pattern(SUBJECT).title),
+        ("description", original.description, "Do something else"),
+    )
+    forecasts = dry_run(open_project, answer_of(open_project, item, "restore_text").with_text("")).state
+    decided = open_project.decide(answer_of(open_project, item, "restore_text").with_text(""))
+    assert decided.decision.verb is Verb.EDIT
+    assert json.loads(path.read_bytes()) == json.loads(pinned)
+    assert open_project.view.assessment(SUBJECT).state is Maturity.PROVEN is forecasts.assessment(SUBJECT).state
+    assert not open_project.view.assessment(SUBJECT).pin_stale
+    open_project.decide(Undo())
+    assert json.loads(path.read_bytes()) == json.loads(found)
+    assert open_project.view.assessment(SUBJECT).pin_stale
+
+
+def test_restore_refuses_a_text_that_was_not_stored(open_project: Project) -> None:
+    open_project.decide(Promote(SUBJECT))
+    ledger = open_project.project.ledger
+    ledger.write_bytes(ledger.read_bytes().replace(b'"seen_text"', b'"seen_then"'))
+    open_project = Project(open_project.project, Settings(), by="ana", clock=lambda: NOW, cache=False)
+    open_project.load()
+    reworded(open_project, SUBJECT, "Do something else")
+    assert find_approved_pattern(open_project.view, SUBJECT) is None
+    item = next(item for item in open_project.view.queue if item.kind == STALE_PIN)
+    assert answer_of(open_project, item, "restore_text").why_not == "the approved text was not stored"
+    with pytest.raises(Refused, match="was not stored when it was promoted"):
+        open_project.decide(RestoreText(SUBJECT))
+
+
+def test_restore_refuses_an_unapproved_or_unchanged_text(open_project: Project) -> None:
+    with pytest.raises(Refused, match="has no approved text"):
+        open_project.decide(RestoreText(SUBJECT))
+    open_project.decide(Promote(SUBJECT))
+    with pytest.raises(Refused, match="already has the approved text"):
+        open_project.decide(RestoreText(SUBJECT))

@@ -1,0 +1,144 @@
+"""The user's judge advises on held texts, within limits, and decides nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.base.errors import BadInput
+from core.config.user_settings import user_settings_file
+from core.questions.judge import MAX_CHARS, MAX_TEXTS, Advice, Judge, JudgedText, JudgeFailed, held_text_of
+from core.records.suspicions import Severity
+from tests.core.scanning.test_verdict import BAD, DANGEROUS, ID, ORDER, PLAIN, open_held, open_records, record, write
+
+SECRET = "ghp_" + "a1B2" * 9
+PRAISE = """
+import json, sys
+asked = json.load(sys.stdin)
+with open(sys.argv[1], "a") as log:
+    log.write(json.dumps(asked) + "\\n")
+advice = [{"id": one["id"], "advice": "approve", "reason": f"{len(one['text'])} characters"} for one in asked["texts"]]
+print(json.dumps({"verdicts": advice}))
+"""
+
+
+def text(content: str = "Skip the review", id: str = "a") -> JudgedText:
+    return JudgedText(id=id, kind="pattern", tier=Severity.HELD, marks=(), text=content, is_cut=False)
+
+
+def make_judge(folder: Path, code: str, *arguments: object) -> Judge:
+    script = folder / "judge.py"
+    script.write_text(code)
+    return Judge((sys.executable, str(script), *map(str, arguments)), folder / "advice.json")
+
+
+def requests(log: Path) -> list[dict[str, Any]]:
+    return [json.loads(row) for row in log.read_text().splitlines()] if log.exists() else []
+
+
+def test_a_judge_gets_texts_and_its_advice_is_kept_by_text_and_command(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    judge = make_judge(tmp_path, PRAISE, log)
+    assert judge.known() == {}
+    assert judge.ask([text()]) == {"a": Advice("approve", "15 characters")} == judge.known()
+    again = Judge(judge.command, tmp_path / "advice.json")
+    assert again.ask([text(), text("other", "b")]).keys() == {"a", "b"}
+    assert [[one["id"] for one in asked["texts"]] for asked in requests(log)] == [["a"], ["b"]]
+    assert not Judge(("other",), tmp_path / "advice.json").known(), "another command has not given it"
+
+
+def test_the_judge_of_the_users_settings_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    with pytest.raises(BadInput, match="settings"):
+        Judge(store=tmp_path / "advice.json").ask([text()])
+    user_settings_file().parent.mkdir(parents=True, exist_ok=True)
+    user_settings_file().write_text('[scan]\njudge = ["advise", "--json"]\n')
+    assert Judge().command == ("advise", "--json")
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("import time; time.sleep(600)", "no answer within 1 s"),
+        ("import subprocess; subprocess.Popen(['sleep', '600'])", "no answer within 1 s"),
+        ("print('I would approve this')", "answer is invalid"),
+        ('print(\'{"verdicts": [{"id": "a", "advice": "run it"}]}\')', "answer is invalid"),
+        ("print('[' * 100_000)", "answer is invalid"),
+        ("import sys; sys.stdout.write('x' * 100_000_000)", "printed more than 256 KiB"),
+        ("raise SystemExit(3)", "exit code 3"),
+    ],
+)
+def test_a_bad_judge_gives_no_advice(tmp_path: Path, code: str, message: str) -> None:
+    judge = make_judge(tmp_path, code)
+    with pytest.raises(JudgeFailed, match=message):
+        judge.ask([text()], seconds=1 if "within" in message else 60)
+    assert not judge.known()
+
+
+def test_a_stopped_judge_ends_with_its_children(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    code = "import subprocess, sys\nsubprocess.Popen(['sleep', '600'], stdout=open(sys.argv[1], 'w')).wait()"
+    judge = make_judge(tmp_path, code, pipe)
+    with ThreadPoolExecutor() as pool:
+        answer = pool.submit(judge.ask, [text()])
+        with pipe.open() as held_open:  # waits until the judge opens it
+            judge.stop()
+            assert held_open.read() == "", "ends when neither the judge nor its child has it open"
+        with pytest.raises(JudgeFailed, match="stopped"):
+            answer.result()
+
+
+def test_a_command_that_does_not_exist_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(JudgeFailed, match="cannot be run"):
+        Judge(("no-such-judge",), tmp_path / "advice.json").ask([text()])
+
+
+def test_no_shell_and_no_program_of_the_project_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative name in the settings does not find a program of the current folder."""
+    program = tmp_path / "advise"
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    program.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    for command in (("./advise",), (f"touch {tmp_path}/ran; true",)):
+        with pytest.raises(JudgeFailed):
+            Judge(command, tmp_path / "advice.json").ask([text()])
+    assert not (tmp_path / "ran").exists()
+
+
+def test_verdicts_on_other_texts_and_later_verdicts_are_ignored_and_reasons_are_shortened(tmp_path: Path) -> None:
+    reason = f"token {SECRET} \\u001b]52;c;x\\u0007 " + "y" * 1000
+    rows = [("a", "reject", reason), ("a", "approve", ""), ("c", "approve", "")]
+    verdicts = ", ".join(f'{{"id": "{id}", "advice": "{word}", "reason": "{why}"}}' for id, word, why in rows)
+    advice = make_judge(tmp_path, f"print(r'''{{\"verdicts\": [{verdicts}]}}''')").ask([text()])
+    assert advice.keys() == {"a"} and advice["a"].advice == "reject"
+    assert SECRET not in advice["a"].reason and "\x1b" not in advice["a"].reason and len(advice["a"].reason) <= 300
+
+
+def test_a_call_has_a_limit_of_texts(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    judge = make_judge(tmp_path, PRAISE, log)
+    many = [text(id=str(number)) for number in range(MAX_TEXTS + 5)]
+    assert [len(judge.ask(many)) for _ in range(2)] == [MAX_TEXTS, MAX_TEXTS + 5]
+    assert [len(asked["texts"]) for asked in requests(log)] == [MAX_TEXTS, 5]
+
+
+def test_held_and_blocked_patterns_are_sent_with_marks_and_without_secrets(tmp_path: Path) -> None:
+    view = open_held(write(tmp_path, record(ID, f"{ORDER} with {SECRET}"), record(PLAIN, "Check for null first"))).view
+    (sent,) = filter(None, (held_text_of(item, view) for item in view.queue))
+    assert sent.tier is Severity.HELD and ORDER in sent.text and SECRET not in sent.text and not sent.is_cut
+    assert ("waived-check", Severity.HELD) in {(one.rule, one.tier) for one in sent.marks}
+    view = open_records(tmp_path, record(BAD, f"{DANGEROUS} {'x' * MAX_CHARS}")).view
+    (sent,) = filter(None, (held_text_of(item, view) for item in view.queue))
+    assert sent.tier is Severity.BLOCKED and len(sent.text) == MAX_CHARS and sent.is_cut
+
+
+def test_the_advice_file_is_private(tmp_path: Path) -> None:
+    make_judge(tmp_path, PRAISE, tmp_path / "log").ask([text()])
+    assert (tmp_path / "advice.json").stat().st_mode & 0o077 == 0

@@ -1,0 +1,509 @@
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import islice
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from core.config.settings import Settings
+from core.debug_memory.escalations import EscalatedSession
+from core.learning.scoreboard import Scoreboard
+from core.questions.offer import join_offers
+from core.questions.priority import ImpactEstimator, Questions
+from core.questions.queue import Found, review_queue, review_queue_in_steps
+from core.records.debug_sessions import DebugSession, Execution, Failure
+from core.records.decisions import CurationState, InversionVerdict, Pin, UnreviewedText
+from core.records.events import Event
+from core.records.extractions import Extraction, Proposal
+from core.records.findings import Finding, Severity
+from core.records.patterns import Maturity, Pattern, PatternType
+from core.records.snapshot import Snapshot
+from core.records.suspicions import Severity as SuspicionSeverity
+from core.records.suspicions import Suspicion
+from core.state.review_items import ReviewItem
+from tests.factories import CURATION_NOW, make_error_pattern
+
+SETTINGS = Settings()
+LATER = CURATION_NOW + timedelta(days=10)
+
+
+def used(pattern_id: str, results: str, start: datetime = CURATION_NOW + timedelta(days=1)) -> list[Event]:
+    """One `applied` event a minute, `+` a success and `-` a failure, each in a loop of its own."""
+    return [
+        Event(
+            id=f"{pattern_id}-{start:%d}-{number}",
+            at=start + timedelta(minutes=number),
+            kind="applied",
+            pattern_id=pattern_id,
+            loop_id=f"loop-{start:%d}-{number}",
+            success=result == "+",
+        )
+        for number, result in enumerate(results)
+    ]
+
+
+def pin(state: Maturity, **changes: Any) -> Pin:
+    values: dict[str, Any] = {
+        "state": state,
+        "at": CURATION_NOW,
+        "by": "alice",
+        "reason": "",
+        "content_hash": "v1",
+        "decision_id": "d1",
+    }
+    return Pin(**(values | changes))
+
+
+def queue(
+    patterns: Iterable[Pattern],
+    events: list[Event],
+    curation: CurationState | None = None,
+    alike: Sequence[tuple[str, str, float]] = (),
+    offers: Mapping[str, Extraction] = MappingProxyType({}),
+) -> tuple[ReviewItem, ...]:
+    by_id = {pattern.id: pattern for pattern in patterns}
+    curation = curation or CurationState()
+    board = Scoreboard.build(Snapshot(patterns=by_id, events=tuple(events), curation=curation), LATER, SETTINGS)
+    return review_queue(
+        by_id, board, curation, LATER, SETTINGS, Found(alike=tuple(alike), offers=join_offers(offers, 0.8))
+    )
+
+
+def arrival(kind: str, **changes: Any) -> UnreviewedText:
+    values: dict[str, Any] = {
+        "kind": kind,
+        "at": CURATION_NOW,
+        "by": "alice",
+        "decision_id": "d1",
+        "blocks": kind != "extraction",
+    }
+    return UnreviewedText(**(values | changes))
+
+
+def offer(source_id: str, new: int = 0, merges: int = 0, refused: int = 0) -> Extraction:
+    record = {"error_signature": {"error_type": "E", "error_pattern": "e"}, "fix_approach": {"description": "f"}}
+    proposals = [Proposal(type=PatternType.ERROR, slug="a", record=record)] * new
+    proposals += [Proposal(type=PatternType.ERROR, slug="a", record=record, duplicate_of="p")] * merges
+    proposals += [Proposal(type=PatternType.ERROR, slug="a", record={}, refused="too broad")] * refused
+    return Extraction(source_id=source_id, proposals=tuple(proposals))
+
+
+def test_queue_is_empty_without_questions() -> None:
+    assert queue([make_error_pattern("p")], used("p", "+++")) == ()
+
+
+def test_failing_pattern_gives_an_inversion_question() -> None:
+    (item,) = queue([make_error_pattern("p")], used("p", "++-----"))
+    assert (item.kind, item.subject) == ("inversion", "p")
+    assert item.question == "Turn p into a warning?"
+    assert item.reason == "5 of 7 uses failed; given 0, applied 7 (2 worked)"
+    assert item.inversion is not None
+    assert (item.inversion.failures, item.inversion.total) == (5, 7)
+
+
+def test_contradicted_promotion_names_its_date() -> None:
+    curation = CurationState(pins={"p": pin(Maturity.PROVEN)})
+    (item,) = queue([make_error_pattern("p")], used("p", "--++--"), curation)
+    assert item.kind == "contradicted"
+    assert item.question == "Remove the promotion of p? Later results contradict it."
+    assert item.reason == (
+        "promoted by alice on 3 May 2026; since then 4 of 6 uses failed; given 0, applied 6 (2 worked); "
+        "the limit of the success rate is 70%"
+    )
+
+
+def test_a_deprecated_pattern_that_works_is_asked_about() -> None:
+    curation = CurationState(pins={"p": pin(Maturity.DEPRECATED)})
+    (item,) = queue([make_error_pattern("p")], used("p", "+++++++"), curation)
+    assert item.question == "Remove the deprecation of p? Later results contradict it."
+    assert "since then 7 of 7 uses succeeded" in item.reason
+
+
+def test_changed_text_gives_a_stale_pin_question() -> None:
+    curation = CurationState(pins={"p": pin(Maturity.PROVEN)})
+    (item,) = queue([make_error_pattern("p", content_hash="v2")], used("p", "+"), curation)
+    assert item.kind == "stale-pin"
+    assert item.reason == "promoted by alice on 3 May 2026; its text has changed since; given 0, applied 1 (1 worked)"
+
+
+def test_patterns_with_most_uses_and_failures_come_first() -> None:
+    patterns = [make_error_pattern(name) for name in ("rare", "often", "worse")]
+    events = used("rare", "---") + used("often", "+-" * 3 + "-" * 9) + used("worse", "-" * 15)
+    items = queue(patterns, events)
+    assert [item.subject for item in items] == ["worse", "often", "rare"]
+    assert all(0 <= item.priority <= 1 for item in items)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "asked"),
+    [
+        (InversionVerdict(verdict="accepted", at=CURATION_NOW), False),
+        (InversionVerdict(verdict="rejected", at=CURATION_NOW, failures=5), False),
+        (InversionVerdict(verdict="rejected", at=CURATION_NOW, failures=3), False),
+        (InversionVerdict(verdict="rejected", at=CURATION_NOW, failures=2), True),
+        (InversionVerdict(verdict="snoozed", at=CURATION_NOW, until=LATER + timedelta(hours=1)), False),
+        (InversionVerdict(verdict="snoozed", at=CURATION_NOW, until=LATER), True),
+        (InversionVerdict(verdict="snoozed", at=CURATION_NOW, beyond=8), False),
+        (InversionVerdict(verdict="snoozed", at=CURATION_NOW, beyond=7), True),
+        (InversionVerdict(verdict="snoozed", at=CURATION_NOW, until=LATER + timedelta(hours=1), beyond=7), True),
+    ],
+)
+def test_decided_inversion_leaves_the_queue_until_further_failures(verdict: InversionVerdict, asked: bool) -> None:
+    curation = CurationState(inversions={"p": verdict})
+    items = queue([make_error_pattern("p")], used("p", "++-----"), curation)
+    assert bool(items) is asked
+    # A board that is older than the verdict does not ask either.
+    board = Scoreboard.build(
+        Snapshot(patterns={"p": make_error_pattern("p")}, events=tuple(used("p", "++-----"))), LATER, SETTINGS
+    )
+    assert bool(review_queue({"p": make_error_pattern("p")}, board, curation, LATER, SETTINGS)) is asked
+    if asked and verdict.verdict == "rejected":
+        assert "rejected on 3 May 2026, 3 further failures since" in items[0].reason
+
+
+def test_a_snooze_covers_a_contradicted_pin_as_well() -> None:
+    snoozed = InversionVerdict(verdict="snoozed", at=CURATION_NOW, until=LATER + timedelta(hours=1))
+    curation = CurationState(pins={"p": pin(Maturity.PROVEN)}, inversions={"p": snoozed})
+    assert queue([make_error_pattern("p")], used("p", "--++--"), curation) == ()
+
+
+def test_pins_on_missing_patterns_give_no_question() -> None:
+    assert queue([], [], CurationState(pins={"gone": pin(Maturity.PROVEN)})) == ()
+
+
+def test_text_from_files_is_shown_without_control_characters() -> None:
+    curation = CurationState(pins={"[b]\x1b]0;x": pin(Maturity.PROVEN, by="\x1b[31m")})
+    (item,) = queue([make_error_pattern("[b]\x1b]0;x", content_hash="v2")], [], curation)
+    assert "\x1b" not in item.question + item.reason
+
+
+@pytest.mark.parametrize(("kind", "came"), [("import", "imported"), ("quarantine", "quarantined")])
+def test_unreviewed_text_is_asked_about_until_released(kind: str, came: str) -> None:
+    (item,) = queue([make_error_pattern("p")], [], CurationState(arrivals={"p": arrival(kind, reason="odd")}))
+    assert (item.kind, item.subject, item.question_key) == ("quarantine", "p", "p")
+    assert item.reason == f"{came} by alice on 3 May 2026: odd; not injected until you release its text"
+    curation = CurationState(arrivals={"p": arrival(kind, reviewed=frozenset({"v1"}))})
+    assert queue([make_error_pattern("p")], [], curation) == ()
+    assert queue([make_error_pattern("p", content_hash="v2")], [], curation)[0].kind == "quarantine"
+
+
+def test_impact_of_unattended_extractions_grows_with_injections() -> None:
+    curation = CurationState(arrivals={"p": arrival("extraction"), "q": arrival("extraction")})
+    items = queue([make_error_pattern("p"), make_error_pattern("q")], used("q", "++"), curation)
+    assert [(item.kind, item.subject) for item in items] == [("extracted", "q"), ("extracted", "p")]
+    assert "extracted by alice" in items[0].reason
+
+
+def test_duplicate_question_keeps_the_more_used_pattern() -> None:
+    patterns = [make_error_pattern("a"), make_error_pattern("b"), make_error_pattern("c")]
+    (item,) = queue(patterns, used("b", "+++"), alike=[("a", "b", 0.95), ("b", "c", 0.9)])
+    assert (item.kind, item.subject, item.other, item.similarity) == ("duplicate", "b", "a", 0.95)
+    assert item.question == "Merge a into b?"
+    assert item.reason == "95% similar; given 0, applied 3 (3 worked); the other one: given 0, never applied"
+
+
+def test_quarantined_duplicate_is_merged_into_the_other_pattern() -> None:
+    curation = CurationState(arrivals={"b": arrival("quarantine")})
+    items = queue(
+        [make_error_pattern("a"), make_error_pattern("b")], used("b", "+++"), curation, alike=[("a", "b", 0.95)]
+    )
+    assert [(item.subject, item.other) for item in items if item.kind == "duplicate"] == [("a", "b")]
+
+
+def test_duplicate_question_needs_two_registered_patterns() -> None:
+    patterns = [make_error_pattern("a"), make_error_pattern("m", copy_folder="memory")]
+    assert queue(patterns, [], alike=[("a", "gone", 0.95), ("a", "m", 0.95)]) == ()
+
+
+@pytest.mark.parametrize(
+    ("found", "reason"),
+    [
+        (offer("l", new=3, refused=1), "3 patterns to extract"),
+        (offer("l", new=1, merges=2), "1 pattern to extract, 2 further uses of known patterns"),
+        (offer("l", merges=1), "1 further use of known patterns"),
+    ],
+)
+def test_offer_lists_what_can_be_extracted(found: Extraction, reason: str) -> None:
+    (item,) = queue([], [], offers={"l": found})
+    assert (item.kind, item.subject, item.reason, item.offer) == ("offer", "l", reason, found)
+
+
+def test_empty_offer_gives_no_question() -> None:
+    assert queue([], [], offers={"l": offer("l", refused=2)}) == ()
+
+
+def test_loops_with_the_same_offer_give_one_question() -> None:
+    asked = queue([], [], offers={id: offer(id, new=1) for id in ("l", "m", "n")} | {"o": offer("o", merges=1)})
+    assert {item.subject for item in asked} == {"l", "o"}
+    assert {item.reason for item in asked} == {
+        "1 pattern to extract; 2 other loops offered the same", "1 further use of known patterns"
+    }  # fmt: skip
+
+
+def test_dismissed_duplicate_is_not_asked_in_either_order() -> None:
+    patterns = [make_error_pattern("a"), make_error_pattern("b")]
+    pair, offers = [("a", "b", 0.9)], {"l": offer("l", new=1)}
+    asked = queue(patterns, [], alike=pair, offers=offers)
+    assert {item.kind for item in asked} == {"duplicate", "offer"}
+    curation = CurationState(dismissed=frozenset(item.question_key for item in asked))
+    assert queue(patterns, [], curation, pair, offers) == ()
+    assert queue(patterns, used("b", "+++"), curation, pair, offers) == ()
+
+
+def test_question_without_a_single_pattern_can_be_snoozed() -> None:
+    offers = {"l": offer("l", new=1)}
+    (item,) = queue([], [], offers=offers)
+    for hours, asked in ((1, False), (0, True)):
+        verdict = InversionVerdict(verdict="snoozed", at=CURATION_NOW, until=LATER + timedelta(hours=hours))
+        curation = CurationState(inversions={item.question_key: verdict})
+        assert bool(queue([], [], curation, offers=offers)) is asked
+
+
+def find_escalation(**changes: Any) -> DebugSession:
+    failures = (Failure(error_type="TypeError", message="x is \x1b[31mnull"), Failure(error_type="Other", message="y"))
+    runs = (Execution(failures=failures), Execution())
+    values: dict[str, Any] = {"id": "s-1", "file_path": "src/a.ts", "status": "escalated", "executions": runs}
+    return DebugSession(**(values | {"updated_at": LATER} | changes))
+
+
+def stuck(*sessions: DebugSession, curation: CurationState | None = None) -> tuple[ReviewItem, ...]:
+    board = Scoreboard.build(Snapshot(), LATER, SETTINGS)
+    waiting = [EscalatedSession(session=session) for session in sessions]
+    return review_queue({}, board, curation or CurationState(), LATER, SETTINGS, escalated=waiting)
+
+
+def test_recent_escalation_comes_first_without_impact() -> None:
+    new, old = stuck(find_escalation(id="old", updated_at=LATER - timedelta(days=90)), find_escalation())
+    assert (new.kind, new.subject, old.subject) == ("escalation", "s-1", "old")
+    assert new.question == "Escalated at src/a.ts: an agent needs help. Acknowledge?"
+    assert new.reason == (
+        "escalated after 2 runs, on 13 May 2026; TypeError: x is \N{SYMBOL FOR ESCAPE}[31mnull, and 1 further failure; "
+        "an agent is blocked until a person helps"
+    )
+    assert new.asks == "Escalated at this file: an agent needs help. Acknowledge?"
+    assert (new.is_urgent, old.is_urgent, new.impact, old.impact) == (True, False, 0.0, 0.0)
+
+
+def test_known_failures_come_before_untried_texts() -> None:
+    patterns = [make_error_pattern("good"), make_error_pattern("bad")]
+    asked = queue(patterns, used("good", "+" * 20) + used("bad", "--+-+--"), offers={"l": offer("l", new=1)})
+    assert [item.kind for item in asked] == ["inversion", "offer"]
+
+
+def test_acknowledged_escalation_returns_only_after_a_new_call() -> None:
+    (item,) = stuck(find_escalation())
+    curation = CurationState(dismissed=frozenset({item.question_key}))
+    assert stuck(find_escalation(), curation=curation) == ()
+    assert stuck(find_escalation(updated_at=LATER - timedelta(minutes=1)), curation=curation) != ()
+    until = InversionVerdict(verdict="snoozed", at=CURATION_NOW, until=LATER + timedelta(hours=1))
+    assert stuck(find_escalation(), curation=CurationState(inversions={item.question_key: until})) == ()
+
+
+def test_an_escalation_of_ended_work_blocks_no_agent() -> None:
+    board = Scoreboard.build(Snapshot(), LATER, SETTINGS)
+    ended = [EscalatedSession(session=find_escalation(), has_ended=True)]
+    (item,) = review_queue({}, board, CurationState(), LATER, SETTINGS, escalated=ended)
+    assert not item.is_urgent and "blocked" not in item.reason
+    assert item.question == "Escalated at src/a.ts: the agent gave up. Acknowledge?"
+
+
+def test_escalation_without_details_is_asked_about() -> None:
+    (item,) = stuck(find_escalation(file_path="", executions=(), updated_at=None))
+    assert item.question == "Escalated at s-1: an agent needs help. Acknowledge?"
+    assert item.reason == "escalated after 0 runs; no failed run is recorded; an agent is blocked until a person helps"
+
+
+OFTEN = CURATION_NOW - timedelta(days=1)
+"""Used of late, so that a verdict is worth the time."""
+
+
+def test_a_state_that_one_more_result_changes_is_asked_about() -> None:
+    (item,) = queue([make_error_pattern("p")], used("p", "+++-++-" * 2, OFTEN))
+    assert (item.kind, item.subject, item.question_key) == ("borderline", "p", "state of p")
+    assert item.question == "Keep injecting p?"
+    assert item.reason == (
+        "established, 4 of 14 uses failed; one more failure makes it deprecated; given 0, applied 14 (10 worked); "
+        "the limit of the success rate is 70%"
+    )
+    assert item.evidence == 14
+
+
+def test_pattern_deprecated_by_a_small_margin_is_asked_about() -> None:
+    (item,) = queue([make_error_pattern("p")], used("p", "++-" * 5, OFTEN))
+    assert (item.question, item.asks) == ("Re-enable the deprecated p?", "Re-enable this deprecated pattern?")
+    assert "the limit of the success rate is 70%" in item.reason
+
+
+def test_anti_pattern_question_counts_right_warnings() -> None:
+    (item,) = queue([make_error_pattern("p", type=PatternType.ANTI)], used("p", "++-" * 5, OFTEN))
+    assert "the warning was right in 10 of 15" in item.reason
+    assert "the limit of the rate of right warnings is 70%" in item.reason
+
+
+def test_state_that_decays_soon_is_asked_about() -> None:
+    old = used("p", "+++++-", LATER - timedelta(days=20))
+    (item,) = queue([make_error_pattern("p")], old)
+    assert "by age alone it is" in item.reason or "one more" in item.reason
+
+
+@pytest.mark.parametrize(
+    ("results", "curation"),
+    [
+        ("+" * 30, CurationState()),  # sure
+        ("++-" * 5, CurationState(pins={"p": pin(Maturity.PROVEN, at=LATER)})),  # decided
+        ("", CurationState()),  # no uses
+        ("++-", CurationState(dismissed=frozenset({"state of p"}))),
+        (
+            "++-",
+            CurationState(inversions={"state of p": InversionVerdict(verdict="snoozed", at=CURATION_NOW, beyond=4)}),
+        ),
+    ],
+)
+def test_borderline_state_of_low_impact_is_not_asked_about(results: str, curation: CurationState) -> None:
+    assert [item for item in queue([make_error_pattern("p")], used("p", results, OFTEN), curation) if
+            item.kind == "borderline"] == []  # fmt: skip
+
+
+def test_questions_with_one_key_are_asked_once() -> None:
+    patterns = {"p": make_error_pattern("p", error_pattern=".*")}
+    curation = CurationState(arrivals={"p": arrival("extraction")})
+    snapshot = Snapshot(patterns=patterns, events=tuple(used("p", "++-----")), curation=curation)
+    board = Scoreboard.build(snapshot, LATER, SETTINGS)
+    doubt = Finding("f.json", "", Severity.WARNING, "claim-below-evidence", "registry records 2 uses")
+    found = Found(broad={"p": 0.9}, unreconciled={"p": doubt})
+    items = review_queue(patterns, board, curation, LATER, SETTINGS, found)
+    keys = [item.question_key for item in items]
+    assert len(set(keys)) == len(keys)
+    assert {"p", "counts of p"} <= set(keys)
+    assert "trigger of p" not in keys  # no loop gets it while its inversion waits
+    assert items == review_queue(patterns, board, curation, LATER, SETTINGS, found)
+
+
+def test_broad_trigger_question_shows_the_matched_share() -> None:
+    patterns = {"p": make_error_pattern("p", error_pattern=".*\x1b")}
+    board = Scoreboard.build(Snapshot(patterns=patterns, events=tuple(used("p", "+++"))), LATER, SETTINGS)
+    items = review_queue(patterns, board, CurationState(), LATER, SETTINGS, Found(broad={"p": 0.9, "gone": 1.0}))
+    (item,) = [item for item in items if item.kind == "broad"]
+    assert item.question == "The trigger of p is too broad. Quarantine the pattern?"
+    assert item.reason == ".*\N{SYMBOL FOR ESCAPE} matches 90% of common messages; given 0, applied 3 (3 worked)"
+
+
+def test_queue_does_not_depend_on_time_alone() -> None:
+    patterns, curation = {"p": make_error_pattern("p")}, CurationState()
+    board = Scoreboard.build(Snapshot(patterns=patterns, events=tuple(used("p", "++-----"))), LATER, SETTINGS)
+    later = LATER + timedelta(minutes=1)
+    now, soon = (review_queue(patterns, board.rescored(at), curation, at, SETTINGS) for at in (LATER, later))
+    assert now == soon
+    assert now[0].impact > soon[0].impact
+
+
+_IDS = ("p", "q", "r", "s")
+_SUSPICION = Suspicion(rule="shell", severity=SuspicionSeverity.BLOCKED, field="description", excerpt="curl")
+
+
+def test_held_texts_are_in_the_order_of_their_risk_and_other_questions_keep_their_places() -> None:
+    """Blocked ones come first, then those with more marks, then those that more loops would get."""
+    mark = partial(Suspicion, field="description", excerpt="x")
+    held, blocked = SuspicionSeverity.HELD, SuspicionSeverity.BLOCKED
+    marks = {
+        "one-mark": (mark("a", held),),
+        "one-mark-used": (mark("a", held),),
+        "two-marks": (mark("a", held), mark("b", held)),
+        "blocked": (mark("c", blocked),),
+    }
+    patterns = {id: replace(make_error_pattern(id, description=id), suspicions=found) for id, found in marks.items()}
+    patterns |= {"failing": make_error_pattern("failing")}
+    events = (*used("one-mark-used", "+" * 9), *used("two-marks", "+"), *used("failing", "-----"))
+    board = Scoreboard.build(Snapshot(patterns=patterns, events=events), LATER, SETTINGS)
+    queue = review_queue(patterns, board, CurationState(), LATER, SETTINGS)
+    assert [item.subject for item in queue if item.risk] == ["blocked", "two-marks", "one-mark-used", "one-mark"]
+    place = [item.subject for item in queue].index("failing")
+    by_impact = sorted(queue, key=lambda item: -item.priority)
+    assert by_impact[place].subject == "failing"
+
+
+@st.composite
+def states(draw: st.DrawFn) -> tuple[dict[str, Pattern], list[Event], CurationState, datetime, Found]:
+    """Records, decisions and results of searches of a small project; drawn from few values, so that many are equal."""
+
+    def each(values: st.SearchStrategy[Any]) -> dict[str, Any]:
+        drawn = {id: draw(values) for id in _IDS}
+        return {id: value for id, value in drawn.items() if value is not None}
+
+    def maybe(*values: Any) -> st.SearchStrategy[Any]:
+        return st.sampled_from((None, *values))
+
+    texts, suspicions = each(st.sampled_from("aab")), each(st.sampled_from(((), (), (_SUSPICION,))))
+    patterns = {
+        id: replace(make_error_pattern(id, description=text, content_hash=text), suspicions=suspicions[id])
+        for id, text in texts.items()
+    }
+    verdicts = [InversionVerdict(verdict=verdict, at=CURATION_NOW) for verdict in ("accepted", "rejected", "snoozed")]
+    pins = [pin(state, content_hash="a") for state in (Maturity.PROVEN, Maturity.DEPRECATED)]
+    curation = CurationState(
+        pins=each(maybe(None, None, *pins)),
+        arrivals=each(maybe(None, None, arrival("import"), arrival("extraction"), arrival("extraction", by="bob"))),
+        inversions=each(maybe(*verdicts)),
+    )
+    doubts = [Finding("f", "", Severity.WARNING, "claim-disagrees", text) for text in "xy"]
+    found = Found(
+        alike=(("p", "q", draw(st.sampled_from((0.8, 0.9)))), ("r", "s", 0.8)),
+        broad=each(maybe(0.5, 0.6)),
+        unreconciled=each(maybe(*doubts)),
+    )
+    results = each(st.sampled_from(("", "-----", "+-----", "++-++-", "+" * 9)))
+    events = [event for id, uses in results.items() for event in used(id, uses)]
+    return patterns, events, curation, LATER + timedelta(days=draw(st.sampled_from((0, 0, 100)))), found
+
+
+@pytest.mark.slow
+@given(st.lists(states(), min_size=2, max_size=4))
+def test_queue_with_known_questions_equals_a_new_one(
+    projects: list[tuple[dict[str, Pattern], list[Event], CurationState, datetime, Found]],
+) -> None:
+    known: Questions = {}
+    for patterns, events, curation, now, found in projects:
+        snapshot = Snapshot(patterns=patterns, events=tuple(events), curation=curation)
+        board = Scoreboard.build(snapshot, now, SETTINGS)
+        left_out = review_queue_in_steps(patterns, board, curation, now, SETTINGS, found, known=known)
+        assert all(step is None for step in islice(left_out, 2)), "the state changes before all steps are done"
+        updated = review_queue(patterns, board, curation, now, SETTINGS, found, known=known)
+        rebuilt = review_queue(patterns, board, curation, now, SETTINGS, found)
+        assert updated == rebuilt
+        assert [(one.impact, one.priority, one.question_key) for one in updated] == [
+            (one.impact, one.priority, one.question_key) for one in rebuilt
+        ]
+        assert [one.inversion for one in updated] == [one.inversion for one in rebuilt]
+
+
+def test_questions_of_unchanged_patterns_are_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def item(scales: ImpactEstimator, kind: str, subject: str, **more: Any) -> ReviewItem:
+        made.append(subject)
+        return original(scales, kind, subject, **more)
+
+    original = ImpactEstimator.item
+    monkeypatch.setattr(ImpactEstimator, "item", item)
+    patterns = {id: make_error_pattern(id) for id in _IDS}
+    known: Questions = {}
+    for results in ("+-----", "+------"):
+        events = tuple(event for id in _IDS for event in used(id, results if id == "q" else "+-----"))
+        board = Scoreboard.build(Snapshot(patterns=patterns, events=events), LATER, SETTINGS)
+        made.clear()
+        assert len(review_queue(patterns, board, CurationState(), LATER, SETTINGS, known=known)) == len(_IDS)
+    assert made == ["q"]
+
+
+def test_each_question_is_a_step() -> None:
+    patterns = {id: make_error_pattern(id) for id in _IDS}
+    events = tuple(event for id in _IDS for event in used(id, "+-----"))
+    board = Scoreboard.build(Snapshot(patterns=patterns, events=events), LATER, SETTINGS)
+    assert len(list(review_queue_in_steps(patterns, board, CurationState(), LATER, SETTINGS))) == len(_IDS)
