@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import secrets
 import shlex
 from collections.abc import Awaitable, Callable, Sequence
 from hmac import compare_digest
+from pathlib import Path
 from typing import Final
 
 from aiohttp import web
@@ -24,8 +24,8 @@ _POLICY: Final = (
     "connect-src 'self' ws://{place}; frame-ancestors 'none'"
 )
 """Content-Security-Policy: nothing is loaded from other hosts."""
-_ELSEWHERE: Final = re.compile(r"<link\b[^>]*\bhref=\"https?://[^>]*>")
-"""Links in the page of textual-serve to other hosts: a font."""
+_PAGES: Final = Path(__file__).parent / "web"
+"""Folder of the page that replaces textual-serve's, which loads a font from another host."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -33,11 +33,11 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class DeckServer(Server):
     """Starts one process of `command`, a dashboard, per browser tab.
 
-    `announce` receives the address, including the key, as soon as it can be opened.
+    `announce` receives the address, including the key, as soon as it can be opened. `title` is the name of the page.
     """
 
-    def __init__(self, command: Sequence[str], *, port: int, announce: Callable[[str], None]) -> None:
-        super().__init__(shlex.join(command), HOST, port, title="ralphdeck")
+    def __init__(self, command: Sequence[str], *, port: int, title: str, announce: Callable[[str], None]) -> None:
+        super().__init__(shlex.join(command), HOST, port, title=title, templates_path=_PAGES)
         self._place = f"{HOST}:{port}"
         self._key = secrets.token_urlsafe(16)
         self._cookie = f"ralphdeck-{port}"
@@ -68,8 +68,6 @@ class DeckServer(Server):
             )
         response = await handler(request)
         if not response.prepared:
-            if isinstance(response, web.Response) and response.content_type == "text/html" and response.text:
-                response.text = _ELSEWHERE.sub("", response.text)
             response.headers["Content-Security-Policy"] = _POLICY.format(place=self._place)
             response.headers["Referrer-Policy"] = "no-referrer"
             response.set_cookie(self._cookie, self._key, httponly=True, samesite="Strict")
@@ -93,6 +91,6 @@ class DeckServer(Server):
             tab.cancel()
 
 
-def serve(command: Sequence[str], *, port: int, announce: Callable[[str], None]) -> None:
+def serve(command: Sequence[str], *, port: int, title: str, announce: Callable[[str], None]) -> None:
     """Serve until interrupted; raises `OSError` if the port is taken."""
-    DeckServer(command, port=port, announce=announce).serve()
+    DeckServer(command, port=port, title=title, announce=announce).serve()

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 
+def install_hint(extra: str) -> str:
+    """Return what to do if an extra is not installed; ralphdeck is installed from its source folder."""
+    return f"in the source folder of ralphdeck, run: pip install '.[{extra}]'"
+
+
 class RalphdeckError(Exception):
     """Base class; the message names the problem, the place and what to do."""
 

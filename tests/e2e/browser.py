@@ -63,8 +63,6 @@ class Browser:
         self.screen = Screen(*_CELLS)
         self.asked: dict[str, str] = {}
         """Address of every request of the page, by request ID."""
-        self.blocked: set[str] = set()
-        """Requests that the page's policy blocked."""
 
     async def __aenter__(self) -> Self:
         port = self._profile / "DevToolsActivePort"
@@ -99,8 +97,6 @@ class Browser:
                     self._raw += base64.b64decode(frame["payloadData"])
             elif answer["method"] == "Network.requestWillBeSent":
                 self.asked[answer["params"]["requestId"]] = answer["params"]["request"]["url"]
-            elif answer["method"] == "Network.loadingFailed" and answer["params"].get("blockedReason") == "csp":
-                self.blocked.add(self.asked[answer["params"]["requestId"]])
 
     async def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Call a method of the protocol and wait for its result."""
@@ -116,17 +112,16 @@ class Browser:
         self.screen = Screen(*_CELLS)
         await self.call("Page.navigate", url=address)
 
+    async def evaluate(self, expression: str) -> Any:
+        """The value of a JavaScript expression in the page."""
+        return (await self.call("Runtime.evaluate", expression=expression, returnByValue=True))["result"]["value"]
+
     async def press(self, *keys: str) -> None:
         """Press printable keys."""
         for key in keys:
             code = ord(key.upper())
             await self.call("Input.dispatchKeyEvent", type="keyDown", key=key, text=key, windowsVirtualKeyCode=code)
             await self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
-
-    async def click(self, x: int, y: int) -> None:
-        """Click on a pixel of the page."""
-        for kind in ("mousePressed", "mouseReleased"):
-            await self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def draw(self) -> str:
         """The text of the page's terminal."""

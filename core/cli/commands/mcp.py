@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 import click
 
-from core.base.errors import RalphdeckError
+from core.base.errors import RalphdeckError, install_hint
 from core.cli.support.options import Command, readonly_option
 from core.cli.support.project import (
     create_project,
@@ -42,7 +42,7 @@ def mcp() -> None:
     """
     require_records()
     if find_spec("mcp") is None:
-        raise RalphdeckError("mcp needs additional packages. Run: pip install 'ralphdeck[mcp]'")
+        raise RalphdeckError(f"mcp needs additional packages; {install_hint('mcp')}")
     from core.mcp_server.handshake import end_at_signals, open_relay
 
     relay = open_relay(is_readonly=is_readonly())

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from core.agents.agent_table import AGENTS
-from core.base.errors import BadInput, RalphdeckError
+from core.base.errors import BadInput, RalphdeckError, install_hint
 from core.base.text import plural, visible_line
 from core.cli.support.project import now
 from core.config.paths import find_project
@@ -143,7 +143,7 @@ def _check_server(server: str, program: str, paths: ProjectPaths) -> Found:
     if not is_same_program(server, program):
         return "MCP server", WARNING, f"{server} is another program, which was not started"
     if not has_mcp_extra():
-        return "MCP server", WARNING, "the extra is not installed; run: pip install 'ralphdeck[mcp]'"
+        return "MCP server", WARNING, f"the extra is not installed; {install_hint('mcp')}"
     answer = try_mcp_server(server, paths.project)
     if answer.problem:
         return "MCP server", ERROR, f"{server} mcp {answer.problem}"

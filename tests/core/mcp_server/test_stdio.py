@@ -204,4 +204,4 @@ def test_without_the_extra_the_error_names_what_to_install(folder: Path) -> None
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 1
-    assert "Run: pip install 'ralphdeck[mcp]'" in done.stderr and "Traceback" not in done.stderr
+    assert "run: pip install '.[mcp]'" in done.stderr and "Traceback" not in done.stderr

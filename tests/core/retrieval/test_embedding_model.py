@@ -69,7 +69,7 @@ def test_a_model_with_another_hash_is_refused(monkeypatch: pytest.MonkeyPatch) -
 def test_a_package_that_does_not_load_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "onnxruntime.py").write_text("print('noise'); raise ImportError('wrong \x1b[31m system')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    with pytest.raises(ModelUnusable, match=r"wrong \S+ system\); reinstall ralphdeck\[semantic\]"):
+    with pytest.raises(ModelUnusable, match=r"wrong \S+ system\); reinstall the extra semantic"):
         Embedder().embed(["x"])
 
 

@@ -139,6 +139,15 @@ def test_a_served_dashboard_gets_the_theme(examples: Path, call: Call, monkeypat
     assert [command[command.index("--theme") + 1] for command in served] == ["light", "dark"]
 
 
+def test_without_its_extra_serve_names_the_command_that_installs_it(
+    examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "tui.serving", raising=False)
+    monkeypatch.setitem(sys.modules, "textual_serve.server", None)
+    result = call("serve", examples)
+    assert result.code == 1 and "pip install '.[serve]'" in result.err
+
+
 def test_a_word_that_looks_like_a_path_must_be_a_folder(call: Call) -> None:
     result = call("./no-such-folder")
     assert result.code == 1

@@ -196,7 +196,7 @@ def test_without_the_extra_the_mcp_server_is_left_out(
 ) -> None:
     monkeypatch.setattr("core.agents.checks.has_mcp_extra", lambda: False)
     result = call("connect", "claude", "--yes")
-    assert "pip install 'ralphdeck[mcp]'" in result.out and not (project / ".mcp.json").exists()
+    assert "pip install '.[mcp]'" in result.out and not (project / ".mcp.json").exists()
 
 
 def test_the_user_files_need_no_project(

@@ -194,7 +194,7 @@ def test_doctor_counts_vectors(examples: Path, call: Call, monkeypatch: pytest.M
     assert f"vectors: 0 of 6 patterns have a vector{hint}\n" in call("doctor", "--project", examples).out
     monkeypatch.setattr("core.retrieval.embeddings.is_available", lambda: False)
     out = call("doctor", "--project", examples).out
-    assert "model: not installed or disabled, words are compared; install ralphdeck[semantic]\n" in out
+    assert "model: not installed or disabled, words are compared; " in out and "pip install '.[semantic]'" in out
     assert "vectors: 0 of 6 patterns have a vector\n" in out
 
 

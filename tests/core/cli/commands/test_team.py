@@ -169,7 +169,7 @@ def test_without_the_extra_the_command_explains_how_to_install_it(
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "psycopg", None)
         result = run(*command)
-        assert result.code == 1 and "pip install 'ralphdeck[team]'" in result.err
+        assert result.code == 1 and "pip install '.[team]'" in result.err
         assert run("sync", "--dry-run").code == 0
 
 
