@@ -24,7 +24,7 @@ ROOT: Final = Path(__file__).parents[1]
 DEFAULT: Final = ("core", "tui", "tests", "docs", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
 
 WORDS: Final = {
-    r"told|tells?|telling": "recorded, reported, contains",
+    r"told|(?<!can't )tells?|telling": "recorded, reported, contains",
     r"stands?(?! for\b)|stood": "is, remains",
     r"by now": "now",
     r"(?<!there )\b(?:is|are) no (?!longer\b|more\b|less\b)(?:such )?\w+": "is not a ..., invalid ...",

@@ -22,10 +22,11 @@ from core.learning.statistics import jeffreys_interval, jeffreys_intervals
 from core.metrics import DEFAULT_WEEKS
 from core.metrics.causes import Cause, count_failed_loops, top_causes
 from core.metrics.effectiveness import Comparison, LoopCounts, compare_injection, count_inherited
+from core.metrics.lesson_effect import LessonEffect, measure_lesson_effect, select_registered
 from core.metrics.reviewer_accuracy import ReviewerAccuracy, measure_accuracy
 from core.metrics.usage import UsageGroup, daily_usage, group_usage, usage_day
 from core.records.decisions import TURNS, CurationState, Decision, Verb
-from core.records.patterns import Maturity, Pattern, PatternType
+from core.records.patterns import Maturity, PatternType
 from core.records.team_status import TeamStatus
 
 if TYPE_CHECKING:
@@ -301,6 +302,7 @@ class Dashboard(Struct, frozen=True, kw_only=True):
     evidence: tuple[Week, ...]  # evidence by week, oldest first; the last week is the current one
     undated: int  # uses recorded only as totals, without a date
     trend: Trend | None  # change of the success rate; None without enough data
+    lessons: LessonEffect
     iterations: Comparison  # all loops with injected patterns compared with those without
     ahead: tuple[WeekAhead, ...]  # upcoming changes by week; the first week is the current one
     coverage: tuple[CoverageWeek, ...]  # review coverage by week, as `evidence`
@@ -345,6 +347,7 @@ def build_dashboard(
         undated=int((board.uses - board.team_uses)[registry].sum() - board.use_times.counts[used].sum())
         - count_inherited(board, (one for one in snapshot.patterns.values() if not one.copy_folder)).uses,
         trend=compute_trend(evidence, view.settings.interval_level),
+        lessons=measure_lesson_effect(snapshot, board, view.settings, loops),
         iterations=compare_injection(snapshot, view.settings, loops),
         ahead=find_upcoming(board, registry, weeks),
         coverage=compute_coverage(board, registry, snapshot.decisions, snapshot.curation, starts),
@@ -357,8 +360,3 @@ def build_dashboard(
         usage_sources=group_usage((loop for loop in snapshot.loops.values() if usage_day(loop) in names), "source"),
         team=team,
     )
-
-
-def select_registered(board: Scoreboard, patterns: Mapping[str, Pattern]) -> Flags:
-    """Return a mask of the registered rows, without copies in other folders."""
-    return np.fromiter((not patterns[id].copy_folder for id in board.ids), np.bool_, len(board.ids))

@@ -18,9 +18,9 @@ from core.metrics.dashboard import (
     build_dashboard,
     list_used,
     list_week_starts,
-    select_registered,
 )
 from core.metrics.export import FORMATS, export_metrics, section_markdown
+from core.metrics.lesson_effect import select_registered
 from core.metrics.sections import Figure, Goal, Row, build_figures
 from core.queries.pattern_filter import build_id_query
 from tui.present import metrics as present

@@ -22,8 +22,8 @@ from core.metrics.dashboard import (
     find_upcoming,
     list_used,
     list_week_starts,
-    select_registered,
 )
+from core.metrics.lesson_effect import select_registered
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure
 from core.records.decisions import CurationState, Decision, Verb
 from core.records.events import Event, Signals
