@@ -195,8 +195,7 @@ def iteration_blocks(iteration: Iteration) -> Iterable[Block]:
 
 def error_text(failure: Failure) -> Text:
     location = f"{failure.file}:{failure.line}" if failure.file and failure.line is not None else failure.file
-    text = ": ".join(filter(None, (failure.error_type, failure.message))) or "failure without a message"
-    return (text, (f"  {location}{f' in {failure.function}' if failure.function else ''}".rstrip(), "quiet"))
+    return (failure.summary, (f"  {location}{f' in {failure.function}' if failure.function else ''}".rstrip(), "quiet"))
 
 
 def iterations(loop: Loop, details: LoopDetails | None) -> Iterable[Block]:

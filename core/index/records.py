@@ -297,6 +297,11 @@ class RecordMap(Mapping[str, _Record]):
         rows = self._reader.rows("SELECT number, data FROM record WHERE kind = ? AND is_open ORDER BY id", self._kind)
         return [self._reader.decode(self._kind, *row) for row in rows]
 
+    def newest(self, limit: int) -> list[_Record]:
+        """Return at most `limit` records in the order of the mapping, with one query."""
+        rows = self._reader.rows(f"SELECT number, data FROM record {self._order} LIMIT ?", self._kind, limit)
+        return [self._reader.decode(self._kind, *row) for row in rows]
+
     def values(self) -> ValuesView[_Record]:
         return _Values(self)
 

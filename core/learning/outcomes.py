@@ -367,11 +367,13 @@ def count_errors(
     silent = sum(iteration.failed and not iteration.failures for iteration in iterations)
     if not logged and not sessions and not any(iteration.failures for iteration in iterations):
         return silent if known else None  # the common case: nothing to compare
-    distinct = ({(*_identify(one), one.file, one.line) for one in iteration.failures} for iteration in iterations)
+    distinct = (
+        {(*identify_failure(one), one.file, one.line) for one in iteration.failures} for iteration in iterations
+    )
     of_iterations = Counter(key for failures in distinct for key, *_ in failures)
     runs = [run for session in sessions for run in session.executions]
     # A test that fails again with the same message in a later run is the same failure.
-    of_sessions = Counter(key for key, *_ in {_identify(failure) for run in runs for failure in run.failures})
+    of_sessions = Counter(key for key, *_ in {identify_failure(failure) for run in runs for failure in run.failures})
     counts = [run.results.failing for run in runs if run.results is not None and run.results.failing is not None]
     if not (logged or known or of_sessions or counts):
         return None
@@ -379,7 +381,7 @@ def count_errors(
     return max(together, of_iterations.total() + (0 if logged else silent), *counts, 0)
 
 
-def _identify(failure: Failure) -> tuple[str, str, str]:
+def identify_failure(failure: Failure) -> tuple[str, str, str]:
     """Return the normalized message, the error type and the test of a failure."""
     return _normalize(failure.message or failure.error_type), failure.error_type, failure.test_name
 

@@ -80,7 +80,7 @@ def _badges(loop: Loop) -> list[str]:
     inferred = loop.state_source is StateSource.INFERRED
     flags = {
         "archived": loop.archived,
-        "live": loop.status.active,
+        "live": loop.is_running,
         "ended": loop.status.ended,
         "inferred": inferred,
         "waiting": needs_person(loop),

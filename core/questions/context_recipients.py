@@ -50,7 +50,7 @@ class Recipient:
 def list_recipients(snapshot: Snapshot) -> tuple[Recipient, ...]:
     """Return running loops, paused loops, then past tasks; each newest first."""
     loops = [loop for loop in snapshot.loops.values() if loop.task]
-    running = [Recipient(LOOP, loop.id, loop.task) for loop in loops if loop.status.active]
+    running = [Recipient(LOOP, loop.id, loop.task) for loop in loops if loop.is_running]
     paused = [Recipient(PAUSED, loop.id, loop.task) for loop in loops if loop.status in _RESUMABLE]
     newest: dict[str, tuple[datetime, str]] = {}  # by text: a task and the sessions that worked on it are one
     for at, id, task in _past(snapshot):

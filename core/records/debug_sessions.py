@@ -40,6 +40,11 @@ class Failure(Struct, frozen=True, kw_only=True, omit_defaults=True):
     expected: str = ""
     actual: str = ""
 
+    @property
+    def summary(self) -> str:
+        """Such as "TimeoutError: no answer within 30 s"; untrusted."""
+        return ": ".join(filter(None, (self.error_type, self.message))) or "failure without a message"
+
 
 class Fix(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The fix of a failure; `verified` is None if it was not checked."""

@@ -101,7 +101,12 @@ class Iteration(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False)
         """Whether its outcome is a failure, or it recorded errors and no success."""
         if self.outcome is Outcome.FAILURE or self.outcome is Outcome.TIMEOUT:
             return True
-        return bool(self.failures) and self.outcome is not Outcome.SUCCESS
+        return bool(self.failures) and not self.has_succeeded
+
+    @property
+    def has_succeeded(self) -> bool:
+        """Whether its outcome is a success."""
+        return self.outcome is Outcome.SUCCESS
 
 
 class InjectedUse(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -163,6 +168,7 @@ END_OF_TURN: Final = frozenset({"end_turn", "end-turn", "stop_sequence", "task_c
 """Words of agents for the usual end of a turn, which is not a claim of success."""
 ENDED_ITS_TURN: Final = "ended its turn"  # what people read for these words
 TESTS_FAILED: Final = "tests failed"  # why a session that ended its turn after a failed test run has failed
+CHECK_FAILED: Final = "its last check failed"  # the same, as hooks recorded it
 OWN: Final = "aiwg"  # source of the loops in `.aiwg`, which have no `runner`
 
 
@@ -326,6 +332,16 @@ class Loop(LoopValues, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     def is_from_hooks_alone(self) -> bool:
         """Whether no adapter has it: all that is known are the tasks that hooks recorded."""
         return self.sources == (HOOKS,)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its agent may be at work; an archived loop is over, whatever its files say."""
+        return self.status.active and not self.archived
+
+    @property
+    def has_failed_check(self) -> bool:
+        """Whether a test run or another check that failed is why it has failed."""
+        return self.status is LoopStatus.FAILED and self.end_reason in (TESTS_FAILED, CHECK_FAILED)
 
     @property
     def end_words(self) -> str:

@@ -16,7 +16,17 @@ from msgspec.structs import replace
 from core.base.text import visible_line
 from core.records.agent_sessions import HOOKS, AgentSession
 from core.records.episodes import Attempt, Task, TaskStatus
-from core.records.loops import TESTS_FAILED, Iteration, Liveness, Loop, LoopStatus, Outcome, Progress, StateSource
+from core.records.loops import (
+    CHECK_FAILED,
+    TESTS_FAILED,
+    Iteration,
+    Liveness,
+    Loop,
+    LoopStatus,
+    Outcome,
+    Progress,
+    StateSource,
+)
 from core.records.times import minute_of, newest
 from core.redaction.masking import mask_secrets
 from core.sources.fields import document
@@ -79,7 +89,7 @@ _RESULTS: Final = {
     Outcome.TIMEOUT: LoopStatus.ABORTED,
 }
 _TASK_RESULTS: Final = {TaskStatus.COMPLETED: Outcome.SUCCESS, TaskStatus.FAILED: Outcome.FAILURE}
-_REASONS: Final = {LoopStatus.COMPLETED: "a check passed", LoopStatus.FAILED: "its last check failed"}
+_REASONS: Final = {LoopStatus.COMPLETED: "a check passed", LoopStatus.FAILED: CHECK_FAILED}
 _KEPT: Final = frozenset({LoopStatus.LIMIT, LoopStatus.ABORTED, LoopStatus.FAILED})
 _MAX_FILES: Final = 10
 

@@ -176,7 +176,7 @@ class ProjectState:
         """Loops that run and had recent activity, newest first."""
         loops = self.snapshot.loops
         candidates = loops.open_values() if isinstance(loops, RecordMap) else loops.values()
-        running = [loop for loop in candidates if loop.status.active and loop.liveness is not Liveness.STALE]
+        running = [loop for loop in candidates if loop.is_running and loop.liveness is not Liveness.STALE]
         running.sort(key=lambda loop: loop.id)
         return sorted(running, key=lambda loop: loop.started_at or _LONG_AGO, reverse=True)
 

@@ -117,7 +117,7 @@ def fitting_items(items: Sequence[tuple[Content, str]], cells: int) -> list[tupl
 def count_status(snapshot: Snapshot) -> Counts:
     """Count running, stale and waiting loops, and errors in files."""
     loops = snapshot.loops.values()
-    active = [loop for loop in loops if loop.status.active]
+    active = [loop for loop in loops if loop.is_running]
     stale = sum(loop.liveness is Liveness.STALE for loop in active)
     errors = sum(finding.severity is Severity.ERROR for finding in snapshot.findings)
     return Counts(len(active) - stale, stale, errors, sum(map(needs_person, loops)), is_empty=not loops)

@@ -49,6 +49,7 @@ class Glyphs:
     differs: str = "≠"
     escalated: str = "▲"
     left: str = "◌"
+    again: str = "↻"
     folded: str = "▸"
     unfolded: str = "▾"
     play: str = "▶"
@@ -67,7 +68,8 @@ ASCII: Final = Glyphs(
     "ascii", candidate="o", established="+", proven="*", deprecated="x", running=">", paused="=", waiting=".",
     done="v", failed="x", unknown="?", no_result="-", dash="-", full="#", empty="-", sparks="_.-=+*#@", line=".",
     range="-", point="|", live="@", arrow="->", pin="^", quarantine="q", held="h", suspect="%", differs="/",
-    escalated="!", left="~", folded="+", unfolded="-", play=">", knot="+", branch="+", branch_bar="|", branch_end="+",
+    escalated="!", left="~", again="@", folded="+", unfolded="-", play=">", knot="+", branch="+",
+    branch_bar="|", branch_end="+",
 )  # fmt: skip
 GLYPH_SETS: Final = {glyphs.name: glyphs for glyphs in (DRAWN, ASCII)}
 

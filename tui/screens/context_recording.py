@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def running_loops(view: ProjectState, task: str = "") -> list[Loop]:
     """Return the running loops that have a task, or that have the given task."""
-    running = [loop for loop in view.snapshot.loops.values() if loop.status.active and loop.task]
+    running = [loop for loop in view.snapshot.loops.values() if loop.is_running and loop.task]
     return [loop for loop in running if loop.task.strip() == task] if task else running
 
 
@@ -48,6 +48,6 @@ def record_injection(project: Project, loop_id: str, injection: Injection) -> st
 
     Raises Refused if the loop has ended.
     """
-    if not project.view.loop(loop_id).status.active:
+    if not project.view.loop(loop_id).is_running:
         raise Refused(f"{visible_line(loop_id, 60)} has ended; nothing was recorded")
     return present.recorded_toast(project.inject(loop_id, injection), injection, loop_id)

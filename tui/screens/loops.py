@@ -174,7 +174,7 @@ class LoopsScreen(ListScreen):
     def activity(self) -> Iterable[datetime | None]:
         loops = self.view.snapshot.loops
         if self._newest[0] is not loops:
-            times = (loop.last_activity for loop in loops.values() if loop.status.active)
+            times = (loop.last_activity for loop in loops.values() if loop.is_running)
             self._newest = loops, max(filter(None, times), default=None)
         return (self._newest[1],)
 
@@ -254,4 +254,4 @@ def _rank(loop: Loop) -> tuple[bool, bool, bool, bool, float]:
     """Return the sort key: waiting for a person, running, needing attention, ended, archived; each newest first."""
     status, start = loop.status, loop.started_at or loop.updated_at
     newest_first = -start.timestamp() if start else 0.0
-    return not needs_person(loop), status.ended, not status.active, status.ended and loop.archived, newest_first
+    return not needs_person(loop), status.ended, not loop.is_running, status.ended and loop.archived, newest_first

@@ -1,0 +1,210 @@
+"""Which sessions need a person, and why (docs/screens/loops.md#needs)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from core.base.text import plural
+from core.documents.document import Sign
+from core.index.records import RecordMap
+from core.learning.outcomes import identify_failure
+from core.records.loops import Liveness
+from core.records.waits import needs_person
+
+if TYPE_CHECKING:
+    from core.debug_memory.escalations import EscalatedSession
+    from core.records.debug_sessions import DebugSession, Failure
+    from core.records.loops import Loop
+    from core.state.project_state import ProjectState
+
+SAME_ERROR_LEAST: Final = 3  # iterations or test runs in a row with the same error
+RECENT: Final = timedelta(days=3)  # a weekend: older failures and silences are history
+_MOST_RECENT: Final = 300  # newest loops that are looked at for one that ended with failing tests
+_LAST_ATTEMPTS: Final = 2  # attempts of a session whose test runs are compared
+
+
+class NeedKind(StrEnum):
+    """What a person is needed for, the most urgent first."""
+
+    ASKS = "asks"
+    SAME_ERROR = "same error"
+    SILENT = "silent"
+    TESTS_FAILED = "tests failed"
+
+
+class Need(Struct, frozen=True, kw_only=True):
+    """Why a session needs a person.
+
+    `loop_id` is the ID of its loop; "" for a debug session (`session_id`) of no known loop. `since` is when it began,
+    None if no file has a time. `count` is the number of iterations or test runs with the same error, else 0. `text` is
+    the question, the error or the reason; untrusted.
+    """
+
+    kind: NeedKind
+    loop_id: str = ""
+    session_id: str = ""
+    since: datetime | None = None
+    count: int = 0
+    text: str = ""
+
+
+def find_need(state: ProjectState, loop: Loop) -> Need | None:
+    """Return why a loop needs a person; None if it does not."""
+    if loop.archived:
+        return None
+    if loop.status.ended:
+        return _failed_tests(loop, state.now)
+    if needs_person(loop):
+        return Need(kind=NeedKind.ASKS, loop_id=loop.id, since=loop.last_activity, text=loop.question)
+    sessions = _debug_sessions(state, loop)
+    if (escalated := _escalation(state, sessions)) is not None:
+        return Need(kind=NeedKind.ASKS, loop_id=loop.id, since=escalated.at, text=escalated.reason)
+    if not loop.is_running:
+        return None
+    return _same_error(loop, sessions) or _silence(loop, state)
+
+
+def find_needs(state: ProjectState) -> tuple[Need, ...]:
+    """Return what needs a person, the most urgent first, and of equal ones the newest.
+
+    Looks at the open loops, the newest ones and the escalated debug sessions of no loop.
+    """
+    needs = [need for loop in _candidates(state) if (need := find_need(state, loop)) is not None]
+    needs += _homeless_escalations(state)
+    order = list(NeedKind)
+    return tuple(sorted(needs, key=lambda one: (order.index(one.kind), -one.since.timestamp() if one.since else 0.0)))
+
+
+def need_sign(need: Need, now: datetime) -> Sign:
+    """Return glyph, words and style of a need, such as `↻ same error x4`."""
+    match need.kind:
+        case NeedKind.ASKS:
+            return Sign("asks", "warning strong", "escalated")
+        case NeedKind.SAME_ERROR:
+            return Sign(f"same error x{need.count}", "warning", "again")
+        case NeedKind.SILENT:
+            return Sign(f"silent {time_since(need.since, now)}".rstrip(), "warning", "waiting")
+        case NeedKind.TESTS_FAILED:
+            return Sign("tests failed", "bad", "failed")
+
+
+def describe_need(need: Need, now: datetime) -> str:
+    """Return one sentence without the glyph, such as "asks since 59 min: which side may change?"; untrusted."""
+    span = time_since(need.since, now)
+    match need.kind:
+        case NeedKind.ASKS:
+            since = f"asks since {span}" if span else "asks"
+            return ": ".join(filter(None, (since, need.text)))
+        case NeedKind.SAME_ERROR:
+            since = f"same error {plural(need.count, 'time')} in a row{f', {span}' if span else ''}"
+            return ": ".join(filter(None, (since, need.text)))
+        case NeedKind.SILENT:
+            return f"no activity{f' since {span}' if span else ''}"
+        case NeedKind.TESTS_FAILED:
+            return f"ended with failing tests{f', {span} ago' if span else ''}"
+
+
+def time_since(at: datetime | None, now: datetime) -> str:
+    """Return the time passed in one unit, such as `59 min`, `2 h` or `3 days`; "" if it is unknown."""
+    if at is None:
+        return ""
+    minutes = max(int((now - at).total_seconds() // 60), 0)
+    if minutes < 90:
+        return f"{minutes} min"
+    return f"{(minutes + 30) // 60} h" if minutes < 48 * 60 else plural(minutes // (24 * 60), "day")
+
+
+def _candidates(state: ProjectState) -> Iterator[Loop]:
+    """Yield the loops that may need a person, each once."""
+    loops = state.snapshot.loops
+    if not isinstance(loops, RecordMap):
+        yield from loops.values()
+        return
+    open_loops = {loop.id: loop for loop in loops.open_values()}
+    yield from open_loops.values()
+    yield from (loop for loop in loops.newest(_MOST_RECENT) if loop.id not in open_loops)
+
+
+def _failed_tests(loop: Loop, now: datetime) -> Need | None:
+    """Return the need of a session that ended with failing tests a short time ago."""
+    at = loop.ended_at or loop.last_activity
+    if loop.success or at is None or now - at > RECENT:
+        return None
+    results = loop.iterations[-1].results if loop.iterations else None
+    has_failed = loop.progress.test_passed is False or (results is not None and results.green is False)
+    if not (has_failed or loop.has_failed_check):
+        return None
+    return Need(kind=NeedKind.TESTS_FAILED, loop_id=loop.id, since=at, text=loop.last_result)
+
+
+def _debug_sessions(state: ProjectState, loop: Loop) -> list[DebugSession]:
+    """Return the debug sessions of a loop and of its newest attempts."""
+    if not state.snapshot.debug_sessions:
+        return []
+    names = state.inputs.names
+    works = (loop.id, *(one.id for one in names.attempts_of(loop)[-_LAST_ATTEMPTS:]))
+    return [session for work in works for session in names.sessions_of(work)]
+
+
+def _escalation(state: ProjectState, sessions: Sequence[DebugSession]) -> EscalatedSession | None:
+    if not sessions:
+        return None
+    from core.debug_memory.escalations import find_escalation  # imports much; most loops have no debug session
+
+    found = (find_escalation(session, state.snapshot) for session in sessions)
+    return next((one for one in found if one is not None and not one.has_ended), None)
+
+
+def _homeless_escalations(state: ProjectState) -> Iterator[Need]:
+    """Yield the escalated debug sessions that belong to no loop, and whose work has not ended."""
+    if not state.snapshot.debug_sessions:
+        return
+    names = state.inputs.names
+    for one in state.escalations():
+        session = one.session
+        if one.has_ended or names.loop_of_work(names.session_owner(session)):
+            continue
+        if one.at is not None and state.now - one.at <= RECENT:
+            yield Need(kind=NeedKind.ASKS, session_id=session.id, since=one.at, text=one.reason)
+
+
+def _same_error(loop: Loop, sessions: Sequence[DebugSession]) -> Need | None:
+    """Return the need of a loop whose last iterations, or last test runs, have an error in common."""
+    iterations = [(one.at, () if one.has_succeeded else one.failures) for one in loop.iterations]
+    if iterations and not iterations[-1][1] and not loop.iterations[-1].has_succeeded:
+        iterations.pop()  # the one at work has no result yet
+    runs = [[(run.at, run.failures) for run in session.executions] for session in sessions if session.is_open]
+    for failures in (iterations, *runs):
+        count, text, since = _repetition(failures)
+        if count >= SAME_ERROR_LEAST:
+            return Need(kind=NeedKind.SAME_ERROR, loop_id=loop.id, since=since, count=count, text=text)
+    return None
+
+
+def _repetition(failures: Sequence[tuple[datetime | None, Sequence[Failure]]]) -> tuple[int, str, datetime | None]:
+    """Return how many of the last entries share an error, the error, and when the first of them was."""
+    common: dict[tuple[str, str, str], str] = {}
+    count, since = 0, None
+    for at, own in reversed(failures):
+        errors = {identify_failure(one): one.summary for one in own}
+        shared = {key: text for key, text in errors.items() if not count or key in common}
+        if not shared:
+            break
+        common, since, count = shared, at or since, count + 1
+    return count, next(iter(common.values()), ""), since
+
+
+def _silence(loop: Loop, state: ProjectState) -> Need | None:
+    """Return the need of a running loop without activity for the time of the setting `stale_after_minutes`."""
+    at = loop.last_activity
+    if at is None:
+        return Need(kind=NeedKind.SILENT, loop_id=loop.id) if loop.liveness is Liveness.STALE else None
+    silent = state.now - at
+    if timedelta(minutes=state.settings.watch.stale_after_minutes) < silent <= RECENT:
+        return Need(kind=NeedKind.SILENT, loop_id=loop.id, since=at)
+    return None
