@@ -29,6 +29,13 @@ _SHARED: Final = "AGENTS.md"  # read by most agents, and imported by the instruc
 _IMPORT: Final = re.compile(r"(?:^|\s)@(?:\./)?AGENTS\.md\b")
 _HOOK_BY_HAND: Final = b"--hook claude-code"  # docs/agents.md#hooks-by-hand
 _TEXTS: Final = Path(__file__).parent
+_PURPOSES: Final = {
+    "hooks": "records sessions, gives lessons",
+    "mcp": "lets the agent ask for lessons",
+    "instructions": "reminds the agent to ask",
+    "skill": "explains the commands to it",
+}
+"""What each kind of part is for."""
 
 Contents = dict[Path, bytes | None]
 
@@ -60,6 +67,12 @@ class FileChange(NamedTuple):
     before: bytes | None
     after: bytes | None
     original: bytes | None  # the file without anything of ralphdeck
+    kinds: tuple[str, ...]  # kinds of the parts in the file
+
+    @property
+    def purpose(self) -> str:
+        """What ralphdeck's part of the file is for."""
+        return ", ".join(_PURPOSES[kind] for kind in dict.fromkeys(self.kinds))
 
 
 class AgentPlan(NamedTuple):
@@ -351,7 +364,7 @@ def _merge_all(parts: Sequence[Part], contents: Contents, points: Mapping[str, R
                 original = old
                 for part in own:
                     original = None if original is None else part.editor.strip(original)
-        changes.append(FileChange(path, own[0].shown, old, contents[path], original))
+        changes.append(FileChange(path, own[0].shown, old, contents[path], original, _kinds(own)))
     return tuple(changes)
 
 
@@ -376,8 +389,12 @@ def _strip_all(
             contents[path] = new
             if new != old:
                 _check_writable(path, own[0].root)
-                changes.append(FileChange(path, own[0].shown, old, new, new))
+                changes.append(FileChange(path, own[0].shown, old, new, new, _kinds(own)))
     return tuple(changes)
+
+
+def _kinds(parts: Iterable[Part]) -> tuple[str, ...]:
+    return tuple(part.kind for part in parts)
 
 
 def _is_empty(data: bytes | None, connection: Connection) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +14,7 @@ import click
 from core.agents.agent_table import AGENTS
 from core.base.errors import RalphdeckError, ReadOnly, install_hint
 from core.base.text import plural
-from core.cli.render.output import STRICT_EXIT, line, remark, respond
+from core.cli.render.output import STRICT_EXIT, Column, line, print_table, remark, respond
 from core.cli.support.options import Command, invocation
 from core.cli.support.project import chosen_project, is_readonly, now
 from core.cli.support.trust import trust_here
@@ -22,13 +23,14 @@ from core.config.paths import ProjectPaths
 
 if TYPE_CHECKING:
     from core.agents.checks import Answer
-    from core.agents.plan import AgentPlan, Target
+    from core.agents.plan import AgentPlan, FileChange, Target
 
 _STALE_EXIT: Final = 1
 _CURRENT: Final = "current"
 _STALE: Final = "stale"
 _ABSENT: Final = "absent"
 _BROKEN: Final = "broken"
+_PRIVATE: Final = "keeps private files out of Git"
 _COLOURS: Final = {_CURRENT: "green", _STALE: "yellow", _ABSENT: "yellow", _BROKEN: "red"}
 
 
@@ -45,11 +47,13 @@ def connect(
 ) -> None:
     """Connect coding agents to the project, so that they get lessons and their sessions are recorded.
 
-    Shows the change of each file, asks once, writes, and runs the hook with a sample event. Everything else in the
-    files stays as it is. A file that cannot be changed safely is reported, and then no file of that agent is changed.
+    Lists the files with what each is for, asks once (answer d to see the difference), writes, and runs the hook with a
+    sample event. Everything else in the files stays as it is. A file that cannot be changed safely is reported, and
+    then no file of that agent is changed.
     Without AGENT, connects the agents that are in use; --check and --remove take the connected ones.
 
-    Without a terminal nothing is written unless --yes is given, and the exit code is 1 if there is something to write.
+    Without a terminal the difference is shown, nothing is written unless --yes is given, and the exit code is 1 if
+    there is something to write.
 
     \b
     Examples:
@@ -117,13 +121,14 @@ def _change(
 
     as_json = invocation().as_json
     count = sum(len(plan.changes) for plan in plans) + ignores
-    if not as_json:
-        for plan in plans:
-            _print_plan(plan)
-        if ignores:
-            line(("Git", "bold"))
-            line("  .gitignore: the private files of .aiwg are added")
-    may_write = bool(count) and (yes or (not as_json and _confirm(count)))
+    asks = not as_json and not yes and sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    if asks:
+        _print_summary(plans, ignores=ignores)
+    elif not as_json:
+        _print_plans(plans, ignores=ignores)
+    may_write = bool(count) and (yes or (asks and _confirm(count, plans, ignores=ignores)))
+    if count and not may_write and not as_json:
+        remark(f"Nothing was written{'' if asks else ', because there is no terminal to ask on; to write: --yes'}")
     failed: list[AgentPlan] = []
     if may_write:
         if is_readonly():
@@ -158,14 +163,14 @@ def _change(
         click.get_current_context().exit(1)
 
 
-def _confirm(count: int) -> bool:
-    if not (sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()):
-        remark("Nothing was written, because there is no terminal to ask on; to write: --yes")
-        return False
-    if click.confirm(f"Write {plural(count, 'file')}?"):
-        return True
-    remark("Nothing was written")
-    return False
+def _confirm(count: int, plans: Sequence[AgentPlan], *, ignores: bool) -> bool:
+    """Ask until the answer is yes or no; `d` shows the difference first."""
+    while True:
+        answer = click.prompt(f"Write {plural(count, 'file')}? [y/N, d: show the difference]", "n", show_default=False)
+        if (letter := answer.strip().lower()[:1]) in {"y", "n"}:
+            return bool(letter == "y")
+        if letter == "d":
+            _print_plans(plans, ignores=ignores)
 
 
 def _try(agent: str, target: Target) -> Answer | None:
@@ -175,17 +180,52 @@ def _try(agent: str, target: Target) -> Answer | None:
     return try_hook(agent, command, target.project) if command else None
 
 
-def _print_plan(plan: AgentPlan) -> None:
-    line((AGENTS[plan.agent].title, "bold"))
-    if plan.problem:
-        line("  ", (f"not changed: {plan.problem}", "red"))
-        return
-    if not plan.changes:
-        line("  nothing to change")
-    for change in plan.changes:
-        for text in _difference(change.shown, change.before, change.after):
-            colour = {"+": "green", "-": "red", "@": "cyan"}.get(text[:1], "")
-            line("  ", (text, colour))
+def _print_summary(plans: Sequence[AgentPlan], *, ignores: bool) -> None:
+    """Print one line per file: what changes in it, and what for."""
+    rows = [
+        (AGENTS[plan.agent].title, change.shown, _size(change), change.purpose)
+        for plan in plans
+        for change in plan.changes
+    ]
+    if ignores:
+        rows.append(("Git", ".gitignore", "added to", _PRIVATE))
+    columns = [
+        Column("agent", itemgetter(0), expendable=1),
+        Column("file", itemgetter(1)),
+        Column("change", itemgetter(2)),
+        Column("what for", itemgetter(3)),
+    ]
+    print_table(columns, rows)
+    for plan in plans:
+        if plan.problem:
+            line((f"{AGENTS[plan.agent].title} is not changed: {plan.problem}", "red"))
+        elif not plan.changes:
+            line(f"{AGENTS[plan.agent].title}: nothing to change")
+
+
+def _size(change: FileChange) -> str:
+    if change.before is None or change.after is None:
+        return "deleted" if change.after is None else "new"
+    texts = [text[:1] for text in [*_difference(change.shown, change.before, change.after)][2:]]
+    counts = (("+", texts.count("+")), ("-", texts.count("-")))
+    return " ".join(f"{sign}{count}" for sign, count in counts if count)
+
+
+def _print_plans(plans: Sequence[AgentPlan], *, ignores: bool) -> None:
+    """Print the difference of each file."""
+    for plan in plans:
+        line((AGENTS[plan.agent].title, "bold"))
+        if plan.problem:
+            line("  ", (f"not changed: {plan.problem}", "red"))
+        elif not plan.changes:
+            line("  nothing to change")
+        for change in plan.changes:
+            for text in _difference(change.shown, change.before, change.after):
+                colour = {"+": "green", "-": "red", "@": "cyan"}.get(text[:1], "")
+                line("  ", (text, colour))
+    if ignores:
+        line(("Git", "bold"))
+        line(f"  .gitignore: {_PRIVATE}")
 
 
 def _difference(name: str, before: bytes | None, after: bytes | None) -> Iterator[str]:
