@@ -13,23 +13,23 @@ from textual.binding import Binding
 from textual.keys import key_to_character
 
 PLACES: Final = {
-    "loops": ("1", "Loops"),
-    "patterns": ("2", "Patterns"),
-    "review": ("3", "Review"),
-    "context": ("4", "Context"),
+    "review": ("2", "Review"),
+    "patterns": ("3", "Patterns"),
+    "loops": ("4", "Loops"),
     "reflections": ("5", "Reflections"),
-    "memory": ("6", "Memory"),
-    "metrics": ("7", "Metrics"),
-    "log": ("8", "Log"),
+    "context": ("6", "Context"),
+    "memory": ("7", "Memory"),
+    "metrics": ("M", "Metrics"),
+    "log": ("L", "Log"),
 }
-"""The eight screens by id, in order: key and name."""
+"""The main screens by ID, in order: key and name."""
 
 SCREENS: Final = {place: name for place, (_key, name) in PLACES.items()} | {
     "what_if": "What-if",
     "replay": "Replay",
     "past": "Compare",
 }
-"""Name by ID of every screen that has actions: the eight, and those shown on top of one of them."""
+"""Name by ID of every screen that has actions: the main ones, and those shown on top of one of them."""
 
 GROUPS: Final = ("Decide", "Look", "Move", "Go", "Program")
 """Headings of the help; the key line lists actions in this order."""

@@ -77,12 +77,12 @@ class Screen:
     def show_loops(self) -> float:
         """Open the Loops screen; returns the time of the first rows by `time.perf_counter`."""
         self.wait_for("Loops")
-        self.press("1")
+        self.press("4")
         return self.wait_for("Task ")
 
     def show_patterns(self) -> float:
         """Open the Patterns screen; returns the time of the first rows by `time.perf_counter`."""
-        self.press("2")
+        self.press("3")
         return self.wait_for(*ROW_IDS)
 
     def wait_until_loaded(self) -> float:

@@ -22,7 +22,7 @@ def test_no_color_sends_no_colour_even_with_a_named_theme(sample: Path, home: Pa
         terminal.sees("Loops", "live")
         for key in "3458":
             terminal.press(key)
-        terminal.press("2")
+        terminal.press("3")
         terminal.sees("by score")
         terminal.settles(AFTER_JUMP)
         terminal.press("d", "escape", "?", "escape", ":", "escape", "t")

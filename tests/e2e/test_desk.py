@@ -24,7 +24,7 @@ def test_quick_decisions_are_logged_and_the_log_verifies(sample: Path, home: Pat
     with Tmux(tmp_path, env, (120, 40)) as tmux:
         tmux.start(dashboard(sample))
         tmux.sees("live")
-        tmux.keys("3")
+        tmux.keys("2")
         decide(tmux, DECISIONS)
         leave(tmux)
     made = [json.loads(line) for line in ledger.read_bytes().removeprefix(before).splitlines()]

@@ -103,7 +103,7 @@ def test_stop_and_continue_signals_redraw_the_screen(sample: Path, home: Path) -
         terminal.stopped()
         assert_given_back(terminal)
         os.kill(terminal.pid, signal.SIGCONT)
-        terminal.press("2")
+        terminal.press("3")
         terminal.sees("score")
         terminal.press("q")
         assert terminal.end() == 0
@@ -118,7 +118,7 @@ def test_an_internal_error_ends_the_dashboard_with_a_message(sample: Path, home:
             terminal.press("T")
         elif where == "drawing":
             running(terminal)
-            terminal.press("2")
+            terminal.press("3")
         assert terminal.end() == 1
         raw = bytes(terminal.raw).decode()
         shown = raw[raw.rfind("\x1b[?25h") :] if "\x1b[?25h" in raw else raw

@@ -69,7 +69,7 @@ def test_a_lesson_of_the_first_session_is_reviewed_and_given_to_the_next_one(tmp
     with Tmux(tmp_path, env, (120, 40)) as tmux:
         tmux.start(["ralphdeck", str(project)])
         tmux.sees("Review·1")  # the extraction runs in the background
-        tmux.keys("3")
+        tmux.keys("2")
         tmux.sees("'NoneType' object is not subscriptable", "enter approve")
         time.sleep(AFTER_JUMP)
         tmux.keys("a")

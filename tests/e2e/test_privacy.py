@@ -78,7 +78,7 @@ def test_the_dashboard_does_not_use_the_network(sample: Path, home: Path, tmp_pa
         terminal.sees("Loops", "live")
         for place in "2345678":
             terminal.press(place)
-        terminal.press("4", "/", *"flaky", "enter")
+        terminal.press("6", "/", *"flaky", "enter")
         terminal.settles()
         vectors = sample / ".aiwg/ralph/memory/embeddings/patterns.vec"
         terminal.until(vectors.exists, "the embedding model to be loaded")

@@ -68,7 +68,7 @@ async def test_a_browser_can_decide_only_with_write_access(sample: Path, home: P
         with served(sample, home) as address:
             await browser.open(address)
             await browser.sees("live")
-            await browser.press("2")
+            await browser.press("3")
             await browser.sees("by score")
             await browser.press("p")
             await browser.sees("read-only")

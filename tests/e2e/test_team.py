@@ -77,7 +77,7 @@ def loop_at_work(project: Path, name: str) -> Iterator[list[str]]:
 
 def show(tmux: Tmux, member: Member, pattern: str) -> None:
     """Filter the list of patterns to one pattern, ready for a decision."""
-    tmux.keys("2", window=member.window)
+    tmux.keys("3", window=member.window)
     tmux.sees("by score", window=member.window)
     tmux.keys("/", f"id:{pattern}", window=member.window)
     tmux.sees("1 of ", window=member.window)
@@ -170,16 +170,16 @@ def test_two_members_three_loops_and_a_killed_server(
         tmux.keys("p", window="ada")
         tmux.sees(f"promoted {SHARED}", "● prov", window="ada")
         tmux.sees("● prov", window="rita")
-        tmux.keys("8", window="rita")
+        tmux.keys("L", window="rita")
         tmux.until(
             lambda: has_line(tmux, rita, "Ada", "promote", SHARED[:20]), "the decision of Ada in the log", "rita"
         )
 
         # A question that Ada has open is marked for Rita, and skipped.
-        tmux.keys("3", window="ada")
+        tmux.keys("2", window="ada")
         tmux.until(lambda: at_question(tmux.text("ada")) != "", "a question", "ada")
         tmux.until(lambda: bool(on_server(team, "select from ralphdeck.leases")), "the lease of Ada", "ada")
-        tmux.keys("3", window="rita")
+        tmux.keys("2", window="rita")
         tmux.until(lambda: at_question(tmux.text("rita")) != "", "a question", "rita")
 
         def shows_mark() -> bool:
@@ -227,7 +227,7 @@ def test_two_members_three_loops_and_a_killed_server(
         state = "⊘ deprec" if kept[0] == "Ada" else "● proven"
         for member in members:
             tmux.sees(state, window=member.window)
-        tmux.keys("8", window=late.window)
+        tmux.keys("L", window=late.window)
         tmux.until(lambda: has_line(tmux, late, "undo", OFFLINE[:10], "ralphdeck"), "the undo in the log", late.window)
 
         # What the loops did has arrived once.

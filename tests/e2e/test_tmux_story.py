@@ -46,7 +46,7 @@ def test_the_demo_can_be_used_and_quit(home: Path) -> None:
         before = active_rows(tmux.text())
         tmux.until(lambda: active_rows(tmux.text()) != before, "a running loop to go on")
 
-        tmux.keys("2")
+        tmux.keys("3")
         tmux.sees("40 by score", "● prov")
         tmux.keys("/", f"id:{PATTERN}")
         tmux.sees("1 of 40", "◐ estab")
@@ -58,17 +58,17 @@ def test_the_demo_can_be_used_and_quit(home: Path) -> None:
         tmux.keys("u")
         tmux.sees("Undone: promote", "◐ estab")
 
-        tmux.keys("3")
+        tmux.keys("2")
         tmux.sees("1 of ")
         while "Turn this into a warning?" not in tmux.text():
             next_question(tmux)
         time.sleep(AFTER_JUMP)
         tmux.keys("a")
         tmux.sees("Review·", "undo accept")
-        tmux.keys("8")
+        tmux.keys("L")
         tmux.sees("accept inversion", "undo")
 
-        tmux.keys("4")
+        tmux.keys("6")
         tmux.sees("Injected text")
         tmux.keys("/", "Fix the TypeError in the order client", "Enter")
         tmux.sees("## Cross-Loop Learning Context", "tokens", "word match")
@@ -88,7 +88,7 @@ def test_another_dashboard_shows_a_decision_within_seconds(sample: Path, home: P
             tmux.start(dashboard(sample), window)
         for window in ("first", "second"):
             tmux.sees("● running", "⟳", window=window)
-            tmux.keys("2", window=window)
+            tmux.keys("3", window=window)
             tmux.sees("40 by score", window=window)
             tmux.keys("/", f"id:{PATTERN}", window=window)
             tmux.sees("1 of 40", "◐ estab", window=window)

@@ -33,14 +33,14 @@ def go_on_to_an_inversion(terminal: Terminal) -> None:
 FIELDS = {
     "filter": "/",
     "palette": ":",
-    "reason": "2d",
-    "note": "2c",
-    "rewrite": "3ne",
-    "task": "4/",
+    "reason": "3d",
+    "note": "3c",
+    "rewrite": "2ne",
+    "task": "6/",
 }
 """Keys that open them, one after the other."""
 
-SHOWS = {"2": "by score", "3": "Preview (", "4": "Injected text"}
+SHOWS = {"3": "by score", "2": "Preview (", "6": "Injected text"}
 """A text on each screen."""
 
 
@@ -82,11 +82,11 @@ def test_hostile_bytes_and_reasons_are_harmless(sample: Path, home: Path) -> Non
         terminal.sees("live")
         terminal.write(b"\x9b\xff")  # bytes that are not text
         terminal.settles()
-        open_field(terminal, "RDX", "2", "d")
+        open_field(terminal, "RDX", "3", "d")
         terminal.paste("because \u202e[/] [@click=app.exit()]RDX\x9b")
         terminal.press("enter")
         terminal.sees("deprecated pat-", "→ deprecated")
-        terminal.press("8", "enter")
+        terminal.press("L", "enter")
         terminal.sees("RDX")
         terminal.press("q")
         assert terminal.end() == 0
@@ -96,18 +96,18 @@ def test_hostile_bytes_and_reasons_are_harmless(sample: Path, home: Path) -> Non
 def test_keys_typed_ahead_reach_the_opening_field_or_screen(sample: Path, home: Path) -> None:
     with Terminal(dashboard(sample), environment(home)) as terminal:
         terminal.sees("live")
-        for place in "284":
+        for place in "3L6":
             terminal.press(place)
             terminal.settles()
             keys = f"pdrUxaq1{place}"  # all at once, as over a slow line: every one of them is a key that acts
             terminal.write(f"/{keys}".encode())
-            terminal.sees(keys if place == "4" else f"❯  {keys}")
+            terminal.sees(keys if place == "6" else f"❯  {keys}")
             terminal.press("escape", "escape")
         assert '"by":"ana"' not in (sample / ".aiwg/ralph/shared/curation/ledger.jsonl").read_text()
-        terminal.press("2")
+        terminal.press("3")
         terminal.sees("by score")
         terminal.settles(AFTER_JUMP)
-        terminal.write(b"/id:pat-error-null-check-015\rdno good\r8")
+        terminal.write(b"/id:pat-error-null-check-015\rdno good\rL")
         terminal.sees("Log", "no good")
         terminal.press("ctrl+c")
         assert terminal.end() == 0

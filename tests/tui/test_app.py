@@ -71,10 +71,10 @@ async def test_the_first_frame_is_drawn_before_the_project_is_opened(sample: Pat
     app.open_project = watched
     async with app.run_test(size=(120, 40)) as pilot:
         user = User(app, pilot)
-        await user.sees("acme-api", "2 Patterns", "opening…")
+        await user.sees("acme-api", "3 Patterns", "opening…")
         await user.until(lambda: bool(drawn), "the project to be opened")
         assert "acme-api" in drawn[0], "the frame stood before"
-        app.post_message(events.Key("2", "2"))
+        app.post_message(events.Key("3", "3"))
         go_on.set()
         await user.until(lambda: app.is_open and user.place.place == "patterns", "the key typed meanwhile to act")
 
@@ -109,7 +109,7 @@ async def test_the_progress_of_the_load_is_shown(sample: Path, home: Path) -> No
     project.load = watched  # type: ignore[method-assign]
     async with app.run_test(size=(120, 40)) as pilot:
         user = User(app, pilot)
-        await user.sees("acme-api", "2 Patterns", "opening 300/900", "opening: 300 of 900 files")
+        await user.sees("acme-api", "3 Patterns", "opening 300/900", "opening: 300 of 900 files")
         go_on.set()
         await user.sees("4 loops running", "live")
         assert "opening" not in user.text()
@@ -129,18 +129,18 @@ async def test_screens_do_not_call_a_project_empty_before_it_is_read(sample: Pat
     async with app.run_test(size=(120, 40)) as pilot:
         user = User(app, pilot)
         await user.until(lambda: app.is_open, "the project to be open")
-        await user.press("3")
+        await user.press("2")
         await user.sees("Still opening.", "Questions appear when all files are read.")
         assert "Nothing to review" not in user.text()
         await user.press("a")
         assert user.toasts()[-1] == "Still opening"
-        await user.press("7")
+        await user.press("M")
         await user.sees("Still opening. All figures follow when all files are read.")
         assert "No patterns yet" not in user.text()
         go_on.set()
         await user.until(lambda: app.progress is None, "the rest")
         assert "Still opening" not in user.text()
-        await user.press("3")
+        await user.press("2")
         await user.sees("Preview (a)")
 
 
@@ -213,7 +213,7 @@ async def test_what_the_last_run_showed_is_drawn_until_it_is_checked(
     app.open_project = lambda: (go_on.wait(10) and project) or project
     async with app.run_test(size=(200, 40)) as pilot:
         user = User(app, pilot)
-        await user.sees("as of 21:00, checking", "3 Review·13")
+        await user.sees("as of 21:00, checking", "2 Review·13")
         assert len(user.table.keys) == len(last_run.view.snapshot.loops)
         assert not app.is_open
         assert restored == [], "the rows of loops need no scores of patterns"
@@ -222,24 +222,24 @@ async def test_what_the_last_run_showed_is_drawn_until_it_is_checked(
         await user.until(lambda: app.is_open, "the project to be open")
         await user.sees("as of 21:00, checking: 300 of 900 files")
         assert user.place.place == "loops", "clicks wait until the project is open"
-        await user.press("2", "p")
+        await user.press("3", "p")
         await user.press("p")
         assert user.toasts() == [UNCHECKED]
-        await user.press("3")
+        await user.press("2")
         await user.press("n", "n")
         await user.sees("3 of 13")
-        await user.press("2", "?")
+        await user.press("3", "?")
         await user.sees("not now: The files are still being checked")
         check.set()
         await user.until(lambda: "still being checked" not in user.text(), "the help after the check")
         assert user.toasts() == []
-        await user.press("escape", "3")
+        await user.press("escape", "2")
         await user.until(lambda: bool(forecast), "forecasts of the answers")
         assert set(forecast) == {None}, "before the check each of them would be a refusal"
-        await user.press("1")
+        await user.press("4")
         await user.sees("live", "A task that is new")
         assert "as of" not in user.text()
-        await user.press("2")
+        await user.press("3")
         await user.decides("p")
         assert app.view.snapshot.decisions
 
@@ -440,7 +440,7 @@ async def test_a_broken_keymap_is_reported_and_the_default_keys_stay(sample: Pat
     (home / "keymap.toml").write_text("promote = \n")
     async with open_dashboard(sample, home) as user:
         assert any("keymap.toml" in toast for toast in user.toasts())
-        await user.press("2")
+        await user.press("3")
         await user.until(lambda: user.place.place == "patterns", "Patterns in front")
 
 

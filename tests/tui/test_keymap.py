@@ -42,7 +42,7 @@ def test_an_unknown_action_is_reported(tmp_path: Path) -> None:
 def test_an_action_keeps_its_key_if_another_action_would_lose_its_key(tmp_path: Path) -> None:
     keymap, problems = read(tmp_path, 'promote = "d"')
     assert keymap == {}
-    assert "promote and deprecate would share d in Patterns" in problems[0]
+    assert "promote and deprecate would share d in Review" in problems[0]
 
 
 def test_a_key_reset_to_its_default_can_conflict_again(tmp_path: Path) -> None:
@@ -68,9 +68,9 @@ def test_the_same_key_on_two_separate_screens_does_not_conflict(tmp_path: Path) 
         ('promote = "ctrl+"', "unknown key 'ctrl+'"),
         ('promote = "ctrl+B"', "'ctrl+B' is used by tmux"),
         ('promote = "ctrl+i"', "the same as tab"),
-        ('promote = "2"', "2 already opens Patterns; promote keeps its own key"),
+        ('promote = "3"', "3 already opens Patterns; promote keeps its own key"),
         ('promote = "m"', "promote and mark would share m in Patterns"),
-        ('promote = "q"', "promote and quit would share q in Patterns"),
+        ('promote = "q"', "promote and quit would share q in Review"),
         ('promote = "', "line 2: "),
         ('reset = "f8"', "line 2: reset is repeated; the first one is used"),
     ],

@@ -58,7 +58,7 @@ class TeamDetail(IntEnum):
 
 
 class Fit(NamedTuple):
-    """A layout of the top bar: `letters` per screen name, `project` per project name."""
+    """A layout of the top bar: maximum `letters` of a screen name, and of the name of the `project`."""
 
     letters: int
     pad: str
@@ -72,13 +72,13 @@ FITS: Final = (
     Fit(20, " ", 24, Detail.WORDS, TeamDetail.WORDS),
     Fit(20, "", 24, Detail.WORDS, TeamDetail.WORDS),
     Fit(20, "", 12, Detail.SHORT, TeamDetail.WORDS),
-    Fit(4, "", 12, Detail.SHORT, TeamDetail.WORDS),
-    Fit(3, "", 12, Detail.SHORT, TeamDetail.WORDS),
-    Fit(3, "", 12, Detail.BRIEF, TeamDetail.SHORT),
-    Fit(3, "", 12, Detail.SIGNS, TeamDetail.CLOCK),
-    Fit(3, "", 6, Detail.SIGNS, TeamDetail.CLOCK),
-    Fit(3, "", 6, Detail.SIGNS, TeamDetail.WORD),
-    Fit(3, "", 6, Detail.NOTHING, TeamDetail.NOTHING),
+    Fit(0, "", 12, Detail.WORDS, TeamDetail.WORDS),
+    Fit(0, "", 12, Detail.SHORT, TeamDetail.WORDS),
+    Fit(0, "", 12, Detail.BRIEF, TeamDetail.SHORT),
+    Fit(0, "", 12, Detail.SIGNS, TeamDetail.CLOCK),
+    Fit(0, "", 6, Detail.SIGNS, TeamDetail.CLOCK),
+    Fit(0, "", 6, Detail.SIGNS, TeamDetail.WORD),
+    Fit(0, "", 6, Detail.NOTHING, TeamDetail.NOTHING),
 )
 """Layouts from the widest to the narrowest; the last one fits into 80 cells."""
 
@@ -86,15 +86,19 @@ FITS: Final = (
 def places(
     project: str, here: str, waiting: int, fit: Fit, *, is_counting: bool = False, under: str = ""
 ) -> list[tuple[Content, str]]:
-    """Return the project's name and all screens, each with its click action.
+    """Return the project's name and the screens with number keys, each with its click action.
 
-    `here` is the visible screen, `under` the main screen below it. `waiting` is the number of pending questions, and
-    `is_counting` whether a background search may still add some.
+    Screens with other keys are shown only while they are open. `here` is the visible screen, `under` the main screen
+    below it. `waiting` is the number of pending questions, and `is_counting` whether a background search may still add
+    some.
     """
     items = [(Content.styled(visible_line(project, fit.project) + fit.pad, "bold"), "")]
     for place, (key, title) in PLACES.items():
         count = f"·{waiting}{'+' * is_counting}" if place == "review" and (waiting or is_counting) else ""
-        text = f"{key} {title if place == here else title[: fit.letters]}{count}"
+        is_open = place in {here, under}
+        if not (key.isdecimal() or is_open):
+            continue
+        text = f"{key} {title if is_open else title[: fit.letters]}".rstrip() + count
         style = "bold $accent reverse" if place == here else "$foreground" if count else "$quiet"
         items.append((Content.styled(fit.pad + text + fit.pad, style), f"go_{place}"))
         if place == under and here not in PLACES:

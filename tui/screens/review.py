@@ -228,7 +228,7 @@ class ReviewScreen(ReviewPanes):
         self._show_text([Item(head), Item(pace_text(self.session))], lines)
 
     def _show_nothing(self) -> None:
-        hint = Content.styled("Press 2 to browse patterns, 4 to preview the context of a task.", "$quiet")
+        hint = Content.styled("Press 3 to browse patterns, 6 to preview the context of a task.", "$quiet")
         head = Content.styled(f"{self._nothing}.", "bold")
         text = "Questions appear when all files are read." if self.view.snapshot.is_partial else present.EMPTY
         connected = "" if self.view.snapshot.loops else describe_connected(self.services.engine.connected_agents)

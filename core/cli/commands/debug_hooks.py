@@ -202,6 +202,6 @@ def escalate(session_id: str, reason: str) -> None:
 
     def show() -> None:
         line(str(call.file))
-        remark("Review asks about it: run ralphdeck and press 3")
+        remark("Review asks about it: run ralphdeck and press 2")
 
     respond("EscalationDocument", show, session_id=call.session_id, file=str(call.file))

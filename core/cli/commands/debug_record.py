@@ -236,7 +236,7 @@ def end(session_id: str, how: str | None, reason: str) -> None:
         line(f"{session.id} is {chosen}" if changed else f"{session.id} was {chosen} already")
         if file:
             line(file)
-            remark("Review asks about it: run ralphdeck and press 3")
+            remark("Review asks about it: run ralphdeck and press 2")
 
     status = ENDS[chosen]
     respond("SessionEnded", show, session_id=session.id, status=status, changed=changed, lessons=lessons, file=file)

@@ -48,7 +48,7 @@ async def test_refusals_are_shown_before_the_decision(sample: Path, home: Path) 
     async with open_dashboard(sample, home, place="patterns") as user:
         await user.filter("state:deprecated")
         deprecated = list(user.table.keys)
-        await user.press("M", "p")
+        await user.press("asterisk", "p")
         assert isinstance(user.app.screen, BulkDialog)
         await user.sees("is deprecated", "reset it first")
         await user.decides("enter")
@@ -62,7 +62,7 @@ async def test_promoting_many_skips_and_reports_quarantined_patterns(sample: Pat
         withheld = [key for key in user.table.keys if user.app.view.assessment(key).quarantined]
         others = [key for key in user.table.keys if key not in withheld]
         assert withheld and others
-        await user.press("M", "p")
+        await user.press("asterisk", "p")
         await user.sees(f"{len(withheld)} skipped", "is in quarantine: read it and release it by itself")
         await user.decides("enter")
         assert any(f"promoted {len(others)} of" in toast for toast in user.toasts())
@@ -76,7 +76,7 @@ async def test_the_dialog_can_be_closed_while_it_runs(sample: Path, home: Path) 
     async with open_dashboard(sample, home, place="patterns") as user:
         await user.filter("state:established type:error")
         keys = list(user.table.keys)
-        await user.press("M", "p")
+        await user.press("asterisk", "p")
         async with user.engine_held():
             await user.press("enter")
             await user.sees("continue in the background")

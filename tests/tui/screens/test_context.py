@@ -76,10 +76,10 @@ async def test_keys_of_screens_and_help_act_while_the_prompt_is_empty(sample: Pa
         assert isinstance(user.place.focused, Input)
         await user.press("question_mark")
         await user.sees("Help on Context")
-        await user.press("escape", "6")
+        await user.press("escape", "7")
         assert user.place.place == "memory"
-        await user.press("4", "a", "6")
-        assert user.place.query_one(Input).value == "a6"
+        await user.press("6", "a", "4")
+        assert user.place.query_one(Input).value == "a4"
 
 
 async def test_the_text_equals_the_injected_text(sample: Path, home: Path) -> None:
@@ -182,7 +182,7 @@ async def test_the_footer_changes_while_a_value_has_focus(sample: Path, home: Pa
         await user.press("o", "b", "j")
         await user.sees("lower pattern", "rank 1, by score")
         assert place.knobs.field is field(user, "order") and "digits are typed" not in user.key_line()
-        await user.press("2")
+        await user.press("3")
         await user.until(lambda: user.place.place == "patterns", "Patterns in front: nothing is typed into words")
 
 

@@ -82,7 +82,7 @@ async def test_all_sections_of_metrics_can_be_visited(tmp_path: Path, monkeypatc
         assert "font-face" not in picture
 
         await user.press("enter", "enter")
-        await user.sees("2 Patterns")
+        await user.sees("3 Patterns")
         assert user.place.place == "patterns"
         await user.go("metrics")
         await user.press("escape", "G", "k", "k", "enter", "enter")

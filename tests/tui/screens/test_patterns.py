@@ -353,9 +353,9 @@ async def test_vim_keys_move_and_select_all_selects_the_filtered_rows(sample: Pa
         assert user.table.cursor == 0
         await user.filter("type:template")
         shown = set(user.table.keys)
-        await user.press("M")
+        await user.press("asterisk")
         assert user.table.marked == shown
-        await user.press("M")
+        await user.press("asterisk")
         assert user.table.marked == frozenset()
 
 

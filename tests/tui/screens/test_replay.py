@@ -184,7 +184,7 @@ async def test_unplayable_attempts_give_a_reason(sample: Path, home: Path) -> No
         assert "No decisions on this screen" in user.toasts()[-1]
         await user.press("f1")
         assert isinstance(user.app.screen, Help)
-        await user.press("escape", "2")
+        await user.press("escape", "3")
         await user.until(lambda: user.place.place == "patterns", "Patterns in front")
 
         await opened(user, ENDED, 3)

@@ -274,7 +274,7 @@ async def test_help_lists_its_keys_and_number_keys_on_the_list_go_to_screens(sam
         await user.press("question_mark")
         assert isinstance(user.app.screen, Help)
         await user.sees("Increase the value", "What-if", "→ + =")
-        await user.press("escape", "tab", "1")
+        await user.press("escape", "tab", "4")
         await user.until(lambda: user.place.place == "loops", "Loops in front")
         await user.go("patterns")
         assert isinstance(user.place, PatternsScreen)

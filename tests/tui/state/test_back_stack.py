@@ -9,6 +9,7 @@ import pytest
 from core.state.review_items import INVERSION, OFFER
 from tests.tui.screens.review_steps import at_question, front
 from tests.tui.user import NOW, User, open_dashboard
+from tui.actions import PLACES
 from tui.screens.context import ContextScreen
 from tui.widgets.filter_line import FilterLine
 
@@ -124,7 +125,7 @@ async def test_no_question_is_answered_right_after_going_to_review(sample: Path,
     seconds = [100.0]
     async with open_dashboard(sample, home, clock=lambda: seconds[0]) as user:
         known = len(user.app.view.snapshot.decisions)
-        await user.press("3", key)
+        await user.press("2", key)
         await user.settled()
         assert len(user.app.view.snapshot.decisions) == known
         assert user.place.place == "review"
@@ -135,7 +136,7 @@ async def test_obvious_refusals_need_no_message(sample: Path, home: Path) -> Non
     async with open_dashboard(sample, home, now=NOW) as user:
         for place in ("loops", "patterns", "review"):
             await user.go(place)
-            number = {"loops": "1", "patterns": "2", "review": "3"}[place]
+            number = PLACES[place][0]
             await user.press("escape", number)
             assert user.toasts() == []
 
