@@ -44,7 +44,7 @@ async def test_the_page_is_a_full_window_terminal_that_takes_keys_at_once(
         with served(sample, home) as address:
             await browser.open(address)
             await browser.sees("live")
-            await browser.press("2")
+            await browser.press("3")
             await browser.sees("Write the types first")
             picture = base64.b64decode((await browser.call("Page.captureScreenshot"))["data"])
             SCREENSHOT.parent.mkdir(exist_ok=True)
