@@ -23,12 +23,12 @@ from core.metrics.export import FORMATS, export_metrics, section_markdown
 from core.metrics.lesson_effect import select_registered
 from core.metrics.sections import Figure, Goal, Row, build_figures
 from core.queries.pattern_filter import build_id_query
+from core.show.table import Column
 from tui.present import metrics as present
 from tui.present.metrics_chart import week_chart
 from tui.screens.base_screen import BaseScreen
 from tui.screens.file_export import export
 from tui.widgets.bars import Item, ItemLine
-from tui.widgets.columns import Column
 from tui.widgets.drawing import Drawing
 from tui.widgets.record_table import GUTTER, RecordTable
 

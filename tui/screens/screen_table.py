@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from tui.widgets.columns import Column
+from core.show.table import Column
 
 
 class ScreenTable(msgspec.Struct):

@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final
 
-Align = Literal["left", "right"]
+from core.show.table import ALWAYS
+
+if TYPE_CHECKING:
+    from core.show.table import Column
 
 LEAST_FLEX: Final = 10  # minimum cells of a flexible column, even if columns that always stay do not fit
-ALWAYS: Final = 9  # priority of a column that is never dropped
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column. `id` identifies its cells and its sort order."""
-
-    id: str
-    title: str
-    width: int  # minimum cells
-    flex: int = 0  # share of the remaining space; 0 keeps `width`
-    align: Align = "left"
-    keep: int = ALWAYS  # priority if space is short: low values are dropped first
-    keep_end: int = 0  # characters to keep at the end when a cell is cut, for IDs
-    best: int = 0  # width that shows all content; used before flexible columns grow
-    about: str = ""  # what the column shows, for the help
 
 
 def fit_columns(columns: Sequence[Column], room: int) -> tuple[tuple[Column, int], ...]:

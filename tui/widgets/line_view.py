@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from textual.selection import Selection
     from textual.widget import Widget
 
-    from tui.widgets.columns import Align
+    from core.show.table import Align
 
 
 def is_same(one: Sequence[Content], other: Sequence[Content]) -> bool:

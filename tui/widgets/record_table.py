@@ -14,13 +14,14 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui.widgets.columns import Column, fit_columns
+from tui.widgets.columns import fit_columns
 from tui.widgets.line_view import cursor_line, fit, is_same, selected, to_strip, with_selection
 
 if TYPE_CHECKING:
     from textual import events
     from textual.selection import Selection
 
+    from core.show.table import Column
     from tui.present.glyphs import Cells
 
 GUTTER: Final = 2  # cells before the first column: cursor bar and selection glyph

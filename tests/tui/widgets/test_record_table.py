@@ -7,8 +7,8 @@ import pytest
 from rich.cells import cell_len
 from textual.content import Content
 
+from core.show.table import Column
 from tests.tui.widgets.hosting import hosted, lines_of, painted_lines
-from tui.widgets.columns import Column
 from tui.widgets.record_table import RecordTable
 
 COLUMNS = (
