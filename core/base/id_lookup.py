@@ -9,6 +9,7 @@ from core.base.errors import UnknownRecord
 from core.base.text import plural, visible_line
 
 MIN_FRAGMENT: Final = 3  # Fewest characters of a part of an ID.
+MAX_NAMED: Final = 6  # Most IDs in an error message.
 _MAX_NAME: Final = 200  # Characters of a name that are compared.
 _MIN_RATIO: Final = 75.0  # Similarity 0..100 from which an ID is suggested.
 
@@ -33,8 +34,20 @@ def require_one(found: Sequence[str], name: str, *, what: str, command: str, kno
         return found[0]
     shown = visible_line(name, 80)
     if found:
-        raise UnknownRecord(f"{shown!r} is ambiguous ({plural(len(found), what)} match); use a longer id")
+        raise ambiguous_id_error(name, found)
     raise UnknownRecord(f"no {what} {shown!r}; see: ralphdeck {command}{suggest_id(name, known)}")
+
+
+def ambiguous_id_error(name: str, found: Sequence[str]) -> UnknownRecord:
+    """Make the error for a name that matches several IDs, of which it lists the last."""
+    return UnknownRecord(f"{visible_line(name, 80)!r} is ambiguous ({name_ids(found)}); use a longer id")
+
+
+def name_ids(ids: Sequence[str]) -> str:
+    """List the last IDs, and count the others."""
+    names = ", ".join(visible_line(id, 80) for id in ids[-MAX_NAMED:])
+    more = len(ids) - MAX_NAMED
+    return f"{names} and {plural(more, 'other')}" if more > 0 else names
 
 
 def suggest_id(name: str, known: Collection[str]) -> str:

@@ -220,6 +220,7 @@ Examples:
                 "reflect": Place("task_attempts:reflect", "Write the reflection on an attempt."),
                 "pause": Place("task_attempts:pause", "Pause a task; the next start resumes it."),
                 "list": Place("tasks:list_tasks", "List the tasks with their attempts."),
+                "show": Place("history:history", "Print or export the attempts at a task, like history."),
                 "report": Place(
                     "task_report:report", "Compare retries with and without reflections; print success metrics."
                 ),

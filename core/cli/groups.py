@@ -150,8 +150,8 @@ def unknown_command(
 
     near = difflib.get_close_matches(word, known, n=2, cutoff=0.6)
     names = [value if isinstance(value := known[name], str) else name for name in near]
-    if word in {"list", "show"}:
-        names = [f"{group} {word}" for group in ("pattern", "loop", "task") if f"{group} {word}" != "loop show"]
+    if word in {"list", "show"} and word in known:
+        names = [f"{group} {word}" for group in ("pattern", "loop", "task")]
     hint = f" Did you mean {' or '.join(names)}?" if names else ""
     return click.UsageError(f"{word!r} is not a command{' or a folder' if path else ''}.{hint}", ctx)
 

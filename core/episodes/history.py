@@ -12,8 +12,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.errors import UnknownRecord
+from core.base.id_lookup import MAX_NAMED
 from core.base.text import visible_line
-from core.episodes.task_lookup import MAX_NAMED, find_task, list_entries
+from core.episodes.task_lookup import find_task, list_entries
 from core.records.episodes import Attempt, Milestone, Task
 from core.records.findings import Finding, Severity
 from core.records.loops import Outcome

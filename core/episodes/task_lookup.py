@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from core.base.errors import BadInput, UnknownRecord
-from core.base.id_lookup import find_matching_ids, suggest_id
+from core.base.id_lookup import ambiguous_id_error, find_matching_ids, name_ids, suggest_id
 from core.base.regexes import lazy_regex
-from core.base.text import plural, visible_line
+from core.base.text import visible_line
 from core.config.paths import SAFE_ID, ProjectPaths
 from core.sources.record_kinds import is_text
 
-MAX_NAMED: Final = 5  # maximum number of IDs in an error message
 _ATTEMPT_ID: Final = lazy_regex(r"(?P<task>.+)\.(?P<number>[0-9]{1,9})")
 
 
@@ -36,11 +35,11 @@ def find_task(paths: ProjectPaths, name: str) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        raise ambiguous_task_error(name, found)
+        raise ambiguous_id_error(name, found)
     asked = repr(visible_line(name, 80))
     if known:
         verb = "is" if len(known) == 1 else "are"
-        raise UnknownRecord(f"no task {asked}; there {verb} {_name_ids(known)}{suggest_id(name, known)}")
+        raise UnknownRecord(f"no task {asked}; there {verb} {name_ids(known)}{suggest_id(name, known)}")
     raise UnknownRecord(f"no task {asked}: there are no tasks in {paths.tasks} yet")
 
 
@@ -59,21 +58,11 @@ def find_attempt(paths: ProjectPaths, name: str, number: int | None = None) -> t
     return task_id, named
 
 
-def ambiguous_task_error(name: str, found: Sequence[str]) -> UnknownRecord:
-    return UnknownRecord(f"{visible_line(name, 80)!r} is ambiguous ({_name_ids(found)}); use a longer id")
-
-
 def is_task(paths: ProjectPaths, name: str) -> bool:
     """Whether `name` is the complete ID of a task; does not list all tasks."""
     with suppress(OSError):
         return SAFE_ID.fullmatch(name) is not None and (paths.tasks / name).is_dir()
     return False
-
-
-def _name_ids(ids: Sequence[str]) -> str:
-    names = ", ".join(visible_line(id, 80) for id in ids[-MAX_NAMED:])
-    more = len(ids) - MAX_NAMED
-    return f"{names} and {plural(more, 'other')}" if more > 0 else names
 
 
 def list_entries(folder: Path, errors: list[OSError] | None = None) -> Iterator[os.DirEntry[str]]:

@@ -82,6 +82,7 @@ RUNS: Final[dict[str, list[str]]] = {
     "loop errors": ["{loop}"],
     "loop extract": ["--all"],
     "history": ["task-001"],
+    "task show": ["task-001"],
     "hook": ["--agent", "claude"],
     "init": [],
     "loop inject": ["{loop}"],

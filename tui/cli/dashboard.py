@@ -15,7 +15,14 @@ import click
 from core.base.errors import ProjectNotFound, RalphdeckError, install_hint
 from core.base.text import visible
 from core.cli.render.output import line, respond
-from core.cli.support.options import NumberRange, OfflineCommand, invocation, project_option, readonly_option
+from core.cli.support.options import (
+    NumberRange,
+    OfflineCommand,
+    WholeNumber,
+    invocation,
+    project_option,
+    readonly_option,
+)
 from core.cli.support.project import begin_project, guarded, is_readonly, named_project, now
 from core.cli.support.signature import find_signature
 from core.config.paths import ProjectPaths, find_project, project_at
@@ -91,7 +98,7 @@ def _check(seconds: float) -> None:
 @click.argument("path", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--port",
-    type=click.IntRange(0, 65535),
+    type=WholeNumber(0, 65535),
     default=8000,
     show_default=True,
     help="Port to listen on; 0 for any free port.",

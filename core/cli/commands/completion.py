@@ -8,12 +8,13 @@ import click
 from click.shell_completion import get_completion_class
 
 from core.cli.render.output import print_bytes
+from core.cli.support.options import OneOf
 
 SHELLS: Final = ("bash", "zsh", "fish")
 
 
 @click.command()
-@click.argument("shell", type=click.Choice(SHELLS))
+@click.argument("shell", type=OneOf(SHELLS))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
     """Print the completion script for a shell; it completes commands, options and IDs.

@@ -15,7 +15,7 @@ from core.agents.agent_table import AGENTS
 from core.base.errors import RalphdeckError, ReadOnly, install_hint
 from core.base.text import plural
 from core.cli.render.output import STRICT_EXIT, Column, line, print_table, remark, respond
-from core.cli.support.options import Command, invocation
+from core.cli.support.options import Command, OneOf, invocation
 from core.cli.support.project import chosen_project, is_readonly, now
 from core.cli.support.trust import trust_here
 from core.cli.support.user_files import restore_points_file
@@ -35,7 +35,7 @@ _COLOURS: Final = {_CURRENT: "green", _STALE: "yellow", _ABSENT: "yellow", _BROK
 
 
 @click.command(cls=Command)
-@click.argument("agents", metavar="[AGENT]...", nargs=-1, type=click.Choice([*AGENTS, "all"]))
+@click.argument("agents", metavar="[AGENT]...", nargs=-1, type=OneOf([*AGENTS, "all"]))
 @click.option("--check", is_flag=True, help="Only check: exit code 0 up to date, 1 missing or outdated, 3 broken.")
 @click.option("--remove", is_flag=True, help="Remove everything that was added; restores the files.")
 @click.option("--print", "prints", is_flag=True, help="Print the entries, to add them by hand; write nothing.")

@@ -11,7 +11,7 @@ import click
 from core.base.errors import BadInput, ProjectNotFound
 from core.cli.render.output import line, remark, respond, warn
 from core.cli.support.id_completion import complete_loop, complete_session
-from core.cli.support.options import COUNT, FRACTION, DecidingCommand, invocation
+from core.cli.support.options import COUNT, FRACTION, DecidingCommand, OneOf, invocation
 from core.cli.support.project import chosen_project, decider, now, open_project
 from core.config.paths import BEGIN_COMMAND, is_folder, relative_to_project
 from core.records.debug_sessions import ABANDONED, ENDS, ESCALATED, PASSED, RESOLVED, ROOT_CAUSES, Analysis, Fix
@@ -140,7 +140,7 @@ def _execute(command: tuple[str, ...]) -> tuple[int, Execution]:
 @_session
 @click.option("--cause", metavar="TEXT", required=True, help="The root cause of the failures, at least 20 characters.")
 @click.option("--strategy", metavar="TEXT", required=True, help="How to fix it, at least 20 characters.")
-@click.option("--category", type=click.Choice(ROOT_CAUSES), help="The kind of the root cause.")
+@click.option("--category", type=OneOf(ROOT_CAUSES), help="The kind of the root cause.")
 @click.option("--confidence", type=FRACTION, help="How certain the cause is.")
 @click.option("--related", metavar="TEXT", multiple=True, help="Another failure with this cause; may be repeated.")
 def analyse(

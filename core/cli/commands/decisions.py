@@ -13,7 +13,7 @@ from core.base.errors import AlreadyDone, Proposed, Refused, UnknownRecord
 from core.cli.render.output import line, remark, respond, warn
 from core.cli.support.dry_run import dry_run_option, forecast_decision
 from core.cli.support.id_completion import complete_pattern
-from core.cli.support.options import DecidingCommand, ReviewingCommand, reason_option
+from core.cli.support.options import DecidingCommand, ReviewingCommand, WholeNumber, reason_option
 from core.cli.support.project import now, open_project
 from core.curation.commands import (
     AcceptInversion,
@@ -270,7 +270,7 @@ def _print_proposed(what: str) -> None:
 @click.option("--accept", is_flag=True, help="Write an anti-pattern and deprecate the original.")
 @click.option("--text", metavar="REWRITE", help="Accept, with this text instead of the proposed one.")
 @click.option("--reject", is_flag=True, help="Do not invert it; Review asks again after more failures.")
-@click.option("--snooze", type=click.IntRange(1, MAX_DAYS), metavar="DAYS", help="Ask again after this many days.")
+@click.option("--snooze", type=WholeNumber(1, MAX_DAYS), metavar="DAYS", help="Ask again after this many days.")
 @click.option("--auto", is_flag=True, help="Accept all proposals.")
 @reason_option
 @dry_run_option

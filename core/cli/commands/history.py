@@ -13,7 +13,7 @@ from core.cli.json import objects
 from core.cli.render.document import print_document, print_reflections
 from core.cli.render.output import end, json_bytes, line, remark, respond
 from core.cli.support.id_completion import complete_task
-from core.cli.support.options import ReadingCommand, invocation, words_option
+from core.cli.support.options import ReadingCommand, WholeNumber, invocation, words_option
 from core.cli.support.project import chosen_project, now, read_configuration
 from core.config.settings import WatchSettings
 from core.documents.markdown import blocks_markdown, to_markdown
@@ -33,7 +33,7 @@ _MARKDOWN: Final = frozenset({".md", ".markdown"})
 
 @click.command(cls=ReadingCommand)
 @click.argument("task", shell_complete=complete_task)
-@click.option("--attempt", "number", type=click.IntRange(min=0), metavar="N", help="Only this attempt and its actions.")
+@click.option("--attempt", "number", type=WholeNumber(min=0), metavar="N", help="Only this attempt and its actions.")
 @click.option("--reflections", "only_reflections", is_flag=True, help="Only the reflections.")
 @words_option(
     "--outcome",
@@ -48,7 +48,7 @@ _MARKDOWN: Final = frozenset({".md", ".markdown"})
 )
 @click.option(
     "--limit",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     default=_LIMIT,
     show_default=True,
     metavar="N",

@@ -8,7 +8,7 @@ from core.agents.agent_table import AGENTS
 from core.cli.hook_call import SKIPPED, answer_event
 from core.cli.support.event_input import read_stdin
 from core.cli.support.hooks import HookCommand
-from core.cli.support.options import Command
+from core.cli.support.options import Command, OneOf
 from core.cli.support.project import is_readonly, named_project
 
 
@@ -21,7 +21,7 @@ class _AnswerCommand(Command, HookCommand):
 @click.command(cls=_AnswerCommand, skipped=SKIPPED, always=True)
 @click.option(
     "--agent",
-    type=click.Choice([name for name, agent in AGENTS.items() if agent.events]),
+    type=OneOf([name for name, agent in AGENTS.items() if agent.events]),
     required=True,
     help="The agent that sends the event.",
 )

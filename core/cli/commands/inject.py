@@ -16,7 +16,7 @@ from core.cli.render.output import end, print_bytes, print_json, remark, warn
 from core.cli.support.dry_run import remark_missing_vectors
 from core.cli.support.hooks import FORMS, PROMPT, SESSION, HookCommand, print_answer, read_event, use_folder
 from core.cli.support.id_completion import complete_loop
-from core.cli.support.options import FRACTION, ReadingCommand, Words, invocation, output_option, setting_option
+from core.cli.support.options import FRACTION, OneOf, ReadingCommand, Words, invocation, output_option, setting_option
 from core.cli.support.project import find_loop, open_project, open_reader
 from core.records.patterns import PatternType
 from core.retrieval.task import CATEGORIES
@@ -61,7 +61,7 @@ class InjectCommand(ReadingCommand, HookCommand):
 @click.option("--types", type=Words([*PatternType, REFLECTION]), help="Only these types.")
 @setting_option("--max-reflections", "injection.max_reflections")
 @setting_option("--max-tokens", "injection.max_tokens")
-@click.option("--category", type=click.Choice(CATEGORIES), help="Category of the task, instead of the recognised one.")
+@click.option("--category", type=OneOf(CATEGORIES), help="Category of the task, instead of the recognised one.")
 @click.option(
     "--decomposition/--no-decomposition",
     default=None,
@@ -69,7 +69,7 @@ class InjectCommand(ReadingCommand, HookCommand):
 )
 @output_option("Write to FILE, not to stdout.")
 @click.option("--no-record", is_flag=True, help="Do not record the injection.")
-@click.option("--hook", type=click.Choice(FORMS), help=_HOOK_HELP)
+@click.option("--hook", type=OneOf(FORMS), help=_HOOK_HELP)
 def inject(
     loop_id: str | None, task: str | None, output: Path | None, no_record: bool, hook: str | None, **knobs: Any
 ) -> None:

@@ -12,7 +12,7 @@ from core.cli.json import objects
 from core.cli.render.document import print_document
 from core.cli.render.output import Column, id_column, print_table, remark, respond
 from core.cli.support.id_completion import complete_lesson
-from core.cli.support.options import DecidingCommand, ReadingCommand, limit_option, reason_option, words_option
+from core.cli.support.options import DecidingCommand, OneOf, ReadingCommand, limit_option, reason_option, words_option
 from core.cli.support.project import open_project
 from core.curation.commands import Extract
 from core.documents.lessons import place_name
@@ -109,7 +109,7 @@ def show(lesson_id: str) -> None:
 @click.option(
     "--type",
     "kind",
-    type=click.Choice([kind.value for kind in PatternType if kind is not PatternType.TEMPLATE]),
+    type=OneOf([kind.value for kind in PatternType if kind is not PatternType.TEMPLATE]),
     help="Type of the pattern. Default: as the kind of the lesson says.",
 )
 @reason_option

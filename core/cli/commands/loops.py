@@ -10,7 +10,7 @@ from core.base.errors import BadInput
 from core.base.formatting import format_cost, format_count
 from core.cli.render.output import Column, id_column, minute, print_table, respond
 from core.cli.support.id_completion import complete_loop
-from core.cli.support.options import ReadingCommand, words_option
+from core.cli.support.options import OneOf, ReadingCommand, words_option
 from core.cli.support.project import chosen_project, find_loop, now, open_reader, read_configuration, read_snapshot
 from core.metrics.usage import GROUPINGS, UsageGroup, group_usage, has_usage, sum_usage
 from core.records.loops import Loop, LoopStatus, Usage
@@ -158,7 +158,7 @@ def show(loop_id: str) -> None:
 
 
 @click.command("usage", cls=ReadingCommand)
-@click.option("--by", type=click.Choice(list(GROUPINGS)), default="day", show_default=True, help="What to sum by.")
+@click.option("--by", type=OneOf(list(GROUPINGS)), default="day", show_default=True, help="What to sum by.")
 @source_option
 def show_usage(by: str, sources: frozenset[str]) -> None:
     """Sum the tokens and the reported cost of loops.

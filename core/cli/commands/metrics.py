@@ -11,7 +11,7 @@ from core.base.errors import BadInput
 from core.base.text import plural, visible_line
 from core.cli.json import objects
 from core.cli.render.output import Column, line, percent, print_table, respond
-from core.cli.support.options import ReadingCommand
+from core.cli.support.options import ReadingCommand, WholeNumber
 from core.cli.support.project import open_project
 from core.cli.support.team import last_team_status
 from core.metrics import DEFAULT_WEEKS
@@ -39,7 +39,7 @@ MAX_WEEKS: Final = 520  # Ten years.
 @click.command(cls=ReadingCommand)
 @click.option(
     "--weeks",
-    type=click.IntRange(1, MAX_WEEKS),
+    type=WholeNumber(1, MAX_WEEKS),
     default=DEFAULT_WEEKS,
     show_default=True,
     help="Number of weeks to look back and ahead.",

@@ -11,7 +11,7 @@ import click
 from core.cli.render.output import Column, day, id_column, line, percent, print_table, respond
 from core.cli.support.as_of import as_of_option, remark_undated, state_as_of
 from core.cli.support.id_completion import complete_pattern
-from core.cli.support.options import ReadingCommand
+from core.cli.support.options import OneOf, ReadingCommand
 from core.cli.support.pattern_filter import PatternFilter, filter_options
 from core.cli.support.project import now, open_reader, read_configuration, read_snapshot
 from core.learning.assessment import HELD, QUARANTINE, Assessment
@@ -61,7 +61,7 @@ COLUMNS: Final = (
 
 @click.command("list", cls=ReadingCommand)
 @filter_options
-@click.option("--sort", type=click.Choice(list(SORTS)), default="score", show_default=True)
+@click.option("--sort", type=OneOf(list(SORTS)), default="score", show_default=True)
 @as_of_option
 def list_patterns(wanted: PatternFilter, sort: str, as_of: datetime | None) -> None:
     """List patterns with state, success rate and use.

@@ -9,7 +9,7 @@ import click
 from core.cli.json import objects
 from core.cli.render.output import OUTCOME_COLOURS, Column, format_optional, id_column, minute, print_table, respond
 from core.cli.support.id_completion import complete_loop
-from core.cli.support.options import ReadingCommand, limit_option, words_option
+from core.cli.support.options import ReadingCommand, WholeNumber, limit_option, words_option
 from core.cli.support.project import open_reader, read_snapshot
 from core.extraction.clustering import MIN_LOOPS
 
@@ -42,7 +42,7 @@ RECURRING_COLUMNS = (
 @click.option("--recurring", is_flag=True, help="List learnings that several loops reported, most frequent first.")
 @click.option(
     "--min-loops",
-    type=click.IntRange(min=MIN_LOOPS),
+    type=WholeNumber(min=MIN_LOOPS),
     metavar="N",
     help=f"With --recurring: minimum number of loops, or tasks without a known loop. Default: {MIN_LOOPS}.",
 )

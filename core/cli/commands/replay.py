@@ -14,7 +14,7 @@ from core.cli.json import objects
 from core.cli.render.document import DIFF_COLOURS
 from core.cli.render.output import line, percent, remark, respond
 from core.cli.support.id_completion import complete_task
-from core.cli.support.options import NumberRange, ReadingCommand
+from core.cli.support.options import NumberRange, ReadingCommand, WholeNumber
 from core.cli.support.project import chosen_project
 from core.episodes.replay import MAX_PAUSE, Verdict
 from core.redaction.masking import mask_secrets
@@ -32,7 +32,7 @@ _MAX_ABOUT: Final = 200  # Characters of a command or the like that are printed.
 
 @click.command(cls=ReadingCommand)
 @click.argument("task", shell_complete=complete_task)
-@click.option("--attempt", "number", type=click.IntRange(min=0), metavar="N", help="The attempt. Default: the last.")
+@click.option("--attempt", "number", type=WholeNumber(min=0), metavar="N", help="The attempt. Default: the last.")
 @click.option(
     "--speed",
     type=NumberRange(min=0),
@@ -42,7 +42,7 @@ _MAX_ABOUT: Final = 200  # Characters of a command or the like that are printed.
     help=f"On a terminal, wait between the steps as long as the agent took (at most {MAX_PAUSE:.0f} seconds), divided "
     "by X; 0: do not wait.",
 )
-@click.option("--from", "first", type=click.IntRange(min=1), default=1, metavar="N", help="Start with action N.")
+@click.option("--from", "first", type=WholeNumber(min=1), default=1, metavar="N", help="Start with action N.")
 @click.option("--errors", is_flag=True, help="Only failed actions.")
 @click.option("--full", is_flag=True, help="Print all lines of the results.")
 def replay(task: str, number: int | None, speed: float, first: int, errors: bool, full: bool) -> None:

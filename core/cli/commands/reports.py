@@ -17,7 +17,7 @@ from core.cli.json.loops import effect, outcome_values, record_update
 from core.cli.render.output import line, print_bytes, remark, respond, warn
 from core.cli.support import work_options as work_items
 from core.cli.support.id_completion import complete_pattern
-from core.cli.support.options import COUNT, DURATION, FRACTION, DecidingCommand
+from core.cli.support.options import COUNT, DURATION, FRACTION, DecidingCommand, OneOf
 from core.cli.support.project import chosen_project, now, open_project, reporter
 from core.learning.bursts import format_burst, source_of
 from core.learning.errors import ErrorAccumulator, ErrorEntry, classify_error
@@ -301,7 +301,7 @@ def _print_outcome(
 @work_items.work_argument
 @click.option("--all", "include_resolved", is_flag=True, help="Print resolved errors as well.")
 @click.option("--add", "message", metavar="MESSAGE", help="Record an error and print its ID.")
-@click.option("--type", "error_type", type=click.Choice(_TYPES), help="Type of the error. Default: from its words.")
+@click.option("--type", "error_type", type=OneOf(_TYPES), help="Type of the error. Default: from its words.")
 @click.option("--tool", "tool_name", default="", metavar="NAME", help="The tool that reported the error.")
 @click.option("--context", default="", metavar="TEXT", help="What the agent was doing.")
 @click.option("--stack-trace", default="", metavar="TEXT", help="Stack trace of the error.")

@@ -21,8 +21,10 @@ from core.cli.support.options import (
     COUNT,
     MOMENT,
     DecidingCommand,
+    OneOf,
     ReadingCommand,
     ReviewingCommand,
+    WholeNumber,
     reason_option,
     setting_option,
     words_option,
@@ -57,7 +59,7 @@ BURST_COLUMNS = (
 
 
 @click.command("list", cls=ReviewingCommand)
-@setting_option("--minutes", "review.minutes", type=click.IntRange(1, MAX_MINUTES), metavar="N")
+@setting_option("--minutes", "review.minutes", type=WholeNumber(1, MAX_MINUTES), metavar="N")
 @words_option("--kind", words=KINDS, metavar="KINDS", help=f"Only these kinds: {', '.join(KINDS)}.")
 @click.option("--limit", type=COUNT, metavar="N", help="At most N questions.")
 @click.option("--all", "is_whole", is_flag=True, help="Also list the questions that have one row together.")
@@ -140,9 +142,9 @@ def _advice_text(advice: Mapping[str, Advice], item: ReviewItem) -> str:
 @click.command(cls=DecidingCommand)
 @click.argument("subject", metavar="SUBJECT")
 @click.option("--until", type=MOMENT, metavar="TIME", help="Ask again at this time, such as 2026-12-24.")
-@click.option("--uses", type=click.IntRange(min=1), metavar="N", help="Ask again after N further uses.")
+@click.option("--uses", type=WholeNumber(min=1), metavar="N", help="Ask again after N further uses.")
 @click.option(
-    "--kind", type=click.Choice((*KINDS, FURTHER)), metavar="KIND", help="Kind of the question, if there are several."
+    "--kind", type=OneOf((*KINDS, FURTHER)), metavar="KIND", help="Kind of the question, if there are several."
 )
 @reason_option
 def snooze(subject: str, until: datetime | None, uses: int | None, kind: str | None, reason: str) -> None:

@@ -12,7 +12,7 @@ from core.base.text import plural
 from core.cli.json import objects
 from core.cli.render.output import Column, minute, print_table, remark, respond
 from core.cli.support.id_completion import complete_task
-from core.cli.support.options import MOMENT, Parsed, ReadingCommand, words_option
+from core.cli.support.options import MOMENT, Parsed, ReadingCommand, WholeNumber, words_option
 from core.cli.support.project import chosen_project, now
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
@@ -64,7 +64,7 @@ def _when(*, end_of_day: bool) -> Parsed[datetime]:
 )
 @click.option("--until", type=_when(end_of_day=True), metavar="TIME", help="Not after this time, or this day.")
 @click.option(
-    "--limit", type=click.IntRange(min=0), default=_LIMIT, show_default=True, metavar="N", help="At most N hits."
+    "--limit", type=WholeNumber(min=0), default=_LIMIT, show_default=True, metavar="N", help="At most N hits."
 )
 def search(
     query: tuple[str, ...],

@@ -11,7 +11,7 @@ from core.base.errors import UnknownRecord
 from core.base.text import plural, visible_line
 from core.cli.render.output import line, remark, respond
 from core.cli.support.id_completion import complete_loop
-from core.cli.support.options import COUNT, FRACTION, Command, ExclusiveFlags, NumberRange
+from core.cli.support.options import COUNT, FRACTION, Command, ExclusiveFlags, NumberRange, OneOf
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
 from core.cli.support.task_memory import join_milestones, milestone_options, open_task_memory, task_argument
 from core.episodes.validation import MAX_PERCENT
@@ -151,7 +151,7 @@ def pause(task_id: str) -> None:
     respond("TaskPaused", lambda: line(text), id=task_id, status="paused")
 
 
-class _Choice(click.Choice[str]):
+class _Choice(OneOf):
     """Words with hyphens; also accepts the underscores of --json."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
@@ -231,7 +231,7 @@ def complete(task_id: str, outcome: str | None, done: bool | None, attempt: int 
 @click.option("--analysis", metavar="TEXT", default="", help="Why it happened.")
 @click.option("--learning", metavar="TEXT", default="", help="What to do differently.")
 @click.option("--action-item", "action_items", metavar="TEXT", multiple=True, help="What to do next; may be repeated.")
-@click.option("--trigger", type=click.Choice(TRIGGERS), default="manual", show_default=True)
+@click.option("--trigger", type=OneOf(TRIGGERS), default="manual", show_default=True)
 @click.option(
     "--type", "reflection_type", type=_Choice(REFLECTION_TYPES), help="Default: decided by the outcome of the attempt."
 )

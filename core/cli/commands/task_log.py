@@ -15,7 +15,7 @@ from core.base.errors import BadInput
 from core.base.text import plural
 from core.cli.render.output import line, respond
 from core.cli.support.hooks import CLAUDE_CODE, HookCommand, read_tool_event, use_folder
-from core.cli.support.options import COUNT, FRACTION, Command, ExclusiveFlags, invocation
+from core.cli.support.options import COUNT, FRACTION, Command, ExclusiveFlags, OneOf, invocation
 from core.cli.support.project import chosen_project
 from core.cli.support.task_memory import join_milestones, milestone_options, open_task_memory, task_argument
 from core.episodes.tool_events import FAILED, SUCCEEDED
@@ -41,7 +41,7 @@ class _LogCommand(Command, ExclusiveFlags, HookCommand):
 
 @click.command(cls=_LogCommand, skipped="logs nothing")
 @task_argument
-@click.option("--type", type=click.Choice(ACTION_TYPES), help="Type of the action.")
+@click.option("--type", type=OneOf(ACTION_TYPES), help="Type of the action.")
 @click.option("--tool", metavar="NAME", help="The tool.")
 @click.option("--param", "params", metavar="NAME=VALUE", multiple=True, help="A parameter; may be repeated.")
 @click.option("--success", "success", flag_value=True, type=bool, default=None, help="It succeeded.")
@@ -56,7 +56,7 @@ class _LogCommand(Command, ExclusiveFlags, HookCommand):
 @milestone_options
 @click.option("--json-lines", "lines", metavar="FILE", help="Log actions from a file of JSON; - is stdin.")
 @click.option("--attempt", type=COUNT, metavar="N", help="The attempt, which must be open. Default: the newest.")
-@click.option("--hook", type=click.Choice([CLAUDE_CODE]), help=_HOOK_HELP)
+@click.option("--hook", type=OneOf([CLAUDE_CODE]), help=_HOOK_HELP)
 def log(
     task_id: str,
     iteration: int | None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from core.base.id_lookup import find_matching_ids
+from core.base.id_lookup import ambiguous_id_error, find_matching_ids
 from core.base.text import visible_line
 from core.cli.json import objects
 from core.cli.render.output import (
@@ -22,7 +22,7 @@ from core.cli.render.output import (
     remark,
     respond,
 )
-from core.cli.support.options import ReadingCommand, words_option
+from core.cli.support.options import ReadingCommand, WholeNumber, words_option
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
 from core.episodes.attempt_state import AttemptCondition, AttemptState, assess_attempt, describe_state
 from core.episodes.similar_tasks import MAX_TASKS
@@ -118,7 +118,7 @@ def _row_json(row: _Row) -> objects.Wire:
 @click.command(cls=ReadingCommand)
 @click.argument("task", metavar="TASK|TEXT")
 @click.option(
-    "--limit", type=click.IntRange(min=1), default=MAX_TASKS, show_default=True, metavar="N", help="At most N tasks."
+    "--limit", type=WholeNumber(min=1), default=MAX_TASKS, show_default=True, metavar="N", help="At most N tasks."
 )
 def similar(task: str, limit: int) -> None:
     """List similar past tasks with their learnings, most similar first.
@@ -158,13 +158,11 @@ def similar(task: str, limit: int) -> None:
 
 def _find_task(text: str, tasks: Mapping[str, PastTask]) -> str | PastTask:
     """Find a task by ID, ID prefix or attempt, else return the text; raises for several."""
-    from core.episodes.task_lookup import ambiguous_task_error
-
     task_id, _, number = text.rpartition(".")
     name = task_id if text not in tasks and task_id in tasks and number.isdecimal() else text
     matches = find_matching_ids(name, tasks)
     if len(matches) > 1:
-        raise ambiguous_task_error(text, matches)
+        raise ambiguous_id_error(text, matches)
     return tasks[matches[0]] if matches else text
 
 

@@ -15,7 +15,7 @@ import click
 from core.base.errors import BadInput, RalphdeckError, Refused
 from core.base.text import visible_line
 from core.cli.render.output import line, remark, respond, warn
-from core.cli.support.options import Command, DecidingCommand, reason_option
+from core.cli.support.options import Command, DecidingCommand, NumberRange, OneOf, reason_option
 from core.cli.support.project import chosen_project, now, open_project
 from core.cli.support.signature import find_user_name
 from core.cli.support.team import (
@@ -77,7 +77,7 @@ def _conninfo(source: str) -> str:
 @server_options
 @click.option("--space", default="team", show_default=True, metavar="NAME", help="Name of the space.")
 @click.option("--as", "name", metavar="NAME", help="Your name in the space. Default: the name that signs decisions.")
-@click.option("--half-life", type=click.FloatRange(1, 36_500), metavar="DAYS", help="Default: that of the project.")
+@click.option("--half-life", type=NumberRange(1, 36_500), metavar="DAYS", help="Default: that of the project.")
 def init_team(
     url: str | None, service: str | None, url_file: str | None, space: str, name: str | None, half_life: float | None
 ) -> None:
@@ -214,7 +214,7 @@ def leave() -> None:
 
 @click.command("member", cls=DecidingCommand)
 @click.argument("role")
-@click.option("--level", type=click.Choice(LEVELS), help="What the member may do.")
+@click.option("--level", type=OneOf(LEVELS), help="What the member may do.")
 @click.option("--name", metavar="NAME", help="Name that signs decisions. Default: the role.")
 @click.option("--remove", is_flag=True, help="Remove the member; its decisions keep their name.")
 @click.option(

@@ -12,7 +12,7 @@ import click
 from core.base.errors import RalphdeckError
 from core.base.text import plural, visible_line
 from core.cli.render.output import Column, line, print_json, print_table, remark, respond, warn
-from core.cli.support.options import Command, DecidingCommand, invocation
+from core.cli.support.options import Command, DecidingCommand, OneOf, invocation
 from core.cli.support.project import open_project
 from core.cli.support.team import (
     check_writable,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @click.option("--follow", is_flag=True, help="Continue until interrupted.")
 @click.option(
     "--prefer",
-    type=click.Choice(["local", "team"]),
+    type=OneOf(["local", "team"]),
     help="Where texts differ, take the local ones or those of the team.",
 )
 def sync(dry_run: bool, follow: bool, prefer: str | None) -> None:

@@ -13,6 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from core.base.errors import DamagedError
+from core.base.id_lookup import suggest_id
 from core.base.regexes import lazy_regex
 from core.base.validation import MAX_COUNT
 from core.records.times import parse_time
@@ -153,13 +154,12 @@ def setting_option(flag: str, name: str, **options: Any) -> Callable[[Decorated]
 
     setting = SETTINGS[name]
     if setting.kind is int:
-        options = {"type": click.IntRange(min=int(setting.least)), "metavar": "N", **options}
+        options = {"type": WholeNumber(min=int(setting.least)), "metavar": "N", **options}
     parameter = name.rpartition(".")[2]
     return click.option(flag, parameter, help=f"{setting.help}. Default: the setting `{name}`.", **options)
 
 
 reason_option: Final = click.option("--reason", default="", help="Why; saved in the decision log.")
-limit_option: Final = click.option("--limit", type=click.IntRange(min=0), metavar="N", help="At most N rows.")
 
 
 class ExclusiveFlags(click.Command):
@@ -173,6 +173,18 @@ class ExclusiveFlags(click.Command):
             if other is not param:
                 raise click.UsageError(f"give either {other.opts[0]} or {param.opts[0]}", ctx)
         return super().parse_args(ctx, args)
+
+
+def _not_one_of(word: object, known: Iterable[str]) -> str:
+    words = [*known]
+    return f"{word!r} is not one of {', '.join(words)}{suggest_id(str(word), words)}"
+
+
+class OneOf(click.Choice[str]):
+    """One word of a fixed set; the error for another word suggests the nearest one."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        return _not_one_of(value, self.choices)
 
 
 class Words(click.ParamType[tuple[str, ...]]):
@@ -191,7 +203,7 @@ class Words(click.ParamType[tuple[str, ...]]):
             self.fail(f"give at least one of {', '.join(self.words)}", param, ctx)
         for word in chosen:
             if word not in self.words:
-                self.fail(f"{word!r} is not one of {', '.join(self.words)}", param, ctx)
+                self.fail(_not_one_of(word, self.words), param, ctx)
         return chosen
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
@@ -224,14 +236,32 @@ class Parsed(click.ParamType[Value]):
         return self.metavar
 
 
-class NumberRange(click.FloatRange):
-    """A number between limits; unlike in click, NaN is invalid."""
+class WholeNumber(click.IntRange):
+    """A whole number between limits; the error names them."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        number = super().convert(value, param, ctx)
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"{value!r} is not a whole number{_limits(self)}", param, ctx)
+
+
+class NumberRange(click.FloatRange):
+    """A number between limits, which the error names; unlike in click, NaN is invalid."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            number = super().convert(value, param, ctx)
+        except click.BadParameter:
+            number = math.nan
         if math.isnan(number):
-            self.fail(f"{value!r} is not a number", param, ctx)
+            self.fail(f"{value!r} is not a number{_limits(self)}", param, ctx)
         return number
+
+
+def _limits(limited: click.IntRange | click.FloatRange) -> str:
+    least = f" from {limited.min:g}" if limited.min is not None else ""
+    return f"{least}{f' to {limited.max:g}' if limited.max is not None else ''}"
 
 
 def _parse_fraction(value: Any) -> float | None:
@@ -263,6 +293,7 @@ def _parse_duration(value: Any) -> float | None:
     return sum(float(part) * ms for part, ms in zip(parts.groups(), _UNITS_MS, strict=True) if part)
 
 
+limit_option: Final = click.option("--limit", type=WholeNumber(min=0), metavar="N", help="At most N rows.")
 FRACTION: Final = Parsed("0..1", "rate", "a number from 0 to 1, or a percentage: 0.8 or 80%", _parse_fraction)
 COUNT: Final = Parsed("count", "number", "a whole number, at least 0", _parse_count)
 MOMENT: Final = Parsed("time", "time", "2026-11-15, 2026-11-15T09:00 or 2026-11-15T09:00:00Z", parse_time)

@@ -25,7 +25,7 @@ def test_a_name_matches_the_id_or_a_prefix(name: str, meant: list[str]) -> None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("debug", "'debug' is ambiguous (3 sessions match); use a longer id"),
+        ("debug", "'debug' is ambiguous (debug-1, debug-10, debug-2); use a longer id"),
         ("x\x1b[31m", "no session 'x␛[31m'; see: ralphdeck debug list"),
     ],
 )

@@ -140,6 +140,34 @@ def test_an_unknown_word_names_near_commands(call: Call) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "help"),
+    [
+        (["loop", "list", "--status", "runing"], "did you mean running?"),
+        (["connect", "clade"], "did you mean claude?"),
+        (["metrics", "--weeks", "x"], "'x' is not a whole number from 1 to 520"),
+        (["metrics", "--weeks", "0"], "'0' is not a whole number from 1 to 520"),
+        (["history", "task-001", "--attempt", "-1"], "'-1' is not a whole number from 0"),
+        (["task", "shw"], "Did you mean show?"),
+        (["show"], "Did you mean pattern show"),
+    ],
+)
+def test_a_wrong_value_is_answered_with_the_values_that_are_possible(words: list[str], help: str, call: Call) -> None:
+    result = call(*words)
+    assert result.code == 2 and help in result.err
+
+
+def test_an_ambiguous_id_names_what_it_matches(sample: Path, call: Call) -> None:
+    result = call("pattern", "show", "pat-error", "--project", sample)
+    assert result.code == 1 and result.err.count("pat-error-") == 6 and " others" in result.err
+
+
+def test_task_show_is_history(sample: Path, call: Call) -> None:
+    task = call("task", "list", "--json", "--project", sample).document["tasks"][0]["id"]
+    shown = call("task", "show", task, "--project", sample)
+    assert shown.code == 0 and shown == call("history", task, "--project", sample)
+
+
+@pytest.mark.parametrize(
     "words",
     [
         ["loops", "--no-such-option"],

@@ -49,7 +49,7 @@ def test_a_unique_prefix_of_a_loop_id_is_enough(sample: Path, call: Call) -> Non
     assert document["event"]["loop_id"] == RUNNING
     refused = call("record", "ralph-", PATTERN, "--json", "--project", sample)
     assert (refused.code, refused.out, refused.err.count("\n")) == (1, "", 1)
-    assert "loops match); use a longer id" in refused.err
+    assert "and 10 others); use a longer id" in refused.err
 
 
 def test_without_a_flag_the_result_is_that_of_the_loop(sample: Path, call: Call) -> None:

@@ -133,7 +133,7 @@ def test_a_mistake_in_the_settings_of_a_hook_does_not_stop_the_agent(
 
 def test_a_folder_without_a_project_or_an_unknown_form_is_reported(tmp_path: Path, hook: Hook) -> None:
     assert is_quiet(hook({"prompt": TASK, "cwd": str(tmp_path)}), "no .aiwg/ralph at or above")
-    assert is_quiet(hook({}, "cobol"), "'cobol' is not one of 'claude-code', 'plain'")
+    assert is_quiet(hook({}, "cobol"), "'cobol' is not one of claude-code, plain")
 
 
 def test_nor_does_our_own_mistake(examples: Path, hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
