@@ -54,7 +54,8 @@ class Workers:
                 output.append(rest)
             else:
                 pid = int(rest)
-            if kill_before_call is None and len(output) == acknowledged and pid:
+            # The PID can arrive after decisions of the child.
+            if kill_before_call is None and len(output) >= acknowledged and pid:
                 time.sleep(seconds)
                 os.kill(pid, signal.SIGKILL)
                 pid = 0

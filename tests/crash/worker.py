@@ -11,11 +11,11 @@ import os
 import random
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import core.storage.atomic_write
@@ -156,7 +156,7 @@ def die_before(calls: int) -> None:
 def warm_up(kind: str) -> None:
     """Work on another project, so that what every child needs is imported and compiled once."""
     chance = random.Random(0)
-    with TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder:
         paths = make_project(Path(folder), *(f"pat-error-{number}-001" for number in range(10)))
         if kind == "write":
             next(write_rounds(paths, chance))
@@ -183,6 +183,8 @@ def main() -> None:
         pid = os.fork()
         if pid == 0:
             chance = random.Random(f"{seed} {round_number}")
+            # A folder of its own: else the child spends its calls on removing the indexes that killed ones left.
+            tempfile.tempdir = tempfile.mkdtemp(dir=paths.project)
             if line.strip():
                 die_before(int(line))
             WORK[kind](paths, chance)

@@ -11,7 +11,7 @@ from tests.endurance.test_kills import prepare
 from tests.endurance.writing import DECIDING, LOGGING, QUIET, commands, has_mark, problems, record_ids, words
 
 MOST_CALLS = 400
-pytestmark = [pytest.mark.endurance, pytest.mark.slow]
+pytestmark = [pytest.mark.endurance, pytest.mark.slow, pytest.mark.timeout(0)]
 
 
 @pytest.mark.parametrize("command", [*DECIDING, *LOGGING, *QUIET])

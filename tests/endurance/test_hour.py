@@ -16,7 +16,7 @@ MINUTES = 60
 CHANGES_PER_SECOND = 20
 MOST_GROWTH = 0.5
 """MB per minute; docs/reliability.md has the measured value."""
-pytestmark = [pytest.mark.endurance, pytest.mark.slow]
+pytestmark = [pytest.mark.endurance, pytest.mark.slow, pytest.mark.timeout(0)]
 
 
 def test_an_hour_of_changes_hardly_grows_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

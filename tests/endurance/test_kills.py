@@ -28,7 +28,7 @@ from tests.endurance.writing import (
 ROUNDS = 1_000
 MOST_CALLS = 25
 """Maximum number of calls that change the disk in one command."""
-pytestmark = [pytest.mark.endurance, pytest.mark.slow]
+pytestmark = [pytest.mark.endurance, pytest.mark.slow, pytest.mark.timeout(0)]
 
 
 def prepare(folder: Path, with_commands: Commands) -> Path:
