@@ -1,18 +1,25 @@
-"""`python -m tests.pictures [NAME ...]`: draw the pictures of the docs from the sample project into `docs/images/`."""
+"""`python -m tests.pictures [NAME ...]`: draw the pictures of the docs from the sample project into `docs/images/`.
+
+`tour` is an animated picture: its frames follow each other by CSS, which also plays in an `<img>` of a page.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sys
 import tempfile
 import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from core.config.ownership import TRUSTED_PATHS
 from core.demo.sample import copy_sample
 from tests.e2e import play_claude, play_frankbria, play_open_ralph, play_snarktank
 from tests.fence_token import fix_fence_token
@@ -57,6 +64,46 @@ PICTURES: Final = {
 """By the name of the file in `docs/images/`."""
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A frame of the tour: `keys` lead to it from the frame before, and it is shown for some seconds."""
+
+    caption: str
+    keys: str
+    seconds: float
+
+
+TOUR: Final = (
+    Step("Patterns: what your agents believe", "", 3),
+    Step("Review: one question, and what each answer changes", "2", 4),
+    Step("Review: yes, and the next question", "a", 3),
+    Step("Context: the exact text that the next loop gets", "6", 4),
+    Step("Metrics: do lessons help?", "M", 3),
+    Step("Log: every decision, with undo", "L", 3),
+)
+
+
+def animate(frames: Sequence[tuple[float, str]]) -> str:
+    """Return an SVG that shows SVGs of equal size in turn, each for its seconds; the first one if motion is reduced."""
+    total = sum(seconds for seconds, _ in frames)
+    rules, groups, start = [], [], 0.0
+    for number, (seconds, svg) in enumerate(frames):
+        begin, end = 100 * start / total, 100 * (start + seconds) / total
+        hidden = f"0%, {begin:.3f}% {{ visibility: hidden }} " if number else ""
+        rules.append(
+            f"@keyframes show{number} {{ {hidden}{begin:.3f}% {{ visibility: visible }} "
+            f"{end:.3f}%, 100% {{ visibility: {'visible' if end == 100 else 'hidden'} }} }}"
+        )
+        rules.append(f"#frame{number} {{ animation: show{number} {total:g}s steps(1, end) infinite }}")
+        is_hidden = ' style="visibility: hidden"' if number else ""
+        groups.append(f'<g id="frame{number}"{is_hidden}>{svg}</g>')
+        start += seconds
+    box = re.search(r'viewBox="[^"]*"', frames[0][1])
+    assert box
+    style = f"<style>@media (prefers-reduced-motion: no-preference) {{ {' '.join(rules)} }}</style>"
+    return f'<svg {box[0]} xmlns="http://www.w3.org/2000/svg">{style}{"".join(groups)}</svg>\n'
+
+
 def write_runners(project: Path, home: Path) -> None:
     """Let runners and an agent work in a project in its last hour; some are not ready."""
     start = iter(range(10_000))
@@ -80,12 +127,13 @@ def write_runners(project: Path, home: Path) -> None:
     )
 
 
-async def draw(picture: Picture) -> str:
-    """The screen as SVG."""
+@asynccontextmanager
+async def opened(picture: Picture) -> AsyncIterator[tuple[User, Path]]:
+    """Open the sample project at the place of a picture; yields its user, and the folder of the project."""
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder) / "acme-api"
         copy_sample(project, NOW)
-        os.environ["HOME"] = folder
+        os.environ |= {"HOME": folder, TRUSTED_PATHS: folder}
         if picture.runners:
             write_runners(project, Path(folder))
         app = make_app(project, Path(folder), searches=True, theme=picture.theme)
@@ -97,17 +145,38 @@ async def draw(picture: Picture) -> str:
                 await story.settled()
                 await story.until(lambda: any(loop.runner for loop in app.view.snapshot.loops.values()), "runners")
             await story.searched()
-            for key in picture.keys.split():
-                if key.startswith("question:"):
-                    kind = key.partition(":")[2]
-                    story.place.go_to(next(item.question_key for item in app.view.queue if item.kind == kind))
-                else:
-                    await story.press(key)
-                await story.settled()
-            app.clear_notifications()
-            await story.settled()
-            picture_text = make_portable(app.export_screenshot())
-            return picture_text.replace(play_claude.slug(project.resolve()), "-home-ana-acme-api")
+            yield story, project
+
+
+async def press(story: User, keys: str) -> None:
+    """Press keys, as `Picture.keys` describes them."""
+    for key in keys.split():
+        if key.startswith("question:"):
+            kind = key.partition(":")[2]
+            story.place.go_to(next(item.question_key for item in story.app.view.queue if item.kind == kind))
+        else:
+            await story.press(key)
+        await story.settled()
+
+
+async def draw(picture: Picture) -> str:
+    """Return a screen as SVG."""
+    async with opened(picture) as (story, project):
+        await press(story, picture.keys)
+        story.app.clear_notifications()
+        await story.settled()
+        picture_text = make_portable(story.app.export_screenshot())
+        return picture_text.replace(play_claude.slug(project.resolve()), "-home-ana-acme-api")
+
+
+async def draw_tour() -> str:
+    """Return the tour as an animated SVG."""
+    frames = []
+    async with opened(Picture("patterns", size=(110, 30))) as (story, _):
+        for step in TOUR:
+            await press(story, step.keys)
+            frames.append((step.seconds, make_portable(story.app.export_screenshot(title=step.caption))))
+    return animate(frames)
 
 
 def main(names: list[str]) -> None:
@@ -115,8 +184,9 @@ def main(names: list[str]) -> None:
     os.environ |= {"TZ": "UTC", "RALPHDECK_SEMANTIC": "off"}
     time.tzset()
     fix_fence_token()
-    for name in names or PICTURES:
-        (FOLDER / f"{name}.svg").write_text(asyncio.run(draw(PICTURES[name])), encoding="utf-8")
+    for name in names or (*PICTURES, "tour"):
+        picture = asyncio.run(draw_tour() if name == "tour" else draw(PICTURES[name]))
+        (FOLDER / f"{name}.svg").write_text(picture, encoding="utf-8")
 
 
 if __name__ == "__main__":
