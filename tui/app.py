@@ -1,4 +1,4 @@
-"""The dashboard app: start and end, messages of the engine, and the top bar."""
+"""The dashboard of a project: its start and end, the engine, decisions, the team and the top bar."""
 
 from __future__ import annotations
 
@@ -7,41 +7,60 @@ import logging
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from textual import events, on
 from textual.binding import Binding, BindingType
+from textual.content import Content
 from textual.message import Message
 
-from core.base.errors import DamagedError
-from core.base.text import plural, visible
+from core.base.errors import DamagedError, RalphdeckError
+from core.base.text import plural, visible, visible_line
 from core.base.time_parsing import LAST_SEEN, LAST_VISIT
+from core.records.decisions import Decision, Verb
+from core.records.snapshot import UNCHECKED
 from core.records.times import iso, parse_time
 from core.trust.projects import find_answer, is_trusted
-from tui.actions import PLACES
+from tui.actions import DECIDING, PLACES, action_id
 from tui.embedding_worker import AFTER_SECONDS, EmbeddingWorker
 from tui.engine import Engine
 from tui.keymap import load_keymap
-from tui.present.trust import arrival_text
+from tui.present import frame
+from tui.present.team import top_text
+from tui.present.trust import arrival_text, trust_mark
 from tui.screen_registry import MODES
+from tui.screens.base_screen import BaseScreen
 from tui.screens.opening import OpeningScreen
+from tui.shell import Shell
 from tui.state.key_queue import KeyQueue
 from tui.state.user_state import UserState
 from tui.terminal.driver import ResilientDriver, flush_output
-from tui.top_bar import TopBarApp
+from tui.widgets.bars import Item, TopBar
+from tui.widgets.record_table import RecordTable
 
 if TYPE_CHECKING:
+    from textual.actions import ActionParseResult
+    from textual.dom import DOMNode
     from textual.screen import Screen
 
     from core.config.paths import ProjectPaths
+    from core.curation.commands import Command
+    from core.curation.decision_writer import Progress
     from core.project.kept_project import KeptProject
     from core.project.project import Project
+    from core.project.trust import Arrivals
+    from core.records.snapshot import Snapshot
+    from core.records.team_status import Lease, TeamStatus
+    from core.state.project_state import ProjectState
+    from core.storage.watcher import WatchState
     from tui.present.palette_index import PaletteIndex
-    from tui.services import Services
+    from tui.screens.trust import Choice
 
 log = logging.getLogger("ralphdeck")
 
@@ -49,15 +68,19 @@ LEAVE: Final = "ctrl+c"
 SHOWN_EARLY: Final = frozenset({"loops", "patterns"})  # screens that need no more than a `KeptProject`
 SESSION_SECONDS: Final = 60.0
 DRAW_SECONDS: Final = 2.0  # Maximum seconds until the last records are drawn, before opening takes the processor.
+AWAY_SECONDS: Final = 600.0
+"""Seconds without a key or the mouse after which an open question is free for other members."""
+WRITING_RECORDS: Final = frozenset({Verb.EXTRACT, Verb.MERGE, Verb.ARCHIVE, Verb.IMPORT})
+"""Verbs that add or remove whole records: their toast names the undo key."""
 SWITCH_SECONDS: Final = 0.001  # Maximum seconds that the engine thread runs before the screen gets a turn.
 
 
-class RalphdeckApp(TopBarApp, inherit_bindings=False):
+class RalphdeckApp(Shell, inherit_bindings=False):
     """The dashboard of a project, which a thread opens and loads after the first frame.
 
     `open_project` opens the project in the folders `paths`; it imports most of the program. `open_kept` returns what to
-    show until then, if anything. `searches` and `extracts` are explained in `Engine`. `theme` is the theme at the
-    start, by default the last one used; `clock` returns monotonic seconds.
+    show until then, if anything. `searches` and `extracts` are explained in `Engine`, the others in `Shell`.
+    `view` is the newest state of the project, `last_visit` the time of the previous dashboard session on it, if known.
     """
 
     TITLE = "ralphdeck"
@@ -86,6 +109,9 @@ class RalphdeckApp(TopBarApp, inherit_bindings=False):
             self.error = error
 
     engine: Engine  # From the message `Opened` on; `project` and `view` from `Kept` or `Opened` on.
+    project: Project
+    view: ProjectState
+    team: TeamStatus | None = None
     _vectors: EmbeddingWorker
 
     def __init__(
@@ -101,9 +127,13 @@ class RalphdeckApp(TopBarApp, inherit_bindings=False):
         theme: str | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        super().__init__(user_state, theme, clock, paths)
+        super().__init__(user_state, theme, clock)
         self.open_project = open_project
         self.open_kept = open_kept
+        self._paths = paths
+        self.is_open = False  # Whether the project is open, with `engine` and `view`.
+        self._is_shown = False  # whether there is a `view`
+        self.is_trusted = True  # whether agents may get something from the project
         self._is_drawn = threading.Event()
         self.is_view_unusable = False  # whether the app ended because the index is damaged
         self.opening_error: Exception | None = None
@@ -112,12 +142,28 @@ class RalphdeckApp(TopBarApp, inherit_bindings=False):
         self.last_visit = max((visit for visit in visits if visit is not None), default=None)
         self.jumps: PaletteIndex | None = None
         self._keymap_file = keymap_file
+        self._keymap_problems: tuple[str, ...] = ()
+        self.progress: tuple[int, int] | None = (0, 0)  # files read, and files, during the first load
+        self.bytes_read: tuple[int, int] | None = None
+        self._counted: tuple[Snapshot | None, frame.Counts] = None, frame.Counts(0, 0, 0)
+        self.watch_state: WatchState | None = None
+        self._question = ""  # the one that is open here, for the team
+        self._acted = 0.0  # monotonic time of the last key or movement of the mouse
+        self._mine: set[str] = set()
+        self._pending_decisions = 0
+        """Number of decisions that the engine has not answered yet."""
+        self._pending_undos: deque[Callable[[Decision], None]] = deque()
+        """Undo requests made before the engine answered: they may mean a pending decision."""
+        self._undoing = False
+        """Whether the engine is writing an undo; keys typed meanwhile wait for its result."""
         self.key_queue = KeyQueue(self, lambda: not self.is_open or bool(self._pending_undos) or self._undoing, clock)
 
     # Start and end
 
     async def on_event(self, event: events.Event) -> None:
         """Queue keys and pastes except ctrl+c; escape control characters in pastes."""
+        if isinstance(event, events.InputEvent):
+            self._acted = monotonic()
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
             if isinstance(event, events.Key) and event.key == LEAVE:
                 self.key_queue.forget()
@@ -297,12 +343,296 @@ class RalphdeckApp(TopBarApp, inherit_bindings=False):
         log.error("%s\n%s", message.text, message.detail)
         self.say(message.text, severity="error")
 
-    # Services of screens
+    # The top bar
+
+    @on(Engine.Progress)
+    def _progressed(self, message: Engine.Progress) -> None:
+        self.progress = message.done, message.total
+        if place := self._front():
+            for table in place.query(RecordTable):
+                if not table.keys:
+                    table.redraw()
+            place.refresh_top()
+
+    @on(Engine.Reading)
+    def _reading(self, message: Engine.Reading) -> None:
+        before, self.bytes_read = self.bytes_read, (message.done, message.total) if message.total else None
+        if before != self.bytes_read:
+            self._refresh_frame()
+
+    @on(Engine.Watching)
+    def _watching(self, message: Engine.Watching) -> None:
+        before, self.watch_state = self.watch_state, message.state
+        if message.state.mode == "polling" and (before is None or before.mode != "polling"):
+            self.say(f"Watching by polling: {message.state.reason}", severity="warning")
+        self._refresh_frame()
+
+    @on(Engine.Searching)
+    def _refresh_frame(self) -> None:
+        if place := self._front():
+            place.refresh_frame()
+
+    def top_items(self, place: str) -> tuple[list[Item], list[Item]]:
+        name = self._paths.project.name
+        view = self.view if self._is_shown else None
+        if view is not None and view.snapshot is not self._counted[0]:
+            self._counted = view.snapshot, frame.count_status(view.snapshot)
+        left, right = list[Item](), list[Item]()
+        for fit in frame.FITS:
+            places = frame.places(
+                name,
+                place,
+                view.pending_count if view is not None else 0,
+                fit,
+                is_counting=self._is_shown and self.is_counting,
+                under=self.current_mode,
+            )
+            pulse = frame.watch_status(
+                self._counted[1],
+                self.progress,
+                self.watch_state,
+                self.glyphs,
+                detail=fit.detail,
+                key=self.shown_key("findings"),
+                is_readonly=self.is_open and self.project.is_readonly,
+                bytes_read=self.bytes_read,
+                as_of=view.snapshot.as_of if view is not None else None,
+            )
+            left = [Item(content, value) for content, value in frame.fitting_items(places, self.size.width)]
+            together = top_text(self.team, self.project.now(), fit.team) if self.team is not None else Content("")
+            if together and pulse and fit.detail < frame.Detail.BRIEF:
+                together = together.append("  ")
+            doubt = (
+                trust_mark(view, self.shown_key("trust"), is_trusted=self.is_trusted)
+                if self.is_open and view is not None
+                else Content("")
+            )
+            right = [Item(doubt, "trust")] * bool(doubt)
+            right += [Item(together, "help")] * bool(together) + [Item(pulse, "findings")] * bool(pulse)
+            if TopBar.cells(left + right) <= self.size.width:
+                break
+        return left, right
+
+    @property
+    def is_counting(self) -> bool:
+        return self.view.is_count_open or (self.is_open and self.engine.is_searching)
+
+    def forget_check(self) -> None:
+        """Remove what says that the files are still being checked."""
+        self.remove_toasts(UNCHECKED)
+        if self._front() is None and len(self.screen_stack) > 1:
+            from tui.screens.base_screen import BaseScreen
+            from tui.screens.help import Help, topic_of
+
+            below, screen = self.screen_stack[-2:]
+            if isinstance(screen, Help) and isinstance(below, BaseScreen):
+                screen.show_topic(topic_of(below))
+
+    # The team, and the question that is open here
+
+    @on(Engine.TeamChanged)
+    def _team_changed(self) -> None:
+        if (follower := self.engine.team) is None:
+            return
+        before, self.team = self.team, follower.status
+        self.update_lease()
+        known = before.problem if before is not None else ""
+        if self.team.problem and self.team.problem != known:
+            self.say(f"Offline: {self.team.problem}", severity="error" if self.team.needs_person else "warning")
+        if place := self._front():
+            place.team_changed()
+
+    def hold_question(self, question: str) -> None:
+        """Show the members of the team that a question is open here; "" for none."""
+        self._question = question
+        self.update_lease()
+
+    def update_lease(self) -> None:
+        """Hold the open question unless the user has been away for some time."""
+        if self.is_open and self.engine.team is not None:
+            is_here = monotonic() - self._acted < AWAY_SECONDS
+            self.engine.team.hold(self._question if is_here else "")
+
+    def lease_on(self, question: str) -> Lease | None:
+        """Return who else has a question open, or None."""
+        return self.engine.team.holder(question) if self.team is not None and self.engine.team is not None else None
+
+    # Decisions
+
+    def decide(
+        self,
+        command: Command,
+        seen: ProjectState | None = None,
+        *,
+        progress: Progress | None = None,
+        done: Callable[[], None] | None = None,
+    ) -> None:
+        self._pending_decisions += 1
+        self.engine.decide(command, seen or self.view, progress=progress, done=done)
+
+    @on(Engine.Decision)
+    def _decided(self, message: Engine.Decision) -> None:
+        self._pending_decisions -= 1
+        self._mine |= message.made
+        if place := self._front():
+            place.answered(decided=message.decided is not None)
+        if message.decided is None:
+            self.say(message.error, severity="warning")
+            return
+        back = f"; {self.shown_key('undo')} undoes it" if message.decided.decision.verb in WRITING_RECORDS else ""
+        for warning in message.decided.warnings:
+            self.say(warning, severity="warning")
+        self.say(f"{message.decided.summary}{back}")  # last: a new toast replaces older ones
+
+    def _undo_waiting(self) -> None:
+        """Run the next waiting undo if the engine has answered all decisions."""
+        if not self._pending_decisions:
+            self._undoing = False
+            if self._pending_undos:
+                self._undo(self._pending_undos.popleft())
+            if not self._undoing:  # the next requests were not meant for another decision
+                self._pending_undos.clear()
+
+    def _last_decision(self) -> Decision | None:
+        from core.curation.undo import newest_undoable
+
+        snapshot = self.view.snapshot
+        return newest_undoable(snapshot.curation, snapshot.decisions) if snapshot.curation.undoable else None
+
+    @property
+    def may_undo(self) -> bool:
+        return bool(self._pending_decisions or self.view.snapshot.curation.undoable)
+
+    @property
+    def is_deciding(self) -> bool:
+        return self._pending_decisions > 0
+
+    def undo_hint(self) -> str:
+        from core.curation.decision_text import verb_text
+
+        last = self._last_decision()
+        return f"undo {verb_text(last)}" if last is not None and last.by == self.project.by else ""
+
+    def action_undo(self) -> None:
+        """Undo the newest decision; ask first if another person made it."""
+        screen = self.screen
+        self._undo(screen.undone if isinstance(screen, BaseScreen) else lambda decision: None)
+
+    def _undo(self, undone: Callable[[Decision], None]) -> None:
+        """Call `undone` and undo the newest decision, once all decisions are written."""
+        from core.curation import commands
+        from core.curation.decision_text import subject_text, verb_text
+        from tui.screens.dialogs import Confirm
+
+        if self._pending_decisions:
+            self._pending_undos.append(undone)
+            return
+        last = self._last_decision()
+        if last is None or last.by == self.project.by:
+            if last is not None:
+                undone(last)
+            self._undoing = True
+            self.decide(commands.Undo())
+            return
+        seen = self.view
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                undone(last)
+                self._undoing = True
+                self.decide(commands.Undo(decision_id=last.act), seen)
+
+        title = f"Undo {visible_line(last.by, 30)}'s decision?"
+        what = f"{verb_text(last)} {subject_text(last)}: {visible_line(last.reason, 200)}"
+        self.push_screen(Confirm(Content(title), Content(what.removesuffix(": ")), verb="undo"), answered)
+
+    def action_redo(self) -> None:
+        from core.curation.commands import Redo
+
+        self.decide(Redo())
+
+    # Actions
+
+    async def run_action(
+        self,
+        action: str | ActionParseResult,
+        default_namespace: DOMNode | None = None,
+        namespaces: Mapping[str, DOMNode] | None = None,
+    ) -> bool:
+        """Run an action, or show a toast with the reason why this is not possible now."""
+        id = action_id(action) if isinstance(action, str) else ""
+        screen = self._front()
+        if not id or screen is None or default_namespace not in (None, self, screen):
+            return await super().run_action(action, default_namespace, namespaces)
+        if not self.is_open:
+            return True  # a click; keys wait
+        if (reason := screen.reason_against(id)) is not None:
+            if id != "back" and not id.startswith("go_"):  # these need no explanation
+                self.say(reason, severity="warning")
+        elif id in DECIDING and self.jump_guard.blocks(self.key_queue.typed_at):
+            key = self.shown_key(id)
+            self.say(f"{key} ignored: this screen has just appeared; press it again", severity="warning")
+        else:
+            await super().run_action(action, default_namespace, namespaces)
+            screen.refresh_frame()
+        return True
+
+    def action_trust(self) -> None:
+        """Show what the project brings from elsewhere, and carry out the choice of the user."""
+        from core.project.trust import find_arrivals
+
+        if arrivals := find_arrivals(self.project):
+            self.ask_about(arrivals)
+        else:
+            self.say("This project is trusted, and nothing has come from elsewhere since")
+
+    def ask_about(self, arrivals: Arrivals) -> None:
+        """Ask whether agents may get what came from elsewhere."""
+        from tui.screens.trust import TrustDialog, answer
+
+        if self.project.is_readonly:
+            self.say("Read-only: nothing can be decided", severity="warning")
+
+        def carry_out(choice: Choice | None) -> None:
+            if choice is not None:
+                self.engine.write(partial(answer, arrivals, choice))
+
+        self.push_screen(TrustDialog(arrivals, self.view), carry_out)
+
+    def action_findings(self) -> None:
+        from tui.present.findings import findings_lines
+        from tui.screens.dialogs import FindingsDialog
+
+        keymap = [Content.styled(visible_line(problem, 300), "$error") for problem in self._keymap_problems]
+        self.push_screen(FindingsDialog([*keymap, *findings_lines(self.view)]))
+
+    def edit_file(self, relative: str) -> None:
+        """Open a project file in $EDITOR, with the terminal handed over."""
+        try:
+            path = self.project.project.inside(relative)
+        except RalphdeckError as error:
+            self.say(f"Cannot open {relative}: {error}", severity="error")
+        else:
+            self.edit_path(path, relative)
+
+    def preview_loop(self, loop_id: str) -> None:
+        self._preview(self.view.loop(loop_id).task)
+
+    def preview_pattern(self, pattern_id: str) -> None:
+        pattern = self.view.pattern(pattern_id)
+        self._preview(visible_line(f"{pattern.title} {' '.join(pattern.tags)}", 200), pattern_id)
+
+    def _preview(self, task: str, pattern_id: str = "") -> None:
+        from tui.screens.context import ContextScreen
+
+        def show(screen: BaseScreen) -> None:
+            if isinstance(screen, ContextScreen):
+                screen.preview(task, pattern_id)
+
+        self._lead("context", show)
 
     def now(self) -> datetime:
         return self.project.now()
-
-    # Helpers
 
     def _tick(self) -> None:
         if isinstance(self._driver, ResilientDriver) and self._driver.is_closed:
@@ -311,10 +641,6 @@ class RalphdeckApp(TopBarApp, inherit_bindings=False):
         self.update_lease()
         if place := self._front():
             place.tick()
-
-
-if TYPE_CHECKING:  # mypy checks that the app implements everything that screens use
-    _SERVICES: type[Services] = RalphdeckApp
 
 
 def run(

@@ -159,10 +159,10 @@ async def test_a_question_is_free_again_when_the_user_is_away(
     async with joined(sample, home) as user:
         await user.go("review")
         await user.until(lambda: bool(space.leases), "it is open here")
-        monkeypatch.setattr("tui.team.AWAY_SECONDS", -1.0)
+        monkeypatch.setattr("tui.app.AWAY_SECONDS", -1.0)
         user.app.update_lease()
         await user.until(lambda: not space.leases, "it is free")
-        monkeypatch.setattr("tui.team.AWAY_SECONDS", 600.0)
+        monkeypatch.setattr("tui.app.AWAY_SECONDS", 600.0)
         await user.press("tab")
         await user.until(lambda: bool(space.leases), "it is open here")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partialmethod
 from inspect import getattr_static
-from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar, cast
 
 from textual import on
 from textual.content import Content
@@ -18,7 +18,6 @@ from core.records.snapshot import UNCHECKED, Delta
 from tui.actions import BY_ID, DECIDING, EXPORTING, GROUPS, PLACES, SCREENS, WRITING, actions_of, bindings_of
 from tui.screens.screen_table import ScreenTable, load_tables
 from tui.screens.thread_jobs import ThreadJobs
-from tui.services import Services, services_of
 from tui.state.saved_views import SavedView
 from tui.widgets.bars import Item, ItemLine, KeyLine, TopBar
 from tui.widgets.record_table import RecordTable
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
     from core.records.decisions import Decision
     from core.state.project_state import ProjectState
+    from tui.app import RalphdeckApp
     from tui.present.glyphs import Glyphs
     from tui.state.back_stack import FollowedLink
 
@@ -140,8 +140,9 @@ class BaseScreen(ThreadJobs, inherit_bindings=False):
     # The frame
 
     @property
-    def services(self) -> Services:
-        return services_of(self.app)
+    def services(self) -> RalphdeckApp:
+        """The app, with its type."""
+        return cast("RalphdeckApp", self.app)
 
     @property
     def view(self) -> ProjectState:

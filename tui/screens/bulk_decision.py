@@ -22,7 +22,6 @@ from core.forecast.forecast import BulkForecast, forecast_bulk
 from tui.messages import NewestMessage
 from tui.present import bulk as present
 from tui.screens.dialogs import CONFIRM, Dialog
-from tui.services import Services, services_of
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -68,10 +67,6 @@ class BulkDialog(Dialog[bool]):
         if self._info.asks:
             yield Input(placeholder=self._info.asks, max_length=LONGEST)
         yield Static(Content(""), id="bulk-progress")
-
-    @property
-    def services(self) -> Services:
-        return services_of(self.app)
 
     def on_mount(self) -> None:
         """Start computing the forecast. The user may decide before it is ready."""

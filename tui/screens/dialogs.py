@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from textual import on
 from textual.binding import Binding, BindingType
@@ -22,6 +22,8 @@ from tui.widgets.text_pane import TextPane
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
+
+    from tui.app import RalphdeckApp
 
 FRAME_LINES: Final = 8  # lines of a dialog around its text: border, padding, title, keys
 CONFIRM: Final = "confirm"  # description of the binding whose label is the verb of the dialog
@@ -49,6 +51,11 @@ class Dialog(ModalScreen[ScreenResultType]):
         self._title = title
         self._detail = detail
         self.verb = verb
+
+    @property
+    def services(self) -> RalphdeckApp:
+        """The app, with its type."""
+        return cast("RalphdeckApp", self.app)
 
     def compose(self) -> ComposeResult:
         with Vertical(classes=f"dialog {self.STYLE}"):

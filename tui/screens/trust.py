@@ -14,7 +14,6 @@ from core.documents.decisions import reason_text
 from core.project import trust
 from core.records.times import day_of
 from tui.screens.dialogs import LongTextDialog
-from tui.services import services_of
 
 if TYPE_CHECKING:
     from core.project.project import Project
@@ -101,11 +100,10 @@ class TrustDialog(LongTextDialog[Choice | None]):
 
     def on_mount(self) -> None:
         """Ignore keys that were typed before the user can have seen this dialog."""
-        services_of(self.app).jump_guard.arm()
+        self.services.jump_guard.arm()
 
     def action_choose(self, choice: Choice) -> None:
-        services = services_of(self.app)
-        if not services.jump_guard.blocks(services.key_queue.typed_at):
+        if not self.services.jump_guard.blocks(self.services.key_queue.typed_at):
             self.dismiss(choice)
 
 

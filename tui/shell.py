@@ -1,4 +1,4 @@
-"""Base of the app: themes, glyphs, notifications, toasts and clipboard."""
+"""The app around the project: themes, messages, clipboard, editor, and the way between screens."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console, RenderableType
 from rich.text import Text
-from textual.app import App, SuspendNotSupported
+from textual.app import App, ScreenStackError, SuspendNotSupported
 from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import LineFilter, Monochrome
 
@@ -29,6 +29,8 @@ from core.base.text import visible, visible_line
 from tui.actions import ACTIONS, key_name
 from tui.present.glyphs import ASCII, DRAWN, GLYPH_SETS, Glyphs
 from tui.screens.base_screen import BaseScreen
+from tui.state.back_stack import FollowedLink
+from tui.state.key_queue import JumpGuard
 from tui.terminal.bell import MODES as CALLS
 from tui.terminal.bell import Bell
 from tui.terminal.clipboard import Copier
@@ -38,10 +40,14 @@ from tui.themes import DEFAULT_THEME, PLAIN_THEME, STYLES, StyleSheets, load_the
 from tui.widgets.record_table import COMFORTABLE
 
 if TYPE_CHECKING:
+    from textual.app import SystemCommand
+    from textual.command import Provider
     from textual.driver import Driver
     from textual.notifications import Notify, SeverityLevel
+    from textual.screen import Screen
     from textual.theme import Theme
 
+    from tui.state.saved_views import SavedView
     from tui.state.user_state import UserState
 
 log = logging.getLogger("ralphdeck")
@@ -55,13 +61,23 @@ MOST_TYPED: Final = 40_000  # Bytes of an edited text that are read back.
 TOAST_SECONDS: Final = 3.0  # Seconds that a toast stays; a warning stays twice as long.
 
 
-class BaseApp(App[None], inherit_bindings=False):
-    """An app with themes, glyphs, row height, notifications, toasts and a clipboard.
+def _palette_commands() -> type[Provider]:
+    from tui.palette import PaletteCommands
 
-    `user_state` is already loaded; `theme` is the theme at the start, by default the last one used.
+    return PaletteCommands
+
+
+class Shell(App[None], inherit_bindings=False):
+    """An app with themes, glyphs, row height, notifications, toasts and a clipboard, whose screens link to each other.
+
+    `user_state` is already loaded; `theme` is the theme at the start, by default the last one used; `clock` returns
+    monotonic seconds.
     """
 
-    def __init__(self, user_state: UserState, theme: str | None = None) -> None:
+    COMMANDS = {_palette_commands}
+    COMMAND_PALETTE_BINDING = "f9"
+
+    def __init__(self, user_state: UserState, theme: str | None, clock: Callable[[], float]) -> None:
         self.themes: Mapping[str, tuple[str, Theme]] = load_themes()
         super().__init__(css_path=[str(path) for path in sorted(STYLES.glob("*.tcss"))])
         self.no_color = bool(os.environ.get("NO_COLOR"))
@@ -74,6 +90,9 @@ class BaseApp(App[None], inherit_bindings=False):
         """Whether the last key was ctrl+c, and copied."""
         self._bell = Bell(lambda: self.user_state.get("calls", "off"), self._write, monotonic)
         self._keys = {action.id: action.keys for action in ACTIONS}
+        self.jump_guard = JumpGuard(clock)
+        self._links: list[FollowedLink] = []
+        """Links that led to the front screen, the newest last."""
         for _label, known in self.themes.values():
             self.register_theme(known)
 
@@ -237,6 +256,148 @@ class BaseApp(App[None], inherit_bindings=False):
         self.user_state.set("calls", name)
         self._bell.call("sample notification")
         self.say(CALLS[name])
+
+    # The way between screens
+
+    def open_record(self, place: str, key: str, *, tab: str = "") -> None:
+        from tui.screens.list_screen import ListScreen
+
+        def show(screen: BaseScreen) -> None:
+            screen.go_to(key)
+            if isinstance(screen, ListScreen) and tab:
+                screen.show_tab(screen.TABS.index(tab))
+
+        self._lead(place, show)
+
+    def open_filtered(self, place: str, text: str, key: str) -> None:
+        from tui.screens.list_screen import ListScreen
+
+        def show(screen: BaseScreen) -> None:
+            if isinstance(screen, ListScreen):
+                screen.show_filter(text, key)
+
+        self._lead(place, show)
+
+    def _lead(self, place: str, show: Callable[[BaseScreen], None]) -> None:
+        start, front = self.current_mode, self.screen
+        link = None
+        if start != place:
+            link = FollowedLink(start, place, front.restorer() if isinstance(front, BaseScreen) else None)
+            self._links.append(link)
+        self._show(place)
+        screen = self.screen
+
+        def follow() -> None:
+            if not isinstance(screen, BaseScreen) or (link is not None and link not in self._links):
+                return  # the user has left the screen meanwhile
+            if link is None:
+                show(screen)
+            else:
+                screen.follow_link(link, show)
+
+        self.call_after_refresh(follow)
+
+    @property
+    def link(self) -> FollowedLink | None:
+        return self._links[-1] if self._links else None
+
+    def go_back(self) -> None:
+        """Go back to where the last link was followed, and restore both screens."""
+        link = self._links.pop()
+        self._leave(link, back=True)
+        self._show(link.start)
+        if link.restorer is not None:
+            self.push_screen(link.restorer())
+
+    def _leave(self, link: FollowedLink, *, back: bool) -> None:
+        stack = self._screen_stacks.get(link.place)
+        if stack and isinstance(stack[0], BaseScreen):
+            stack[0].leave_link(link, back=back)
+
+    def open_view(self, view: SavedView) -> None:
+        self.go(view.place)
+        screen = self.screen
+        if isinstance(screen, BaseScreen):
+            self.call_after_refresh(screen.show_view, view)
+
+    def action_go(self, place: str) -> None:
+        self.go(place)
+
+    def go(self, place: str) -> None:
+        """Switch to a screen; close the screens on top and forget the followed links."""
+        while self._links:
+            self._leave(self._links.pop(), back=False)
+        self._show(place)
+
+    def _show(self, place: str) -> None:
+        before = self.screen
+        while len(self.screen_stack) > 1:
+            self.pop_screen()
+        self.user_state.set_here("place", place)
+        self.switch_mode(place)
+        if self.screen is not before:
+            self.jump_guard.arm()
+            self.call_after_refresh(self.jump_guard.arm)  # the user has seen the screen only when it is drawn
+
+    def _front(self) -> BaseScreen | None:
+        """Return the front screen; None if a dialog is in front, or at start and end."""
+        try:
+            screen = self.screen
+        except ScreenStackError:
+            return None
+        return screen if isinstance(screen, BaseScreen) and screen.is_composed else None
+
+    # Actions of every screen
+
+    def action_screenshot(self, filename: str | None = None, path: str | None = None) -> None:
+        from tui.screens.file_export import export_picture
+
+        if screen := self._front():
+            export_picture(screen)
+
+    def action_views(self) -> None:
+        from tui.screens.view_list import ViewList
+
+        if screen := self._front():
+            screen.ask_user(ViewList(self.user_state, screen.current_view()), self.open_view)
+
+    def action_command_palette(self) -> None:
+        from tui.palette import Palette
+
+        if not any(isinstance(screen, Palette) for screen in self.screen_stack):
+            self.push_screen(Palette(id="--command-palette"))
+
+    action_palette = action_command_palette
+
+    def action_help(self) -> None:
+        from tui.screens.help import Help, topic_of
+
+        if screen := self._front():
+            self.push_screen(Help(topic_of(screen)))
+
+    def action_past(self) -> None:
+        from tui.screens.compare import CompareScreen
+
+        if isinstance(self.screen, CompareScreen):
+            self.pop_screen()
+        else:
+            self.push_screen(CompareScreen())
+
+    def action_what_if(self) -> None:
+        from tui.screens.what_if import WhatIfScreen
+
+        self.push_screen(WhatIfScreen())
+
+    async def action_quit(self) -> None:
+        """Close the front screen if it is on top of another one; quit otherwise."""
+        if len(self.screen_stack) > 1:
+            self.pop_screen()
+        else:
+            self.exit()
+
+    def get_system_commands(self, screen: Screen[Any]) -> list[SystemCommand]:
+        """Return none of Textual's own commands: `actions.toml` replaces them."""
+        return []
 
     def _write(self, text: str) -> None:
         if self._driver is not None:
