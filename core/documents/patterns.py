@@ -294,16 +294,19 @@ def timeline(events: Sequence[LineageEvent]) -> list[doc.Line]:
 
 
 def rules(state: ProjectState, pattern: Pattern) -> Iterable[doc.Block]:
-    """Describe the state and every rule behind it, with the distance to other states."""
+    """Describe the verdict, the state, and every rule behind it, with the distance to other states."""
+    verdict, *lines = explain_pattern(state, pattern.id).lines
+    yield line((verdict.text, "strong"))
+    yield line("")
     yield state_line(state, pattern.id)
     yield line("")
     rows: list[tuple[doc.Text, ...]] = [
         (
-            (result_sign(rule.holds),),
+            (result_sign(True) if rule.fired else "",),
             ((rule.label, rule.state.value if rule.state else "strong"),),
             (rule.text, ("  decides" if rule.fired else "", "accent")),
         )
-        for rule in explain_pattern(state, pattern.id).lines
+        for rule in lines
     ]
     yield doc.Table(("", "", ""), tuple(rows))
 

@@ -49,7 +49,7 @@ _NOT_NEEDED: Final = frozenset({None, PATTERN_COPIES, METRICS, ACTIONS, ESCALATI
 class Policy(Struct, frozen=True, kw_only=True):
     """The policy of a project: rules (True if on) and limits (None: no limit)."""
 
-    no_quarantined: bool = True  # Forbids the injection of quarantined patterns.
+    no_quarantined: bool = True  # Forbids the injection of held and quarantined patterns.
     no_critical: bool = True
     """Forbids the injection of texts that the scan blocks or holds, unless a person approved them."""
     no_single_loop: bool = True
@@ -193,10 +193,9 @@ class _Checker:
         board = self._state.board
         quarantined = set(_ids(board, board.quarantined))
         broken = list(dict.fromkeys(id for id in self._injectable_ids() if id in quarantined))
-        return (
-            broken,
-            f"{plural(len(quarantined), 'pattern')} in quarantine, {_count_text(broken)} in {self._contexts_text}",
-        )
+        held = len(_ids(board, board.held))
+        counts = f"{plural(held, 'pattern')} held, {len(quarantined) - held:,} in quarantine"
+        return broken, f"{counts}; {_count_text(broken)} of them in {self._contexts_text}"
 
     def _critical(self) -> tuple[Sequence[str], str]:
         state = self._state

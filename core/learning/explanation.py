@@ -117,6 +117,7 @@ def explain_state(
     level = format_percent(settings.interval_level)
     interval = f"the rate is between {low:.2f} and {high:.2f} with a probability of {level}"
     lines = (
+        RuleLine(rule="verdict", text=_describe_verdict(assessment, limits, steps), state=assessment.state),
         *_explain_evidence(assessment, limits),
         *(_explain_team(team, now) if team is not None else ()),
         _explain_decision(assessment),
@@ -136,6 +137,49 @@ def explain_state(
 def decayed_weight(use: Observation, now: datetime, limits: MaturitySettings) -> tuple[float, float]:
     """Return the value of an observation before and after decay."""
     return use.weight * use.count, sum(decayed_counts((use,), now, limits))
+
+
+def _describe_verdict(assessment: Assessment, limits: MaturitySettings, steps: Sequence[StepToState]) -> str:
+    """Return one or two sentences: why the pattern has its state, and what one more failure would do."""
+    pin, helpful, total = assessment.pin, assessment.helpful, assessment.helpful + assessment.harmful
+    failed = format_percent(assessment.harmful / total if total > 0 else 0.0)
+    if pin is not None and not assessment.pin_stale:
+        by_results = f"; by its results it would be {assessment.computed}"
+        return (
+            f"{assessment.state.capitalize()}, because {visible_line(pin.by, 40)} {pin.verb} it on {day_of(pin.at)}"
+            f"{by_results if assessment.computed is not assessment.state else ''}."
+        )
+    if pin is not None:
+        return f"Not {pin.state} any more: its text changed since {visible_line(pin.by, 40)} {pin.verb} it."
+    if assessment.decided_by in _KEPT_OUT:
+        return f"{_KEPT_OUT[assessment.decided_by].capitalize()}."
+    if assessment.is_capped:
+        return "Not proven yet: its results are enough, but no person has approved its text."
+    match assessment.computed:
+        case Maturity.DEPRECATED:
+            text = (
+                f"Deprecated: {failed} of its results failed, more than {format_percent(limits.deprecation_threshold)}"
+            )
+            if more := _successes_to(Maturity.ESTABLISHED, steps):
+                text += f"; {more} would make it established"
+        case Maturity.CANDIDATE:
+            needed = _successes_to(Maturity.ESTABLISHED, steps) or "more results"
+            text = f"Not established yet: {needed} needed ({total:.2f} of {limits.min_feedback:g}, weighed by age)"
+        case Maturity.PROVEN:
+            counts = f"{helpful:.2f} successes of at least {limits.min_helpful:g}, weighed by age"
+            text = f"Proven: {counts}, and {failed} failures"
+        case _:
+            needed = _successes_to(Maturity.PROVEN, steps) or "more results"
+            text = f"Not proven yet: {needed} needed ({helpful:.2f} of {limits.min_helpful:g}, weighed by age"
+            text += f"; {failed} failed, at most {format_percent(limits.max_harmful)} may)"
+    after = state_of(assessment.helpful, assessment.harmful + 1, limits)
+    return f"{text}.{'' if after is assessment.computed else f' One more failure makes it {after}.'}"
+
+
+def _successes_to(state: Maturity, steps: Sequence[StepToState]) -> str:
+    """Return how many more successes lead to a state; "" if they alone do not."""
+    count = next((step.count for step in steps if step.helpful and step.state is state), None)
+    return "" if count is None else plural(count, "more success", "more successes")
 
 
 def _explain_evidence(assessment: Assessment, limits: MaturitySettings) -> Iterator[RuleLine]:
@@ -197,16 +241,16 @@ def _explain_rules(assessment: Assessment, limits: MaturitySettings) -> Iterator
     clean = ratio < limits.max_harmful - limits.ratio_margin
     helped = helpful >= limits.min_helpful - limits.total_tolerance
     tests = (
-        (Maturity.DEPRECATED, "harmful ratio", "above", ratio, limits.deprecation_threshold, over),
-        (Maturity.DEPRECATED, "total", "at least", total, limits.min_feedback, enough),
-        (Maturity.CANDIDATE, "total", "below", total, limits.min_feedback, not enough),
-        (Maturity.PROVEN, "helpful", "at least", helpful, limits.min_helpful, helped),
-        (Maturity.PROVEN, "harmful ratio", "below", ratio, limits.max_harmful, clean),
-        (Maturity.ESTABLISHED, "total", "at least", total, limits.min_feedback, enough),
+        (Maturity.DEPRECATED, "share of failures", "above", ratio, limits.deprecation_threshold, over),
+        (Maturity.DEPRECATED, "results", "at least", total, limits.min_feedback, enough),
+        (Maturity.CANDIDATE, "results", "below", total, limits.min_feedback, not enough),
+        (Maturity.PROVEN, "successes", "at least", helpful, limits.min_helpful, helped),
+        (Maturity.PROVEN, "share of failures", "below", ratio, limits.max_harmful, clean),
+        (Maturity.ESTABLISHED, "results", "at least", total, limits.min_feedback, enough),
     )
     for state, name, sign, value, threshold, holds in tests:
         fired = state is assessment.computed is assessment.state and assessment.pin is None
-        yield _check(state, f"{name} {value:.2f}, {sign} {threshold:.2f}", value, threshold, holds, state, fired)
+        yield _check(state, f"{name} {value:.2f}, needs {sign} {threshold:.2f}", value, threshold, holds, state, fired)
 
 
 def _explain_inversion(assessment: Assessment, settings: Settings) -> Iterator[RuleLine]:
@@ -214,8 +258,8 @@ def _explain_inversion(assessment: Assessment, settings: Settings) -> Iterator[R
     total = assessment.successes + assessment.failures
     ratio = assessment.failures / total if total else 0.0
     least, worst = limits.min_observations, limits.failure_ratio_threshold
-    yield _check(INVERSION, f"raw uses {total:,}, at least {least}", total, least, total >= least)
-    words = f"raw failure ratio {ratio:.2f}, at least {worst:.2f}"
+    yield _check(INVERSION, f"uses with a result {total:,}, needs at least {least}", total, least, total >= least)
+    words = f"share of failures at any age {ratio:.2f}, needs at least {worst:.2f}"
     yield _check(INVERSION, words, ratio, worst, bool(total) and ratio >= worst)
 
 
@@ -230,7 +274,7 @@ def _check(
 ) -> RuleLine:
     far = value - threshold
     near = f"{abs(far):.2f}" if abs(far) >= _NEAR else f"{abs(far):.1g}"
-    text = f"{words}: {'holds' if holds else f'does not hold, {near} away'}"
+    text = f"{words}: {'yes' if holds else f'no, {near} away'}"
     return RuleLine(
         rule=rule, text=text, holds=holds, fired=fired, state=state, value=value, threshold=threshold, distance=far
     )
@@ -260,7 +304,7 @@ def _explain_steps(assessment: Assessment, steps: Sequence[StepToState]) -> Iter
                 for step in steps
                 if step.state is state
             ]
-            text = f"takes {' or '.join(ways)}" if ways else "not reachable by one kind of result alone"
+            text = f"takes {' or '.join(ways)}" if ways else "not by successes alone or failures alone"
             yield RuleLine(rule=f"to {state}", text=text, state=state)
 
 

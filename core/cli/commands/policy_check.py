@@ -32,14 +32,14 @@ def check_command(policy: Path | None) -> None:
     with a maximum is a number or off. A rule fails if a file that it needs cannot be read.
 
     \b
-      no-quarantined: on     no pattern in quarantine is injected
+      no-quarantined: on     no pattern that is held or in quarantine is injected
       no-critical: on        no text that the scan blocks is injected without release
       no-single-loop: on     no pattern is proven by one loop alone
       log-verified: on       the hash chain of the decision log is intact
       max-tokens: 2000       tokens of the context of any running or paused loop or recent task
       max-questions: off     open questions in Review
       max-blocked: off       patterns in quarantine
-      max-held: off          patterns that wait for approval
+      max-held: off          patterns that are held until a person approves them
       max-unreconciled: off  records that differ from the evidence
       max-errors: off        files and records that cannot be used
 

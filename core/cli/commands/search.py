@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 _SNIPPET = 160  # Longest excerpt, in characters.
 _LIMIT = 50
+_NOT_SEARCHED = (
+    "Searched: tasks with their attempts, actions, reflections and errors. Not searched: patterns, lessons, and loops "
+    "without a task; the palette of the dashboard (key :) finds them"
+)
 _INDEXING_SECONDS = 2.0  # Time that a search spends on the index after its answer.
 
 
@@ -128,6 +132,7 @@ def search(
         print_table(columns, found.hits)
         if not found.total:
             remark(f"nothing found{_hint(paths, words, filters)}")
+            remark(_NOT_SEARCHED)
         elif found.total > len(found.hits):
             more = plural(found.total - len(found.hits), "more hit")
             remark(f"{more if found.is_exact else f'more than {more}'}; see --limit")
@@ -143,10 +148,7 @@ def _hint(paths: ProjectPaths, words: SearchWords, filters: SearchFilters) -> st
     from core.episodes.task_lookup import task_ids
 
     if not task_ids(paths):
-        return (
-            "; this project has no tasks yet. The command searches tasks: their attempts, actions, reflections and "
-            "errors; the palette of the dashboard (key :) finds patterns and other reflections"
-        )
+        return "; this project has no tasks yet"
     if filters != SearchFilters():
         return " that matches the filters; try without them"
     return f": no record has all {len(words)} words; try fewer" if len(words) > 1 else ""

@@ -57,6 +57,30 @@ def why(board: Scoreboard, pattern: Pattern) -> dict[str, list[RuleLine]]:
     return lines
 
 
+@pytest.mark.parametrize(
+    ("successes", "failures", "verdict"),
+    [
+        (1, 0, "Not established yet: 2 more successes needed"),
+        (4, 0, "Not proven yet: 1 more success needed (4.00 of 5"),
+        (9, 1, "Proven: 9.00 successes"),
+        (2, 2, "Deprecated: 50 % of its results failed, more than 30 %; 3 more successes would make it established."),
+        (3, 1, "Not proven yet: 3 more successes needed"),
+    ],
+)
+def test_the_first_line_is_the_verdict(successes: int, failures: int, verdict: str) -> None:
+    pattern = make_pattern(recorded_counts=make_recorded_counts(successes, failures), last_used=NOW)
+    first, *_ = explained(make_board(pattern), pattern).lines
+    assert first.rule == "verdict" and first.text.startswith(verdict)
+
+
+def test_the_verdict_warns_of_the_next_failure_and_names_who_pinned_the_state() -> None:
+    pattern = make_pattern(recorded_counts=make_recorded_counts(3, 1), last_used=NOW)
+    assert why(make_board(pattern), pattern)["verdict"][0].text.endswith(" One more failure makes it deprecated.")
+    curation = CurationState(pins={pattern.id: make_pin(Maturity.PROVEN, NOW)})
+    text = why(make_board(pattern, curation=curation), pattern)["verdict"][0].text
+    assert text.startswith("Proven, because ada ") and text.endswith("by its results it would be established.")
+
+
 def test_the_explanation_of_an_example_pattern() -> None:
     patterns = example_patterns()
     board = Scoreboard.build(Snapshot(patterns=patterns, loops=example_loops()), NOW, SETTINGS)
@@ -67,7 +91,7 @@ def test_the_explanation_of_an_example_pattern() -> None:
     assert ratio.distance == pytest.approx(-0.05, abs=0.001)
     assert lines["to proven"][0].text == "takes 3 more successes"
     assert lines["to deprecated"][0].text == "takes 1 more failure"
-    assert lines["to candidate"][0].text == "not reachable by one kind of result alone"
+    assert lines["to candidate"][0].text == "not by successes alone or failures alone"
     assert lines["one failure"][0].text == "makes it deprecated"
     assert lines["calendar"][0].text == "changes to candidate in 38 days (2026-03-12) if unused"
 
@@ -108,7 +132,7 @@ def test_small_distances_and_times_are_not_shown_as_zero() -> None:
     lines = why(make_board(pattern), pattern)
     assert "0.0" not in lines["calendar"][0].text and " hour (" in lines["calendar"][0].text
     just = make_pattern(recorded_counts=make_recorded_counts(100_001, 17_649), last_used=NOW)
-    assert "does not hold, 1e-05 away" in why(make_board(just), just)["proven"][1].text
+    assert "no, 1e-05 away" in why(make_board(just), just)["proven"][1].text
 
 
 def test_an_anti_pattern_has_no_rule_of_inversion() -> None:
