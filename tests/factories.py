@@ -727,24 +727,20 @@ def make_columns(*weeks: tuple[int, int]) -> Figure:
     )  # fmt: skip
 
 
-def make_curve(*rates: float | None) -> Figure:
-    """Weeks with a rate and an interval of .2 around it; a gap where it is None."""
+def make_rates(*rates: float | None) -> Figure:
+    """Weeks with a rate; a gap where it is None."""
     rows = tuple(
-        Row(label=f"{n + 1} Nov", values=(), week=len(rates) - n - 1)
-        if rate is None
-        else Row(
+        Row(
             label=f"{n + 1} Nov",
-            values=(rate,),
-            low=max(rate - 0.1, 0.0),
-            high=min(rate + 0.1, 1.0),
-            count=5,
+            values=() if rate is None else (rate,),
+            count=0 if rate is None else 5,
             week=len(rates) - n - 1,
         )
         for n, rate in enumerate(rates)
     )
     return Figure(
-        id="success", title="Success", takeaway="Success fell", kind=FigureKind.CURVE, about="week from",
-        parts=("success",), rows=rows, reach="90 % interval", percent=True,
+        id="judged", title="Success", takeaway="Success fell", kind=FigureKind.COLUMNS, about="week from",
+        parts=("success",), rows=rows, percent=True,
     )  # fmt: skip
 
 

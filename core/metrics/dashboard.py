@@ -5,9 +5,10 @@ The screen, the command and the exports show them.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -17,21 +18,30 @@ from msgspec import Struct
 
 from core.base.grouping import group_pairs
 from core.learning.scores import HARMFUL, HELPFUL, INJECTED_ONLY, KINDS, NO_RESULT
-from core.learning.states import STATES
+from core.learning.states import SECONDS_PER_DAY, STATES, state_codes
 from core.learning.statistics import jeffreys_interval, jeffreys_intervals
 from core.metrics import DEFAULT_WEEKS
 from core.metrics.causes import Cause, count_failed_loops, top_causes
-from core.metrics.effectiveness import Comparison, LoopCounts, compare_injection, count_inherited
+from core.metrics.effectiveness import (
+    Comparison,
+    LoopCounts,
+    MeasuredBenefit,
+    compare_injection,
+    compare_reflections,
+    count_inherited,
+    measure_benefit,
+)
 from core.metrics.lesson_effect import LessonEffect, measure_lesson_effect, select_registered
 from core.metrics.reviewer_accuracy import ReviewerAccuracy, measure_accuracy
 from core.metrics.usage import UsageGroup, daily_usage, group_usage, usage_day
 from core.records.decisions import TURNS, CurationState, Decision, Verb
-from core.records.patterns import Maturity, PatternType
+from core.records.patterns import Maturity
 from core.records.team_status import TeamStatus
 
 if TYPE_CHECKING:
     from core.learning.scoreboard import Scoreboard
     from core.learning.scores import Flags, Floats, Ints
+    from core.records.snapshot import Snapshot
     from core.state.project_state import ProjectState
     from core.state.review_items import ReviewItem
 
@@ -166,6 +176,42 @@ def _sum_success(weeks: Sequence[Week], level: float) -> SuccessRate | None:
     return SuccessRate(good, good + bad, *jeffreys_interval(good, bad, level)) if good + bad else None
 
 
+def count_states(
+    board: Scoreboard, registry: Flags, snapshot: Snapshot, times: Sequence[datetime]
+) -> tuple[dict[Maturity, int], ...]:
+    """Count the registered patterns in each state at some past times, oldest first.
+
+    Later uses are taken out of the sums, with a weight of 1. Uses without a date count from the start, and a pin from
+    its time on; earlier pins and quarantines are not known.
+    """
+    patterns, pins = snapshot.patterns, snapshot.curation.pins
+    use_times, limits = board.use_times, board.settings.maturity
+    half_life, now = limits.half_life_days * SECONDS_PER_DAY, board.now.timestamp()
+    found_at = np.array([_seconds(patterns[id].first_discovered) for id in board.ids])
+    pinned_at = np.array([_seconds(pins[id].at) if id in pins else now for id in board.ids])
+    values = use_times.counts * np.exp2((np.minimum(use_times.at, now) - now) / half_life)
+    counts = []
+    for time in times:
+        at = time.timestamp()
+        later = use_times.at > at
+        good, bad = (
+            np.bincount(use_times.rows, values * (later & (use_times.kinds == kind)), minlength=len(board.ids))
+            for kind in (HELPFUL, HARMFUL)
+        )
+        growth = np.exp2((now - at) / half_life)
+        sums = (np.maximum(total - gone, 0.0) * growth for total, gone in ((board.helpful, good), (board.harmful, bad)))
+        codes = (
+            np.where(pinned_at < at, board.state_codes, state_codes(*sums, limits)) if at < now else board.state_codes
+        )
+        by_code = np.bincount(codes[registry & (found_at <= at)], minlength=len(STATES)).tolist()
+        counts.append(dict(zip(STATES, by_code, strict=True)))
+    return tuple(counts)
+
+
+def _seconds(time: datetime | None) -> float:
+    return -math.inf if time is None else time.timestamp()
+
+
 class WeekAhead(Struct, frozen=True, kw_only=True):
     """Changes of state in one week if no evidence is added."""
 
@@ -298,12 +344,14 @@ class Dashboard(Struct, frozen=True, kw_only=True):
     now: datetime
     weeks: int  # number of weeks before and after `now`
     level: float  # level of the intervals, 0..1
-    patterns: Mapping[tuple[PatternType, Maturity], int]  # number of registered patterns by type and state
+    states: tuple[dict[Maturity, int], ...]  # number of registered patterns by state, at the end of each week
     evidence: tuple[Week, ...]  # evidence by week, oldest first; the last week is the current one
     undated: int  # uses recorded only as totals, without a date
     trend: Trend | None  # change of the success rate; None without enough data
     lessons: LessonEffect
+    benefit: MeasuredBenefit  # number and iterations of loops with and without injected patterns
     iterations: Comparison  # all loops with injected patterns compared with those without
+    reflections: Comparison  # all loops with injected reflections compared with those without
     ahead: tuple[WeekAhead, ...]  # upcoming changes by week; the first week is the current one
     coverage: tuple[CoverageWeek, ...]  # review coverage by week, as `evidence`
     open: tuple[OpenKind, ...]
@@ -332,9 +380,8 @@ def build_dashboard(
     registry = select_registered(board, snapshot.patterns)
     starts = list_week_starts(board.now, weeks)
     evidence = count_weekly(board, registry, starts)
-    types = (snapshot.patterns[id].type for id in board.ids)
-    counted = zip(types, board.state_codes.tolist(), registry.tolist(), strict=True)
-    patterns = Counter((kind, STATES[code]) for kind, code, is_registered in counted if is_registered)
+    loops = loops or LoopCounts.of(snapshot)
+    ends = [min(start + WEEK, board.now) for start in starts]
     days = daily_usage(snapshot.loops.values(), board.now, min(weeks * 7, USAGE_DAYS))
     names = {day.name for day in days}
     used = (board.use_times.kinds != INJECTED_ONLY) & registry[board.use_times.rows]
@@ -342,13 +389,15 @@ def build_dashboard(
         now=board.now,
         weeks=weeks,
         level=view.settings.interval_level,
-        patterns={(kind, state): patterns[kind, state] for kind in PatternType for state in Maturity},
+        states=count_states(board, registry, snapshot, ends),
         evidence=evidence,
         undated=int((board.uses - board.team_uses)[registry].sum() - board.use_times.counts[used].sum())
         - count_inherited(board, (one for one in snapshot.patterns.values() if not one.copy_folder)).uses,
         trend=compute_trend(evidence, view.settings.interval_level),
         lessons=measure_lesson_effect(snapshot, board, view.settings, loops),
+        benefit=measure_benefit(loops),
         iterations=compare_injection(snapshot, view.settings, loops),
+        reflections=compare_reflections(snapshot, view.settings, loops),
         ahead=find_upcoming(board, registry, weeks),
         coverage=compute_coverage(board, registry, snapshot.decisions, snapshot.curation, starts),
         open=count_questions(view.queue),

@@ -127,7 +127,7 @@ def compute_effectiveness(
         len(registry),
         {key: types[kind] for kind, key in _TYPE_KEYS.items()},
         UsageStats(results, successes, failures, _round_half_up(successes / results, 2) if results else None),
-        _measure_benefit(loops or LoopCounts.of(snapshot)),
+        measure_benefit(loops or LoopCounts.of(snapshot)),
         iso(now) or "",
     )
 
@@ -171,7 +171,8 @@ class LoopCounts(NamedTuple):
         return cls(injected, snapshot.loops.keys() - injected, completed, failed)
 
 
-def _measure_benefit(loops: LoopCounts) -> MeasuredBenefit:
+def measure_benefit(loops: LoopCounts) -> MeasuredBenefit:
+    """Count the loops with and without injected patterns, and average their iterations."""
     kinds = loops.injected, loops.others
     good, bad = (
         [[found[id] for id in kind if id in found] for kind in kinds] for found in (loops.completed, loops.failed)

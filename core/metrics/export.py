@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from core.base.text import plural, visible_line
-from core.metrics.sections import Figure, build_figures, reach_text, value_text
+from core.metrics.sections import Figure, build_figures, part_text, reach_text
 
 if TYPE_CHECKING:
     from core.metrics.dashboard import Dashboard
@@ -51,13 +51,16 @@ def to_markdown(found: Dashboard, figures: Sequence[Figure], project: str) -> st
 
 
 def section_markdown(figure: Figure) -> str:
-    titles = [figure.about, *figure.parts, *filter(None, (figure.reach, figure.extra)), "n"]
-    table = [titles, ["---", *["---:"] * (len(titles) - 1)]]
+    groups = [figure.group] * bool(figure.group)
+    count = ["n"] * figure.has_count
+    titles = [*groups, figure.about, *figure.parts, *filter(None, (figure.reach, figure.extra)), *count]
+    table = [titles, [*["---"] * (len(groups) + 1), *["---:"] * (len(titles) - len(groups) - 1)]]
     for row in figure.rows:
-        values = [value_text(figure, value) for value in row.values] or ["—"] * len(figure.parts)
+        values = [part_text(figure, row, part) for part in range(len(figure.parts))]
         reach = [reach_text(figure, row) or "—"] if figure.reach else []
         extra = [_escape(row.extra) or "—"] if figure.extra else []
-        table.append([_escape(row.label), *values, *reach, *extra, f"{row.count:,}"])
+        group, count = [row.group] * bool(figure.group), [f"{row.count:,}"] * figure.has_count
+        table.append([*group, _escape(row.label), *values, *reach, *extra, *count])
     lines = [f"| {' | '.join(cells)} |" for cells in table] + [""] if figure.rows else []
     end = _escape(figure.missing or figure.note)
     return "\n".join([f"## {figure.title}", "", _escape(figure.takeaway), "", *lines, end, ""])

@@ -70,7 +70,8 @@ class LessonEffect(Struct, frozen=True, kw_only=True):
     measure: Measure
     best: tuple[PatternResult, ...]  # most certain success first
     worst: tuple[PatternResult, ...]  # those that agents still get first, then most certain failure first
-    undecided: int  # number of patterns with too few results for a verdict, but at least one
+    least: int  # number of results that a pattern needs for a verdict
+    undecided: int  # number of patterns with fewer results, but at least one
 
     @property
     def missing(self) -> int:
@@ -108,7 +109,14 @@ def measure_lesson_effect(
         if by_loops.groups:
             comparison, measure = by_loops, Measure.ITERATIONS
     best, worst, undecided = rank_patterns(snapshot, board, settings)
-    return LessonEffect(comparison=comparison, measure=measure, best=best, worst=worst, undecided=undecided)
+    return LessonEffect(
+        comparison=comparison,
+        measure=measure,
+        best=best,
+        worst=worst,
+        least=settings.extraction.min_usage_count_for_evaluation,
+        undecided=undecided,
+    )
 
 
 class RankedPatterns(NamedTuple):
@@ -227,6 +235,8 @@ def _result(snapshot: Snapshot, board: Scoreboard, row: int) -> PatternResult:
 
 def describe_lesson(pattern: Pattern) -> str:
     """Return what a pattern recommends: the fix of an error pattern, the title of another one."""
+    if pattern.type is PatternType.ANTI and not pattern.title.casefold().startswith("avoid"):
+        return f"Avoid: {pattern.title}"
     return (pattern.type is PatternType.ERROR and pattern.description) or pattern.title
 
 

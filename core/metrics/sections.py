@@ -17,28 +17,29 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.formatting import format_cost, format_count, format_decimal, format_percent
-from core.base.text import plural, visible_line
+from core.base.text import capitalized, plural, visible_line
 from core.metrics.causes import ERROR, FAILURE_MODE, ROOT_CAUSE, Cause
-from core.metrics.dashboard import RANGES, Dashboard, StateChange, Week, count_changes
+from core.metrics.dashboard import RANGES, Dashboard, StateChange, Trend, Week, count_changes
 from core.metrics.reviewer_accuracy import MIN_FOLLOWED, Share
 from core.metrics.team_uses import describe_team_uses
 from core.queries.pattern_filter import build_id_query
 from core.records.loops import Usage
-from core.records.patterns import Maturity, PatternType
+from core.records.patterns import Maturity
 
 if TYPE_CHECKING:
+    from core.metrics.effectiveness import Comparison
     from core.metrics.usage import UsageGroup
 
 STATES: Final = (Maturity.PROVEN, Maturity.ESTABLISHED, Maturity.CANDIDATE, Maturity.DEPRECATED)  # from best to worst
 MAX_NAMED: Final = 3  # maximum number of items that a takeaway names
 _LABEL_CHARS: Final = 60
+_LESSON_CHARS: Final = 100
 _Data: TypeAlias = dict[str, Any]  # takeaway and rows of a figure; empty without data
 
 
 class Kind(Enum):
     BARS = "bars"  # one bar per row, its values side by side
-    COLUMNS = "columns"  # one column per week, its values stacked
-    CURVE = "curve"  # one rate 0..1 per week with its interval; a week without a value is a gap
+    COLUMNS = "columns"  # one column per week, its values stacked; a week without a value is a gap
     SPANS = "spans"  # one value per row with its interval; all rows share a scale
 
 
@@ -60,6 +61,8 @@ class Row(Struct, frozen=True, kw_only=True):
     count: int = 0
     goal: Goal | None = None
     extra: str = ""  # a further value; its heading is `Figure.extra`
+    group: str = ""  # what the row is among; its heading is `Figure.group`
+    score: str = ""  # what is shown for the value, such as `9 of 12`; "" for the value itself
     week: int | None = None  # number of weeks ago if the row links to the patterns used in that week
 
 
@@ -75,6 +78,8 @@ class Figure(Struct, frozen=True, kw_only=True):
     rows: tuple[Row, ...] = ()  # rows in order; weeks oldest first
     reach: str = ""  # heading of the interval; "" without one
     extra: str = ""  # heading of the further value; "" without one
+    group: str = ""  # heading of the groups of rows; "" without groups
+    has_count: bool = True  # whether the number of cases is shown
     note: str = ""  # how to read the figure
     percent: bool = False  # whether values are rates, 0..1
     missing: str = ""  # if there are no rows: how to get data
@@ -90,12 +95,18 @@ def value_text(figure: Figure, value: float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
 
 
+def part_text(figure: Figure, row: Row, part: int) -> str:
+    """Format one value of a row; "—" if it is unknown."""
+    return row.score or (value_text(figure, row.values[part]) if row.values else "—")
+
+
 def reach_text(figure: Figure, row: Row) -> str:
     """Format the interval of a row as `0.23 – 0.91`; "" without one."""
     if row.low is None or row.high is None:
         return ""
-    write = format_decimal if figure.percent else (lambda value: value_text(figure, value))
-    return f"{write(row.low)} – {write(row.high)}"
+    if figure.percent or figure.kind is not Kind.SPANS:  # an interval of a rate
+        return f"{format_decimal(row.low)} – {format_decimal(row.high)}"
+    return f"{value_text(figure, row.low)} – {value_text(figure, row.high)}"
 
 
 class _Texts(Struct, frozen=True):
@@ -119,6 +130,8 @@ def build_figures(found: Dashboard) -> tuple[Figure, ...]:
         "undated": "",
         "by": _format_reviewer(found),
         "results": plural(found.accuracy.follow_up, "result"),
+        "least": found.lessons.least,
+        "undecided": plural(found.lessons.undecided, "pattern"),
     }
     if found.undated:
         words["undated"] = f" {plural(found.undated, 'further use')} recorded only as totals, without a date."
@@ -134,18 +147,37 @@ def build_figures(found: Dashboard) -> tuple[Figure, ...]:
     return tuple(figures)
 
 
+def _lessons(found: Dashboard) -> _Data:
+    effect = found.lessons
+    groups = [*(("best", one) for one in effect.best), *(("worst", one) for one in effect.worst)]
+    rows = tuple(
+        Row(
+            label=visible_line(one.name, _LESSON_CHARS),
+            group=group if one.is_given else "stopped",
+            values=(one.worked / one.results,),
+            score=one.score,
+            low=one.low,
+            high=one.high,
+            count=one.results,
+            goal=Goal("patterns", key=one.pattern_id),
+        )
+        for group, one in groups
+    )
+    return {"takeaway": effect.sentence, "rows": rows}
+
+
 def _patterns(found: Dashboard) -> _Data:
-    counts = found.patterns
-    total = sum(counts.values())
-    if not total:
+    counts = [tuple(week[state] for state in STATES) for week in found.states]
+    before, now = counts[0], counts[-1]
+    if not sum(now):
         return {}
-    by_state = {state: sum(counts[kind, state] for kind in PatternType) for state in STATES}
-    states = ", ".join(f"{by_state[state]:,} {state.value}" for state in STATES if by_state[state])
-    rows = []
-    for kind in PatternType:
-        values, goal = tuple(counts[kind, state] for state in STATES), Goal("patterns", f"type:{kind.value} -is:mirror")
-        rows.append(Row(label=kind.value, values=values, count=sum(values), goal=goal))
-    return {"takeaway": f"{plural(total, 'pattern')}: {states}", "rows": tuple(rows)}
+    states = ", ".join(
+        f"{count:,} {state.value}" + f" ({earlier:,} before)" * (count != earlier)
+        for state, earlier, count in zip(STATES, before, now, strict=True)
+        if count or earlier
+    )
+    rows = _week_rows(found, [(values, sum(values)) for values in counts])
+    return {"takeaway": f"{plural(sum(now), 'pattern')}: {states}", "rows": rows}
 
 
 def _evidence(found: Dashboard) -> _Data:
@@ -158,15 +190,9 @@ def _evidence(found: Dashboard) -> _Data:
     rest = f", {unknown:,} without a result" if unknown else ""
     takeaway = f"{plural(uses, 'use')} in {plural(found.weeks, 'week')}: {good:,} worked, {bad:,} failed{rest}"
     cells = [((week.good, week.bad, week.open, week.shown), week.uses) for week in weeks]
-    return {"takeaway": f"{takeaway}; {shown:,} injected without result", "rows": _week_rows(found, cells)}
-
-
-def _success(found: Dashboard) -> _Data:
-    weeks = found.evidence
-    if not any(week.results for week in weeks):
-        return {}
-    cells = [(_as_values(week.rate), week.results) for week in weeks]
-    return {"takeaway": _describe_trend(found), "rows": _week_rows(found, cells, weeks)}
+    trend = f". {_describe_trend(found, found.trend)}" if found.trend is not None else ""
+    rows = _week_rows(found, cells, weeks)
+    return {"takeaway": f"{takeaway}; {shown:,} injected without result{trend}", "rows": rows}
 
 
 def _as_values(value: float | None) -> tuple[float, ...]:
@@ -190,11 +216,7 @@ def _week_rows(
     )
 
 
-def _describe_trend(found: Dashboard) -> str:
-    weeks, trend = found.evidence, found.trend
-    if trend is None:
-        good, results = sum(week.good for week in weeks), sum(week.results for week in weeks)
-        return f"{format_decimal(good / results)} of {plural(results, 'use')} worked; not enough data for a trend"
+def _describe_trend(found: Dashboard, trend: Trend) -> str:
     before, after = trend.before, trend.after
     one, other = format_decimal(before.rate), format_decimal(after.rate)
     verb = "rose" if after.rate > before.rate else "fell"
@@ -205,14 +227,33 @@ def _describe_trend(found: Dashboard) -> str:
 
 
 def _iterations(found: Dashboard) -> _Data:
-    comparison = found.iterations
-    difference, low, high = comparison.difference, comparison.low, comparison.high
-    if difference is None or low is None or high is None:
-        takeaway = comparison.verdict[:1].upper() + comparison.verdict[1:]
-    else:
-        moved = f"{difference:+.1f} iterations" if abs(difference) >= 0.05 else "No difference in iterations"
-        takeaway = f"{moved} with patterns ({found.level * 100:g} % interval {low:+.1f} to {high:+.1f}): "
-        takeaway += "significant" if comparison.is_conclusive else comparison.verdict
+    loops = found.benefit
+    having = _describe_loops(loops.loops_with_pattern_injection, loops.completed_loops_with, loops.failed_loops_with)
+    lacking = _describe_loops(
+        loops.loops_without_pattern_injection, loops.completed_loops_without, loops.failed_loops_without
+    )
+    if not (loops.loops_with_pattern_injection or loops.loops_without_pattern_injection):
+        return {"takeaway": "No loops yet."}
+    data = _compare(found, found.iterations, "patterns")
+    return data | {"takeaway": f"{data['takeaway']}. With patterns {having}; without {lacking}"}
+
+
+def _describe_loops(count: int, completed: int, failed: int) -> str:
+    """Describe the results of loops, such as `14 loops, 5 completed, 2 failed`."""
+    parts = [plural(count, "loop"), f"{completed:,} completed" * bool(completed), f"{failed:,} failed" * bool(failed)]
+    return ", ".join(filter(None, parts))
+
+
+def _reflections(found: Dashboard) -> _Data:
+    return _compare(found, found.reflections, "reflections")
+
+
+def _compare(found: Dashboard, comparison: Comparison, given: str) -> _Data:
+    """Describe a comparison of iterations; it has no number before the interval excludes 0."""
+    low, high = comparison.low, comparison.high
+    takeaway = capitalized(comparison.verdict)
+    if comparison.is_conclusive and low is not None and high is not None:
+        takeaway = f"{takeaway} with {given} ({found.level * 100:g} % interval {low:+.1f} to {high:+.1f})"
     rows = tuple(
         Row(
             label=f"{group.category or 'other tasks'}, {word}",
@@ -369,10 +410,11 @@ def _format_day(day: datetime, now: datetime) -> str:
 
 
 _SECTIONS: Final[dict[str, Callable[[Dashboard], _Data]]] = {
+    "lessons": _lessons,
     "patterns": _patterns,
     "evidence": _evidence,
-    "success": _success,
     "iterations": _iterations,
+    "reflections": _reflections,
     "coming": _upcoming,
     "judged": _coverage,
     "questions": _questions,

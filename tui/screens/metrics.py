@@ -1,34 +1,34 @@
-"""The Metrics screen: how well learning works, section by section."""
+"""The Metrics screen: whether lessons help, then all other numbers, section by section."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from enum import Enum
 from functools import partial, partialmethod
+from math import floor, log10
 from typing import TYPE_CHECKING, Final
 
+from rich.cells import cell_len
 from textual import events, on
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
+from core.base.formatting import format_count, format_decimal
+from core.base.text import visible_line
 from core.metrics import DEFAULT_WEEKS
-from core.metrics.dashboard import (
-    RANGES,
-    Dashboard,
-    build_dashboard,
-    list_used,
-    list_week_starts,
-)
+from core.metrics.dashboard import RANGES, Dashboard, build_dashboard, list_used, list_week_starts
 from core.metrics.export import FORMATS, export_metrics, section_markdown
 from core.metrics.lesson_effect import select_registered
-from core.metrics.sections import Figure, Goal, Row, build_figures
+from core.metrics.sections import Figure, Goal, Kind, Row, build_figures, part_text, value_text
 from core.queries.pattern_filter import build_id_query
+from core.records.patterns import Maturity
 from core.show.table import Column
-from tui.present import metrics as present
-from tui.present.metrics_chart import week_chart
+from tui.present.glyphs import ASCII, STATE_SHORT, STATE_STYLES, Cells, Glyphs
 from tui.screens.base_screen import BaseScreen
 from tui.screens.file_export import export
 from tui.widgets.bars import Item, ItemLine
+from tui.widgets.columns import fit_columns
 from tui.widgets.drawing import Drawing
 from tui.widgets.record_table import GUTTER, RecordTable
 
@@ -40,14 +40,353 @@ if TYPE_CHECKING:
     from core.records.snapshot import Delta
     from core.records.team_status import TeamStatus
     from core.state.project_state import ProjectState
-    from tui.present.glyphs import Cells
 
-TILED: Final = 160  # cells of the screen from which the other sections are tiles below the current one
 TALL: Final = 32  # lines of the screen from which there is room for explanations and other sections
-HEADING_LINES: Final = 3  # lines of the rows besides themselves: heading and empty text
+TILED: Final = 46  # lines of the screen from which there is room for other sections below a chart over weeks
+LEAST_ROWS: Final = 3  # minimum lines of the rows: heading and the text of an empty section
 LEAST_BAR: Final = 10  # minimum cells of a bar
+LEAST_LABEL: Final = 24  # minimum cells of the label of a row
 COUNT_CELLS: Final = 7  # minimum cells of a number
 REACH_CELLS: Final = 13  # cells of an interval and its label
+RANGE_NAMES: Final[Mapping[int, str]] = {4: "4 weeks", 12: "12 weeks", 52: "1 year"}
+
+AXIS_CELLS: Final = 7  # cells of the labels on the left, their ticks and the axis
+LEAST_CHART: Final = 4  # minimum lines of a chart over weeks, including the week labels
+LEAST_PLOT: Final = 4  # minimum lines of the plot below a legend
+LEAST_ROOM: Final = 20  # minimum cells of a plot
+MAX_WEEK: Final = 9
+MAX_LABEL_CELLS: Final = 34
+TILE_CELLS: Final = 44  # minimum cells of a tile, if there are several side by side
+TILE_LINES: Final = 9  # minimum lines of a tile: title, takeaway, legend, four lines of plot, week labels, empty line
+TILE_GAP: Final = 3
+_NUMBER_CELLS: Final = 6
+_FILLS: Final = "█▓▒░▚◦"
+_ASCII_FILLS: Final = "#=+.%:"
+_STYLES: Final = {
+    "worked": "$success",
+    "failed": "$error",
+    "no result": "$warning",
+    "injected, no result": "$quiet",
+    **{state.value: STATE_STYLES[state] for state in Maturity},
+}
+"""Styles of parts; a change has the style of the new state, other parts the accent."""
+_GROUP_STYLES: Final = {"best": "$success", "worst": "$error"}
+
+
+def over_weeks(figure: Figure) -> bool:
+    return figure.kind is Kind.COLUMNS
+
+
+def label_cells(figure: Figure) -> int:
+    widest = max((cell_len(visible_line(row.label)) for row in figure.rows), default=0)
+    return max(widest, len(figure.about))
+
+
+def fill(figure: Figure, part: int, glyphs: Glyphs) -> str:
+    """Return the fill character of a part; in ASCII that of a state is its glyph."""
+    if glyphs is not ASCII:
+        return _FILLS[part % len(_FILLS)]
+    states = {state.value: glyphs[state.value] for state in Maturity}
+    return states.get(figure.parts[part]) or _ASCII_FILLS[part % len(_ASCII_FILLS)]
+
+
+def style(figure: Figure, part: int) -> str:
+    return _STYLES.get(figure.parts[part].rpartition(" to ")[2], _STYLES.get(figure.parts[part], "$accent"))
+
+
+class Title(Enum):
+    """Length of column headings; `MARK` is a fill character that needs a legend."""
+
+    WHOLE = 0
+    SHORT = 1
+    MARK = 2
+
+
+def part_title(figure: Figure, part: int, glyphs: Glyphs, form: Title) -> str:
+    """Return the heading of a part; with several parts also its fill character."""
+    name = figure.parts[part]
+    if form is Title.MARK and over_weeks(figure) and len(figure.parts) > 1:
+        return fill(figure, part, glyphs)
+    if form is not Title.WHOLE:
+        for state in Maturity:
+            name = name.replace(state.value, STATE_SHORT[state]).replace(" to ", "-")
+    return f"{fill(figure, part, glyphs)} {name}" if len(figure.parts) > 1 else name
+
+
+def row_columns(figure: Figure, width: int, glyphs: Glyphs) -> tuple[Column, ...]:
+    """Return the columns of the rows; if space is short, the bar goes first and the interval last."""
+    label = min(label_cells(figure), MAX_LABEL_CELLS)
+    first = Column("label", figure.about, min(label, LEAST_LABEL) + 2, flex=1, best=label_cells(figure) + 2)
+    last = [Column("group", figure.group, len(figure.group), keep=4)] if figure.group else []
+    bar = Column("bar", "", LEAST_BAR, flex=3, keep=1)
+    rest = [Column("reach", figure.reach, REACH_CELLS, align="right", keep=5)] if figure.reach else []
+    if figure.extra:
+        rest.append(Column("extra", figure.extra, COUNT_CELLS, align="right", keep=3))
+    if figure.has_count and (figure.percent or len(figure.parts) > 1 or figure.reach):
+        rest.append(Column("count", "n", COUNT_CELLS, align="right", keep=2))
+    found: tuple[Column, ...] = ()
+    for form in Title:
+        titles = [part_title(figure, n, glyphs, form) for n in range(len(figure.parts))]
+        least = max(COUNT_CELLS, *(len(row.score) for row in figure.rows), 0)
+        numbers = [Column(f"part{n}", title, max(len(title), least), align="right") for n, title in enumerate(titles)]
+        found = (first, *last, bar, *numbers, *rest)
+        if sum(column.width + 1 for column in found) <= width:
+            break
+    return found
+
+
+def row_cells(figure: Figure, row: Row, bar_width: int, glyphs: Glyphs) -> Cells:
+    """Return the cells of a row: label, group, bar, values, interval, and cases."""
+    cells = {
+        "label": Content(visible_line(row.label)),
+        "group": Content.styled(row.group, _GROUP_STYLES.get(row.group, "$quiet")),
+        "count": Content.styled(f"{row.count:,}", "$quiet"),
+        "reach": Content.styled(reach_cell(figure, row), "$quiet"),
+        "extra": Content(visible_line(row.extra)),
+        "bar": bar_cell(figure, row, bar_width, glyphs),
+    }
+    for n, value in enumerate(row.values):
+        cells[f"part{n}"] = Content.styled(part_text(figure, row, n), "$foreground" if value else "$quiet")
+    if not row.values:
+        cells["part0"] = Content.styled("too few" if figure.kind is Kind.SPANS else "no data", "$quiet")
+    return cells
+
+
+def reach_cell(figure: Figure, row: Row) -> str:
+    """Return the interval of a row, shorter than in a report."""
+    if row.low is None or row.high is None:
+        return ""
+    if figure.percent or over_weeks(figure):
+        return f"{format_decimal(row.low)}–{format_decimal(row.high)}"
+    return f"{value_text(figure, row.low)}–{value_text(figure, row.high)}"
+
+
+def range_note(weeks: int, keys: tuple[str, str]) -> Content:
+    """Return the time ranges, the selected one highlighted, between their two keys."""
+    parts: list[Content | tuple[str, str]] = [(keys[0], "$accent"), (" ", "")]
+    for number, name in RANGE_NAMES.items():
+        parts += [(name, "bold $accent underline" if number == weeks else "$quiet"), (" ", "")]
+    return Content.assemble(*parts, (keys[1], "$accent"))
+
+
+def bar_cell(figure: Figure, row: Row, width: int, glyphs: Glyphs) -> Content:
+    """Return the bar of a row, on a scale shared by all rows."""
+    if figure.kind is Kind.SPANS:
+        if not row.values:
+            return Content("")
+        top = 1.0 if figure.percent else max(max(other.high or 0.0, *other.values) for other in figure.rows) or 1.0
+        return _track((row.low or 0.0) / top, row.values[0] / top, (row.high or 0.0) / top, width, glyphs)
+    scale = max((sum(other.values) for other in figure.rows), default=0.0) or 1.0
+    if figure.percent and over_weeks(figure):
+        scale = 1.0
+    sizes = _cells([value / scale * width for value in row.values])
+    return Content.assemble(*((fill(figure, n, glyphs) * size, style(figure, n)) for n, size in enumerate(sizes)))
+
+
+def _track(low: float, value: float, high: float, width: int, glyphs: Glyphs) -> Content:
+    """Return an interval with its value on a line."""
+    first, at, last = (round(share * (width - 1)) for share in (low, value, high))
+    return Content.assemble(
+        (glyphs.line * first, "$rule"),
+        (glyphs.range * (at - first), "$accent"),
+        (glyphs.point, "$accent bold"),
+        (glyphs.range * (last - at), "$accent"),
+        (glyphs.line * (width - 1 - last), "$rule"),
+    )
+
+
+def _cells(sizes: Sequence[float]) -> list[int]:
+    """Round the parts of a bar to whole cells; each part above 0 gets at least one."""
+    cells, done, drawn = [], 0.0, 0
+    for size in sizes:
+        done += size
+        count = max(round(done) - drawn, 1 if size else 0)
+        cells.append(count)
+        drawn += count
+    while drawn > max(round(done), sum(1 for size in sizes if size)):
+        largest = cells.index(max(cells))
+        cells[largest] -= 1
+        drawn -= 1
+    return cells
+
+
+def legend(figure: Figure, width: int, glyphs: Glyphs) -> list[Content]:
+    """Return what a bar stacks: fill character and name of each part that has a value."""
+    lines = [Content("")]
+    for n, part in enumerate(figure.parts):
+        if any(row.values and row.values[n] for row in figure.rows):
+            item = Content.assemble((fill(figure, n, glyphs), style(figure, n)), f" {part}")
+            if lines[-1] and lines[-1].cell_length + item.cell_length + 3 > width:
+                lines.append(Content(""))
+            lines[-1] = Content.assemble(lines[-1], "   " if lines[-1] else "", item)
+    return lines
+
+
+def week_chart(figure: Figure, width: int, height: int, glyphs: Glyphs, cursor: int | None = None) -> list[Content]:
+    """Return a chart over weeks: `height` lines with axis, week labels, and a legend if there is room.
+
+    A label at the axis belongs to the upper edge of its line, and 0 to that of the week labels, so that a bar ends at
+    its value. If `width` is too small, the weeks furthest from now are dropped. The row `cursor` is marked below.
+    """
+    room = width - AXIS_CELLS
+    if room < LEAST_ROOM or not figure.rows or height < LEAST_CHART:
+        return []
+    shift = max(len(figure.rows) - room, 0) if figure.rows[-1].week is not None else 0
+    rows = figure.rows[shift : shift + room]
+    head = legend(figure, width, glyphs) if len(figure.parts) > 1 else []
+    if height - 1 - len(head) < LEAST_PLOT:
+        head = []
+    above = (height - 1 - len(head)) % 2  # half of an even number of lines is at an edge
+    lines = height - 1 - len(head) - above
+    step = min(room // len(rows), MAX_WEEK)
+    top = 1.0 if figure.percent else nice_top(max(sum(row.values) for row in figure.rows))
+    columns = [_column(figure, row, top, lines, step, glyphs) for row in rows]
+    plot = [
+        Content.assemble(_axis(figure, top, line, lines, glyphs), *(column[line] for column in columns))
+        for line in range(lines)
+    ]
+    at = None if cursor is None else cursor - shift
+    return [*head, *[Content("")] * above, *plot, _week_labels(figure, rows, step, at, glyphs)]
+
+
+def _axis(figure: Figure, top: float, line: int, lines: int, glyphs: Glyphs) -> Content:
+    share = {0: 1.0, lines // 2: 0.5}.get(line)
+    label = ""
+    if share is not None and (figure.percent or (top * share).is_integer()):
+        label = value_text(figure, top * share)
+        label = label if len(label) <= AXIS_CELLS - 2 else format_count(round(top * share))
+    return Content.styled(f"{label:>{AXIS_CELLS - 2}}{_tick(label, glyphs)}{'|' if glyphs is ASCII else '│'}", "$quiet")
+
+
+def _tick(label: str, glyphs: Glyphs) -> str:
+    """Return a mark at the upper edge of a cell."""
+    return " " if not label else "'" if glyphs is ASCII else "▔"
+
+
+def _column(figure: Figure, row: Row, top: float, lines: int, step: int, glyphs: Glyphs) -> list[Content]:
+    """Return the column of a week from the top down, `step` cells with a gap.
+
+    Its parts are whole cells, and its end is drawn in eighths of a line, except in ASCII.
+    """
+    steps = 1 if glyphs is ASCII else len(glyphs.sparks)
+    total = sum(row.values)
+    whole, rest = divmod(max(round(total / top * lines * steps), 1 if total else 0), steps)
+    # The height of the column is exact: with fewer cells than parts, the smallest parts have none.
+    largest = sorted(range(len(row.values)), key=lambda part: -row.values[part])[: max(whole, 1)]
+    seen = [value if part in largest else 0.0 for part, value in enumerate(row.values)]
+    sizes = _cells([value / sum(seen) * whole for value in seen]) if whole else []
+    wide = max(step - 1, 1)
+    pad = " " * (step - wide)
+    marks = [(fill(figure, n, glyphs), style(figure, n)) for n, size in enumerate(sizes) for _ in range(size)]
+    if rest:
+        marks.append((glyphs.sparks[rest - 1], marks[-1][1] if marks else style(figure, largest[0])))
+    cells = [Content.assemble((mark * wide, colour), pad) for mark, colour in marks]
+    return [Content(" " * step)] * (lines - len(cells)) + cells[::-1][-lines:]
+
+
+def _week_labels(figure: Figure, rows: Sequence[Row], step: int, cursor: int | None, glyphs: Glyphs) -> Content:
+    """Return the line of week labels, with the 0 of the axis; the selected week is placed first."""
+    width = step * len(rows)
+    taken: list[tuple[int, int, Content]] = []
+
+    def place(n: int, text: Content) -> None:
+        start = min(n * step, max(width - text.cell_length, 0))
+        end = start + text.cell_length
+        if all(end < other or start > stop for other, stop, _ in taken):
+            taken.append((start, end, text))
+
+    if cursor is not None and 0 <= cursor < len(rows):
+        mark = "^" if glyphs is ASCII else "▲"
+        place(cursor, Content.styled(f"{mark} {visible_line(rows[cursor].label)}", "$accent bold"))
+    last_words = [row.label.rpartition(" ")[2] for row in rows]
+    years = [word if len(word) == 4 and word.isdecimal() else "" for word in last_words]
+    for n, row in enumerate(rows):
+        label = row.label.removesuffix(years[n]) if n and years[n] == years[n - 1] else row.label
+        place(n, Content.styled(visible_line(label.rstrip()), "$quiet"))
+    zero = value_text(figure, 0.0)
+    line = Content.styled(f"{zero:>{AXIS_CELLS - 2}}{_tick(zero, glyphs)} ", "$quiet")
+    for start, _end, text in sorted(taken, key=lambda one: one[0]):
+        line = Content.assemble(line.pad_right(AXIS_CELLS + start - line.cell_length), text)
+    return line
+
+
+def nice_top(value: float) -> float:
+    """Return the smallest round number >= `value` whose half is round too."""
+    if value <= 1:
+        return 1.0
+    unit = 10.0 ** floor(log10(value))
+    steps = (2, 4, 6, 8, 10) if unit == 1 else (1, 2, 3, 4, 5, 6, 8, 10)
+    return next(unit * step for step in steps if unit * step >= value)
+
+
+def tiles(figures: Sequence[Figure], width: int, height: int, glyphs: Glyphs) -> list[Content]:
+    """Return equal tiles of the sections that have data, and below them one line for each other one.
+
+    Sections for which there is no room are left out.
+    """
+    drawn = [figure for figure in figures if is_drawable(figure)]
+    notes = [
+        Content.assemble((figure.title, "bold $secondary"), (f"  {visible_line(figure.takeaway)}", "$quiet"))
+        for figure in figures
+        if not is_drawable(figure)
+    ]
+    columns = min(max((width + TILE_GAP) // (TILE_CELLS + TILE_GAP), 1), max(len(drawn), 1))
+    cells = (width - TILE_GAP * (columns - 1)) // columns
+    rows = min(max(height - len(notes), 0) // TILE_LINES, -(-len(drawn) // columns))
+    high = (height - len(notes)) // rows if rows else 0
+    lines: list[Content] = []
+    for row in range(rows):
+        found = [tile(figure, cells, high - 1, glyphs) for figure in drawn[row * columns : (row + 1) * columns]]
+        for parts in zip(*found, strict=True):
+            lines.append(Content(" " * TILE_GAP).join(part.pad_right(cells - part.cell_length) for part in parts))
+        lines.append(Content(""))
+    return [*lines, *(note.truncate(width, ellipsis=True) for note in notes)][:height]
+
+
+def is_drawable(figure: Figure) -> bool:
+    """Whether a section has data for a chart; intervals without width are not enough."""
+    return bool(figure.rows) and (
+        figure.kind is not Kind.SPANS or any((row.high or 0.0) > (row.low or 0.0) for row in figure.rows)
+    )
+
+
+def tile(figure: Figure, width: int, height: int, glyphs: Glyphs) -> list[Content]:
+    """Return a section in `height` lines, at least `TILE_LINES` - 1: title, takeaway, chart or bars."""
+    picture = LEAST_CHART + LEAST_PLOT - 2 if over_weeks(figure) else 3
+    lines = [
+        Content.styled(figure.title, "bold $secondary"),
+        *_wrapped(figure.takeaway, width, height - 1 - picture),
+    ]
+    room = height - len(lines)
+    lines += week_chart(figure, width, room, glyphs) if over_weeks(figure) else _bars(figure, width, room, glyphs)
+    return [*lines, *[Content("")] * (height - len(lines))]
+
+
+def _bars(figure: Figure, width: int, height: int, glyphs: Glyphs) -> list[Content]:
+    """Return the first rows with their bars, and what a bar stacks."""
+    several = legend(figure, width, glyphs) if len(figure.parts) > 1 else []
+    rows = figure.rows[: max(height - len(several), 1)]
+    label = min(label_cells(figure), width // 3)
+    numbers = [row.score or value_text(figure, sum(row.values)) if row.values else "—" for row in rows]
+    number = max(_NUMBER_CELLS, *map(len, numbers))
+    bars = width - label - number - 2
+    lines = []
+    for row, text in zip(rows, numbers, strict=True):
+        name = Content(visible_line(row.label)).truncate(label, ellipsis=True)
+        drawn = bar_cell(figure, row, bars, glyphs)
+        parts = name.pad_right(label - name.cell_length), " ", drawn.pad_right(bars - drawn.cell_length), " "
+        lines.append(Content.assemble(*parts, (f"{text:>{number}}", "$quiet")))
+    return [*lines, *several]
+
+
+def _wrapped(text: str, width: int, most: int) -> list[Content]:
+    """Wrap untrusted text to 1..`most` lines; cut text ends with an ellipsis."""
+    lines = Content(visible_line(text)).wrap(width)
+    most = max(most, 1)
+    if len(lines) <= most:
+        return list(lines)
+    last = Content(lines[most - 1].plain.rstrip()).truncate(width - 1)
+    return [*lines[: most - 1], Content(f"{last.plain.rstrip()}…")]
 
 
 class MetricsScreen(BaseScreen):
@@ -95,8 +434,8 @@ class MetricsScreen(BaseScreen):
         super().on_mount()
 
     def on_resize(self, event: events.Resize) -> None:
-        self.set_class(event.size.width >= TILED and event.size.height >= TALL, "-tiled")
         self.set_class(event.size.height >= TALL, "-tall")
+        self.set_class(event.size.height >= TILED, "-tiled")
         self.call_after_refresh(self._show)
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
@@ -125,14 +464,14 @@ class MetricsScreen(BaseScreen):
         figure = self.figure if self.is_composed else None
         if figure is None:
             return
-        weekly = present.over_weeks(figure)
-        self.set_class(weekly and bool(figure.rows), "-weekly")
+        self.set_class(over_weeks(figure) and bool(figure.rows), "-weekly")
         keys = (self.services.shown_key("fewer_weeks"), self.services.shown_key("more_weeks"))
         self.query_one("#metrics-head", ItemLine).show(
-            [Item(Content.styled(figure.title, "bold $secondary"))], [Item(present.range_note(self._weeks, keys))]
+            [Item(Content.styled(figure.title, "bold $secondary"))], [Item(range_note(self._weeks, keys))]
         )
         is_read = not self.view.snapshot.is_partial
-        takeaway = present.takeaway(figure) if is_read else "Still opening. All figures follow when all files are read."
+        text = figure.takeaway if is_read else "Still opening. All figures follow when all files are read."
+        takeaway = Content.styled(visible_line(text), "bold" if figure.rows else "$quiet")
         self.query_one("#metrics-takeaway", Static).update(takeaway)
         self.query_one("#metrics-note", Static).update(Content.styled(figure.note, "$quiet"))
         self._show_rows(figure)
@@ -141,32 +480,16 @@ class MetricsScreen(BaseScreen):
 
     def _show_rows(self, figure: Figure) -> None:
         table = self.rows
-        table.styles.max_height = None if present.over_weeks(figure) else len(figure.rows) + HEADING_LINES
-        columns, self._bar = self._columns(figure, table.scrollable_content_region.width - GUTTER)
+        lines = max(len(figure.rows) + 1, LEAST_ROWS)
+        table.styles.max_height = None if over_weeks(figure) else lines
+        table.styles.min_height = min(lines, self.size.height // 2) if self.has_class("-tall") else None
+        width = table.scrollable_content_region.width - GUTTER
+        columns = row_columns(figure, width, self.glyphs)
+        self._bar = {column.id: cells for column, cells in fit_columns(columns, width)}.get("bar", LEAST_BAR)
         table.use(columns)
         keys = [str(n) for n in range(len(figure.rows))]
         back = bool(figure.rows) and figure.rows[-1].week is not None
         table.show(keys[::-1] if back else keys)
-
-    def _columns(self, figure: Figure, width: int) -> tuple[Sequence[Column], int]:
-        """Return the columns of the rows, and the number of cells left for the bar."""
-        label = Column("label", figure.about, present.label_cells(figure) + 2)
-        rest = [Column("reach", figure.reach, REACH_CELLS, align="right")] if figure.reach else []
-        if figure.extra:
-            rest.append(Column("extra", figure.extra, COUNT_CELLS, align="right"))
-        if figure.percent or len(figure.parts) > 1 or figure.reach:
-            rest.append(Column("count", "n", COUNT_CELLS, align="right"))
-        numbers: list[Column] = []
-        left = 0
-        for form in present.Title:
-            titles = [present.part_title(figure, n, self.glyphs, form) for n in range(len(figure.parts))]
-            sizes = [max(len(title), COUNT_CELLS) for title in titles]
-            numbers = [Column(f"part{n}", titles[n], sizes[n], align="right") for n in range(len(titles))]
-            left = width - sum(column.width + 1 for column in (label, *numbers, *rest))
-            if left >= LEAST_BAR:
-                break
-        bar = max(left - 1, LEAST_BAR)
-        return (label, Column("bar", "", bar), *numbers, *rest), bar
 
     def _draw_chart(self, figure: Figure) -> None:
         """Draw the chart of the section, with the row under the cursor highlighted."""
@@ -178,8 +501,7 @@ class MetricsScreen(BaseScreen):
         self._draw_chart(figure)
         glyphs = self.glyphs
         others = [other for other in self._figures.values() if other is not figure]
-        arrange = present.grid if self.has_class("-tiled") else present.tiles
-        self.query_one("#metrics-below", Drawing).show(lambda width, height: arrange(others, width, height, glyphs))
+        self.query_one("#metrics-below", Drawing).show(lambda width, height: tiles(others, width, height, glyphs))
 
     def _row_number(self) -> int | None:
         key = self.rows.cursor_key
@@ -193,7 +515,7 @@ class MetricsScreen(BaseScreen):
         figure = self.figure
         if figure is None or int(key) >= len(figure.rows):
             return {}
-        return present.row_cells(figure, figure.rows[int(key)], self._bar, self.glyphs)
+        return row_cells(figure, figure.rows[int(key)], self._bar, self.glyphs)
 
     def _missing(self) -> Content:
         figure = self.figure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,27 +11,20 @@ import click
 from core.base.errors import BadInput
 from core.base.text import plural, visible_line
 from core.cli.json import objects
-from core.cli.render.output import Column, line, percent, print_table, respond
+from core.cli.render.output import Column, line, print_table, respond
 from core.cli.support.options import ReadingCommand, WholeNumber
 from core.cli.support.project import open_project
 from core.cli.support.team import last_team_status
 from core.metrics import DEFAULT_WEEKS
-from core.metrics.effectiveness import (
-    Benefit,
-    Comparison,
-    EffectivenessMetrics,
-    LoopCounts,
-    compare_reflections,
-    compute_effectiveness,
-    count_states,
-)
+from core.metrics.effectiveness import LoopCounts, compute_effectiveness, count_states
 from core.storage.atomic_write import export_file, file_exists, write_file
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
-    from core.config.settings import Settings
     from core.metrics.dashboard import Dashboard
-    from core.metrics.sections import Figure
+    from core.metrics.effectiveness import Comparison
+    from core.metrics.lesson_effect import LessonEffect
+    from core.metrics.sections import Figure, Row
 
 _MAX_CHARS: Final = 60
 MAX_WEEKS: Final = 520  # Ten years.
@@ -49,10 +43,11 @@ MAX_WEEKS: Final = 520  # Ten years.
 )
 @click.option("--force", is_flag=True, help="Let --export overwrite a file.")
 def metrics(weeks: int, export: str | None, force: bool) -> None:
-    """Print how often patterns were applied and helped, and whether loops with them take fewer iterations.
+    """Print whether lessons help, which ones most and least, and how learning works.
 
-    Weekly sections follow: evidence, success rates with intervals, upcoming changes by decay, review coverage, open
-    questions, failure causes, and the accuracy of your decisions.
+    Sections about the work follow: patterns and their states, uses, loops with and without patterns, tokens, failure
+    causes. The last ones are about ralphdeck itself: upcoming changes by decay, open questions, review coverage and the
+    accuracy of your decisions.
 
     All numbers come from the evidence. Completed loops with injected patterns are compared with those without, within
     the same category of task, because easy tasks may get more patterns than hard ones. If the interval of the
@@ -73,33 +68,35 @@ def metrics(weeks: int, export: str | None, force: bool) -> None:
     state, settings = project.search_all(), project.settings
     loops = LoopCounts.of(state.snapshot)
     found = compute_effectiveness(state.snapshot, state.board, state.now, loops)
-    of_reflections = compare_reflections(state.snapshot, settings, loops)
     by_state = count_states(state.snapshot, state.board)
     differences = compare_metrics(read_recorded_metrics(project.project), found)
     board = build_dashboard(state, project.by, weeks, last_team_status(), loops)
-    comparison = board.iterations
     target = _export(board, export, project.project, force=force) if export is not None else None
 
     def show() -> None:
         if target is not None:
             line(f"wrote {target}")
             return
-        _print(found, by_state, comparison, settings)
-        _print_comparison("Difference by injected reflections", of_reflections, settings)
-        for one in differences:
-            file = visible_line(one.file, 80)
-            line(f"! {file} has {one.key} {_shown(one.claimed)}, the evidence {_shown(one.evident)}")
-        for figure in build_figures(board):
+        for number, figure in enumerate(build_figures(board)):
+            if number and figure.rows:
+                line("")
             _print_section(figure)
+        if differences:
+            first, count = differences[0], plural(len(differences), "recorded number")
+            line(
+                f"! {visible_line(first.file, 80)}: {count} unlike the evidence, such as {first.key}"
+                f" {_shown(first.claimed)}, evidence {_shown(first.evident)}"
+            )
 
     respond(
         "MetricsDocument",
         show,
         all_findings(state),
+        lessons=lambda: _lessons_json(board.lessons),
         effectiveness_metrics=found,
         states=by_state,
-        comparison=lambda: _comparison_json(comparison, settings.interval_level),
-        reflections=lambda: _comparison_json(of_reflections, settings.interval_level),
+        comparison=lambda: _comparison_json(board.iterations, settings.interval_level),
+        reflections=lambda: _comparison_json(board.reflections, settings.interval_level),
         differences=differences,
         weeks=weeks,
         sections=lambda: build_figures(board),
@@ -122,6 +119,22 @@ def _comparison_json(found: Comparison, level: float) -> objects.Wire:
     return objects.Comparison.of(found, level=level, loops_with=having, loops_without=lacking, categories=categories)
 
 
+def _lessons_json(found: LessonEffect) -> objects.Wire:
+    comparison = found.comparison
+    having, lacking = comparison.loops
+    is_known = comparison.is_conclusive
+    return objects.LessonEffect.of(
+        found,
+        known=is_known,
+        unit=found.measure.unit,
+        cases_with=having,
+        cases_without=lacking,
+        average_with=comparison.having if is_known else None,
+        average_without=comparison.lacking if is_known else None,
+        interval=[comparison.low, comparison.high] if is_known else None,
+    )
+
+
 def _export(board: Dashboard, name: str, project: ProjectPaths, *, force: bool) -> Path:
     from core.metrics.export import FORMATS, export_metrics
 
@@ -136,69 +149,27 @@ def _print_section(figure: Figure) -> None:
     """Print the summary and the rows of a section, without weeks that have no data."""
     from core.metrics.sections import reach_text
 
-    line("")
-    line((figure.title, "bold"), f": {figure.takeaway}")
     if not figure.rows:
-        line(f"  {figure.missing}")
+        line((figure.title, "bold"), f": {figure.takeaway.removesuffix('.')}. {figure.missing}")
         return
+    line((figure.title, "bold"), f": {figure.takeaway}")
     columns = [Column(f"  {figure.about}", lambda row: f"  {row.label}")]
-    columns += (Column(part, _value(figure, number), right=True) for number, part in enumerate(figure.parts))
+    if figure.group:
+        columns.append(Column(figure.group, lambda row: row.group))
+    columns += (Column(part, partial(_part, figure, number), right=True) for number, part in enumerate(figure.parts))
     if figure.reach:
         columns.append(Column(figure.reach, lambda row: reach_text(figure, row), right=True, expendable=1))
     if figure.extra:
         columns.append(Column(figure.extra, lambda row: row.extra, right=True, expendable=1))
-    columns.append(Column("n", lambda row: f"{row.count:,}", right=True))
+    if figure.has_count:
+        columns.append(Column("n", lambda row: f"{row.count:,}", right=True))
     print_table(columns, [row for row in figure.rows if any(row.values) or row.count or row.low is not None])
 
 
-def _value(figure: Figure, number: int) -> Any:
-    from core.metrics.sections import value_text
+def _part(figure: Figure, number: int, row: Row) -> str:
+    from core.metrics.sections import part_text
 
-    return lambda row: value_text(figure, row.values[number]) if row.values else "—"
-
-
-def _print(found: EffectivenessMetrics, by_state: dict[str, int], comparison: Comparison, settings: Settings) -> None:
-    line(f"Patterns: {found.total_patterns:,}")
-    types = (plural(count, key.replace("_", " ").removesuffix("s")) for key, count in found.patterns_by_type.items())
-    line(f"  by type: {', '.join(types)}")
-    line(f"  by state: {', '.join(f'{count:,} {state}' for state, count in by_state.items())}")
-    stats, benefit = found.pattern_usage_stats, found.cross_loop_benefit
-    rate = f", {percent(stats.overall_success_rate)} successful" if stats.total_applications else ""
-    line(f"Applications with a result: {stats.total_applications:,}{rate}")
-    line("Loops:")
-    for word in ("with", "without"):
-        line(f"  {word} injected patterns: {_describe_loops(benefit, word)}")
-    if benefit.improvement_percentage is not None:
-        note = "of completed loops, over all tasks, not corrected for category"
-        line(f"  improvement: {benefit.improvement_percentage:.1f} % ({note})")
-    _print_comparison("Difference within the same category", comparison, settings)
-
-
-def _describe_loops(benefit: Benefit, word: str) -> str:
-    """Describe loops with or without injected patterns: `5; 1 completed in 2.0 iterations on average, 4 failed`."""
-    total, average, completed, failed, wasted = (
-        getattr(benefit, f"{name}_{word}{more}")
-        for name, more in (
-            *(("loops", "_pattern_injection"), ("average_iterations", ""), ("completed_loops", "")),
-            *(("failed_loops", ""), ("average_iterations_failed", "")),
-        )
-    )
-    parts = ["none completed" if average is None else f"{completed:,} completed in {average:.1f} iterations on average"]
-    if failed:
-        parts.append(f"{failed:,} failed" + ("" if wasted is None else f" after {wasted:.1f}"))
-    return f"{total:,}; {', '.join(parts)}" if total else "none"
-
-
-def _print_comparison(label: str, comparison: Comparison, settings: Settings) -> None:
-    having, lacking = comparison.loops
-    line(f"{label}: {comparison.verdict}")
-    if comparison.difference is not None:
-        interval = ""
-        if comparison.low is not None and comparison.high is not None:
-            level = f"{settings.interval_level * 100:g} %"
-            interval = f", {level} interval {comparison.low:+.1f} to {comparison.high:+.1f}"
-        categories = plural(len(comparison.groups), "category", "categories")
-        line(f"  {comparison.difference:+.1f} iterations{interval}; {having} and {lacking} loops in {categories}")
+    return part_text(figure, row, number)
 
 
 def _shown(value: Any) -> str:

@@ -43,8 +43,8 @@ def test_every_format_contains_every_section(found: Dashboard) -> None:
 
 def test_example_metrics_have_the_expected_figures(found: Dashboard) -> None:
     by_id = {figure.id: figure for figure in build_figures(found)}
-    assert sum(row.count for row in by_id["patterns"].rows) == 6
-    assert by_id["success"].rows[-1].label == "2 Feb"
+    assert by_id["patterns"].rows[-1].count == 6
+    assert by_id["evidence"].rows[-1].label == "2 Feb"
     assert by_id["mirror"].takeaway == "You have not promoted or deprecated a pattern yet."
     assert found.iterations.difference is None
     assert "Not enough data" in by_id["iterations"].takeaway
@@ -55,7 +55,7 @@ def test_figures_of_an_empty_project_say_what_is_missing(tmp_path: Path) -> None
     opened.load()
     figures = build_figures(build_dashboard(opened.view, "ana", 12))
     assert all(not figure.rows and figure.missing for figure in figures)
-    assert "No results in the last 12 weeks." in [figure.takeaway for figure in figures]
+    assert "No use in the last 12 weeks." in [figure.takeaway for figure in figures]
 
 
 def test_hostile_names_stay_text(found: Dashboard) -> None:

@@ -147,8 +147,15 @@ def test_patterns_that_agents_still_get_are_the_first_of_the_worst() -> None:
     assert [(one.pattern_id, one.is_given) for one in found.worst] == [("pinned", True), ("bad", False)]
 
 
-@pytest.mark.parametrize(("type", "name"), [(PatternType.ERROR, "Spell it right"), (PatternType.SUCCESS, "A title")])
-def test_an_error_pattern_is_named_by_its_fix_and_another_one_by_its_title(type: PatternType, name: str) -> None:
+@pytest.mark.parametrize(
+    ("type", "name"),
+    [
+        (PatternType.ERROR, "Spell it right"),
+        (PatternType.SUCCESS, "A title"),
+        (PatternType.ANTI, "Avoid: A title"),
+    ],
+)
+def test_patterns_are_named_by_what_they_recommend(type: PatternType, name: str) -> None:
     counts = make_recorded_counts(4, 0)
     one = make_pattern("pat-x", type, title="A title", description="Spell it right", recorded_counts=counts)
     assert [found.name for found in measure([], patterns=(one,)).best] == [name]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from core.learning.scoreboard import Scoreboard
+from core.learning.states import CODES
 from core.metrics.causes import top_causes
 from core.metrics.dashboard import (
     WEEK,
@@ -18,6 +19,7 @@ from core.metrics.dashboard import (
     count_changes,
     count_first_half,
     count_questions,
+    count_states,
     count_weekly,
     find_upcoming,
     list_used,
@@ -30,7 +32,7 @@ from core.records.events import Event, Signals
 from core.records.patterns import Maturity, Pattern
 from core.records.snapshot import Snapshot
 from core.state.review_items import ReviewItem
-from tests.factories import SETTINGS, make_pattern, make_recorded_counts
+from tests.factories import SETTINGS, make_pattern, make_pin, make_recorded_counts
 
 MONDAY = datetime(2026, 2, 2, tzinfo=UTC)
 NOW = MONDAY + timedelta(days=3, hours=5)
@@ -98,6 +100,29 @@ def test_patterns_of_a_week_are_sorted_by_use() -> None:
     )
     board = Scoreboard.build(snapshot, NOW, SETTINGS)
     assert list_used(board, np.ones(4, np.bool_), MONDAY) == ("pat-b", "pat-a", "pat-d")
+
+
+def test_states_are_counted_at_the_end_of_each_week_without_later_uses() -> None:
+    last, middle, early = (MONDAY - WEEK * back for back in (0, 1, 2))
+    found_late = make_pattern("pat-b", first_discovered=MONDAY)
+    uses = [used("pat-a", middle + timedelta(hours=n), True) for n in range(4)]
+    snapshot = world(*uses, used("pat-a", last, True), patterns=(found_late,))
+    board = Scoreboard.build(snapshot, NOW, SETTINGS)
+    found = count_states(board, np.ones(2, np.bool_), snapshot, (early, last, NOW))
+    assert [{state.value: count for state, count in week.items() if count} for week in found] == [
+        {"candidate": 1},  # no use yet
+        {"established": 1, "candidate": 1},
+        {"established": 1, "candidate": 1},
+    ]
+    assert board.state_codes.tolist() == [CODES[Maturity.ESTABLISHED], CODES[Maturity.CANDIDATE]]
+
+
+def test_a_pin_counts_from_its_time_on() -> None:
+    pin = make_pin(Maturity.PROVEN, MONDAY)
+    snapshot = world(patterns=(make_pattern("pat-a"),), curation=CurationState(pins={"pat-a": pin}))
+    board = Scoreboard.build(snapshot, NOW, SETTINGS)
+    found = count_states(board, np.ones(1, np.bool_), snapshot, (MONDAY - WEEK, NOW))
+    assert [week[Maturity.PROVEN] for week in found] == [0, 1]
 
 
 def week(number: int, good: int, bad: int) -> Week:

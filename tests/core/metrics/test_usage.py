@@ -89,7 +89,7 @@ def test_the_section_shows_the_cost_of_each_day_and_splits_the_tokens_by_source(
         Loop(id="codex:1", runner="codex", usage=Usage(output=500), last_activity=NOW),
     ]
     add_lessons(project, loops=found)
-    section = build_figures(build_dashboard(project.view, "ada"))[-1]
+    (section,) = (one for one in build_figures(build_dashboard(project.view, "ada")) if one.id == "usage")
     assert section.takeaway == (
         "90.5 k tokens and $2.50 of reported cost in 3 days, by 2 loops: claude 90.0 k · $2.50, codex 500"
     )
