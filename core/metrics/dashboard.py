@@ -199,10 +199,10 @@ def count_states(
             for kind in (HELPFUL, HARMFUL)
         )
         growth = np.exp2((now - at) / half_life)
-        sums = (np.maximum(total - gone, 0.0) * growth for total, gone in ((board.helpful, good), (board.harmful, bad)))
-        codes = (
-            np.where(pinned_at < at, board.state_codes, state_codes(*sums, limits)) if at < now else board.state_codes
-        )
+        helpful = np.maximum(board.helpful - good, 0.0) * growth
+        harmful = np.maximum(board.harmful - bad, 0.0) * growth
+        is_known = (pinned_at < at) | (at >= now)
+        codes = np.where(is_known, board.state_codes, state_codes(helpful, harmful, limits))
         by_code = np.bincount(codes[registry & (found_at <= at)], minlength=len(STATES)).tolist()
         counts.append(dict(zip(STATES, by_code, strict=True)))
     return tuple(counts)
