@@ -41,9 +41,9 @@ EXAMPLES: Final = """\
 Examples:
   ralphdeck                                  open the dashboard here
   ralphdeck demo                             open the dashboard on a sample project
-  ralphdeck loop list --status running       list the running loops
+  ralphdeck loop list --status running       list what agents are doing
   ralphdeck pattern list --type error --json
-  ralphdeck loop inject --task "Fix the login"   print the context for a task
+  ralphdeck loop inject --task "Fix the login"   print what an agent is given for a task
   ralphdeck pattern deprecate pat-error-retry-004 --reason "hides the cause\""""
 EPILOG: Final = """\
 \b
@@ -79,9 +79,10 @@ SECTIONS: Final[dict[str, dict[str, Place | GroupPlace]]] = {
     },
     "Curate": {
         "pattern": GroupPlace(
-            "List patterns, decide on them, archive, export and import them.",
+            "List lessons (patterns), decide on them, archive, export and import them.",
             """\
-List patterns, decide on them, archive them, and exchange them with other projects.
+List patterns, decide on them, archive them, and exchange them with other projects. A pattern is a lesson that
+ralphdeck records, scores, and gives to agents.
 
 \b
 Examples:
@@ -92,9 +93,9 @@ Examples:
             {
                 "list": Place("patterns:list_patterns", "List patterns with state, success rate and use."),
                 "show": Place("patterns:show_pattern", "Show everything known about one pattern."),
-                "why": Place("patterns:why", "Explain the state of a pattern, rule by rule."),
+                "why": Place("patterns:why", "Explain the state of a pattern: the verdict, then every rule."),
                 "promote": Place("decisions:promote", "Pin patterns as proven."),
-                "deprecate": Place("decisions:deprecate", "Pin patterns as deprecated, so that they are not injected."),
+                "deprecate": Place("decisions:deprecate", "Pin patterns as deprecated: agents are not given them."),
                 "reset": Place("decisions:reset", "Remove the pin: the evidence decides the state again."),
                 "quarantine": Place(
                     "decisions:quarantine", "Keep patterns out of every context until they are released."
@@ -168,9 +169,10 @@ Examples:
     },
     "Loops": {
         "loop": GroupPlace(
-            "List loops, print their context, record what they report, and extract patterns.",
+            "List sessions (loops), print what they are given, record results, extract patterns.",
             """\
-List loops, print the context for a loop, record what loops report, and extract patterns from them.
+List loops, print the lessons that a loop is given, record results, and extract patterns. A loop is what the dashboard
+calls a session: an agent that works on one task, once or in many iterations.
 
 \b
 Examples:
@@ -178,18 +180,18 @@ Examples:
   ralphdeck loop inject --task "Fix the login"
   ralphdeck loop extract --all --dry-run""",
             {
-                "list": Place("loops:list_loops", "List the loops of every source."),
-                "show": Place("loops:show", "Show a loop with its iterations, files and sessions."),
+                "list": Place("loops:list_loops", "List what agents are doing and did, of every source."),
+                "show": Place("loops:show", "Show a loop with its iterations, lessons, files and transcripts."),
                 "usage": Place(
                     "loops:show_usage", "Sum the tokens and the reported cost by day, source, agent, model or loop."
                 ),
-                "inject": Place("inject:inject", "Print the context that a loop or a task gets."),
-                "deliver": Place("deliver:deliver", "Print how the context gets to a loop of another runner."),
+                "inject": Place("inject:inject", "Print the lessons that a loop or a task is given."),
+                "deliver": Place("deliver:deliver", "Print how the lessons get to a loop of another runner."),
                 "extract": Place("extract:extract", "Extract patterns from finished loops, tasks and debug sessions."),
-                "record": Place("reports:record", "Record that a loop applied a pattern, or feedback on a criterion."),
-                "outcome": Place("reports:outcome", "Record the outcome of a loop or an attempt."),
+                "record": Place("reports:record", "Record that a loop followed a pattern, or feedback on a criterion."),
+                "outcome": Place("reports:outcome", "Record whether a loop or an attempt worked."),
                 "errors": Place("reports:errors", "Print, add or resolve the errors of a loop or an attempt."),
-                "score": Place("score:score", "Score the outcomes of loops and attempts."),
+                "score": Place("score:score", "Score how well loops and attempts worked."),
             },
         ),
         "watch": Place("watch:watch", "Follow a project without a screen; extract and prune automatically."),
@@ -222,7 +224,7 @@ Examples:
                 "list": Place("tasks:list_tasks", "List the tasks with their attempts."),
                 "show": Place("history:history", "Print or export the attempts at a task, like history."),
                 "report": Place(
-                    "task_report:report", "Compare retries with and without reflections; print success metrics."
+                    "task_report:report", "Compare second tries with and without reflections; print success metrics."
                 ),
                 "similar": Place("tasks:similar", "List similar past tasks with their learnings."),
             },
@@ -300,7 +302,7 @@ Examples:
         "hook": Place("hook:hook", "Answer one hook event of a coding agent."),
     },
     "Analyse": {
-        "metrics": Place("metrics:metrics", "Print whether patterns help, and how the project develops."),
+        "metrics": Place("metrics:metrics", "Print whether lessons help, and how the project develops."),
         "what-if": Place("what_if:what_if", "Replay the history with other thresholds."),
         "scan": Place("scan:scan", "Scan texts for dangerous instructions, and mask their secrets."),
         "embed": Place("embed:embed", "Compute the vectors for semantic search."),

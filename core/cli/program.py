@@ -30,7 +30,7 @@ def create_program(kind: type[Program], summary: str, metavar: str, *options: cl
     `summary` describes what it does without a command; `metavar` ends its usage line.
     """
     program = kind(
-        help=f"Review what agent loops have learned, and decide what they may use.\n\n{summary}\n\n{EXAMPLES}",
+        help=f"Review what coding agents have learned, and decide what they are given.\n\n{summary}\n\n{EXAMPLES}",
         epilog=EPILOG,
         invoke_without_command=True,
         subcommand_metavar=metavar,

@@ -149,7 +149,7 @@ def find_project(start: Path, *, or_repository: bool = False) -> ProjectPaths:
             if (folder / ".git").exists():
                 return ProjectPaths(folder)
     raise ProjectNotFound(
-        f"no .aiwg/ralph at or above {start}; name a project with --project, or try: ralphdeck demo; "
+        f"not set up: no .aiwg/ralph at or above {start}; name a project with --project, or try: ralphdeck demo; "
         f"to begin in this folder: {BEGIN_COMMAND} ."
     )
 

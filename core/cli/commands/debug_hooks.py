@@ -157,7 +157,7 @@ def success(session_id: str, applied: tuple[str, ...], dry_run: bool) -> None:
 def _print(result: SuccessResult, *, dry_run: bool) -> None:
     learned = result.learned
     for pattern_id in result.applied:
-        line(f"{result.work_id} applied {pattern_id}, which succeeded")
+        line(f"{result.work_id} followed {pattern_id}, which worked")
     print_recorded_counts(result.counted)
     for lesson in learned.lessons:
         works = f", works {percent(lesson.effectiveness)}" if lesson.effectiveness is not None else ""

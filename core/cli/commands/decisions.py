@@ -70,7 +70,7 @@ def promote(pattern_ids: tuple[str, ...], reason: str, re_enable: bool, dry_run:
 @required_reason_option
 @dry_run_option
 def deprecate(pattern_ids: tuple[str, ...], reason: str, dry_run: bool) -> None:
-    """Pin patterns as deprecated: they are not injected until they are reset.
+    """Pin patterns as deprecated: agents are not given them until they are reset.
 
     \b
     Example:
@@ -117,7 +117,7 @@ def release(pattern_ids: tuple[str, ...], reason: str, dry_run: bool) -> None:
     A text is held when it gives orders, such as to skip tests. A text that the scan blocks needs a --reason. The
     approval applies to the current text: if the text changes, it is held again. ID may also be a held reflection.
 
-    A pattern that the rules deprecate is injected again as established, until it is reset.
+    A pattern that the rules deprecate is given again as established, until it is reset.
 
     \b
     Examples:

@@ -267,7 +267,7 @@ def _texts(view: ProjectState) -> Iterator[Found]:
     """Count the texts that are not injected until a person decides."""
     held, quarantined = int(view.board.held.sum()), int(view.board.quarantined.sum())
     for name, count, state in (("held", held, "held"), ("quarantine", quarantined - held, "quarantine")):
-        hint = f", not injected; see: ralphdeck pattern list --state {state}" if count else ""
+        hint = f", not given to agents; see: ralphdeck pattern list --state {state}" if count else ""
         yield name, WARNING if count else OK, f"{plural(count, 'pattern')}{hint}"
 
 

@@ -53,7 +53,7 @@ class InjectCommand(ReadingCommand, HookCommand):
     """A reading command that can also answer a hook."""
 
 
-@click.command(cls=InjectCommand, skipped="injects nothing")
+@click.command(cls=InjectCommand, skipped="gives no lesson")
 @click.argument("loop_id", metavar="[LOOP]", required=False, shell_complete=complete_loop)
 @click.option("--task", metavar="TEXT", help="Print the context for this task; nothing is recorded.")
 @setting_option("--min-success-rate", "injection.min_success_rate", type=FRACTION)
@@ -73,11 +73,11 @@ class InjectCommand(ReadingCommand, HookCommand):
 def inject(
     loop_id: str | None, task: str | None, output: Path | None, no_record: bool, hook: str | None, **knobs: Any
 ) -> None:
-    """Print the context that a loop gets: the patterns that match its task, and what similar tasks and loops learned.
+    """Print the lessons that a loop is given: the patterns that match its task, and what similar tasks learned.
 
     Without --json only the context is printed, the same text as in the dashboard. What a person approved is in a block
     of its own; the lines around each block have a random token (docs/retrieval.md#blocks). For a LOOP the patterns and
-    reflections in the context are recorded as injected, so that their effect can be measured. Dangerous reflections and
+    reflections in the context are recorded as given, so that their effect can be measured. Dangerous reflections and
     those that wait for approval are left out; --json lists them with the reason.
 
     \b
@@ -133,7 +133,7 @@ def inject(
             print_bytes(context)
     if not given.context and not as_json:
         whole = prepare_task_injection(project.view, text, settings, category, decomposition)
-        remark(f"ralphdeck injects nothing: {_why_nothing(whole, project.view)}")
+        remark(f"ralphdeck gives no lesson: {_why_nothing(whole, project.view)}")
     if recording is not None and loop is not None and not no_record:
         _record(recording, loop.id, given)  # after the output, so that only delivered patterns are recorded
     if event is None:
@@ -153,7 +153,7 @@ def _print_json(injection: Injection, findings: Sequence[Finding]) -> None:
 def _why_nothing(injection: Injection, state: ProjectState) -> str:
     """List the most frequent reasons for leaving patterns out, with their numbers."""
     if not state.settings.injection.enabled:
-        return "injection is disabled in the settings"
+        return "giving lessons is disabled in the settings (injection.enabled)"
     if not state.snapshot.patterns and not state.snapshot.reflections:
         return "there are no patterns yet"
     # Details of one pattern, such as its rate, follow a bracket or a colon.

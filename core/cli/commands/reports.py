@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _VERDICTS: Final = {True: Verdict.HELPFUL, False: Verdict.HARMFUL, None: Verdict.NEUTRAL}
 _TYPES: Final = [kind.value for kind in ErrorType]
-_RESULTS: Final = {True: "succeeded", False: "failed"}
+_RESULTS: Final = {True: "worked", False: "failed"}
 
 
 @click.command(cls=DecidingCommand)
@@ -47,7 +47,7 @@ _RESULTS: Final = {True: "succeeded", False: "failed"}
 @click.option("--neutral", is_flag=True, help="Record neutral feedback (only with --criterion).")
 @click.option("--value", type=FRACTION, help="Weight of the feedback on a criterion. Default: 1.")
 @click.option("--context", metavar="TEXT", help="Comment on the feedback on a criterion.")
-@click.option("--iteration", type=COUNT, metavar="N", help="Iteration of the loop that applied the pattern.")
+@click.option("--iteration", type=COUNT, metavar="N", help="Iteration of the loop that followed the pattern.")
 @work_items.at_option
 def record(
     work: str,
@@ -61,7 +61,7 @@ def record(
     iteration: int | None,
     at: datetime | None,
 ) -> None:
-    """Record that WORK, a loop or an attempt at a task, applied PATTERN; or feedback on a criterion.
+    """Record that WORK, a loop or an attempt at a task, followed PATTERN; or feedback on a criterion.
 
     Without --success or --failure the result is the outcome of the loop or attempt, once it has one. Recording a use
     again, with the same iteration or none, adds no further use; the newest result counts. The record of the pattern is
@@ -126,7 +126,7 @@ def _record_use(project: Project, event: Event, warnings: list[str]) -> None:
     warn(*warnings)
 
     def show() -> None:
-        line(f"recorded: {shorten_id(event.loop_id)} applied {shorten_id(event.pattern_id)}, {_result(state, event)}")
+        line(f"recorded: {shorten_id(event.loop_id)} followed {shorten_id(event.pattern_id)}, {_result(state, event)}")
         work_items.print_effects([(before, after)])
         work_items.print_recorded_counts(records)
         for burst in state.board.bursts if is_held else ():
@@ -205,7 +205,7 @@ def _record_feedback(project: Project, event: Event, warnings: list[str]) -> Non
 @work_items.at_option
 @click.option("--dry-run", is_flag=True, help="Score the outcome and write nothing.")
 def outcome(work: str, success: bool, failure: bool, at: datetime | None, dry_run: bool, **signals: Any) -> None:
-    """Record the outcome of WORK, a loop or an attempt at a task; it counts for the patterns that were applied.
+    """Record the outcome of WORK, a loop or an attempt at a task; it counts for the patterns that it followed.
 
     Missing values are read from the files of the loop or attempt. WORK may also be the ID that another tool uses; it
     then needs --success or --failure. If the outcome is recorded several times, the newest value of each option counts.
@@ -278,7 +278,7 @@ def _print_outcome(
         changed = [effect for effect in effects if effect[0].state is not effect[1].state]
         work_items.print_effects(changed)
         if len(effects) > len(changed):
-            line(f"state unchanged: {plural(len(effects) - len(changed), 'applied pattern')}")
+            line(f"state unchanged: {plural(len(effects) - len(changed), 'followed pattern')}")
         work_items.print_recorded_counts([counted for counted in records if counted.problem])
         if written := sum(counted.is_changed for counted in records):
             line(f"updated the {'record' if written == 1 else 'records'} of {plural(written, 'pattern')}")

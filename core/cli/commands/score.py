@@ -30,9 +30,11 @@ if TYPE_CHECKING:
     from core.project.project import Project
     from core.state.project_state import ProjectState
 
+_RESULTS: Final = {"helpful": "worked", "neutral": "unclear", "harmful": "failed"}
+"""Words for the verdicts of docs/scoring.md#outcomes, which --json uses."""
 COLUMNS: Final = (
     id_column("ID", lambda one: one.work_id),
-    Column("VERDICT", lambda one: one.outcome.verdict, colours={"helpful": "green", "harmful": "red"}),
+    Column("RESULT", lambda one: _RESULTS[one.outcome.verdict], colours={"worked": "green", "failed": "red"}),
     Column("RAW", lambda one: f"{one.outcome.raw:.2f}", right=True),
     Column("TODAY", lambda one: f"{one.outcome.decayed:.2f}", right=True),
     # Verdict and score have their own columns.
@@ -46,9 +48,10 @@ COLUMNS: Final = (
     "--criteria", is_flag=True, help="Show the weights of the criteria instead; CRITERION=SCORE weights a score."
 )
 def score(works: tuple[str, ...], criteria: bool) -> None:
-    """Score the outcomes of loops and attempts, newest first, with the parts of each score.
+    """Score how well loops and attempts worked, newest first, with the parts of each score.
 
-    WORK is a loop or an attempt. A running, aborted or crashed loop has no outcome until one is recorded.
+    In --json, worked is helpful, failed is harmful, and unclear is neutral. WORK is a loop or an attempt. A running,
+    aborted or crashed loop has no outcome until one is recorded.
 
     \b
     Examples:

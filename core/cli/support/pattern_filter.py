@@ -67,7 +67,7 @@ def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option(
         "--from-loop",
         metavar="ID",
-        help="Only patterns that this loop discovered or applied.",
+        help="Only patterns that this loop discovered or followed.",
         shell_complete=complete_loop,
     )
     @functools.wraps(command)

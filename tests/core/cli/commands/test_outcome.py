@@ -39,7 +39,7 @@ def test_it_prints_the_reasoning_and_changed_patterns(sample: Path, call: Call) 
     first, *rest = result.out.splitlines()
     assert first == "bd-7: harmful, 0.22: failure 0.00, 2 h 0.20, 5 errors 0.20, retries not known"
     assert rest[0].startswith(f"{PATTERN}: established → deprecated, helpful ")
-    assert rest[1] == "state unchanged: 1 applied pattern"
+    assert rest[1] == "state unchanged: 1 followed pattern"
 
 
 def test_omitted_values_come_from_the_folder(sample: Path, call: Call) -> None:

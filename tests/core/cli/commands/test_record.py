@@ -26,7 +26,7 @@ def test_a_use_is_recorded_and_its_effect_printed(sample: Path, call: Call) -> N
     result = call("record", "task-001.3", PATTERN, "--success", "--by", "hook", "--project", sample)
     assert (result.code, result.err) == (0, "")
     first, second, third = result.out.splitlines()
-    assert first == f"recorded: task-001.3 applied {PATTERN}, which succeeded"
+    assert first == f"recorded: task-001.3 followed {PATTERN}, which worked"
     assert second.startswith(f"{PATTERN}: stays established, helpful ")
     assert third == "  updated its record: 80 % (4/5), 5 uses, in .aiwg/ralph/shared/patterns/error-patterns.json"
     event = logged(sample)[-1]
@@ -60,7 +60,7 @@ def test_without_a_flag_the_result_is_that_of_the_loop(sample: Path, call: Call)
 
 
 def test_without_a_flag_a_recorded_result_stays(sample: Path, call: Call) -> None:
-    assert "is already recorded: it succeeded" in call("record", RUNNING, PATTERN, "--project", sample).out
+    assert "is already recorded: it worked" in call("record", RUNNING, PATTERN, "--project", sample).out
 
     def reported(*words: str) -> str:
         return call("record", "bd-7", PATTERN, *words, "--project", sample).out.splitlines()[0]
@@ -71,7 +71,7 @@ def test_without_a_flag_a_recorded_result_stays(sample: Path, call: Call) -> Non
     assert reported("--iteration", "2").endswith(PENDING)
     assert reported().endswith("it failed"), "the work item has one result, which iteration 2 does not have yet"
     reported("--success", "--iteration", "2")
-    assert reported("--iteration", "2").endswith("whose result is already recorded: it succeeded")
+    assert reported("--iteration", "2").endswith("whose result is already recorded: it worked")
 
 
 def test_sums_have_two_digits(sample: Path, call: Call) -> None:

@@ -122,7 +122,7 @@ def test_the_errors_that_iterations_record_count(tmp_path: Path, call: Call) -> 
     assert scored["parts"] == {"success": 1, "duration": 0.2, "errors": 0.2, "retries": 0.3}
     (listed,) = call("loops", "--json", "--project", tmp_path).document["loops"]
     assert [listed["outcome"][key] for key in ("raw", "error_count", "retry_count")] == [0.54, 3, 2]
-    assert "neutral" in call("score", "ralph-errs", "--project", tmp_path).out
+    assert "unclear" in call("score", "ralph-errs", "--project", tmp_path).out
     dry = call("outcome", "ralph-errs", "--dry-run", "--json", "--project", tmp_path).document
     assert dry["outcome"]["raw"] == 0.54
     for name, line in (("email", 42), ("name", 43), ("id", 44)):

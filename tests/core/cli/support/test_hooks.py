@@ -100,7 +100,7 @@ def test_plain_takes_a_text_or_an_object_and_prints_the_bare_context(examples: P
 def test_a_task_with_nothing_to_inject_prints_nothing(examples: Path, hook: Hook) -> None:
     for form in hooks.FORMS:
         nothing = hook({"prompt": "Translate the poem about winter"}, form, "--project", examples)
-        assert is_quiet(nothing, "ralphdeck injects nothing: nothing in common with the task (")
+        assert is_quiet(nothing, "ralphdeck gives no lesson: nothing in common with the task (")
 
 
 @pytest.mark.parametrize("event", [b"", b'{"broken', b"garbage", b"[1,2]"])
@@ -128,7 +128,7 @@ def test_an_event_that_takes_no_context_gets_none(examples: Path, hook: Hook) ->
 def test_a_mistake_in_the_settings_of_a_hook_does_not_stop_the_agent(
     args: list[str], examples: Path, hook: Hook
 ) -> None:
-    assert is_quiet(hook({}, "claude-code", *args, "--project", examples), "ralphdeck injects nothing: ")
+    assert is_quiet(hook({}, "claude-code", *args, "--project", examples), "ralphdeck gives no lesson: ")
 
 
 def test_a_folder_without_a_project_or_an_unknown_form_is_reported(tmp_path: Path, hook: Hook) -> None:
