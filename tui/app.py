@@ -35,7 +35,7 @@ from tui.present import frame
 from tui.present.team import top_text
 from tui.present.trust import arrival_text, trust_mark
 from tui.screen_registry import MODES
-from tui.screens.base_screen import BaseScreen
+from tui.screens.base_screen import MOVES, BaseScreen
 from tui.screens.opening import OpeningScreen
 from tui.shell import Shell
 from tui.state.key_queue import KeyQueue
@@ -71,7 +71,7 @@ DRAW_SECONDS: Final = 2.0  # Maximum seconds until the last records are drawn, b
 AWAY_SECONDS: Final = 600.0
 """Seconds without a key or the mouse after which an open question is free for other members."""
 WRITING_RECORDS: Final = frozenset({Verb.EXTRACT, Verb.MERGE, Verb.ARCHIVE, Verb.IMPORT})
-"""Verbs that add or remove whole records: their toast names the undo key."""
+"""Verbs that add or remove whole records: their notice names the undo key."""
 SWITCH_SECONDS: Final = 0.001  # Maximum seconds that the engine thread runs before the screen gets a turn.
 
 
@@ -227,14 +227,14 @@ class RalphdeckApp(Shell, inherit_bindings=False):
         await self.switch_mode(self._first_place())
         self.screen.call_after_refresh(self._is_drawn.set)
 
-    def _handle_exception(self, error: Exception) -> None:
+    def handle_error(self, error: Exception) -> None:
         """End to start again if the index is damaged, which may be the reason of any error before the check."""
         is_unchecked = self._is_shown and self.view.snapshot.as_of is not None
-        if not self._exit and (is_unchecked or isinstance(error, DamagedError)):
+        if not self.is_ending and (is_unchecked or isinstance(error, DamagedError)):
             self.is_view_unusable = True
             self._is_drawn.set()
             self.exit()
-        super()._handle_exception(error)
+        super().handle_error(error)
 
     @on(Opened)
     def _opened(self, message: Opened) -> None:
@@ -419,7 +419,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
 
     def forget_check(self) -> None:
         """Remove what says that the files are still being checked."""
-        self.remove_toasts(UNCHECKED)
+        self.forget_notice(UNCHECKED)
         if self._front() is None and len(self.screen_stack) > 1:
             from tui.screens.base_screen import BaseScreen
             from tui.screens.help import Help, topic_of
@@ -482,7 +482,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
         back = f"; {self.shown_key('undo')} undoes it" if message.decided.decision.verb in WRITING_RECORDS else ""
         for warning in message.decided.warnings:
             self.say(warning, severity="warning")
-        self.say(f"{message.decided.summary}{back}")  # last: a new toast replaces older ones
+        self.say(f"{message.decided.summary}{back}")
 
     def _undo_waiting(self) -> None:
         """Run the next waiting undo if the engine has answered all decisions."""
@@ -559,7 +559,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
-        """Run an action, or show a toast with the reason why this is not possible now."""
+        """Run an action, or show the reason why this is not possible now."""
         id = action_id(action) if isinstance(action, str) else ""
         screen = self._front()
         if not id or screen is None or default_namespace not in (None, self, screen):
@@ -567,7 +567,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
         if not self.is_open:
             return True  # a click; keys wait
         if (reason := screen.reason_against(id)) is not None:
-            if id != "back" and not id.startswith("go_"):  # these need no explanation
+            if id != "back" and not id.startswith("go_") and id not in MOVES:  # these need no explanation
                 self.say(reason, severity="warning")
         elif id in DECIDING and self.jump_guard.blocks(self.key_queue.typed_at):
             key = self.shown_key(id)
@@ -600,11 +600,14 @@ class RalphdeckApp(Shell, inherit_bindings=False):
         self.push_screen(TrustDialog(arrivals, self.view), carry_out)
 
     def action_findings(self) -> None:
+        from tui.present.document import heading
         from tui.present.findings import findings_lines
         from tui.screens.dialogs import FindingsDialog
 
         keymap = [Content.styled(visible_line(problem, 300), "$error") for problem in self._keymap_problems]
-        self.push_screen(FindingsDialog([*keymap, *findings_lines(self.view)]))
+        past = [Content(notice.text) for notice in reversed(self.past_notices)]
+        notices = [*heading("Newest notices of this session"), *past] if past else []
+        self.push_screen(FindingsDialog([*keymap, *findings_lines(self.view), *notices]))
 
     def edit_file(self, relative: str) -> None:
         """Open a project file in $EDITOR, with the terminal handed over."""
@@ -635,7 +638,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
         return self.project.now()
 
     def _tick(self) -> None:
-        if isinstance(self._driver, ResilientDriver) and self._driver.is_closed:
+        if isinstance(self.terminal, ResilientDriver) and self.terminal.is_closed:
             self.exit(return_code=128 + signal.SIGHUP)
         self._bell.call_if_due()
         self.update_lease()

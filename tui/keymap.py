@@ -9,10 +9,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
-from textual.keys import REPLACED_KEYS, Keys, _character_to_key, key_to_character
+from textual.keys import REPLACED_KEYS, Keys, key_to_character
 
 from core.base.text import visible_line
 from tui.actions import ACTIONS, BY_ID, PLACES, SCREENS, key_name
+from tui.textual_private import key_of_character
 
 TAKEN: Final = {
     "ctrl+a": "screen",
@@ -105,7 +106,7 @@ def _line(name: str, keys: object) -> tuple[list[str], str]:
 
 def _key(written: str) -> tuple[str, str]:
     """Return Textual's name of a key as people write it, and a message or ""."""
-    key = _character_to_key(written) if len(written) == 1 else written
+    key = key_of_character(written) if len(written) == 1 else written
     *modifiers, base = key.split("+") if len(key) > 1 else [key]
     base = _ALSO.get(base.lower(), base if len(base) == 1 and not modifiers else base.lower())
     key = "+".join((*(one.lower() for one in modifiers), base))

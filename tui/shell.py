@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console, RenderableType
 from rich.text import Text
-from textual.app import App, ScreenStackError, SuspendNotSupported
+from textual.app import ScreenStackError, SuspendNotSupported
 from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import LineFilter, Monochrome
 
@@ -36,14 +37,16 @@ from tui.terminal.bell import Bell
 from tui.terminal.clipboard import Copier
 from tui.terminal.driver import ResilientDriver
 from tui.terminal.line_filters import AsciiFilter, NoColourFilter
+from tui.textual_private import HookedApp
 from tui.themes import DEFAULT_THEME, PLAIN_THEME, STYLES, StyleSheets, load_themes
+from tui.widgets.bars import KeyLine, Notice
 from tui.widgets.record_table import COMFORTABLE
 
 if TYPE_CHECKING:
     from textual.app import SystemCommand
     from textual.command import Provider
     from textual.driver import Driver
-    from textual.notifications import Notify, SeverityLevel
+    from textual.notifications import SeverityLevel
     from textual.screen import Screen
     from textual.theme import Theme
 
@@ -52,13 +55,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("ralphdeck")
 
-MOST_TOASTS: Final = 2
-TOAST_LINES: Final = 2
-MOST_TOAST_LINES: Final = 3  # Lines of all toasts together: one decision and one warning.
-TOAST_FRAME: Final = 3  # Cells of a toast around its text.
-WORD_CELLS: Final = 10  # Cells that a line may lose by a break between two words.
+MOST_NOTICES: Final = 2  # notices in the footer at once: one decision and one warning
+KEPT_NOTICES: Final = 20  # notices of this session that the dialog of the findings lists
+NOTICE_CHARS: Final = 400
 MOST_TYPED: Final = 40_000  # Bytes of an edited text that are read back.
-TOAST_SECONDS: Final = 3.0  # Seconds that a toast stays; a warning stays twice as long.
+NOTICE_SECONDS: Final = 3.0  # seconds that a notice stays; a warning stays twice as long
 
 
 def _palette_commands() -> type[Provider]:
@@ -67,8 +68,8 @@ def _palette_commands() -> type[Provider]:
     return PaletteCommands
 
 
-class Shell(App[None], inherit_bindings=False):
-    """An app with themes, glyphs, row height, notifications, toasts and a clipboard, whose screens link to each other.
+class Shell(HookedApp, inherit_bindings=False):
+    """An app with themes, glyphs, row height, notices and a clipboard, whose screens link to each other.
 
     `user_state` is already loaded; `theme` is the theme at the start, by default the last one used; `clock` returns
     monotonic seconds.
@@ -85,6 +86,8 @@ class Shell(App[None], inherit_bindings=False):
         self._ascii_filter, self._no_colour_filter = AsciiFilter(), NoColourFilter()
         self.stylesheet = StyleSheets(variables=self.get_css_variables())
         self.user_state = user_state
+        self.notices: tuple[Notice, ...] = ()  # those in the footer, the newest last
+        self.past_notices: deque[Notice] = deque(maxlen=KEPT_NOTICES)
         self._copier = Copier(self, self.say)
         self._has_copied = False
         """Whether the last key was ctrl+c, and copied."""
@@ -113,14 +116,11 @@ class Shell(App[None], inherit_bindings=False):
         found = super().get_driver_class()
         return ResilientDriver if found is LinuxDriver else found
 
-    def _handle_exception(self, error: Exception) -> None:
-        if self._exit:  # a half-composed screen while the app ends: keep the exit code
+    def handle_error(self, error: Exception) -> None:
+        if self.is_ending:  # a half-composed screen while the app ends: keep the exit code
             log.warning("while leaving: %s", visible("".join(traceback.format_exception(error))))
         else:
-            super()._handle_exception(error)
-
-    def _fatal_error(self) -> None:
-        self.panic()
+            super().handle_error(error)
 
     def panic(self, *renderables: RenderableType) -> None:
         """Exit after an unexpected error; print and log its text with safe characters."""
@@ -132,7 +132,7 @@ class Shell(App[None], inherit_bindings=False):
         else:
             text = visible(traceback.format_exc())
         log.error("fatal: %s", text)
-        self._return_code = 1
+        self.fail_with(1)
         super().panic(Text(text))
 
     def on_load(self) -> None:
@@ -167,25 +167,43 @@ class Shell(App[None], inherit_bindings=False):
         self._redraw_screens()
 
     def say(self, text: str, *, severity: SeverityLevel = "information") -> None:
-        """Show a toast of at most two lines; the text may be untrusted."""
-        seconds = TOAST_SECONDS if severity == "information" else 2 * TOAST_SECONDS
-        most = TOAST_LINES * max(self.size.width - TOAST_FRAME - WORD_CELLS, 1)
-        self.notify(visible_line(text, most), severity=severity, timeout=seconds, markup=False)
+        """Show a notice in the footer's line for some seconds; the text may be untrusted."""
+        notice = Notice(visible_line(text, NOTICE_CHARS), severity)
+        self.past_notices.append(notice)
+        others = [other for other in self.notices if other.text != notice.text]
+        self._show_notices((*others[1 - MOST_NOTICES :], notice))
+        seconds = NOTICE_SECONDS if severity == "information" else 2 * NOTICE_SECONDS
+        self.set_timer(seconds, partial(self._forget, notice))
 
-    def on_notify(self, event: Notify) -> None:
-        """Remove equal toasts, and the oldest ones if all would cover too many lines."""
-        self.remove_toasts(event.notification.message)
-        room = max(self.size.width - TOAST_FRAME, 1)
-        lines = -(-len(event.notification.message) // room)
-        for number, old in enumerate(reversed(list(self._notifications)), 2):
-            lines += -(-len(old.message) // room)
-            if number > MOST_TOASTS or lines > MOST_TOAST_LINES:
-                self._unnotify(old, refresh=False)
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = True,
+    ) -> None:
+        """Show what Textual itself reports where all notices are shown, and not over the content."""
+        self.say(f"{title}: {message}" if title else message, severity=severity)
 
-    def remove_toasts(self, text: str) -> None:
-        """Remove toasts with exactly this text."""
-        for toast in [one for one in self._notifications if one.message == text]:
-            self._unnotify(toast)
+    def clear_notifications(self) -> None:
+        self._show_notices(())
+
+    def forget_notice(self, text: str) -> None:
+        """Remove the notice with exactly this text, if it is shown."""
+        self._show_notices(tuple(notice for notice in self.notices if notice.text != text))
+
+    def _forget(self, notice: Notice) -> None:
+        """Remove a notice; one with the same text that was shown later stays."""
+        self._show_notices(tuple(other for other in self.notices if other is not notice))
+
+    def _show_notices(self, notices: tuple[Notice, ...]) -> None:
+        self.notices = notices
+        with contextlib.suppress(ScreenStackError):  # at the start and end of the app
+            for screen in self.screen_stack:
+                for line in screen.query(KeyLine):
+                    line.say(notices)
 
     def copy(self, text: str) -> None:
         self._copier.copy(text)
@@ -310,9 +328,9 @@ class Shell(App[None], inherit_bindings=False):
             self.push_screen(link.restorer())
 
     def _leave(self, link: FollowedLink, *, back: bool) -> None:
-        stack = self._screen_stacks.get(link.place)
-        if stack and isinstance(stack[0], BaseScreen):
-            stack[0].leave_link(link, back=back)
+        for stack in self.stacks():
+            if stack and isinstance(stack[0], BaseScreen) and stack[0].place == link.place:
+                stack[0].leave_link(link, back=back)
 
     def open_view(self, view: SavedView) -> None:
         self.go(view.place)
@@ -400,11 +418,11 @@ class Shell(App[None], inherit_bindings=False):
         return []
 
     def _write(self, text: str) -> None:
-        if self._driver is not None:
-            self._driver.write(text)
+        if self.terminal is not None:
+            self.terminal.write(text)
 
     def _places(self) -> list[BaseScreen]:
-        return [screen for stack in self._screen_stacks.values() for screen in stack if isinstance(screen, BaseScreen)]
+        return [screen for stack in self.stacks() for screen in stack if isinstance(screen, BaseScreen)]
 
     def _redraw_screens(self) -> None:
         for place in self._places():

@@ -9,6 +9,8 @@ from typing import Final
 from textual.css.stylesheet import Stylesheet
 from textual.theme import Theme
 
+from tui.textual_private import variables_of
+
 STYLES: Final = Path(__file__).parent.parent / "styles"
 """The folder of style sheets and themes, beside this package in the repository and in the wheel."""
 
@@ -35,7 +37,7 @@ class StyleSheets(Stylesheet):
     _outdated = False
 
     def set_variables(self, variables: dict[str, str]) -> None:
-        if variables != self._variables:
+        if variables != variables_of(self):
             super().set_variables(variables)
             self._outdated = True
 

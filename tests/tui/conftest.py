@@ -24,10 +24,10 @@ IDLE_SECONDS = 0.005
 
 @pytest.fixture(autouse=True)
 def _same_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Times are drawn in the machine's zone; here that is UTC. No colour setting and no process leaks in. A toast stays
-    until a newer one takes its place, however slow the machine is.
+    """Times are drawn in the machine's zone; here that is UTC. No colour setting and no process leaks in. A notice
+    stays until a newer one takes its place, however slow the machine is.
     """
-    monkeypatch.setattr("tui.shell.TOAST_SECONDS", 3600.0)
+    monkeypatch.setattr("tui.shell.NOTICE_SECONDS", 3600.0)
     monkeypatch.setattr("core.index.refresh.system_processes", RunningProcesses)
     monkeypatch.setenv("TZ", "UTC")
     monkeypatch.delenv("NO_COLOR", raising=False)

@@ -109,7 +109,7 @@ async def test_the_progress_of_the_load_is_shown(sample: Path, home: Path) -> No
     project.load = watched  # type: ignore[method-assign]
     async with app.run_test(size=(120, 40)) as pilot:
         user = User(app, pilot)
-        await user.sees("acme-api", "3 Patterns", "opening 300/900", "opening: 300 of 900 files")
+        await user.sees("acme-api", "3 Patterns", "opening: 300 of 900 files")
         go_on.set()
         await user.sees("4 loops running", "live")
         assert "opening" not in user.text()
@@ -139,6 +139,7 @@ async def test_screens_do_not_call_a_project_empty_before_it_is_read(sample: Pat
         assert "No patterns yet" not in user.text()
         go_on.set()
         await user.until(lambda: app.progress is None, "the rest")
+        app.clear_notifications()
         assert "Still opening" not in user.text()
         await user.press("2")
         await user.sees("Preview (a)")
@@ -372,7 +373,7 @@ async def test_everything_works_with_the_mouse(sample: Path, home: Path) -> None
 @pytest.mark.slow
 async def test_the_help_lists_every_action_of_each_place_with_its_keys(sample: Path, home: Path) -> None:
     (home / "keymap.toml").write_text('copy = "f8"\n')
-    async with open_dashboard(sample, home, size=(140, 120)) as user:
+    async with open_dashboard(sample, home, size=(140, 130)) as user:
         for place in PLACES:
             user.app.go(place)
             await user.settled()
@@ -626,17 +627,49 @@ async def test_markup_in_files_is_text_on_the_screen(sample: Path, home: Path) -
         assert not user.app._exit
 
 
-async def test_toasts_do_not_cover_the_screen(sample: Path, home: Path) -> None:
+async def test_notices_are_in_the_footer_on_every_screen_and_listed_with_the_findings(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
+        await user.settled()
+        above = user.text().splitlines()[:-1]
         for n in range(9):
             user.app.say(f"happening {n}")
-        await user.sees("happening 8")
-        assert [text[-1] for text in user.toasts()] == ["7", "8"]
-        assert "happening 7" in user.text().splitlines()[-3] and "happening 8" in user.text().splitlines()[-2]
-        user.app.say("what takes more than one line " * 6)
-        await user.until(lambda: "happening 7" not in user.text(), "room for the long one")
-        assert "happening 8" in user.text()
-        assert sum("takes more" in line for line in user.text().splitlines()) <= 2
+        user.app.notify("from Textual", severity="warning")
+        await user.sees("from Textual")
+        assert [text[-1] for text in user.toasts()] == ["8", "l"]
+        assert user.text().splitlines()[:-1] == above
+        assert user.key_line().split("  ")[:2] == [" from Textual", "happening 8"]
+        assert user.key_line().endswith("? help ")
+        await user.go("patterns")
+        assert "from Textual" in user.key_line()
+        await user.press("F")
+        await user.sees("Newest notices of this session", "happening 3")
+        assert "from Textual" in user.key_line()
+
+
+async def test_a_movement_that_leads_nowhere_is_silent(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, place="patterns") as user:
+        await user.press("g", "k", "pageup", "ctrl+u")
+        assert not user.toasts() and user.table.cursor == 0
+        await user.press("ctrl+d")
+        assert user.table.cursor == user.table.page // 2
+        await user.press("ctrl+u")
+        assert user.table.cursor == 0
+
+
+@pytest.mark.slow
+async def test_a_new_theme_is_on_all_rows_also_of_lists_that_were_not_in_front(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, place="loops") as user:
+        await user.settled()
+        await user.go("patterns")
+        for _ in range(2):
+            await user.press("T")
+            await user.press("j", "j")
+            for place in ("patterns", "loops"):
+                await user.go(place)
+                ground = {str(user.table.visual_style.rich_style.bgcolor)}
+                rows = [user.table.render_line(y) for y in range(5, 9)]
+                assert {str(s.style.bgcolor) for row in rows for s in row if s.style is not None} == ground
+            await user.go("patterns")
 
 
 @pytest.mark.slow

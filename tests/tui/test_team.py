@@ -78,7 +78,7 @@ async def test_members_appear_in_the_top_bar_and_leave_it(sample: Path, home: Pa
         await user.until(lambda: "here" not in top(user), "all have left")
 
 
-@pytest.mark.parametrize(("size", "text"), [((80, 24), "offline 21:00"), ((160, 40), "offline since 21:00")])
+@pytest.mark.parametrize(("size", "text"), [((50, 24), "offline 21:00"), ((160, 40), "offline since 21:00")])
 async def test_an_unreachable_server_is_shown_and_the_dashboard_works(
     sample: Path, home: Path, space: FakeSpace, size: tuple[int, int], text: str
 ) -> None:
@@ -97,9 +97,9 @@ async def test_a_problem_that_a_person_must_solve_is_an_error(sample: Path, home
     async with joined(sample, home) as user:
         space.cut(AccessDenied("the role ana may not log in; ask the admin of the database"))
         await user.until(lambda: "offline" in top(user), "offline")
-        toast = next(iter(user.app._notifications))
-        assert toast.severity == "error"
-        assert "ask the admin" in toast.message
+        notice = next(iter(user.app.notices))
+        assert notice.severity == "error"
+        assert "ask the admin" in notice.text
         await user.press("question_mark")
         await user.sees("ask the admin")
 

@@ -153,8 +153,8 @@ class User:
         return "".join(segment.text for segment in table.render_line(at + 1 - table.scroll_offset.y))
 
     def toasts(self) -> list[str]:
-        """Texts of the toasts, oldest first."""
-        return [str(toast.message) for toast in self.app._notifications]
+        """Texts of the notices in the footer, oldest first."""
+        return [notice.text for notice in self.app.notices]
 
     def key_line(self) -> str:
         """The bottom line."""

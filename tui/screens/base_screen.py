@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tui.present.glyphs import Glyphs
     from tui.state.back_stack import FollowedLink
 
-_MOVES: Final = frozenset({"down", "up", "first", "last", "page_down", "page_up"})
+MOVES: Final = frozenset({"down", "up", "first", "last", "page_down", "page_up", "half_down", "half_up"})
 SEEN_SCREENS: Final = "seen-screens"  # user state: the screens that were opened before
 _ALL_ROWS: Final = 10**9  # exceeds the number of rows of any list
 _Answer = TypeVar("_Answer")
@@ -211,7 +211,9 @@ class BaseScreen(ThreadJobs, inherit_bindings=False):
         if not self.is_mounted:
             return
         self.refresh_top()
-        self.query_one(KeyLine).show(*self._key_items())
+        line = self.query_one(KeyLine)
+        line.say(self.services.notices)
+        line.show(*self._key_items())
 
     def refresh_top(self) -> None:
         """Draw the top bar."""
@@ -233,7 +235,7 @@ class BaseScreen(ThreadJobs, inherit_bindings=False):
         if self.reason_against("undo") is None and (last := self.services.undo_hint()):
             right.insert(0, self._key_item("undo", last))
         if self.IS_OVERLAY:
-            right.insert(0, self._key_item("back", "leave"))
+            right.insert(0, self._key_item("quit", "back"))
         elif self.can_return():
             right.insert(0, self._key_item("back", self._back_text()))
         return offered + disabled, right
@@ -295,7 +297,7 @@ class BaseScreen(ThreadJobs, inherit_bindings=False):
             return "Nothing to redo"
         if action == "back" and self._is_common(action) and not self._can_go_back():
             return "Nothing to leave"
-        return self._why_not_move(action) if action in _MOVES and self._is_common(action) else None
+        return self._why_not_move(action) if action in MOVES and self._is_common(action) else None
 
     def _is_common(self, action: str) -> bool:
         """Return True if the screen does not override an action of this class."""
@@ -311,9 +313,9 @@ class BaseScreen(ThreadJobs, inherit_bindings=False):
             return None
         if not mover.keys:
             return "The list is empty"
-        if action in {"first", "page_up"} and mover.cursor == 0:
+        if action in {"first", "page_up", "half_up"} and mover.cursor == 0:
             return "This is the first row"
-        if action in {"last", "page_down"} and mover.cursor == len(mover.keys) - 1:
+        if action in {"last", "page_down", "half_down"} and mover.cursor == len(mover.keys) - 1:
             return "This is the last row"
         return None
 
@@ -332,14 +334,16 @@ class BaseScreen(ThreadJobs, inherit_bindings=False):
             return next(iter(self.query(RecordTable)), None)
         return next((w for w in self.query("RecordTable, TextPane") if isinstance(w, RecordTable | TextPane)), None)
 
-    def _move_by(self, rows: int = 0, *, pages: int = 0) -> None:
+    def _move_by(self, rows: int = 0, *, half_pages: int = 0) -> None:
         if mover := self._mover():
-            mover.move(rows + pages * mover.page)
+            mover.move(rows + half_pages * mover.page // 2)
 
     action_down = partialmethod(_move_by, 1)
     action_up = partialmethod(_move_by, -1)
-    action_page_down = partialmethod(_move_by, pages=1)
-    action_page_up = partialmethod(_move_by, pages=-1)
+    action_page_down = partialmethod(_move_by, half_pages=2)
+    action_page_up = partialmethod(_move_by, half_pages=-2)
+    action_half_down = partialmethod(_move_by, half_pages=1)
+    action_half_up = partialmethod(_move_by, half_pages=-1)
     action_first = partialmethod(_move_by, -_ALL_ROWS)
     action_last = partialmethod(_move_by, _ALL_ROWS)
 

@@ -17,6 +17,7 @@ from core.state.project_state import ProjectState
 from tui.actions import key_name
 from tui.present.help_text import HelpLine, Section, Topic
 from tui.screens.help import Help
+from tui.textual_private import bindings_of_screen
 from tui.widgets.bars import Item, ItemLine, KeyLine
 from tui.widgets.text_pane import TextPane
 
@@ -73,16 +74,16 @@ class Dialog(ModalScreen[ScreenResultType]):
         """Show the keys in the dialog, and replace the keys of the screen in its key line."""
         line = KeyLine()
         self.mount(line)
+        line.say(self.services.notices)
         line.show([Item(_key(key, label), action) for action, (key, label) in self._shown_keys().items()])
         self.show_keys()
 
     def _shown_keys(self) -> dict[str, tuple[str, str]]:
         found: dict[str, tuple[str, str]] = {}
-        for bindings in self._bindings.key_to_bindings.values():
-            for one in bindings:
-                label = self.verb if one.description == CONFIRM else one.description
-                if one.show and label:
-                    found.setdefault(one.action, (key_name(one.key), label))
+        for one in bindings_of_screen(self):
+            label = self.verb if one.description == CONFIRM else one.description
+            if one.show and label:
+                found.setdefault(one.action, (key_name(one.key), label))
         return found
 
     def show_keys(self, problem: str = "") -> None:
@@ -100,11 +101,10 @@ class Dialog(ModalScreen[ScreenResultType]):
     def action_help(self) -> None:
         lines: dict[str, list[str]] = {}
         of_every_screen = {one.action for one in Screen.BINDINGS if isinstance(one, Binding)}
-        for bindings in self._bindings.key_to_bindings.values():
-            for one in bindings:
-                text = one.tooltip or (self.verb if one.description == CONFIRM else one.description)
-                if text and one.action not in of_every_screen:
-                    lines.setdefault(text, []).append(key_name(one.key))
+        for one in bindings_of_screen(self):
+            text = one.tooltip or (self.verb if one.description == CONFIRM else one.description)
+            if text and one.action not in of_every_screen:
+                lines.setdefault(text, []).append(key_name(one.key))
         own_first = sorted(lines.items(), key=lambda line: "f1" in line[1])
         keys = tuple(HelpLine(" ".join(names), "", text[:1].upper() + text[1:]) for text, names in own_first)
         self.app.push_screen(Help(Topic(self.HELP_TITLE, self.ABOUT, (Section("Keys", keys),))))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 from textual import on
 from textual.content import Content
 from textual.widgets import Static
-from textual.widgets._toast import ToastRack
 from textual.worker import get_current_worker
 
 from core.agents.plan import describe_connected
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from core.state.project_state import ProjectState
     from core.state.review_items import ReviewItem
 
-ANSWER_FRAME: Final = 2  # lines around the answers: the key line and a rule
 NAMES_IMPACT: Final = 100
 """Minimum screen width at which the impact is always shown, even if the ID or the question must be cut."""
 SHORTEST_ID: Final = 12
@@ -266,10 +264,6 @@ class ReviewScreen(ReviewPanes):
         self.query_one("#review-what", Static).update(heading)
         self.text_of("consequence").show(changes, top=top)
         self.query_one(AnswerList).show(rows, self._cursor)
-        above = len(rows) + ANSWER_FRAME if rows else 1  # the keys of the answers must stay visible below toasts
-        for rack in self.query(ToastRack):
-            if rack.styles.margin.bottom != above:
-                rack.styles.margin = (0, 0, above, 0)
         self.refresh_frame()
 
     @property

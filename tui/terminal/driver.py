@@ -12,16 +12,16 @@ import threading
 from time import monotonic
 from typing import IO, Any, Final
 
-from textual._xterm_parser import XTermParser
 from textual.constants import ESCAPE_DELAY
-from textual.drivers.linux_driver import LinuxDriver
+
+from tui.textual_private import HookedDriver, XTermParser
 
 _TICK_SECONDS: Final = 0.1
 _PENDING_SECONDS: Final = max(1.0, 2 * ESCAPE_DELAY)  # how long after the last key the parser may wait for more
 _MAX_READ: Final = 4096
 
 
-class ResilientDriver(LinuxDriver):
+class ResilientDriver(HookedDriver):
     """Skips bytes that are not UTF-8, and ends cleanly when the terminal closes.
 
     Textual's driver ends the app on the first invalid byte of a paste. When the terminal closes, its writer thread
@@ -30,8 +30,7 @@ class ResilientDriver(LinuxDriver):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        assert self._file is not None
-        self._file: Any = _Terminal(self._file)
+        self.file = _Terminal(self.file)
         self.exit_event: _SelectableEvent = _SelectableEvent()
         self._suspended = False
         self._was_terminal = os.isatty(self.fileno)
@@ -58,7 +57,7 @@ class ResilientDriver(LinuxDriver):
 
     def run_input_thread(self) -> None:
         """Read keys until the app ends. Textual's thread wakes up ten times a second, which takes 0.1 % of a core."""
-        parser = XTermParser(self._debug)
+        parser = XTermParser(self.is_debugged)
         decode = codecs.getincrementaldecoder("utf-8")("ignore").decode
         read_at = -math.inf
         while not self.exit_event.is_set():

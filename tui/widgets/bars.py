@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.content import Content
 from textual.message import Message
+from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -15,6 +16,13 @@ from tui.widgets.line_view import is_same, to_strip
 
 if TYPE_CHECKING:
     from textual import events
+    from textual.notifications import SeverityLevel
+
+_NOTICE_STYLES: Final[dict[SeverityLevel, str]] = {
+    "information": "$foreground bold",
+    "warning": "$warning bold",
+    "error": "$error bold",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +79,10 @@ class ItemLine(Widget):
             self._left, self._right = tuple(left), tuple(right)
             self.refresh()
 
+    def left_items(self) -> Sequence[Item]:
+        """Return the items on the left, in the order in which they need space."""
+        return self._left
+
     def render_line(self, y: int) -> Strip:
         width, style, gap = self.size.width, self.visual_style, len(self.SEPARATOR)
         if y:
@@ -80,7 +92,7 @@ class ItemLine(Widget):
         parts: list[Content | str] = [" "]
         self._spots = []
         x = 1
-        for item in self._left:
+        for item in self.left_items():
             if x + item.content.cell_length + 1 > width - needed and self._spots:
                 break
             x = self._place(item, x, parts)
@@ -117,12 +129,31 @@ class TopBar(ItemLine):
     SEPARATOR = " "
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Notice:
+    """A displayable text that the footer shows for some seconds."""
+
+    text: str
+    severity: SeverityLevel
+
+
 class KeyLine(ItemLine):
-    """Shows the keys that are available now."""
+    """Shows the keys that are available now, and before them the newest notices, warnings first."""
 
     DEFAULT_CSS = """
     KeyLine { dock: bottom; background: $surface; color: $quiet; }
     """
+    notices: reactive[tuple[Notice, ...]] = reactive(())
+
+    def say(self, notices: tuple[Notice, ...]) -> None:
+        """Show these notices, the oldest first."""
+        self.notices = notices
+
+    def left_items(self) -> Sequence[Item]:
+        newest_first = list(reversed(self.notices))
+        newest_first.sort(key=lambda notice: notice.severity == "information")
+        shown = [Item(Content.styled(notice.text, _NOTICE_STYLES[notice.severity])) for notice in newest_first]
+        return [*shown, *self._left]
 
 
 class TabLine(ItemLine):

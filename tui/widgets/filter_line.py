@@ -35,11 +35,9 @@ class _Line(Input):
     def _is_passed(self, key: str) -> bool:
         return not self.value and key in self._passed_keys
 
-    async def _on_key(self, event: Key) -> None:
+    def on_key(self, event: Key) -> None:
         if self._is_passed(event.key):
-            event.prevent_default()  # else the base class handles it, too
-        else:
-            await super()._on_key(event)
+            event.prevent_default()  # skip the handler of Input, which would insert the key as text
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
         return not self._is_passed(key) and super().check_consume_key(key, character)

@@ -10,6 +10,8 @@ from textual.content import Content
 from textual.strip import Strip
 from textual.style import Style
 
+from tui.textual_private import style_parser
+
 if TYPE_CHECKING:
     from textual.selection import Selection
     from textual.widget import Widget
@@ -42,7 +44,7 @@ def to_strip(widget: Widget, content: Content, width: int, style: Style) -> Stri
     content = content.truncate(width, ellipsis=True)
     segments = [
         Segment(text, (style + text_style).rich_style)
-        for text, text_style in content.render(style, end="", parse_style=widget._get_style)
+        for text, text_style in content.render(style, end="", parse_style=style_parser(widget))
     ]
     strip = Strip(segments, content.cell_length)
     return strip.extend_cell_length(width, style.rich_style)

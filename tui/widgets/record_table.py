@@ -329,7 +329,8 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         key = self._keys[number]
         on_cursor, hovered, marked = number == self.cursor, number == self.hover, key in self._marked
         is_selected = self.text_selection is not None and self.text_selection.get_span(line) is not None
-        look = (part, width, on_cursor, hovered, marked, self.has_focus, self.app.theme)
+        # The styles of a widget change some time after the theme, so the theme alone does not identify a strip.
+        look = (part, width, on_cursor, hovered, marked, self.has_focus, self.app.theme, style)
         row = self._row(key)
         if not is_selected and (known := row.strips.get(look)) is not None:
             return known

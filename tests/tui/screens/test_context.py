@@ -187,17 +187,6 @@ async def test_the_footer_changes_while_a_value_has_focus(sample: Path, home: Pa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-async def test_toasts_do_not_cover_values(sample: Path, home: Path, size: tuple[int, int]) -> None:
-    async with open_dashboard(sample, home, size=size, place="context") as user:
-        place = await at_task(user)
-        await user.press("c")
-        await user.until(lambda: bool(place.query("Toast")), "a toast")
-        await user.pilot.pause()
-        assert place.query_one("Toast").region.bottom <= place.knobs.region.y
-
-
-@pytest.mark.slow
 async def test_an_invalid_value_is_ignored_and_replaced(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="context") as user:
         place = await at_task(user)

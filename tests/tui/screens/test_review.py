@@ -316,8 +316,7 @@ async def test_an_escalation_of_another_process_is_reported_and_first_in_memory(
     async with open_dashboard(sample, home, size=(200, 50), place="memory") as user:
         on_escalation(opened, session.id, reason="needs credentials")
         await user.until(lambda: session.id in waiting(user), "the question")
-        notes = user.app._notifications
-        await user.until(lambda: any("needs credentials" in note.message for note in notes), "the notice")
+        await user.until(lambda: any("needs credentials" in text for text in user.toasts()), "the notice")
         user.place.go_to(session_key(session.id))
         await user.settled()
         assert user.table.keys.index(session_key(session.id)) < user.table.keys.index(TASKS)

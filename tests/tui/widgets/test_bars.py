@@ -4,7 +4,7 @@ import pytest
 from textual.content import Content
 
 from tests.tui.widgets.hosting import hosted, lines_of, until
-from tui.widgets.bars import Item, ItemLine, TabLine
+from tui.widgets.bars import Item, ItemLine, KeyLine, Notice, TabLine
 
 
 def items(*texts: str) -> list[Item]:
@@ -45,6 +45,18 @@ async def test_a_click_on_an_item_posts_its_value() -> None:
         await pilot.click(line, offset=(text.index("plain"), 0))
         await pilot.click(line, offset=(30, 0))
         assert [message.value for message in host.heard] == ["one", "one", "two", "two", "right", "right"]
+
+
+async def test_notices_take_the_place_of_keys_only_as_far_as_needed_warnings_first() -> None:
+    line = KeyLine()
+    line.show(items("a yes", "x no", "n later"), items("? help"))
+    async with hosted(line, size=(40, 3)) as (_, pilot):
+        line.say((Notice("refused", "warning"), Notice("written", "information")))
+        await until(pilot, lambda: lines_of(line) == [" refused  written  a yes  x no   ? help"])
+        line.say((Notice("long " * 20, "error"),))
+        await until(pilot, lambda: lines_of(line) == [" " + ("long " * 20)[:38] + "…"])
+        line.say(())
+        await until(pilot, lambda: lines_of(line) == [" a yes  x no  n later" + " " * 12 + "? help"])
 
 
 @pytest.mark.slow
