@@ -127,17 +127,22 @@ def _at_start(text: str) -> str:
 
 
 def _text(parts: doc.Text) -> str:
-    return " ".join("".join(map(_part, parts)).split())
+    return " ".join("".join(escape(_part(part)) for part in parts).split())
+
+
+def plain_text(parts: doc.Text) -> str:
+    """Return the text of parts without styles; a glyph without a text is a character."""
+    return "".join(map(_part, parts))
 
 
 def _part(part: doc.Part) -> str:
     if isinstance(part, str):
-        return escape(part)
+        return part
     if isinstance(part, doc.Moment):
         return moment_text(part.at)
     if isinstance(part, doc.Interval):
         return f"{format_decimal(part.low)}–{format_decimal(part.high)}"
-    return escape(part[0] if isinstance(part, tuple) else sign_text(part.text, part.glyph))
+    return part[0] if isinstance(part, tuple) else sign_text(part.text, part.glyph)
 
 
 def moment_text(at: datetime | None) -> str:

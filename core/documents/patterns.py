@@ -10,11 +10,12 @@ from core.base.text import plural
 from core.documents import document as doc
 from core.documents.decisions import decision_line
 from core.documents.document import code, fields, items, limited, line, more, section
+from core.documents.pattern_titles import pattern_title
 from core.documents.signs import TYPE_WORDS, result_sign, state_sign
 from core.learning.explanation import LineageEvent, decayed_weight, describe_team_sums, loop_results
 from core.metrics.effectiveness import compare_pattern
 from core.records.decisions import TURNS, Decision
-from core.records.patterns import Pattern, PatternType
+from core.records.patterns import Pattern, PatternType, SourceLoop
 from core.scanning.messages import SEVERITY_WORDS, describe_rule
 from core.state.findings import count_conflicts, scan_pattern
 from core.state.history import explain_pattern, pattern_lineage
@@ -59,7 +60,10 @@ def pattern_document(state: ProjectState, pattern: Pattern, me: str = "") -> doc
 
 def overview(state: ProjectState, pattern: Pattern, me: str = "") -> Iterable[doc.Block]:
     assessment = state.assessment(pattern.id)
-    yield line((pattern.title, "strong"))
+    title = pattern_title(pattern)
+    yield line((title, "strong"))
+    if pattern.title != title:
+        yield line((pattern.title, "quiet"))
     yield line((pattern.id, "name"), f"   {TYPE_WORDS[pattern.type]}", pattern.category and f"   {pattern.category}")
     yield line("")
     yield state_line(state, pattern.id)
@@ -328,6 +332,21 @@ def decisions(state: ProjectState, pattern: Pattern) -> Iterable[doc.Block]:
     made = state.snapshot.decisions
     own = [decision_line(state, one) for one in reversed(made) if _is_about(one, pattern, made)]
     return own or [line(("No decision about this pattern yet.", "quiet"))]
+
+
+def anchors(pattern: Pattern) -> Iterable[doc.Block]:
+    """Describe the files, tests and functions that the pattern is tied to, by its record."""
+    yield from items("Given only for errors in", pattern.places)
+    yield from items("Hints on the place", pattern.location_hints)
+    if not pattern.places and not pattern.location_hints:
+        yield line(("Tied to no file: it is given for every error or task that matches.", "quiet"))
+    yield from items("Sessions that it comes from", [_source(loop) for loop in pattern.source_loops])
+    yield from fields(("Record", f"{pattern.file}{'#' if pattern.pointer else ''}{pattern.pointer}"))
+
+
+def _source(loop: SourceLoop) -> doc.Text:
+    iteration = f", iteration {loop.iteration}" if loop.iteration is not None else ""
+    return ((f"{loop.loop_id}{iteration}", "name"), "  ", doc.Moment(loop.at))
 
 
 def _is_about(decision: Decision, pattern: Pattern, made: Sequence[Decision]) -> bool:

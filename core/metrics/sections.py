@@ -22,7 +22,7 @@ from core.metrics.causes import ERROR, FAILURE_MODE, ROOT_CAUSE, Cause
 from core.metrics.dashboard import RANGES, Dashboard, StateChange, Trend, Week, count_changes
 from core.metrics.reviewer_accuracy import MIN_FOLLOWED, Share
 from core.metrics.team_uses import describe_team_uses
-from core.queries.pattern_filter import build_id_query
+from core.queries.filter_parser import build_id_query
 from core.records.loops import Usage
 from core.records.patterns import Maturity
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from enum import Enum, auto
 from typing import Any, Final, TypeAlias
@@ -17,6 +17,7 @@ from msgspec import Struct
 from core.base.text import visible_line
 
 MAX_QUERY: Final = 500  # characters; the rest of a longer query is ignored
+MAX_ID_QUERY: Final = 300  # maximum length of a query for several IDs; it must fit into the filter input
 _TOKEN: Final = re.compile(r'(-?)(?:([A-Za-z_]+):)?("[^"]*"?|\S+)')
 _NUMBER: Final = re.compile(r"(<=|>=|<|>|=)?(\d+(?:\.\d+)?|\.\d+)(%)?")
 _AGE: Final = re.compile(r"(<=|>=|<|>|=)?(\d{1,6})([hdwmy])")
@@ -119,3 +120,14 @@ def parse_age(value: str) -> tuple[Comparison, timedelta] | None:
     sign, digits, unit = found.groups()
     compare = _COMPARISONS[sign] if sign and sign != "=" else operator.le
     return compare, min(timedelta(hours=int(digits) * _HOURS[unit]), _MAX_AGE)
+
+
+def build_id_query(ids: Sequence[str]) -> tuple[str, int]:
+    """Build a query for as many IDs as fit; also return the number of omitted IDs."""
+    text = ""
+    for number, pattern_id in enumerate(ids):
+        longer = f"{text},{pattern_id}" if text else f"id:{pattern_id}"
+        if len(longer) > MAX_ID_QUERY:
+            return text, len(ids) - number
+        text = longer
+    return text, 0

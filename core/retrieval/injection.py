@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from core.base.context_blocks import APPROVED, NO_BLOCKS, UNREVIEWED, Blocks, Voice
-from core.base.formatting import format_decimal
+from core.base.formatting import format_decimal, format_percent
 from core.base.text import visible_line
 from core.learning.assessment import INVERSION, Assessment
 from core.learning.inversion_rules import remove_warning_prefix
@@ -239,9 +239,14 @@ class Ranking:
             return f"{visible_line(assessment.warning_id, 120)} warns of the same fix"
         effectiveness = float(self.board.effectiveness[self.board.row(pattern_id)])
         if effectiveness < settings.min_success_rate:
-            rate = format_decimal(effectiveness) if assessment.rate is not None else "no result yet"
-            return f"below min success rate {format_decimal(settings.min_success_rate)} ({rate})"
+            return _low_rate(effectiveness if assessment.rate is not None else None, settings)
         return ""
+
+
+def _low_rate(rate: float | None, settings: InjectionSettings) -> str:
+    """Describe a success rate (0..1, None without a result) below the minimum."""
+    least = f"(at least {format_percent(settings.min_success_rate)})"
+    return f"no result yet {least}" if rate is None else f"low rate {format_percent(rate)} {least}"
 
 
 def _deprecated(assessment: Assessment) -> str:
@@ -378,6 +383,7 @@ class _Selection:
         self._advice: dict[str, str] = {}  # IDs of added patterns by what they recommend
         self._warnings: dict[str, str] = {}  # IDs of added warnings by what they warn of
         self._too_long = 0
+        self._beyond = 0  # candidates that only their rank leaves out
         self.items: list[Item] = []  # added patterns, best first
         self._blocks = NO_BLOCKS  # texts of these patterns
 
@@ -394,8 +400,11 @@ class _Selection:
             return f"duplicate of {visible_line(original, 120)}"
         if opposite := self._find_opposite(pattern):
             return f"contradicts {visible_line(opposite, 120)}, which ranks higher"
+        if len(self.items) >= self._top:
+            self._beyond += 1
+            return f"rank {self._top + self._beyond} ({self._top} fit)"
         if self.is_full:
-            return f"below the top {self._top} ({format_decimal(candidate.score)})"
+            return "over the token budget"
         more = [*self.items, (pattern, self._board.assessment(pattern.id))]
         longer = render_patterns(more, self._settings)
         whole = put_reflections(longer, self._reserved, self._added.blocks).fenced()
@@ -484,7 +493,7 @@ def choose_strategies(ranking: Ranking) -> Strategies:
         for pattern in (patterns[id] for id in ranked if patterns[id].type is kind):
             reason = "switched off" if not is_on else _why_unfit(pattern, board, settings)
             if not reason and len(chosen) >= quota:
-                reason = f"below the top {quota}"
+                reason = f"ranked too low ({quota} fit)"
             longer = NO_BLOCKS if reason else render_strategies([*chosen, pattern], board, limit)
             orders = board.stops_orders(pattern.id)
             text = longer.fenced()
@@ -534,5 +543,4 @@ def _why_unfit(pattern: Pattern, board: Scoreboard, settings: InjectionSettings)
     if not found.successes + found.failures:
         return "no result yet"
     rate = found.rate or 0.0
-    low = settings.min_success_rate
-    return f"below min success rate {format_decimal(low)} ({format_decimal(rate)})" if rate < low else ""
+    return _low_rate(rate, settings) if rate < settings.min_success_rate else ""

@@ -39,6 +39,7 @@ EFFECT_FACTORS: Final[Mapping[str, float]] = {"helpful": 1.0, "neutral": 0.75, "
 """Factor for a recorded effect of the reflection; replaces the factor of the outcome."""
 DRAFT_FACTOR: Final = 0.5  # factor for a learning drafted from a log
 HELD_PREFIX: Final = "held:"  # start of the reason for a held learning that is not approved
+WEAK_MATCH: Final = "weak match"  # start of the reason for a learning that resembles the task too little
 MAX_LEFT_OUT: Final = 50  # omitted learnings that are listed
 MAX_GROUPED: Final = 60  # best learnings among which duplicates are merged
 MAX_SCANNED: Final = 20  # best entries that may be chosen
@@ -111,12 +112,12 @@ class ReflectionChoice:
         near = [match for match in matches if match.relevance >= least]
         far = [match for match in matches if match.relevance < least][:MAX_LEFT_OUT]
         for one in _scored(far, now, half_life_days):
-            self._leave_out(one, f"below min relevance {format_decimal(least)} ({format_decimal(one.relevance)})")
+            self._leave_out(one, f"{WEAK_MATCH} {format_decimal(one.relevance)} (at least {format_decimal(least)})")
         for place, one in enumerate(_merge_duplicates(_scored(near, now, half_life_days)[:MAX_GROUPED])):
             if not settings.include_reflections:
                 reason = "reflections are switched off"
             elif place >= MAX_SCANNED:
-                reason = self._below(one)
+                reason = self._below(place + 1)
             else:
                 is_held = orders and not approved(one.text)
                 reason = find_stop_reason(one.text, settings.max_field_chars, is_held, used_scripts)
@@ -160,8 +161,8 @@ class ReflectionChoice:
             else:
                 included.append(one)
         full = len(included) >= settings.max_reflections
-        for one in self._waiting:
-            self._leave_out(one, self._below(one) if full else "over the token budget")
+        for rank, one in enumerate(sorted(self._waiting, key=_by_score), len(included) + 1):
+            self._leave_out(one, self._below(rank) if full else "over the token budget")
         section = render_reflections(included, settings)
         if behind.unreviewed and section and (does := find_completed_harm(behind.unreviewed, section)):
             for one in included:
@@ -187,8 +188,8 @@ class ReflectionChoice:
     def _count(self, section: str, before: Blocks | None, behind: Blocks) -> int:
         return count_tokens(f"\n{section}" if before is None else put_reflections(before, section, behind).fenced())
 
-    def _below(self, one: ChosenReflection) -> str:
-        return f"below the top {self._settings.max_reflections} ({format_decimal(one.score)})"
+    def _below(self, rank: int) -> str:
+        return f"rank {rank} ({self._settings.max_reflections} fit)"
 
     def _leave_out(self, one: ChosenReflection, reason: str) -> None:
         self._left_out.append(ReflectionLeftOut(id=one.id, text=one.text, reason=reason, score=one.score))

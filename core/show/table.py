@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from core.documents.document import Text
+from core.documents.markdown import plain_text
 
 Align = Literal["left", "right"]
 ALWAYS: Final = 9  # priority of a column that is never dropped
@@ -26,3 +27,8 @@ class Column:
     keep_end: int = 0  # characters to keep at the end when a cell is cut, for IDs
     best: int = 0  # width that shows all content; used before flexible columns grow
     about: str = ""  # what the column shows, for the help
+
+
+def list_words(columns: Sequence[Column], cells: Cells) -> dict[str, str]:
+    """Return the cells of a row as texts by heading, or by ID of a column without a heading."""
+    return {column.title or column.id: plain_text(cells[column.id]) for column in columns if column.id in cells}

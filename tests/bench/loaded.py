@@ -22,10 +22,10 @@ from core.learning.threshold_replay import what_if
 from core.metrics.dashboard import RANGES, build_dashboard
 from core.project.project import Project
 from core.queries.filter_parser import parse_query
-from core.queries.pattern_filter import PATTERN_FIELDS, PatternCatalog
 from core.questions.impact import PatternImpacts
 from core.questions.queue import review_queue
 from core.records.snapshot import Delta, Snapshot
+from core.show.pattern_filter import PATTERN_FIELDS, PatternCatalog
 from core.state.contexts import prepare_task_injection
 from core.state.history import explain_pattern
 from core.state.project_state import ProjectState

@@ -31,6 +31,7 @@ from core.questions.answers import answers
 from core.records.extractions import Extraction, Proposal
 from core.records.patterns import PatternType
 from core.records.snapshot import Delta
+from core.show.patterns import pattern_cells
 from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
 from tests.e2e.stream import harmless
@@ -47,15 +48,15 @@ from tui.present import (
     memory_tasks,
     merge,
     notifications,
-    patterns,
     reflections,
     replay,
     review,
 )
-from tui.present.document import document_lines
+from tui.present.document import document_lines, draw_cells
 from tui.present.glyphs import DRAWN, Glyphs
 from tui.present.review_answers import Outlook, answer_rows, what_changes
 from tui.present.review_texts import exact_text, pattern_origin, words_changed
+from tui.screens.patterns import TABS, tab_blocks
 
 in_zones = pytest.mark.parametrize(
     ("opened", "glyphs"),
@@ -88,11 +89,11 @@ def spread(values: Iterable[T], most: int) -> Iterator[T]:
 @in_zones
 def test_patterns_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
     for key, pattern in spread(view.snapshot.patterns.items(), PATTERNS):
-        cells = patterns.pattern_cells(pattern, view.assessment(key), view.now, glyphs)
+        cells = draw_cells(pattern_cells(pattern, view.assessment(key)), view.now, glyphs)
         check(cells.values(), where=f"the row of {key[:80]!r}")
-        for tab in patterns.TABS:
+        for tab in TABS:
             check(
-                document_lines(patterns.tab_blocks(view, pattern, tab), view.now, glyphs),
+                document_lines(tab_blocks(view, pattern, tab), view.now, glyphs),
                 where=f"{tab} of {key[:80]!r}",
             )
         markdown = to_markdown(pattern_document(view, pattern))

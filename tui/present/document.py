@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -10,7 +10,7 @@ from textual.content import Content
 
 from core.base.text import plural, visible, visible_line
 from core.documents import document as doc
-from tui.present.glyphs import Glyphs, draw, style_of
+from tui.present.glyphs import Cells, Glyphs, draw, style_of
 from tui.present.numbers import ago, interval_bar, moment_text
 
 MIN_CELLS: Final = 20  # Minimum cells of the text beside a label; below that the pane wraps it.
@@ -57,6 +57,13 @@ def document_lines(blocks: Iterable[Drawable], now: datetime, glyphs: Glyphs, wi
 def inline(parts: doc.Text, now: datetime, glyphs: Glyphs) -> Content:
     """Draw the parts of one line, with untrusted text made safe to print."""
     return Content.assemble(*(_part(part, now, glyphs) for part in parts))
+
+
+def draw_cells(cells: Mapping[str, doc.Text], now: datetime, glyphs: Glyphs) -> Cells:
+    """Draw the cells of a row."""
+    return {
+        id: _part(*parts, now, glyphs) if len(parts) == 1 else inline(parts, now, glyphs) for id, parts in cells.items()
+    }
 
 
 def _part(part: doc.Part, now: datetime, glyphs: Glyphs) -> Content:

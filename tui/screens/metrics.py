@@ -21,7 +21,7 @@ from core.metrics.dashboard import RANGES, Dashboard, build_dashboard, list_used
 from core.metrics.export import FORMATS, export_metrics, section_markdown
 from core.metrics.lesson_effect import select_registered
 from core.metrics.sections import Figure, Goal, Kind, Row, build_figures, part_text, value_text
-from core.queries.pattern_filter import build_id_query
+from core.queries.filter_parser import build_id_query
 from core.records.patterns import Maturity
 from core.show.table import Column
 from tui.present.glyphs import ASCII, STATE_SHORT, STATE_STYLES, Cells, Glyphs

@@ -12,9 +12,13 @@ from core.base.formatting import format_decimal
 from core.base.text import visible_line
 from core.curation.commands import command_for
 from core.curation.rules import why_refused
-from core.queries.pattern_filter import PATTERN_FIELDS, PatternCatalog
+from core.documents import patterns as documents
 from core.records.decisions import APPROVE, VERBS, Verb, VerbInfo
-from tui.present import patterns as present
+from core.show.pattern_filter import PATTERN_FIELDS, PatternCatalog
+from core.show.patterns import COLUMNS, pattern_cells
+from core.show.table import list_words
+from tui.present.document import draw_cells
+from tui.present.glyphs import draw_state
 from tui.screens.bulk_decision import BulkDialog
 from tui.screens.dialogs import AskLine, overtaken
 from tui.screens.list_screen import ListScreen
@@ -22,18 +26,43 @@ from tui.screens.list_screen import ListScreen
 if TYPE_CHECKING:
     from core.documents.document import Block
     from core.queries.filter_parser import Query
+    from core.records.patterns import Pattern
     from core.records.snapshot import Delta
     from core.state.project_state import ProjectState
-    from tui.present.glyphs import Cells
+    from tui.glyphs import Cells
 
+TABS: Final = ("Overview", "Evidence", "Lineage", "Why", "History", "Anchors")
+STATE_CELLS: Final = 13  # cells of the longest state in full
 CONSEQUENCE_CELLS: Final = 120  # cells of the screen from which the keys name the consequence of a decision
 _DECISIONS: Final = frozenset({"promote", "deprecate", "reset", "quarantine", "release", "archive"})
+
+
+def second_line(pattern: Pattern) -> Content:
+    """Return the second line of a row: the description of the pattern, and its tags."""
+    tags = " ".join(f"#{visible_line(tag, 40)}" for tag in pattern.tags[:6])
+    return Content.styled(f"{visible_line(pattern.description or pattern.title, 400)}   {tags}".rstrip(), "$quiet")
+
+
+def tab_blocks(view: ProjectState, pattern: Pattern, tab: str, me: str = "") -> tuple[Block, ...]:
+    """Return the content of a tab in `TABS`; `me` is the user, "" if unknown."""
+    match tab:
+        case "Overview":
+            return tuple(documents.overview(view, pattern, me))
+        case "Evidence":
+            return tuple(documents.evidence(view, pattern))
+        case "Lineage":
+            return tuple(documents.lineage(view, pattern))
+        case "Why":
+            return tuple(documents.rules(view, pattern))
+        case "History":
+            return tuple(documents.decisions(view, pattern))
+    return tuple(documents.anchors(pattern))
 
 
 class PatternsScreen(ListScreen):
     place = "patterns"
     FIELDS = PATTERN_FIELDS
-    TABS = present.TABS
+    TABS = TABS
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,28 +89,26 @@ class PatternsScreen(ListScreen):
         return len(view.snapshot.patterns)
 
     def cells(self, key: str) -> Cells:
-        view, table = self.view, self.table
-        pattern = view.snapshot.patterns.get(key)
+        pattern = self.view.snapshot.patterns.get(key)
         if pattern is None:
             return {}
-        short = table.width_of("state") < present.STATE_CELLS
-        with_bar = table.width_of("interval") >= present.INTERVAL_CELLS
-        assessment = view.assessment(key)
-        return present.pattern_cells(pattern, assessment, view.now, self.glyphs, short=short, with_bar=with_bar)
+        assessment = self.view.assessment(key)
+        cells = draw_cells(pattern_cells(pattern, assessment), self.view.now, self.glyphs)
+        if self.table.width_of("state") < STATE_CELLS:
+            return {**cells, "state": draw_state(assessment.shown, self.glyphs, short=True)}
+        return cells
 
     def words(self, key: str) -> dict[str, str]:
-        view = self.view
-        pattern = view.snapshot.patterns.get(key)
-        return present.pattern_words(pattern, view.assessment(key), view.now) if pattern is not None else {}
+        pattern = self.view.snapshot.patterns.get(key)
+        return list_words(COLUMNS, pattern_cells(pattern, self.view.assessment(key))) if pattern is not None else {}
 
     def below(self, key: str) -> Content:
         pattern = self.view.snapshot.patterns.get(key)
-        return present.second_line(pattern) if pattern is not None else Content("")
+        return second_line(pattern) if pattern is not None else Content("")
 
     def blocks(self, key: str, tab: str) -> Sequence[Block]:
-        view = self.view
-        pattern = view.snapshot.patterns.get(key)
-        return present.tab_blocks(view, pattern, tab, self.services.project.by) if pattern is not None else ()
+        pattern = self.view.snapshot.patterns.get(key)
+        return tab_blocks(self.view, pattern, tab, self.services.project.by) if pattern is not None else ()
 
     def subjects(self) -> Sequence[str]:
         """Return the patterns to decide about: the selected rows, or the row under the cursor."""

@@ -11,6 +11,7 @@ import click
 from msgspec.structs import replace
 
 from core.base.errors import BadInput, RalphdeckError, Refused
+from core.base.regexes import lazy_regex
 from core.base.text import plural
 from core.cli.render.output import end, print_bytes, print_json, remark, warn
 from core.cli.support.dry_run import remark_missing_vectors
@@ -47,6 +48,8 @@ _INCLUDE: Final = {
 }
 """The settings of the words of --types."""
 _MAX_REASONS: Final = 3
+_NUMBER: Final = lazy_regex(r" [0-9.]+( %)?$")
+"""The rank, rate or relevance at the end of a reason; other details of one record follow a bracket or a colon."""
 
 
 class InjectCommand(ReadingCommand, HookCommand):
@@ -156,9 +159,8 @@ def _why_nothing(injection: Injection, state: ProjectState) -> str:
         return "giving lessons is disabled in the settings (injection.enabled)"
     if not state.snapshot.patterns and not state.snapshot.reflections:
         return "there are no patterns yet"
-    # Details of one pattern, such as its rate, follow a bracket or a colon.
     reasons = [one.reason for one in injection.left_out] + [one.reason for one in injection.reflections.left_out]
-    counts = Counter(reason.partition(" (")[0].partition(":")[0] for reason in reasons)
+    counts = Counter(_NUMBER.sub("", reason.partition(" (")[0].partition(":")[0]) for reason in reasons)
     text = ", ".join(f"{reason} ({count:,})" for reason, count in counts.most_common(_MAX_REASONS))
     return text or "no pattern has anything in common with the task"
 

@@ -2,100 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 import click
 
-from core.cli.render.output import Column, day, id_column, line, percent, print_table, respond
+from core.cli.render.document import print_list
+from core.cli.render.output import end, line, print_json, respond
 from core.cli.support.as_of import as_of_option, remark_undated, state_as_of
 from core.cli.support.id_completion import complete_pattern
-from core.cli.support.options import OneOf, ReadingCommand
+from core.cli.support.options import OneOf, ReadingCommand, invocation
 from core.cli.support.pattern_filter import PatternFilter, filter_options
-from core.cli.support.project import now, open_reader, read_configuration, read_snapshot
-from core.learning.assessment import HELD, QUARANTINE, Assessment
+from core.cli.support.project import decider, now, open_reader, read_configuration, read_snapshot
+from core.documents.pattern_titles import pattern_title
 from core.learning.bursts import known_time
-from core.records.patterns import Maturity, Pattern, PatternType
+from core.show.patterns import COMMAND_COLUMNS, SORTS, pattern_cells
 
 if TYPE_CHECKING:
     from core.cli.json import objects
+    from core.learning.assessment import Assessment
     from core.learning.scoreboard import Scoreboard
+    from core.records.findings import Finding
+    from core.records.patterns import Pattern
     from core.records.snapshot import Snapshot
     from core.state.project_state import ProjectState
 
-Row = tuple[Pattern, Assessment]
-
-SORTS: Final[dict[str, tuple[Callable[[Row], Any], bool]]] = {
-    "score": (lambda row: row[1].score, True),
-    "rate": (lambda row: -1.0 if row[1].rate is None else row[1].rate, True),
-    "uses": (lambda row: row[1].uses, True),
-    "last-used": (lambda row: row[1].last_used.timestamp() if row[1].last_used else 0.0, True),
-    "state": (lambda row: list(Maturity).index(row[1].state), False),
-    "type": (lambda row: list(PatternType).index(row[0].type), False),
-    "title": (lambda row: row[0].title.lower(), False),
-    "id": (lambda row: row[0].id, False),
-}
-"""Sort keys, and whether the greatest comes first. Equal rows are in the order of their IDs."""
-STATE_COLOURS: Final = {
-    "proven": "green",
-    "established": "cyan",
-    "deprecated": "red",
-    QUARANTINE: "yellow",
-    HELD: "yellow",
-}
-COLUMNS: Final = (
-    id_column("ID", lambda row: row[0].id),
-    Column("TYPE", lambda row: row[0].type.value, expendable=5),
-    Column("STATE", lambda row: row[1].shown, colours=STATE_COLOURS),
-    Column("RATE", lambda row: f"{'~' * row[1].is_claimed}{percent(row[1].rate)}", right=True),
-    Column("90 % INTERVAL", lambda row: "{:.2f}-{:.2f}".format(*row[1].interval), expendable=1),
-    Column("GIVEN", lambda row: str(row[1].given), right=True, expendable=2),
-    Column("APPLIED", lambda row: str(row[1].uses), right=True, expendable=4),
-    Column("SEEN", lambda row: str(row[1].seen), right=True, expendable=2),
-    Column("LAST USED", lambda row: day(row[1].last_used), expendable=2),
-    Column("SCORE", lambda row: f"{row[1].score:.2f}", right=True, expendable=3),
-    Column("TITLE", lambda row: row[0].title, free=True),
-)
-
 
 @click.command("list", cls=ReadingCommand)
+@click.argument("words", metavar="[FILTER]...", nargs=-1)
 @filter_options
-@click.option("--sort", type=OneOf(list(SORTS)), default="score", show_default=True)
+@click.option(
+    "--sort", type=OneOf([name.replace("_", "-") for name, _ in SORTS]), default="score", show_default=True
+)
 @as_of_option
-def list_patterns(wanted: PatternFilter, sort: str, as_of: datetime | None) -> None:
-    """List patterns with state, success rate and use.
+def list_patterns(words: tuple[str, ...], wanted: PatternFilter, sort: str, as_of: datetime | None) -> None:
+    """List patterns with state, results and use. FILTER is a filter as on the Patterns screen; put -word behind --.
 
-    The states quarantine and held mean that a person must approve the text; in JSON their state is candidate. Rates and
-    counts are those of the evidence; ~85 % is a recorded rate without counts. --min-success-rate and --max-success-rate
-    exclude patterns without a rate. The rate of an anti-pattern is how often the avoided approach failed.
+    The states quarantine and held mean that a person must approve the text; in JSON their state is candidate. Worked
+    is the number of results that were successes, of all; ~85 % is a recorded rate without counts.
+    --min-success-rate and --max-success-rate exclude patterns without a rate. For an anti-pattern a success means that
+    the avoided approach failed.
 
     \b
     Examples:
+      ralphdeck pattern list 'uses:>3' null
       ralphdeck pattern list --type error,anti --min-success-rate 0.8
       ralphdeck pattern list --state candidate --tag typescript --sort uses
       ralphdeck pattern list --state held,quarantine
       ralphdeck pattern list --min-success-rate 0 --max-success-rate 0.6 --json
       ralphdeck pattern list --as-of 2026-11-15
     """
+    from core.queries.filter_parser import parse_query
+    from core.show.pattern_filter import PATTERN_FIELDS, PatternCatalog
+
+    query = parse_query(" ".join(words), PATTERN_FIELDS)
+    if query.problems:
+        raise click.UsageError(query.problems[0])
     snapshot, board = _scored(as_of)
     _ = board.interval  # of all patterns at once, which is faster than one by one
-    rows = wanted.rows(snapshot, board)
-    key, descending = SORTS[sort]
-    rows.sort(key=key, reverse=descending)
-
-    def show() -> None:
-        print_table(COLUMNS, rows, "no patterns")
+    rows = {pattern.id: (pattern, assessment) for pattern, assessment in wanted.rows(snapshot, board)}
+    me = decider() if any(term.field == "by" for term in query.terms) else ""
+    catalog = PatternCatalog(snapshot.patterns, board, snapshot.curation.pins, me)
+    column = sort.replace("-", "_")
+    ordered = catalog.select(query, column, dict(SORTS)[column])
+    chosen = [rows[pattern_id] for pattern_id in ordered if pattern_id in rows]
+    if invocation().as_json:
+        _print_list_json(chosen, snapshot.findings)
+    else:
+        print_list(COMMAND_COLUMNS, (pattern_cells(*row) for row in chosen), "no patterns")
         if as_of is not None:
             remark_undated(snapshot.findings)
+    end(snapshot.findings)
 
-    respond("PatternList", show, snapshot.findings, patterns=lambda: _rows_json(rows))
 
-
-def _rows_json(rows: Iterable[Row]) -> list[objects.Wire]:
+def _print_list_json(rows: Iterable[tuple[Pattern, Assessment]], findings: Sequence[Finding]) -> None:
     from core.cli.json import objects
 
-    return [objects.PatternRow.of(one, pattern, pinned=one.pin is not None) for pattern, one in rows]
+    patterns = [
+        objects.PatternRow.of(one, pattern, name=pattern_title(pattern), pinned=one.pin is not None)
+        for pattern, one in rows
+    ]
+    print_json(objects.PatternList.of(patterns=patterns, findings=findings))
 
 
 def _scored(as_of: datetime | None) -> tuple[Snapshot, Scoreboard]:
@@ -166,6 +154,7 @@ def _details(state: ProjectState, pattern: Pattern) -> objects.Wire:
     return objects.PatternDetails.of(
         assessment,
         pattern,
+        name=pattern_title(pattern),
         pinned=assessment.pin is not None,
         template=objects.Template.of(pattern, placeholders=dict(pattern.placeholders)),
         source_loops=[

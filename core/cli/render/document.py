@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_decimal
 from core.base.text import plural, visible
-from core.cli.render.output import Column, line, print_table
+from core.cli.render.output import MIN_ID, Column, day, line, print_table
 from core.documents import document as doc
 from core.documents.markdown import sign_text
 from core.documents.reflections import reflection_section
 from core.records.times import minute_of
+from core.show.table import ALWAYS
 
 if TYPE_CHECKING:
     from core.records.reflections import Reflection
+    from core.show.table import Cells
+    from core.show.table import Column as ListColumn
 
 MAX_LINES: Final = 60  # Lines printed of a longer text; `--json` has all of it.
 _COLOURS: Final = {
@@ -113,6 +116,48 @@ def _print_table(block: doc.Table) -> None:
         for position, n in enumerate(used)
     ]
     print_table(columns, [[row[n] for n in used] for row in cells])
+
+
+def print_list(columns: Sequence[ListColumn], rows: Iterable[Cells], empty: str = "") -> None:
+    """Print the rows of a list with a heading, or the remark `empty` without rows; a time is a day."""
+    texts: dict[str, list[str]] = {column.id: [] for column in columns}
+    colours: dict[str, dict[str, str]] = {column.id: {} for column in columns}
+    known: dict[str, dict[doc.Text, str]] = {column.id: {} for column in columns}  # most cells equal another one
+    count = 0
+    for row in rows:
+        count += 1
+        for id, column_texts in texts.items():
+            cell = row.get(id, ())
+            if (text := known[id].get(cell)) is None:
+                text = known[id][cell] = "".join(map(_cell_text, cell))
+                if len(cell) == 1 and isinstance(part := cell[0], tuple | doc.Sign):
+                    colours[id][text] = _colour(part.style if isinstance(part, doc.Sign) else part[1])
+            column_texts.append(text)
+    dropped = sorted({column.keep for column in columns if column.keep < ALWAYS})
+    print_table(
+        [
+            Column(
+                column.title.upper(),
+                texts[column.id].__getitem__,
+                right=column.align == "right",
+                free=bool(column.flex),
+                least=MIN_ID if column.keep_end else 0,
+                colours=colours[column.id],
+                expendable=dropped.index(column.keep) + 1 if column.keep < ALWAYS else 0,
+            )
+            for column in columns
+        ],
+        range(count),
+        empty,
+    )
+
+
+def _cell_text(part: doc.Part) -> str:
+    if isinstance(part, tuple):
+        return part[0]
+    if isinstance(part, doc.Moment):
+        return day(part.at)
+    return _plain((part,))
 
 
 def _plain(parts: doc.Text) -> str:

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from core.queries.filter_parser import parse_query
+from core.queries.filter_parser import MAX_ID_QUERY, build_id_query, parse_query
 from core.queries.memory_links import MemoryLinks
-from core.queries.pattern_filter import MAX_ID_QUERY, PATTERN_FIELDS, build_id_query
 from core.queries.record_filters import MemoryCatalog
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, Task
@@ -13,6 +12,7 @@ from core.records.loops import ExtractedPattern, InjectedUse, Loop
 from core.records.patterns import Pattern, PatternType, SourceLoop
 from core.records.reflections import Reflection
 from core.records.snapshot import Delta, Snapshot
+from core.show.pattern_filter import PATTERN_FIELDS
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 TASK = Task(id="task-001", loop_id="ralph-a1")

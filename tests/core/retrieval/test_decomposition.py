@@ -125,7 +125,7 @@ def test_failed_strategies_are_left_out_with_the_reason() -> None:
     board = make_board(untried, failing)
     assert chosen(board, untried, failing).left_out == {
         untried.id: "no result yet",
-        failing.id: "below min success rate 0.60 (0.50)",
+        failing.id: "low rate 50 % (at least 60 %)",
     }
     curation = CurationState(pins={BY_FEATURE.id: make_pin(Maturity.DEPRECATED, NOW)})
     refused = chosen(make_board(BY_FEATURE, curation=curation), BY_FEATURE)

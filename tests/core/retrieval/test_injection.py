@@ -150,10 +150,10 @@ def test_omitted_patterns_have_a_reason() -> None:
     assert found == {
         "pat-error-null-002": "deprecated by rule: harmful ratio 0.40",
         "pat-error-null-003": "deprecated by rule: harmful ratio 0.71",
-        "pat-error-null-004": "below min success rate 0.60 (0.50)",
+        "pat-error-null-004": "low rate 50 % (at least 60 %)",
         "pat-error-null-005": "duplicate of pat-error-null-001",
         "pat-error-null-006": "deprecated: ada pinned it on 2026-01-31: leaks",
-        "pat-error-null-007": "below min success rate 0.60 (no result yet)",
+        "pat-error-null-007": "no result yet (at least 60 %)",
         "pat-success-poem-001": "nothing in common with the task",
         "tmpl-null-001": "code templates are switched off",
     }
@@ -196,7 +196,7 @@ def test_top_k_and_max_patterns_injected_limit_the_selection() -> None:
     patterns = [null(number) for number in range(15)]
     five = inject(TASK, *patterns)
     assert len(five.chosen) == 5
-    assert five.left_out[0].reason == f"below the top 5 ({five.left_out[0].score:.2f})"
+    assert [one.reason for one in five.left_out[:2]] == ["rank 6 (5 fit)", "rank 7 (5 fit)"]
     assert len(inject(TASK, *patterns, top_k_patterns=50).chosen) == 10
     assert inject(TASK, *patterns, top_k_patterns=0).context == ""
 

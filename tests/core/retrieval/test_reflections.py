@@ -212,9 +212,9 @@ def test_a_learning_dangerous_with_the_text_after_it_is_left_out() -> None:
     ("limits", "reason"),
     [
         ({"include_reflections": False}, "reflections are switched off"),
-        ({"max_reflections": 0}, "below the top 0"),
+        ({"max_reflections": 0}, "rank 1 (0 fit)"),
         ({"max_tokens": 30}, "over the token budget"),
-        ({"min_reflection_relevance": 1.0}, "below min relevance 1.00"),
+        ({"min_reflection_relevance": 1.0}, "weak match "),
     ],
 )
 def test_each_limit_omits_learnings_with_a_reason(limits: dict[str, Any], reason: str) -> None:

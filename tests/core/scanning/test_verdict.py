@@ -21,7 +21,6 @@ from core.episodes.lifecycle.start import render_plan
 from core.ledger.fold import fold
 from core.project.project import Project
 from core.queries.filter_parser import parse_query
-from core.queries.pattern_filter import PATTERN_FIELDS, PatternCatalog
 from core.questions.answers import answer
 from core.records.decisions import CurationState, Verb
 from core.records.patterns import Maturity, Pattern, PatternType
@@ -39,6 +38,7 @@ from core.scanning.messages import find_withhold_reason, render_if_safe
 from core.scanning.rules import VERSION, Rule, load_rules
 from core.scanning.scan import find_stopped_sentences
 from core.scanning.verdict import find_stopping_severity, highest_severity, stops_orders
+from core.show.pattern_filter import PATTERN_FIELDS, PatternCatalog
 from core.state.contexts import prepare_task_injection
 from core.state.findings import all_findings, scan_pattern
 from core.state.history import explain_pattern

@@ -25,16 +25,18 @@ from core.project.project import Project
 from core.questions.answers import Answer, answers
 from core.records.episodes import Attempt, Milestone, Quality
 from core.retrieval.injection import Injection
+from core.show.patterns import pattern_cells
 from core.sources.actions import Actions
 from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
 from tests.tui.user import NOW, TREES, copy_tree
-from tui.present import context, decisions, loops, memory_tasks, patterns, reflections, review, review_evidence
-from tui.present.document import document_lines, inline
+from tui.present import context, decisions, loops, memory_tasks, reflections, review, review_evidence
+from tui.present.document import document_lines, draw_cells, inline
 from tui.present.glyphs import ASCII, DRAWN, Glyphs
 from tui.present.review_answers import Outlook, answer_rows, diff_lines, group_same_changes, what_changes
 from tui.present.review_texts import words_changed
+from tui.screens.patterns import TABS, tab_blocks
 
 BOTH = pytest.mark.parametrize("glyphs", [DRAWN, ASCII], ids=["drawn", "ascii"])
 
@@ -104,8 +106,8 @@ def test_the_results_of_a_member_are_shown_with_their_counts_and_nothing_that_ac
 
 def lines_of(view: ProjectState, glyphs: Glyphs) -> Iterator[list[Content]]:
     for pattern in view.snapshot.patterns.values():
-        for tab in patterns.TABS:
-            yield document_lines(patterns.tab_blocks(view, pattern, tab), view.now, glyphs)
+        for tab in TABS:
+            yield document_lines(tab_blocks(view, pattern, tab), view.now, glyphs)
     for reflection in view.snapshot.reflections.values():
         yield document_lines(reflection_document(view, reflection).blocks, view.now, glyphs)
     for decision in view.snapshot.decisions:
@@ -119,7 +121,7 @@ def test_every_row_is_one_line(opened: Project, glyphs: Glyphs) -> None:
     view = opened.view
     assert view.snapshot.loops or view.snapshot.patterns
     for pattern in view.snapshot.patterns.values():
-        cells = patterns.pattern_cells(pattern, view.assessment(pattern.id), view.now, glyphs)
+        cells = draw_cells(pattern_cells(pattern, view.assessment(pattern.id)), view.now, glyphs)
         check(cells.values(), one_line=True)
         assert cells["state"].plain
     for loop in view.snapshot.loops.values():

@@ -13,19 +13,18 @@ from core.config.settings import Settings
 from core.curation.commands import Deprecate
 from core.curation.curator import Curator
 from core.queries.filter_parser import FieldKind
-from core.queries.pattern_filter import PATTERN_FIELDS
 from core.records.patterns import Maturity
 from core.records.team import TeamSums
+from core.show.pattern_filter import PATTERN_FIELDS
 from core.sources.team_evidence import TeamEvidenceWriter
 from tests.factories import decide
 from tests.sample.decisions import SUSPECTED
 from tests.tui.user import NOW, User, make_app, open_dashboard
-from tui.present import patterns as present
 from tui.present.document import document_lines
 from tui.present.glyphs import DRAWN
-from tui.present.patterns import TABS
 from tui.screens.bulk_decision import BulkDialog
 from tui.screens.dialogs import AskLine
+from tui.screens.patterns import TABS, tab_blocks
 from tui.widgets.filter_line import FilterLine
 from tui.widgets.text_pane import TextPane
 
@@ -107,19 +106,19 @@ async def test_sorting_shows_the_first_of_the_new_order(sample: Path, home: Path
             orders.add(user.table.keys[0])
         assert len(orders) > 3
         await user.press("S")
-        await user.sees("score ↓")
+        await user.sees("by score")
 
 
 async def test_a_second_click_on_a_heading_reverses_the_order(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="patterns") as user:
         header = "".join(segment.text for segment in user.table.render_line(0))
-        await user.pilot.click(user.table, offset=(header.index("used "), 0))
-        await user.sees("used ↓")
+        await user.pilot.click(user.table, offset=(header.index("followed "), 0))
+        await user.sees("followed ↓")
         uses = [user.app.view.assessment(key).uses for key in user.table.keys]
         assert uses == sorted(uses, reverse=True)
         header = "".join(segment.text for segment in user.table.render_line(0))
-        await user.pilot.click(user.table, offset=(header.index("used "), 0))
-        await user.sees("used ↑")
+        await user.pilot.click(user.table, offset=(header.index("followed "), 0))
+        await user.sees("followed ↑")
         assert [user.app.view.assessment(key).uses for key in user.table.keys] == sorted(uses)
 
 
@@ -277,6 +276,7 @@ async def test_each_tab_shows_its_part_and_tabs_turn_around_by_key_and_mouse(sam
         "Lineage": ("discovered",),
         "Why": ("proven",),
         "History": ("No decision about this pattern",),
+        "Anchors": ("Hints on the place", "Record:"),
     }
     async with open_dashboard(sample, home, place="patterns") as user:
         await at_pattern(user, "pat-error-type-mismatch-003")
@@ -285,9 +285,9 @@ async def test_each_tab_shows_its_part_and_tabs_turn_around_by_key_and_mouse(sam
             await user.sees(*shown[tab])
             await user.press("right_square_bracket")
         await user.sees("success rate")
-        await user.press("left_square_bracket")
+        await user.press("left_square_bracket", "left_square_bracket")
         await user.sees("No decision about this pattern")
-        await user.press("escape", "right_square_bracket")
+        await user.press("escape", "right_square_bracket", "right_square_bracket")
         line = user.place.query_one("TabLine")
         await user.pilot.click(line, offset=(14, 1))
         await user.sees("Weight today")
@@ -417,13 +417,12 @@ async def test_selected_patterns_are_archived_with_a_reason_and_restored_by_undo
         await user.sees("archive", "(undone)")
 
 
-async def test_titles_have_priority_over_ids_and_bars(sample: Path, home: Path) -> None:
+async def test_titles_have_priority_over_types_and_ids(sample: Path, home: Path) -> None:
     rows: list[tuple[int, list[str], list[str]]] = [
-        (80, ["● prov", "Measure the query plan before adding an"], ["0.69", "pat-success"]),
-        (120, ["● proven", "Measure the query plan before adding an ind", "0.69–1.00"], ["pat-success", "━"]),
-        (200, ["● proven", "Measure the query plan before adding an index", "0.69–1.00"], ["pat-success", "━"]),
-        (260, ["● proven", "pat-success-profile-first-009", "0.69–1.00"], ["━"]),
-        (300, ["● proven", "pat-success-profile-first-009", "0.69 ┄┄┄┄┄┄━━╋ 1.00"], []),
+        (80, ["● proven", "Profile first  Measure the query", "5 of 5"], ["pat-success", " success "]),
+        (120, ["● proven", "Profile first  Measure the query plan before", "5 of 5", " success "], ["pat-success"]),
+        (200, ["● proven", "Profile first  Measure the query plan before", "5 of 5"], ["pat-success"]),
+        (260, ["● proven", "pat-success-profile-first-009", "5 of 5"], []),
     ]
     async with open_dashboard(sample, home, place="patterns") as user:
         for width, seen, unseen in rows:
@@ -488,9 +487,7 @@ async def test_a_pin_shows_no_decay_and_a_decision_shows_its_author(sample: Path
         for me, whose in (("dana", "your"), ("ana", "dana's")):
             lines = "\n".join(
                 line.plain
-                for line in document_lines(
-                    present.tab_blocks(user.app.view, pattern, "Overview", me), user.app.view.now, DRAWN
-                )
+                for line in document_lines(tab_blocks(user.app.view, pattern, "Overview", me), user.app.view.now, DRAWN)
             )
             assert f"Later evidence contradicts {whose} decision" in lines
 

@@ -8,7 +8,7 @@ import pytest
 
 from core.base.errors import BadInput
 from core.queries.filter_parser import parse_query
-from core.queries.pattern_filter import PATTERN_FIELDS
+from core.show.pattern_filter import PATTERN_FIELDS
 from tests.tui.user import open_dashboard
 from tui.screens.view_list import ViewList
 from tui.state.saved_views import BUILT_IN, MOST_VIEWS, SavedView, delete_view, own_views, rename_view, save_view

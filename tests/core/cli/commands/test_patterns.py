@@ -94,6 +94,7 @@ def test_sort(sort: str, key: str, descending: bool, sample: Path, call: Call) -
 
 
 OVERVIEW = """\
+Cannot read property '…' of null
 TypeError: null check
 pat-error-null-check-015   error pattern   add_null_check
 

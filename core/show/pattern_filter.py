@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from core.documents.pattern_titles import pattern_title
 from core.learning.states import STATES
 from core.queries.filter_parser import FieldKind, Fields, Query, Term, parse_age, parse_number
 from core.records.patterns import Pattern, PatternType
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
     from core.learning.scoreboard import Scoreboard
     from core.records.decisions import Pin
 
+_FLAGS: Final = {
+    "due": "inversion_due",
+    **{name: name for name in ("pinned", "faded", "contradicted", "injectable", "quarantined", "held")},
+}
+_RECORD_FLAGS: Final = {"mirror": "copy_folder", "suspect": "suspicions"}
+"""Attributes of a scoreboard (`_FLAGS`) and of a pattern (`_RECORD_FLAGS`), by value of `is:`."""
 PATTERN_FIELDS: Final[Fields] = {
     "type": tuple(kind.value for kind in PatternType),
     "state": (*(state.value for state in STATES), "quarantine", "held"),
@@ -26,37 +33,22 @@ PATTERN_FIELDS: Final[Fields] = {
     "score": FieldKind.NUMBER,
     "last": FieldKind.AGE,
     "age": FieldKind.AGE,
-    **dict.fromkeys(("tag", "loop", "id", "by", "is"), FieldKind.TEXT),
+    "is": (*_FLAGS, *_RECORD_FLAGS),
+    **dict.fromkeys(("tag", "loop", "id", "by"), FieldKind.TEXT),
 }
 """Fields of a pattern query. `low:` is the lower end of the interval of the rate, `last:` the time since the last use,
 `age:` the time since the discovery, `by:` the author of the pin (`me` for the current user). `is:` accepts the keys of
 `_FLAGS` and `_RECORD_FLAGS`; `id:` accepts several IDs, separated by commas.
 """
-_FLAGS: Final = {
-    "due": "inversion_due",
-    **{name: name for name in ("pinned", "faded", "contradicted", "injectable", "quarantined", "held")},
-}
-_RECORD_FLAGS: Final = {"mirror": "copy_folder", "suspect": "suspicions"}
-"""Attributes of a scoreboard (`_FLAGS`) and of a pattern (`_RECORD_FLAGS`), by value of `is:`."""
 _FAST_FIELDS: Final = frozenset({"state", "uses", "rate", "low", "score", "last", "is"})  # compared as numpy arrays
 _NUMBERS: Final = {"state": "state_codes", **{name: name for name in ("rate", "uses", "score", "last_used")}}
 """Attributes of a scoreboard by name of the sort order."""
-MAX_ID_QUERY: Final = 300  # maximum length of a query for several IDs; it must fit into the filter input
+
+_TYPES: Final = tuple(PatternType)
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
 _Value = TypeVar("_Value")
-
-
-def build_id_query(ids: Sequence[str]) -> tuple[str, int]:
-    """Build a query for as many IDs as fit; also return the number of omitted IDs."""
-    text = ""
-    for number, pattern_id in enumerate(ids):
-        longer = f"{text},{pattern_id}" if text else f"id:{pattern_id}"
-        if len(longer) > MAX_ID_QUERY:
-            return text, len(ids) - number
-        text = longer
-    return text, 0
 
 
 class PatternCatalog:
@@ -190,9 +182,9 @@ class PatternCatalog:
             return self._by_id[np.argsort(-values if descending else values, kind="stable")]
         match sort:
             case "title":
-                keys = [record.title.lower() for record in self._records]
+                keys: list[Any] = [pattern_title(record).lower() for record in self._records]
             case "type":
-                keys = [record.type.value for record in self._records]
+                keys = [_TYPES.index(record.type) for record in self._records]
             case _:
                 return self._by_id[::-1] if descending else self._by_id
         return np.array(sorted(self._by_id.tolist(), key=keys.__getitem__, reverse=descending), dtype=np.intp)
@@ -203,5 +195,5 @@ def _mask(values: Iterable[Any]) -> Mask:
 
 
 def _search_text(pattern: Pattern) -> str:
-    parts = (pattern.id, pattern.title, pattern.description, pattern.use_case, pattern.category, pattern.error_pattern)
-    return "\n".join((*parts, *pattern.tags)).lower()
+    parts = (pattern.id, pattern.title, pattern.description, pattern.use_case, pattern.category)
+    return "\n".join((*parts, pattern.error_pattern, pattern.error_message, *pattern.tags)).lower()

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from core.learning.scoreboard import Scoreboard
 from core.queries.filter_parser import MAX_QUERY, Query, Term, parse_query
-from core.queries.pattern_filter import PATTERN_FIELDS, PatternCatalog
 from core.queries.record_filters import (
     DECISION_FIELDS,
     LOOP_FIELDS,
@@ -23,6 +22,7 @@ from core.records.loops import InjectedUse, Loop, LoopStatus, Outcome
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.reflections import Reflection
 from core.records.snapshot import Delta, Snapshot
+from core.show.pattern_filter import PATTERN_FIELDS, PatternCatalog
 from tests.factories import NOW, SETTINGS, days_ago, make_pattern, make_pin, make_recorded_counts, make_source
 
 
@@ -179,7 +179,7 @@ def test_pattern_filter(text: str, expected: str) -> None:
         ("id", False, "004 001 002 003 005"),
         ("id", True, "005 003 002 001 004"),
         ("title", False, "004 005 002 001 003"),
-        ("type", False, "004 001 002 003 005"),
+        ("type", False, "001 002 003 004 005"),
         ("uses", True, "001 002 004 003 005"),
         ("rate", True, "003 001 004 002 005"),
         ("last_used", True, "001 002"),

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from core.documents.patterns import body
 from core.records.patterns import Pattern, PatternType
-from tests.factories import NOW, example_patterns, make_assessment, make_pattern
+from tests.factories import NOW, example_patterns, make_pattern
 from tui.present.document import document_lines
 from tui.present.glyphs import DRAWN
-from tui.present.patterns import pattern_words
 
 
 def plain(pattern: Pattern) -> list[str]:
@@ -34,8 +33,3 @@ def test_use_case_and_iterations_are_shown() -> None:
     assert lines == ["About: Wraps a call", "Use: Calls that fail"]
     shown = plain(example_patterns()["pat-success-test-generation-001"])
     assert "Iterations: 2.5 on average, 1 to 5" in shown
-
-
-def test_an_error_is_called_by_its_message_not_by_the_expression_for_it() -> None:
-    pattern = make_pattern(error_pattern=r'got "str \| None"', error_message='got "str | None"')
-    assert pattern_words(pattern, make_assessment(), NOW)["what"] == 'got "str | None"'
