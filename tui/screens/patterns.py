@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from core.records.patterns import Pattern
     from core.records.snapshot import Delta
     from core.state.project_state import ProjectState
-    from tui.glyphs import Cells
+    from tui.present.glyphs import Cells
 
 TABS: Final = ("Overview", "Evidence", "Lineage", "Why", "History", "Anchors")
 STATE_CELLS: Final = 13  # cells of the longest state in full
