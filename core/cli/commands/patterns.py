@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 @click.command("list", cls=ReadingCommand)
 @click.argument("words", metavar="[FILTER]...", nargs=-1)
 @filter_options
-@click.option(
-    "--sort", type=OneOf([name.replace("_", "-") for name, _ in SORTS]), default="score", show_default=True
-)
+@click.option("--sort", type=OneOf([name.replace("_", "-") for name, _ in SORTS]), default="score", show_default=True)
 @as_of_option
 def list_patterns(words: tuple[str, ...], wanted: PatternFilter, sort: str, as_of: datetime | None) -> None:
     """List patterns with state, results and use. FILTER is a filter as on the Patterns screen; put -word behind --.

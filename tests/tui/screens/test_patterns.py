@@ -199,7 +199,8 @@ async def test_a_key_that_cannot_act_gives_a_reason(sample: Path, home: Path) ->
         ):
             await user.press(key)
             assert why in user.toasts()[-1]
-        assert "reset" in user.key_line()
+        await user.press("j", "k")
+        assert "reset" in user.key_line(), "the reason stays until the next key"
         await at_pattern(user, ESTABLISHED)
         await user.press("r")
         assert "It is not pinned" in user.toasts()[-1]
@@ -420,8 +421,8 @@ async def test_selected_patterns_are_archived_with_a_reason_and_restored_by_undo
 async def test_titles_have_priority_over_types_and_ids(sample: Path, home: Path) -> None:
     rows: list[tuple[int, list[str], list[str]]] = [
         (80, ["● proven", "Profile first  Measure the query", "5 of 5"], ["pat-success", " success "]),
-        (120, ["● proven", "Profile first  Measure the query plan before", "5 of 5", " success "], ["pat-success"]),
-        (200, ["● proven", "Profile first  Measure the query plan before", "5 of 5"], ["pat-success"]),
+        (120, ["● proven", "Profile first  Measure the query plan", "5 of 5", " success "], ["pat-success"]),
+        (200, ["● proven", "Profile first  Measure the query plan", "5 of 5"], ["pat-success"]),
         (260, ["● proven", "pat-success-profile-first-009", "5 of 5"], []),
     ]
     async with open_dashboard(sample, home, place="patterns") as user:

@@ -10,7 +10,7 @@ from tests.core.cli.conftest import Call
 
 def test_it_prints_who_decided_and_every_rule(sample: Path, call: Call) -> None:
     out = call("why", "pat-error-deadlock-retry-005", "--project", sample).out
-    assert out.startswith("pat-error-deadlock-retry-005\nproven  promoted by dana, ")
+    assert out.startswith("pat-error-deadlock-retry-005\nProven, because dana promoted it on ")
     assert "harmful ratio" in out
 
 
