@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -32,7 +31,8 @@ _LOG: Final = logging.getLogger(__name__)
 _MARKER: Final = ".ralphdeck-demo"
 _MAX_FINISHED: Final = 3  # Maximum number of ended loops in `loops/`; the oldest moves to the archive.
 _AGENT_INTERVAL: Final = 4  # The agent acts in every step with a number divisible by this.
-_ROUNDS: Final = 3  # Number of times that each script of a new loop is played.
+_LIVELY_STEPS: Final = 60  # Number of steps after which the demo goes on slowly, to be read.
+_CALM: Final = 4  # Factor of the interval then.
 _SEED: Final = 7
 _ESCALATION_STEP: Final = 30  # Number of the step in which a debug session is escalated.
 _AGENT: Final = "software-implementer"
@@ -62,10 +62,10 @@ def scratch_project(now: datetime) -> Iterator[ProjectPaths]:
 class DemoPlayer:
     """Plays the demo in its own thread; `start` and `stop` it, or use `with`.
 
-    Loops iterate, apply patterns, complete, crash and are replaced by new ones; an agent works on tasks, and a debug
+    Loops iterate, apply patterns, complete and crash, a few new ones start; an agent works on tasks, and a debug
     session is escalated. It ends after all scripts. The random numbers are seeded, so each run is the same. `interval`
-    is the average number of seconds between two steps. Raises BadInput if `project` is not a scratch copy, since the
-    player writes to it.
+    is the average number of seconds between the first steps; later ones are slower. Raises BadInput if `project` is not
+    a scratch copy, since the player writes to it.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class DemoPlayer:
         self._clock = clock
         self._random = random.Random(_SEED)
         self._running = load_loop_scripts().running
-        self._new = chain.from_iterable(repeat(load_loop_scripts().new, _ROUNDS))
+        self._new = iter(load_loop_scripts().new)
         self._loops: list[PlayedLoop] = []
         self._finished: deque[PlayedLoop] = deque()
         self._agent = DemoAgent(project, clock)
@@ -112,7 +112,7 @@ class DemoPlayer:
             for script in self._running:
                 if loop := PlayedLoop.find_running(self._project, script):
                     self._loops.append(loop)
-            while not self._stopping.wait(self._interval * self._random.uniform(0.6, 1.4)) and self._advance():
+            while not self._stopping.wait(self._pause()) and self._advance():
                 pass
         except (OSError, ValueError, KeyError, RalphdeckError):
             # The scratch copy was removed or damaged; the dashboard continues without the player.
@@ -120,6 +120,11 @@ class DemoPlayer:
         finally:
             for loop in self._loops:
                 loop.stop()
+
+    def _pause(self) -> float:
+        """Return the seconds until the next step."""
+        calm = 1 if self._steps < _LIVELY_STEPS else _CALM
+        return self._interval * calm * self._random.uniform(0.6, 1.4)
 
     def _advance(self) -> bool:
         """Play one step; False if everything has ended."""

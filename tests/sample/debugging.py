@@ -20,7 +20,8 @@ _MIRRORED: Final = "client_created_before_loop"
 
 def write_debug_sessions(tree: Tree) -> None:
     """Write one file per session: most in `debug-memory/sessions`, one of them in YAML, one beside its loop."""
-    data = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
+    data, known_errors = yaml.safe_load_all(_FILE.read_text(encoding="utf-8"))
+    data |= {one["file"]: _known_error(tree, one) for one in known_errors}
     for name, session in data.items():
         loop = BY_KEY[session["loop"]]
         folder = f"{loop.directory}/debug-memory" if session.get("in_loop") else "ralph/debug-memory/sessions"
@@ -37,6 +38,36 @@ def write_debug_sessions(tree: Tree) -> None:
         "ralph/debug-memory/patterns/learned-patterns.yaml",
         yaml.safe_dump({"patterns_identified": mirrored}, sort_keys=False),
     )
+
+
+def _known_error(tree: Tree, data: dict[str, Any]) -> dict[str, Any]:
+    """A session that fixed one error: a run fails for each of its fixes, and the last fix holds."""
+    *failed, held = data["fixes"]
+    failure = {name: data[name] for name in ("test", "type", "message")} | {"where": [data["file"], *data["at"]]}
+    fixes = [(text, "failed") for text in failed] + [(held, "passed")]
+    runs = [
+        {
+            "at": 6 * number,
+            "tests": [data["tests"], data["tests"] - 1, 1],
+            "ms": 900 * data["tests"],
+            "failures": [failure],
+            "fix": {"description": text, "summary": "+2/-1 lines", "verification": result},
+        }
+        for number, (text, result) in enumerate(fixes)
+    ]
+    runs.append({"at": 6 * len(runs), "tests": [data["tests"], data["tests"], 0], "ms": 900 * data["tests"]})
+    loop = BY_KEY[data["loop"]]
+    return {
+        "file": data["file"],
+        "status": "passed",
+        "loop": data["loop"],
+        "task": "loop",
+        "iteration": data["iteration"],
+        "ago": {"minutes": (tree.now - loop.step_end(tree, data["iteration"] - 1)).total_seconds() / 60 - 1},
+        "executions": runs,
+        "patterns": [],
+        "recommendations": [],
+    }
 
 
 def _identity(name: str) -> str:

@@ -13,15 +13,16 @@ import msgspec
 
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.curation.commands import Deprecate, Note, Promote, Quarantine
+from core.curation.commands import Deprecate, Dismiss, Note, Promote, Quarantine
 from core.curation.curator import Curator
 from core.curation.record_changes import extract
 from core.index.refresh import Index
 from core.learning.scoreboard import Scoreboard
+from core.records.decisions import extraction_question_id
 from core.records.extractions import Extraction, Proposal
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.snapshot import Snapshot
-from tests.factories import decide, make_assessment
+from tests.factories import decide, decide_question, make_assessment
 from tests.sample.loops import BY_KEY
 from tests.sample.patterns import ERRORS, UNREAD
 from tests.sample.shared import error_record
@@ -33,6 +34,8 @@ SUSPECTED = "pat-success-openapi-first-007"
 """In quarantine until it is reviewed."""
 CONTRADICTED = "pat-error-deadlock-retry-005"
 """Promoted when all of its three uses had worked; four of the six since then failed."""
+READ = ("contract-tests", "sign-up", "query-cache", "payment-coverage")
+"""Old loops from which nothing more is extracted."""
 
 
 def write_decisions(tree: Tree) -> None:
@@ -82,6 +85,11 @@ def _decide(tree: Tree) -> None:
         text="A good default for every move to strict mode; see the order client.",
         now=tree.ago(days=12, hours=6),
     )
+    for number, key in enumerate(READ):
+        loop = BY_KEY[key]
+        summary = f"declined the patterns of {loop.id}"
+        answer = Dismiss(key=extraction_question_id(loop.id), summary=summary, about=loop.id)
+        decide_question(imre, answer, now=tree.ago(days=20, minutes=-2 * number))
     _ask_again(tree, dana, imre, Curator(paths, settings, by="watch"), patterns, board)
     for curator, identity, reason, days in (
         (imre, "pat-success-profile-first-009", "measured twice by hand, the plans agree", 5.0),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,9 +23,11 @@ from core.demo.scripts import load_loop_scripts, load_task_scripts
 from core.index.refresh import Index
 from core.project.project import Project
 from core.questions.answers import answers
+from core.questions.session import plan
 from core.records.episodes import TaskStatus
 from core.records.loops import Liveness, Outcome
 from core.records.snapshot import Snapshot
+from core.state.review_items import ReviewItem
 
 NOW = datetime(2026, 12, 1, 9, 30, tzinfo=UTC)
 
@@ -73,27 +75,38 @@ def test_loops_complete_crash_and_are_replaced_by_new_loops() -> None:
 
 
 @pytest.mark.slow
-def test_the_demo_ends_and_every_question_can_be_answered() -> None:
+def test_the_demo_ends_with_few_new_loops_and_review_reaches_zero() -> None:
+    """First the questions that are worth the time are answered, until none is left, then all others."""
     with demo.scratch_project(datetime.now(UTC)) as paths:
+        before = len(Index(paths, Settings(), clock=lambda: datetime.now(UTC), is_kept=False).load().loops)
         player = demo.DemoPlayer(paths, interval=0.0001)
         player.start()
         player.join()
         project = Project(paths, Settings(), by="ada", clock=lambda: datetime.now(UTC), cache=False)
         project.load()
-        view = project.search_all()
-        asked = 0
-        while view.queue:
-            asked += 1
-            assert asked < 300, [(item.kind, item.subject) for item in view.queue]
-            item = view.queue[0]
-            given = next(one for one in answers(item, view) if not one.why_not)
-            try:
-                project.decide(given.with_text("seen in the demo" if given.needs_reason else ""))
-                view = project.view
-            except Conflict:  # the question is older than another answer
-                view = project.search_all()
-            view = view if view.queue else project.search_all()
-        assert asked > 20
+        loops = project.view.snapshot.loops.values()
+        assert before < len(loops) <= before + 3
+        assert len({loop.task for loop in loops}) == len(loops), "no title repeats"
+        assert 15 < answer_all(project, lambda queue: plan(queue, 1_000, Settings()).items) < 40
+        assert 0 < answer_all(project, lambda queue: queue) < 20
+
+
+def answer_all(project: Project, select: Callable[[Sequence[ReviewItem]], Sequence[ReviewItem]]) -> int:
+    """Give the first possible answer to each selected question until none is left; return the number of answers."""
+    asked = 0
+    view = project.search_all()
+    while selected := select(view.queue):
+        asked += 1
+        assert asked < 300, [(item.kind, item.subject) for item in view.queue]
+        item = selected[0]
+        given = next(one for one in answers(item, view) if not one.why_not)
+        try:
+            project.decide(given.with_text("seen in the demo" if given.needs_reason else ""))
+            view = project.view
+        except Conflict:  # the question is older than another answer
+            view = project.search_all()
+        view = view if select(view.queue) else project.search_all()
+    return asked
 
 
 def test_completed_loop_leaves_the_registry() -> None:
