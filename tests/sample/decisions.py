@@ -66,6 +66,11 @@ def _decide(tree: Tree) -> None:
             settings,
         )
 
+    for number, key in enumerate(READ):
+        loop = BY_KEY[key]
+        summary = f"declined the patterns of {loop.id}"
+        answer = Dismiss(key=extraction_question_id(loop.id), summary=summary, about=loop.id)
+        decide_question(imre, answer, now=tree.ago(days=31, minutes=-2 * number))
     early = tree.ago(days=30, hours=3)
     seen = msgspec.structs.replace(
         board(early).assessment(CONTRADICTED),
@@ -85,11 +90,6 @@ def _decide(tree: Tree) -> None:
         text="A good default for every move to strict mode; see the order client.",
         now=tree.ago(days=12, hours=6),
     )
-    for number, key in enumerate(READ):
-        loop = BY_KEY[key]
-        summary = f"declined the patterns of {loop.id}"
-        answer = Dismiss(key=extraction_question_id(loop.id), summary=summary, about=loop.id)
-        decide_question(imre, answer, now=tree.ago(days=20, minutes=-2 * number))
     _ask_again(tree, dana, imre, Curator(paths, settings, by="watch"), patterns, board)
     for curator, identity, reason, days in (
         (imre, "pat-success-profile-first-009", "measured twice by hand, the plans agree", 5.0),

@@ -280,12 +280,3 @@ async def test_other_sections_are_tiles_if_there_is_space(tmp_path: Path) -> Non
         await user.sees("Can't tell yet", "No patterns yet.", "No use in the last 12 weeks.", "No open questions.")
         await user.press("enter")
         assert user.toasts()[-1] == "This section has no rows"
-
-
-async def test_a_movement_without_effect_is_explained(tmp_path: Path, home: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    async with open_dashboard(tmp_path / "empty", home, size=(80, 24), place="metrics") as user:
-        reasons = {"g": "the first row", "G": "", "pagedown": "the last row"}
-        for key, why in reasons.items():
-            await user.press(key)
-            assert why in user.toasts()[-1]
