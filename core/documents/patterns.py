@@ -32,6 +32,14 @@ DESCRIPTION_LABELS: Final = {
     PatternType.TEMPLATE: "About",
 }
 """Label of the description by type; an anti-pattern describes the approach to avoid."""
+_USES: Final = {"applied": "followed", "injected": "given", "aggregate": "used", "trend": "used"}
+_SOURCES: Final = {
+    "aggregate": "counts in its file, claimed",
+    "trend": "success trend in its file, claimed",
+    "discovery": "found in this loop",
+    "event-log": "event log",
+}
+"""Words for the kinds and sources of `Observation`, which --json uses."""
 _KNOTS: Final = frozenset({"discovered", "inverted", "merged"})
 _MAX_LOOPS: Final = 20
 _MAX_OBSERVATIONS: Final = 20
@@ -114,7 +122,7 @@ def state_line(state: ProjectState, pattern_id: str) -> doc.Line:
 def rate_line(pattern: Pattern, assessment: Assessment) -> doc.Line:
     is_anti = pattern.type is PatternType.ANTI
     right, wrong = (" right", " wrong") if is_anti else ("", "")
-    uses = plural(assessment.uses, "result") if is_anti else f"applied {assessment.uses:,}"
+    uses = plural(assessment.uses, "result") if is_anti else f"followed {assessment.uses:,}"
     low, high = assessment.interval
     rate = "—" if assessment.rate is None else format_percent(assessment.rate)
     return line(
@@ -204,11 +212,10 @@ def evidence(state: ProjectState, pattern: Pattern, limit: int | None = None) ->
     """Describe at most `limit` observations, newest first, with their weights."""
     assessment = state.assessment(pattern.id)
     yield line(
-        (f"Weight today (half-life {state.settings.maturity.half_life_days:g} days): ", "quiet"),
-        (f"helpful {format_decimal(assessment.helpful)}", "good"),
-        "  ",
-        (f"harmful {format_decimal(assessment.harmful)}", "bad"),
-        (f"   of {assessment.successes:,} and {assessment.failures:,} in all", "quiet"),
+        (f"Weighed by age (half-life {state.settings.maturity.half_life_days:g} days): ", "quiet"),
+        (f"{format_decimal(assessment.helpful)} of {plural(assessment.successes, 'success', 'successes')}", "good"),
+        ", ",
+        (f"{format_decimal(assessment.harmful)} of {plural(assessment.failures, 'failure')}", "bad"),
     )
     if (team := state.board.team_sums(pattern.id)) is not None:
         yield line((describe_team_sums(team, state.now), "quiet"))
@@ -253,7 +260,9 @@ def _observation(state: ProjectState, use: Observation) -> tuple[doc.Text, ...]:
     if use.success is not None and use.is_use:
         new, today = decayed_weight(use, state.now, state.settings.maturity)
         weight = f"{format_decimal(new)} → {format_decimal(today)}"
-    source = f"{use.source}{', claimed' if use.is_claim else ''}{', computed from a rate' if use.derived else ''}"
+    source = _SOURCES.get(use.source, use.source)
+    if use.derived:
+        source += ", computed from a rate"
     if use.inferred and (found := state.board.outcome(use.loop_id)) is not None:
         source += f"; result of the whole loop: {found[1].reasoning}"
     where = f"{use.loop_id}{f', iteration {use.iteration}' if use.iteration is not None else ''}"
@@ -262,7 +271,7 @@ def _observation(state: ProjectState, use: Observation) -> tuple[doc.Text, ...]:
         (result_sign(None if use.is_sighting else use.success),),
         (doc.Moment(use.at),),
         (weight,),
-        (f"{'seen' if use.is_sighting else use.kind}{count}",),
+        (f"{'seen' if use.is_sighting else _USES.get(use.kind, use.kind)}{count}",),
         ((where, "name"),),
         ((source, "quiet"),),
     )

@@ -260,7 +260,7 @@ class _Checker:
                 errors = [f"{one.file}{one.pointer}" for one in all_findings(state) if one.severity is Severity.ERROR]
                 return errors, "finding of severity error", "findings of severity error"
         found = [id for id in board.ids if any(one.severity is not Severity.INFO for one in board.reconcile(id))]
-        return found, "unreconciled record", "unreconciled records"
+        return found, "record that differs from the evidence", "records that differ from the evidence"
 
 
 def _ids(board: Scoreboard, rows: Flags) -> list[str]:

@@ -23,8 +23,8 @@ RULE: Final = "rule"
 
 
 def describe_counts(given: int, uses: int, worked: int, seen: int, *, is_warning: bool = False) -> str:
-    """Describe three counts: `given 4, applied 2 (2 worked), seen 3 times`."""
-    applied = f"applied {uses:,} ({worked:,} worked)" if uses else "never applied"
+    """Describe three counts: `given 4, followed 2 (2 worked), seen 3 times`."""
+    applied = f"followed {uses:,} ({worked:,} worked)" if uses else "never followed"
     if is_warning:
         applied = f"right in {worked:,} of {plural(uses, 'result')}" if uses else "no result"
     return f"given {given:,}, {applied}" + (f", seen {plural(seen, 'time')}" if seen else "")

@@ -273,7 +273,7 @@ async def test_refused_patterns_of_a_bulk_decision_are_reported_and_the_others_d
 async def test_each_tab_shows_its_part_and_tabs_turn_around_by_key_and_mouse(sample: Path, home: Path) -> None:
     shown = {
         "Overview": ("success rate", "Tags:", "File:"),
-        "Evidence": ("Weight today", "half-life 90 days", "when  new \u2192 today  use"),
+        "Evidence": ("Weighed by age", "half-life 90 days", "when  new \u2192 today  use"),
         "Lineage": ("discovered",),
         "Why": ("proven",),
         "History": ("No decision about this pattern",),
@@ -291,7 +291,7 @@ async def test_each_tab_shows_its_part_and_tabs_turn_around_by_key_and_mouse(sam
         await user.press("escape", "right_square_bracket", "right_square_bracket")
         line = user.place.query_one("TabLine")
         await user.pilot.click(line, offset=(14, 1))
-        await user.sees("Weight today")
+        await user.sees("Weighed by age")
         await user.press("w")
         await user.until(lambda: "needs" in user.text() or "proven" in user.place.query_one("TextPane").plain)  # type: ignore[attr-defined]
 
