@@ -13,6 +13,7 @@ from textual.binding import Binding
 from textual.keys import key_to_character
 
 PLACES: Final = {
+    "now": ("1", "Now"),
     "review": ("2", "Review"),
     "patterns": ("3", "Patterns"),
     "loops": ("4", "Loops"),

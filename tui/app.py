@@ -25,9 +25,9 @@ from core.base.text import plural, visible, visible_line
 from core.base.time_parsing import LAST_SEEN, LAST_VISIT
 from core.records.decisions import Decision, Verb
 from core.records.snapshot import UNCHECKED
-from core.records.times import iso, parse_time
+from core.records.times import iso
 from core.trust.projects import find_answer, is_trusted
-from tui.actions import DECIDING, PLACES, action_id
+from tui.actions import DECIDING, action_id
 from tui.embedding_worker import AFTER_SECONDS, EmbeddingWorker
 from tui.engine import Engine
 from tui.keymap import load_keymap
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("ralphdeck")
 
 LEAVE: Final = "ctrl+c"
-SHOWN_EARLY: Final = frozenset({"loops", "patterns"})  # screens that need no more than a `KeptProject`
+SHOWN_EARLY: Final = frozenset({"now", "loops", "patterns"})  # screens that need no more than a `KeptProject`
 SESSION_SECONDS: Final = 60.0
 DRAW_SECONDS: Final = 2.0  # Maximum seconds until the last records are drawn, before opening takes the processor.
 AWAY_SECONDS: Final = 600.0
@@ -79,8 +79,9 @@ class RalphdeckApp(Shell, inherit_bindings=False):
     """The dashboard of a project, which a thread opens and loads after the first frame.
 
     `open_project` opens the project in the folders `paths`; it imports most of the program. `open_kept` returns what to
-    show until then, if anything. `searches` and `extracts` are explained in `Engine`, the others in `Shell`.
-    `view` is the newest state of the project, `last_visit` the time of the previous dashboard session on it, if known.
+    show until then, if anything. `first_place` is the first screen. `searches` and `extracts` are explained in
+    `Engine`, the others in `Shell`. `view` is the newest state of the project, `last_visit` the time of the previous
+    dashboard session on it, if known.
     """
 
     TITLE = "ralphdeck"
@@ -125,9 +126,11 @@ class RalphdeckApp(Shell, inherit_bindings=False):
         searches: bool = True,
         extracts: bool = False,
         theme: str | None = None,
+        first_place: str = "now",
         clock: Callable[[], float] = monotonic,
     ) -> None:
         super().__init__(user_state, theme, clock)
+        self._first_place = first_place
         self.open_project = open_project
         self.open_kept = open_kept
         self._paths = paths
@@ -138,8 +141,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
         self.is_view_unusable = False  # whether the app ended because the index is damaged
         self.opening_error: Exception | None = None
         self._searches, self._extracts = searches, extracts
-        visits = (parse_time(user_state.visit(name)) for name in (LAST_VISIT, LAST_SEEN))
-        self.last_visit = max((visit for visit in visits if visit is not None), default=None)
+        self.last_visit: datetime | None = None
         self.jumps: PaletteIndex | None = None
         self._keymap_file = keymap_file
         self._keymap_problems: tuple[str, ...] = ()
@@ -193,17 +195,13 @@ class RalphdeckApp(Shell, inherit_bindings=False):
         self.run_worker(self._open, thread=True, group="opening")
 
     def get_default_screen(self) -> Screen[None]:
-        return OpeningScreen(self._first_place())
-
-    def _first_place(self) -> str:
-        place = self.user_state.get_here("place", "loops")
-        return place if place in PLACES else "loops"
+        return OpeningScreen(self._first_place)
 
     def _open(self) -> None:
         """Open the project; runs in a thread worker."""
         try:
             kept = self.open_kept()
-            if kept is not None and self._first_place() in SHOWN_EARLY:
+            if kept is not None and self._first_place in SHOWN_EARLY:
                 self.post_message(self.Kept(kept))
                 self._is_drawn.wait(DRAW_SECONDS)
             project = self.open_project()
@@ -222,10 +220,12 @@ class RalphdeckApp(Shell, inherit_bindings=False):
     async def _show_kept(self, message: Kept) -> None:
         """Show the state of the last run; keys and clicks wait until the project is open."""
         self.project = cast("Project", message.project)
+        self.last_visit = self.user_state.begin_visit(self.project.now())
         self.view = message.project.view
         self._is_shown = True
-        await self.switch_mode(self._first_place())
-        self.screen.call_after_refresh(self._is_drawn.set)
+        await self.switch_mode(self._first_place)
+        if (place := self._front()) is not None:
+            place.when_shown(self._is_drawn.set)
 
     def handle_error(self, error: Exception) -> None:
         """End to start again if the index is damaged, which may be the reason of any error before the check."""
@@ -242,6 +242,8 @@ class RalphdeckApp(Shell, inherit_bindings=False):
         gc.freeze()  # exclude all objects of the start from collections
         gc.enable()
         self.project = project = message.project
+        if not self._is_shown:
+            self.last_visit = self.user_state.begin_visit(project.now())
         self.view = project.view
         self.engine = Engine(project, self, searches=self._searches, extracts=self._extracts)
         self._vectors = EmbeddingWorker(project, self)
@@ -252,7 +254,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
                 place.refresh_frame()
         else:
             self._is_shown = True
-            self.switch_mode(self._first_place())
+            self.switch_mode(self._first_place)
         self._save_session_time()
         self.run_worker(self.engine.run, thread=True, group="engine", exit_on_error=True)
         self.run_worker(self._vectors.run, thread=True, group="vectors", exit_on_error=True)

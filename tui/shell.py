@@ -296,6 +296,13 @@ class Shell(HookedApp, inherit_bindings=False):
 
         self._lead(place, show)
 
+    def open_place(self, place: str, text: str = "") -> None:
+        """Go to a screen, from which `back` returns; with a temporary filter if `text` is given."""
+        if text:
+            self.open_filtered(place, text, "")
+        else:
+            self._lead(place, lambda screen: None)
+
     def _lead(self, place: str, show: Callable[[BaseScreen], None]) -> None:
         start, front = self.current_mode, self.screen
         link = None
@@ -351,7 +358,6 @@ class Shell(HookedApp, inherit_bindings=False):
         before = self.screen
         while len(self.screen_stack) > 1:
             self.pop_screen()
-        self.user_state.set_here("place", place)
         self.switch_mode(place)
         if self.screen is not before:
             self.jump_guard.arm()

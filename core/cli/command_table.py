@@ -70,6 +70,8 @@ Environment:
 Help for a command: ralphdeck COMMAND --help"""
 SECTIONS: Final[dict[str, dict[str, Place | GroupPlace]]] = {
     "Core": {
+        "start": Place("start:start", "Set up a project, connect agents, and learn from the sessions they left."),
+        "now": Place("now:now", "Print what needs you, what happened, whether lessons help, and which are new."),
         "init": Place("init:init", "Begin a project in a repository."),
         "trust": Place("trust:trust", "Decide whether agents get what a project contains."),
         "connect": Place("connect:connect", "Connect coding agents: hooks, MCP server, instructions."),

@@ -195,6 +195,13 @@ class Extract(Command, frozen=True):
     by: str = ""
 
 
+class ExtractMany(Command, frozen=True):
+    """Extract patterns from several sources; one undo reverses all."""
+
+    verb = Verb.EXTRACT
+    commands: tuple[Extract, ...]
+
+
 class ImportPatterns(Command, frozen=True):
     """Import a file `name` (without folders); new texts are quarantined."""
 

@@ -87,12 +87,18 @@ class Curator(DecisionWriter):
         """Make a decision about whole records; `rule` receives the current records."""
         return self._append(self._with_batch(rule, reason, self._unit(), now, known), now)
 
+    def write_many(
+        self, rules: Sequence[tuple[str, BatchRule]], *, now: datetime, known: int, reason: str = ""
+    ) -> Decided:
+        """Make decisions about whole records in one act, each by a rule for the subject beside it."""
+        unit = self._unit()
+        makes = [(subject, (self._with_batch(rule, reason, unit, now, known),)) for subject, rule in rules]
+        return self._append_group(makes, now, [], None)
+
     def repair(self, command: commands.RepairPatterns, *, now: datetime, known: int) -> Decided:
         """Change or archive patterns that do not keep today's rules, in one act."""
-        unit = self._unit()
-        rules_of = {one.pattern.id: partial(record_changes.repair, proposed=one) for one in command.repairs}
-        makes = [(id, (self._with_batch(rule, command.reason, unit, now, known),)) for id, rule in rules_of.items()]
-        decided = self._append_group(makes, now, [], None)
+        changes = [(one.pattern.id, partial(record_changes.repair, proposed=one)) for one in command.repairs]
+        decided = self.write_many(changes, now=now, known=known, reason=command.reason)
         if not decided.group:
             return decided
         verbs = Counter(decision.verb for decision in decided.group)

@@ -7,6 +7,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence, ValuesView
 from contextlib import contextmanager
+from datetime import datetime
 from enum import IntEnum
 from functools import cached_property
 from pathlib import Path
@@ -300,6 +301,12 @@ class RecordMap(Mapping[str, _Record]):
     def newest(self, limit: int) -> list[_Record]:
         """Return at most `limit` records in the order of the mapping, with one query."""
         rows = self._reader.rows(f"SELECT number, data FROM record {self._order} LIMIT ?", self._kind, limit)
+        return [self._reader.decode(self._kind, *row) for row in rows]
+
+    def placed_since(self, since: datetime, most: int) -> list[_Record]:
+        """Return the records with a time from a moment on, newest first, at most `most` of them, with one query."""
+        sql = "SELECT number, data FROM record WHERE kind = ? AND place >= ? ORDER BY place DESC LIMIT ?"
+        rows = self._reader.rows(sql, self._kind, since.timestamp(), most)
         return [self._reader.decode(self._kind, *row) for row in rows]
 
     def values(self) -> ValuesView[_Record]:

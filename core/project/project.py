@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -14,11 +14,11 @@ from msgspec.structs import replace
 
 from core.base.errors import Conflict, Refused, StaleDecision, UnknownRecord
 from core.base.formatting import shorten_id
-from core.base.text import visible_line
+from core.base.text import plural, visible_line
 from core.curation import commands, record_changes
 from core.curation.apply import FreeIds
 from core.curation.conflicts import ExpectedState
-from core.curation.curator import Curator, Target
+from core.curation.curator import BatchRule, Curator, Target
 from core.curation.pattern_registry import Registry
 from core.curation.record_changes import PRUNE, Batch
 from core.curation.rules import OVERRIDE
@@ -122,6 +122,8 @@ class Project(ProjectReader):
         """Return the command that the author may carry out; raise Proposed if that of an agent waits for a person."""
         if author_of(self.by) is not Author.AGENT:
             return command
+        if isinstance(command, commands.ExtractMany):
+            return replace(command, commands=tuple(replace(one, unattended=True) for one in command.commands))
         if isinstance(command, commands.Extract) and not command.source_id.startswith(LESSON_ID):
             return replace(command, unattended=True)  # Review asks about each new pattern
         from core.project.proposing import propose
@@ -142,6 +144,8 @@ class Project(ProjectReader):
         match command:
             case commands.Extract():
                 return self._extract(command, now)
+            case commands.ExtractMany():
+                return self._extract_many(command, now, progress)
             case commands.ImportPatterns():
                 return self._import_patterns(command, now)
             case commands.Merge():
@@ -216,6 +220,33 @@ class Project(ProjectReader):
         if self.review is not None:
             self.review.remove(command.source_id)
         return decided
+
+    def _extract_many(self, command: commands.ExtractMany, now: datetime, progress: Progress | None) -> Decided:
+        """Extract from several sources in one act; what two of them offer is extracted once."""
+        patterns, seen = self._view.snapshot.patterns, set[tuple[str, str]]()
+        changes: list[tuple[str, BatchRule]] = []
+        for number, one in enumerate(command.commands, 1):
+            extraction = self.extraction(one.source_id, one.types)
+            keys = [(proposal.type.value, proposal.headline) for proposal in extraction.proposals]
+            new = tuple(p for key, p in zip(keys, extraction.proposals, strict=True) if key not in seen)
+            seen.update(keys)
+            extraction = replace(extraction, proposals=new)
+            if extraction.new or extraction.merges:
+                rule = partial(
+                    record_changes.extract, extraction=extraction, patterns=patterns, unattended=one.unattended
+                )
+                changes.append((one.source_id, rule))
+            if progress is not None:
+                progress(number, len(command.commands))
+        decided = self.curator.write_many(changes, now=now, known=self._known, reason=command.reason)
+        for decision in decided.decisions:
+            self._log_extraction(decision)
+        if self.review is not None:
+            for source_id, _ in changes:
+                self.review.remove(source_id)
+        count = sum(len(decision.after["found"]) for decision in decided.decisions)
+        where = plural(len(decided.decisions), "session")
+        return replace(decided, summary=f"proposed {plural(count, 'lesson')} of {where}")
 
     def _log_extraction(self, decision: Decision) -> None:
         events = (

@@ -78,7 +78,7 @@ MAX_BYTES: Final = 8 << 20  # maximum size of the file
 SETTINGS: Final = "settings"  # {name, value} of the dashboard, for all projects
 PROJECTS: Final = "projects"  # {project, values} of the dashboard, the project used last at the end
 VIEWS: Final = "views"  # saved views, the oldest first
-VISITS: Final = "visits"  # {project, last_seen, last_visit}: ISO-8601 times of dashboard sessions
+VISITS: Final = "visits"  # {project, last_seen, last_visit, since}: ISO-8601 times of dashboard sessions
 
 Documents = dict[Annotated[str, Meta(pattern=r"\A[0-9]{1,18}\Z")], dict[str, Any]]
 

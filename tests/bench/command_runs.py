@@ -85,6 +85,8 @@ RUNS: Final[dict[str, list[str]]] = {
     "task show": ["task-001"],
     "hook": ["--agent", "claude"],
     "init": [],
+    "start": ["--yes"],
+    "now": [],
     "loop inject": ["{loop}"],
     "pattern invert": [],
     "log": ["--verify"],
@@ -148,7 +150,7 @@ NOTHING_TO_DO: Final = {
 LONG_RUNNING: Final = {"serve", "watch"}
 """Commands that run until interrupted."""
 CHANGING: Final = {
-    *("trust", "connect", "init", "undo", "redo", "review snooze"),
+    *("trust", "connect", "init", "start", "undo", "redo", "review snooze"),
     *(f"pattern {verb}" for verb in ("deprecate", "invert", "note", "archive", "restore", "import", "merge", "repair")),
     *(f"pattern {verb}" for verb in ("promote", "quarantine", "release", "reset")),
     *(f"loop {verb}" for verb in ("outcome", "record", "extract")),

@@ -50,7 +50,7 @@ def make_app(
     project: Path,
     home: Path,
     *,
-    place: str = "",
+    place: str = "loops",
     now: datetime = NOW,
     searches: bool = False,
     extracts: bool = False,
@@ -59,7 +59,7 @@ def make_app(
     clock: Callable[[], float] | None = None,
     **kept: str,
 ) -> RalphdeckApp:
-    """The dashboard on a project, which opens at `place` if given, with a fixed clock and only the user state `kept`.
+    """The dashboard on a project, which opens at `place`, with a fixed clock and only the user state `kept`.
 
     What Review could ask besides is looked for only on demand, and extraction on completion happens only on demand:
     else the picture depended on the moment.
@@ -68,8 +68,6 @@ def make_app(
     opened = Project(project_at(project), settings, by="ana", clock=lambda: now, cache=False, readonly=readonly)
     memory = UserState(home / "state.json", "project")
     memory.set(SEEN_SCREENS, " ".join(load_tables()))
-    if place:
-        memory.set_here("place", place)
     for name, value in kept.items():
         memory.set(name, value)
     return RalphdeckApp(
@@ -79,6 +77,7 @@ def make_app(
         home / "keymap.toml",
         searches=searches,
         extracts=extracts,
+        first_place=place,
         clock=clock or Ticking(),
     )
 

@@ -134,6 +134,10 @@ class BaseScreen(ThreadJobs, inherit_bindings=False):
         """Show a new state of the team. Called while the screen is in front."""
         self.refresh_top()
 
+    def when_shown(self, call: Callable[[], object]) -> None:
+        """Call a function after the next frame that shows records."""
+        self.call_after_refresh(call)
+
     def tick(self) -> None:
         """Redraw relative times. Called every second while the screen is in front."""
 

@@ -546,7 +546,7 @@ class MetricsScreen(BaseScreen):
             return "This is the shortest time range"
         if action == "more_weeks" and self._weeks == RANGES[-1]:
             return "This is the longest time range"
-        if action == "back" and not self._in_rows and not self.selections:
+        if action == "back" and not (self._in_rows or self.selections or self.can_return()):
             return "Nothing to leave"
         return super().why_not(action)
 
@@ -596,7 +596,10 @@ class MetricsScreen(BaseScreen):
             self.services.open_record(goal.place, goal.key)
 
     def action_back(self) -> None:
-        self.sections.focus()
+        if self.can_return() and not self._in_rows:
+            self.services.go_back()
+        else:
+            self.sections.focus()
 
     def action_export(self) -> None:
         found, project = self._found, self.services.project.project.project.name

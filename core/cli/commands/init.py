@@ -29,10 +29,10 @@ def init(folder: Path | None) -> None:
     """
     if folder is not None and named_project() is not None and folder.absolute() != named_project():
         raise click.UsageError("give either FOLDER or --project")
-    project = _choose_project(folder)
+    project = choose_project(folder)
     if is_readonly():
         raise ReadOnly("read-only: nothing is written; start without --readonly and RALPHDECK_READONLY")
-    is_new = _make_folder(project)
+    is_new = make_folder(project)
     root = git_root(project.project)
     is_ignored = ignore_private_files(project.project)
     brought = trust_here(project, "init", now())
@@ -50,7 +50,8 @@ def init(folder: Path | None) -> None:
     respond("InitDocument", show, project=str(project.project), created=is_new, ignored=is_ignored)
 
 
-def _choose_project(folder: Path | None) -> ProjectPaths:
+def choose_project(folder: Path | None) -> ProjectPaths:
+    """Return the named project, else the root of the Git repository of the current folder, else that folder."""
     named = folder or named_project()
     if named is not None:
         return project_at(named)
@@ -58,8 +59,8 @@ def _choose_project(folder: Path | None) -> ProjectPaths:
     return ProjectPaths(git_root(here.project) or here.project)
 
 
-def _make_folder(project: ProjectPaths) -> bool:
-    """Make `.aiwg/ralph`; returns whether it is new."""
+def make_folder(project: ProjectPaths) -> bool:
+    """Make `.aiwg/ralph`; returns whether it is new. Raises Unwritable."""
     is_new = not project.ralph.is_dir()
     try:
         project.ralph.mkdir(parents=True, exist_ok=True)

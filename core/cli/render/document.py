@@ -61,7 +61,10 @@ def print_blocks(blocks: Iterable[doc.Block]) -> None:
                 _print_table(block)
             case doc.Section():
                 line()
-                line((f"{block.title}:", "bold"), f"  {block.note}" if block.note else "")
+                line(
+                    (block.title if block.title.endswith("?") else f"{block.title}:", "bold"),
+                    f"  {block.note}" if block.note else "",
+                )
                 print_blocks(block.blocks)
 
 

@@ -16,6 +16,8 @@ from core.curation.commands import (
     Archive,
     Command,
     Deprecate,
+    Extract,
+    ExtractMany,
     Merge,
     Note,
     Promote,
@@ -37,7 +39,7 @@ from core.state.contexts import prepare_task_injection
 from core.state.findings import count_conflicts
 from core.state.history import explain_pattern, pattern_lineage
 from core.state.project_state import ProjectState
-from core.state.review_items import ReviewItem
+from core.state.review_items import OFFER, ReviewItem
 from tests.conftest import WriteSample
 
 START = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
@@ -419,3 +421,19 @@ def test_the_texts_of_similar_patterns_are_indexed_when_nothing_else_waits(open_
     texts = open_project.view.texts
     assert texts.is_stored and has_similarity(texts.reader)
     assert texts.similarity.pairs(0.3) == before != ()
+
+
+def test_several_extractions_are_one_act_and_a_shared_lesson_is_extracted_once(open_project: Project) -> None:
+    state = open_project.search_all()
+    offers = [item for item in state.queue if item.kind == OFFER and item.offer is not None and item.offer.new][:2]
+    before = state.snapshot.patterns.keys()
+    done: list[tuple[int, int]] = []
+    sources = [*(item.subject for item in offers), offers[0].subject]
+    command = ExtractMany(tuple(Extract(source, unattended=True) for source in sources))
+    decided = open_project.decide(command, progress=lambda *step: done.append(step))
+    new = open_project.view.snapshot.patterns.keys() - before
+    headlines = {one.headline for item in offers if item.offer is not None for one in item.offer.new}
+    assert len(decided.decisions) == 2 and len({decision.group for decision in decided.decisions}) == 1
+    assert 0 < len(new) <= len(headlines) and done == [(1, 3), (2, 3), (3, 3)]
+    open_project.decide(Undo(decision_id=decided.decision.group))
+    assert open_project.view.snapshot.patterns.keys() == before

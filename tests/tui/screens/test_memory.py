@@ -388,8 +388,7 @@ async def test_the_cursor_goes_to_the_first_match_of_a_filter(sample: Path, home
 async def test_the_cursor_is_on_the_first_match_of_the_filter_of_the_last_run(
     sample: Path, home: Path, text: str, kind: str
 ) -> None:
-    app = make_app(sample, home)
-    app.user_state.set_here("place", "memory")
+    app = make_app(sample, home, place="memory")
     app.user_state.set_here("memory-filter", text)
     async with app.run_test(size=(120, 40)) as pilot:
         user = User(app, pilot)

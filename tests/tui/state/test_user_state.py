@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -108,3 +109,16 @@ def test_an_unwritable_folder_does_no_harm(tmp_path: Path) -> None:
     kept.set("theme", "light")
     kept.save()
     assert kept.get("theme") == "light"
+
+
+def test_a_visit_soon_after_another_one_continues_it(tmp_path: Path) -> None:
+    state, began = UserState(tmp_path / "state.json", "shop"), datetime(2026, 11, 22, 9, tzinfo=UTC)
+    assert state.begin_visit(began) is None
+    ended = began + timedelta(hours=2)
+    state.set_visit(LAST_VISIT, ended.isoformat())
+    assert state.begin_visit(ended + timedelta(minutes=5)) is None, "still the first visit"
+    monday = ended + timedelta(days=2)
+    assert state.begin_visit(monday) == ended
+    state.set_visit(LAST_VISIT, monday.isoformat())
+    assert state.begin_visit(monday + timedelta(minutes=5)) == ended, "after a restart"
+    assert state.begin_visit(monday + timedelta(hours=1)) == monday

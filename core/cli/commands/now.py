@@ -1,0 +1,63 @@
+"""`ralphdeck now`: the page Now as text."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from core.cli.render.output import respond
+from core.cli.support.as_of import PastMoment
+from core.cli.support.options import ReadingCommand
+from core.cli.support.project import open_project
+
+if TYPE_CHECKING:
+    from core.show.now import NowSection
+
+
+@click.command(cls=ReadingCommand)
+@click.option("--since", type=PastMoment(end_of_day=False), help="Start. Default: the last visit, else 7d.")
+def now(since: datetime | None) -> None:
+    """Print what needs you, what happened since your last visit, whether lessons help, and which are new.
+
+    The last visit is when the dashboard was last closed on this project.
+
+    \b
+    Examples:
+      ralphdeck now
+      ralphdeck now --since 36h
+      ralphdeck now --json | jq -r '.sections[] | select(.id == "needs").lines[].title'
+    """
+    from core.cli.render.document import print_document
+    from core.cli.support.user_files import last_visit
+    from core.metrics.lesson_effect import measure_lesson_effect
+    from core.show.now import make_page, page_document
+    from core.show.setup import read_setup
+
+    project = open_project()
+    state, folder = project.search_all(), project.project
+    begin = since or last_visit(folder.project)
+    effect = measure_lesson_effect(state.snapshot, state.board, state.settings)
+    page = make_page(state, begin, read_setup(folder), effect)
+    sections = [_section_json(one) for one in page.sections]
+
+    def show() -> None:
+        print_document(page_document(page, folder.project.name))
+
+    respond("NowDocument", show, state.snapshot.findings, since=page.since, sections=sections)
+
+
+def _section_json(section: NowSection) -> dict[str, Any]:
+    lines = [
+        {
+            "sign": line.sign.text or line.sign.glyph,
+            "title": line.title,
+            "facts": [fact for fact in line.facts if fact],
+            "text": line.text,
+            "place": line.target.place if line.target is not None else "",
+            "id": line.target.key if line.target is not None else "",
+        }
+        for line in section.lines
+    ]
+    return {"id": section.id, "title": section.title, "note": section.note, "total": section.total, "lines": lines}

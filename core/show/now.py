@@ -1,0 +1,358 @@
+"""The page Now: what needs a person, what happened since the last visit, whether lessons help, and which are new.
+
+The same page is the first screen of the dashboard and the output of `ralphdeck now` (docs/screens/now.md).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from itertools import chain, zip_longest
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from core.base.formatting import format_cost, format_count, format_duration
+from core.base.text import plural, visible_line
+from core.documents.document import Document, Section, Sign, Table, Text
+from core.index.records import RecordMap
+from core.records.loops import LoopStatus
+from core.show.needs import describe_need, find_needs, need_sign
+from core.show.setup import SHOWN_SPAN, Setup, count_sessions, find_offers, is_first_start, offers_text
+from core.state.review_items import EXTRACTED
+
+if TYPE_CHECKING:
+    from core.metrics.lesson_effect import LessonEffect, PatternResult
+    from core.records.loops import Loop
+    from core.records.snapshot import Snapshot
+    from core.show.needs import Need
+    from core.state.project_state import ProjectState
+    from core.state.review_items import ReviewItem
+
+FIRST_SPAN: Final = timedelta(days=7)  # how far the page looks back without an earlier visit
+MOST_LINES: Final = 30  # of a section; a screen shows fewer if it is small
+MOST_RESULTS: Final = 4  # best and worst patterns
+MOST_SESSIONS: Final = 500  # newest sessions that are counted
+_LONGEST_SESSION: Final = timedelta(days=1)  # a session may have begun this long before it was active
+_MAX_TITLE: Final = 80
+_MAX_TEXT: Final = 200
+PROPOSE: Final = "propose"  # place of a target that is the action to propose lessons from the sessions found
+TRUST: Final = "trust"  # the same for the question whether the project is trusted
+_PROPOSE: Final = Sign("", "accent strong", "arrow")
+_STEP: Final = Sign("", "accent", "candidate")
+_HELD: Final = Sign("", "warning", "held")
+_WORKED, _FAILED, _UNCLEAR, _OPEN = "worked", "failed", "unclear", "open"
+_RESULTS: Final = {
+    _WORKED: Sign(_WORKED, "good", "done"),
+    _FAILED: Sign(_FAILED, "bad", "failed"),
+    _UNCLEAR: Sign(_UNCLEAR, "quiet", "unknown"),
+    _OPEN: Sign(_OPEN, "good", "running"),
+}
+
+
+class Target(Struct, frozen=True):
+    """Where a line leads: a place of the dashboard, with a record and a tab of its details, or with a filter."""
+
+    place: str
+    key: str = ""
+    tab: str = ""
+    filter: str = ""
+
+
+class NowLine(Struct, frozen=True):
+    """One line of a section. The texts may be untrusted; `facts` are short texts in columns, before `text`.
+
+    A screen shows the glyph of the sign, and a terminal also its word.
+    """
+
+    sign: Sign
+    title: str
+    facts: tuple[str, ...] = ()
+    text: str = ""
+    target: Target | None = None
+
+
+class NowSection(Struct, frozen=True):
+    """One section of the page; `note` follows its title, and `total` counts also the lines that are left out."""
+
+    id: str
+    title: str
+    note: str = ""
+    lines: tuple[NowLine, ...] = ()
+    total: int = 0
+    target: Target | None = None
+
+
+class Now(Struct, frozen=True):
+    """The page; `since` is the moment after which things are new, and `span` describes it."""
+
+    since: datetime
+    span: str
+    sections: tuple[NowSection, ...]
+
+
+def make_page(
+    state: ProjectState,
+    since: datetime | None,
+    setup: Setup,
+    effect: LessonEffect | None = None,
+    *,
+    is_searching: bool = False,
+) -> Now:
+    """Return the page of a state; takes up to 0.1 s, so a screen calls it in a thread.
+
+    `since` is the last visit, None for the first one. `effect` is None while it is unknown. `is_searching` is whether
+    more questions may be found. Questions are not asked about records that are not checked yet.
+    """
+    begin = state.now - FIRST_SPAN if since is None else min(since, state.now)
+    span = describe_since(since, state.now)
+    loops = recent_loops(state.snapshot, begin)
+    is_new = is_first_start(state)
+    sections = [_first_start(state, is_searching=is_searching) if is_new else _setup(state, setup)]
+    if state.snapshot.loops:
+        needs = _needs(state)
+        sections.insert(0 if needs.lines else 1, needs)
+        sections.append(_sessions(state, loops, span))
+    if not is_new and (state.snapshot.patterns or state.snapshot.loops):
+        sections += [_effect(effect), _lessons(state, is_searching=is_searching)]
+    if not setup.connected and any(loop.is_agent_session for loop in loops):
+        sections.append(
+            NowSection("connect", "No agent is connected", f"to give them lessons: {_connect_command(setup)}")
+        )
+    return Now(begin, span, tuple(one for one in sections if one is not None))
+
+
+def describe_since(since: datetime | None, now: datetime) -> str:
+    """Return the moment of the last visit for a title: `since Friday 17:40`; without one, the time that is shown."""
+    if since is None:
+        return f"last {plural(FIRST_SPAN.days, 'day')}"
+    try:
+        local, today = since.astimezone(), now.astimezone().date()
+    except (OverflowError, ValueError, OSError):
+        return "since the last visit"
+    days = (today - local.date()).days
+    clock = f"{local:%H:%M}"
+    if days <= 0:
+        return f"since {clock}"
+    if days == 1:
+        return f"since yesterday {clock}"
+    day = f"{local:%A}" if days < 7 else f"{local.day} {local:%B}"
+    return f"since {day} {clock}"
+
+
+def recent_loops(snapshot: Snapshot, since: datetime) -> list[Loop]:
+    """Return the loops at work, and those with activity since a moment, newest first; at most `MOST_SESSIONS`."""
+    loops = snapshot.loops
+    if isinstance(loops, RecordMap):
+        known = chain(loops.open_values(), loops.placed_since(since - _LONGEST_SESSION, MOST_SESSIONS))
+    else:
+        known = chain(loops.values())
+    found = {loop.id: loop for loop in known if _is_open(loop) or ((at := _active_at(loop)) and at >= since)}
+    return sorted(found.values(), key=lambda loop: _active_at(loop) or since, reverse=True)[:MOST_SESSIONS]
+
+
+def _active_at(loop: Loop) -> datetime | None:
+    return loop.ended_at or loop.last_activity or loop.updated_at or loop.started_at
+
+
+def _is_open(loop: Loop) -> bool:
+    return loop.is_running or (loop.status in (LoopStatus.WAITING, LoopStatus.PAUSED) and not loop.archived)
+
+
+def result_of(loop: Loop) -> str:
+    """Return worked, failed or unclear, or open if the loop has not ended."""
+    if _is_open(loop):
+        return _OPEN
+    if loop.status is LoopStatus.CRASHED:
+        return _FAILED
+    return {True: _WORKED, False: _FAILED, None: _UNCLEAR}[loop.success]
+
+
+# How far the project is set up
+
+
+def _setup(state: ProjectState, setup: Setup) -> NowSection | None:
+    """Describe the next step of a project that is not set up or has no sessions; None if there is none."""
+    if not setup.is_trusted:
+        text = "Agents get nothing of what it contains until you trust it: ralphdeck trust"
+        return _steps("Not trusted", (NowLine(_HELD, text, target=Target(TRUST)),))
+    if state.snapshot.loops or state.snapshot.is_partial:
+        return None
+    if not setup.has_folder and not setup.connected:
+        lines = (NowLine(_STEP, "ralphdeck start", text="sets it up, and asks before it writes"),)
+        return _steps("Not set up here", lines)
+    if setup.connected:
+        return _connected(setup)
+    return _connect(setup)
+
+
+def _steps(title: str, lines: Iterable[NowLine], note: str = "") -> NowSection:
+    lines = tuple(lines)
+    return NowSection("setup", title, note, lines, len(lines))
+
+
+def _connected(setup: Setup) -> NowSection:
+    hooks = f" ({setup.hooks})" if setup.hooks and not setup.has_hook_problem else ""
+    lines = [NowLine(_STEP, "Work as usual; the first session appears here while it runs.")]
+    if setup.has_hook_problem:
+        lines.insert(0, NowLine(_RESULTS[_FAILED], setup.hooks, text="see: ralphdeck doctor"))
+    return _steps(f"Connected: {', '.join(setup.connected)}{hooks}", lines)
+
+
+def _connect(setup: Setup) -> NowSection:
+    command = _connect_command(setup)
+    lines = [NowLine(_STEP, file, text=what) for file, what in setup.writes]
+    return _steps("No agent is connected", lines, f"{command} writes, after a question:" if lines else command)
+
+
+def _connect_command(setup: Setup) -> str:
+    return f"ralphdeck connect {setup.agent or 'claude'}"
+
+
+def _first_start(state: ProjectState, *, is_searching: bool) -> NowSection:
+    """Describe the lessons that the sessions of agents offer."""
+    offers, count = find_offers(state), count_sessions(state)
+    title = f"{plural(count, 'session')} of the last {SHOWN_SPAN.days} days found"
+    text = offers_text(offers, is_searching=is_searching)
+    how = "ralphdeck start proposes them" if offers else ""
+    first = NowLine(_PROPOSE if offers else _STEP, text, (), how, Target(PROPOSE) if offers else None)
+    lines = [
+        NowLine(_STEP, visible_line(one.headline, _MAX_TEXT), target=Target("review", item.subject))
+        for item in offers
+        if item.offer is not None
+        for one in item.offer.new
+    ]
+    return NowSection("setup", title, "", (first, *lines), len(lines) + 1)
+
+
+# Needs you
+
+
+def _needs(state: ProjectState) -> NowSection:
+    needs = find_needs(state)
+    lines = tuple(_need(state, one) for one in needs[:MOST_LINES])
+    return NowSection("needs", "Needs you", "" if needs else "nothing", lines, len(needs), Target("loops"))
+
+
+def _need(state: ProjectState, need: Need) -> NowLine:
+    sign, text = need_sign(need, state.now), describe_need(need, state.now)
+    if need.loop_id:
+        loop = state.snapshot.loops[need.loop_id]
+        return NowLine(sign, _title(loop), (), text, Target("loops", loop.id))
+    session = state.snapshot.debug_sessions[need.session_id]
+    return NowLine(sign, visible_line(session.file_path, _MAX_TITLE), (), text, Target("review", session.id))
+
+
+def _title(loop: Loop) -> str:
+    return visible_line(loop.task, _MAX_TITLE) or "no task recorded"
+
+
+# Since the last visit
+
+
+def _sessions(state: ProjectState, loops: Sequence[Loop], title: str) -> NowSection:
+    results = Counter(map(result_of, loops))
+    counts = ", ".join(f"{results[word]:,} {word}" for word in _RESULTS if results[word])
+    tokens = sum(loop.usage.total or 0 for loop in loops)
+    costs = [cost for loop in loops if (cost := loop.usage.cost_usd) is not None]
+    parts = [f"{plural(len(loops), 'session')}: {counts}" if loops else "no session"]
+    parts += [f"{format_count(tokens)} tokens"] * bool(tokens)
+    parts += [format_cost(sum(costs))] * bool(costs)
+    lines = tuple(_session(state, loop) for loop in loops[:MOST_LINES])
+    return NowSection("sessions", title[:1].upper() + title[1:], " · ".join(parts), lines, len(loops), Target("loops"))
+
+
+def _session(state: ProjectState, loop: Loop) -> NowLine:
+    attempts = len(state.attempts_of(loop))
+    rounds = plural(attempts, "attempt") if attempts else plural(loop.iteration, "iteration") if loop.iteration else ""
+    end = loop.ended_at or (state.now if _is_open(loop) else loop.last_activity)
+    took = format_duration((end - loop.started_at).total_seconds()) if end and loop.started_at else ""
+    facts = (rounds, took)
+    return NowLine(_RESULTS[result_of(loop)], _title(loop), facts, _given(state, loop), Target("loops", loop.id))
+
+
+def _given(state: ProjectState, loop: Loop) -> str:
+    """Describe the lessons that a session was given, and how many it followed."""
+    found = state.loop_patterns(loop.id)
+    given, followed = len(found.injected_ids), len(found.applied_ids)
+    return f"given {plural(given, 'lesson')}, {_followed(given, followed)}" if given else ""
+
+
+def _followed(given: int, followed: int) -> str:
+    if not followed:
+        return "none followed"
+    if followed < given:
+        return f"{followed} followed"
+    return "followed" if given == 1 else "both followed" if given == 2 else "all followed"
+
+
+# Do lessons help?
+
+
+def _effect(effect: LessonEffect | None) -> NowSection:
+    target = Target("metrics")
+    if effect is None:
+        return NowSection("effect", "Do lessons help?", "reading", target=target)
+    best, worst = (
+        [_result(one, word) for one in found] for found, word in ((effect.best, "best"), (effect.worst, "worst"))
+    )
+    lines = [line for pair in zip_longest(best, worst) for line in pair if line is not None]
+    return NowSection("effect", "Do lessons help?", effect.sentence, tuple(lines[:MOST_RESULTS]), MOST_RESULTS, target)
+
+
+def _result(found: PatternResult, word: str) -> NowLine:
+    sign = Sign(word, "good", "done") if word == "best" else Sign(word, "bad", "failed")
+    return NowLine(sign, visible_line(found.name, _MAX_TITLE), (found.score,), "", Target("patterns", found.pattern_id))
+
+
+# New lessons
+
+
+def _lessons(state: ProjectState, *, is_searching: bool) -> NowSection:
+    target = Target("review")
+    if state.snapshot.as_of is not None or not state.snapshot.complete:
+        count = state.pending_count
+        return NowSection("lessons", "New lessons", f"{count:,} to read" if count else "reading", (), 0, target)
+    items = _worth_reading(state)
+    if not items:
+        return NowSection("lessons", "New lessons", "none to read", (), 0, target)
+    minutes = max(round(sum(item.seconds for item in items) / 60), 1)
+    more = " so far" if is_searching else ""
+    note = f"{len(items):,} to read{more}, about {plural(minutes, 'minute')}"
+    lines = tuple(_question(state, item) for item in items[:MOST_LINES])
+    return NowSection("lessons", "New lessons", note, lines, len(items), target)
+
+
+def _worth_reading(state: ProjectState) -> list[ReviewItem]:
+    return [item for item in state.agenda if item.is_urgent or item.priority > 0 or item.kind == EXTRACTED]
+
+
+def _question(state: ProjectState, item: ReviewItem) -> NowLine:
+    sign = Sign("", "warning strong", "escalated") if item.is_urgent else Sign("", "accent", "proven")
+    pattern = state.snapshot.patterns.get(item.subject) if item.is_about_pattern else None
+    if pattern is not None:
+        return NowLine(sign, visible_line(pattern.title, _MAX_TITLE), (), item.asks, Target("review", item.subject))
+    if item.offer is not None and item.offer.new:
+        title = visible_line(item.offer.new[0].headline, _MAX_TITLE)
+        return NowLine(sign, title, (), item.reason, Target("review", item.subject))
+    return NowLine(sign, visible_line(item.question, _MAX_TITLE), (), item.reason, Target("review", item.subject))
+
+
+# As a document
+
+
+def page_document(page: Now, project: str) -> Document:
+    """Return the page as a document for the terminal and the clipboard."""
+    return Document(f"{project} · {page.span}", tuple(_section(one) for one in page.sections))
+
+
+def _section(found: NowSection) -> Section:
+    columns = 2 + max((len(one.facts) for one in found.lines), default=0)
+    rows = tuple(_row(one, columns) for one in found.lines)
+    return Section(found.title, (Table(("",) * (columns + 1), rows),) if rows else (), found.note)
+
+
+def _row(found: NowLine, columns: int) -> tuple[Text, ...]:
+    cells: list[Text] = [(found.sign,), (found.title,), *((fact,) for fact in found.facts)]
+    return (*cells, *((),) * (columns - len(cells)), (found.text,))

@@ -1,0 +1,44 @@
+"""`ralphdeck now` prints the page Now."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from core.storage.user_files import VISITS
+from tests.core.cli.conftest import Call
+
+
+def sections(document: dict[str, list[dict[str, object]]]) -> dict[object, dict[str, object]]:
+    return {section["id"]: section for section in document["sections"]}
+
+
+def test_it_prints_each_section(sample: Path, call: Call) -> None:
+    result = call("now", "--project", sample)
+    assert result.code == 0
+    assert all(f"\n{title}" in result.out for title in ("Needs you", "Last 7 days", "Do lessons help?", "New lessons"))
+
+
+def test_the_json_document_has_the_records_that_the_lines_lead_to(sample: Path, call: Call) -> None:
+    found = sections(call("now", "--project", sample, "--json").document)
+    loops = call("loop", "list", "--project", sample, "--json").document["loops"]
+    lines = found["sessions"]["lines"]
+    assert isinstance(lines, list) and len(lines) == found["sessions"]["total"]
+    assert {line["id"] for line in lines} <= {loop["id"] for loop in loops}
+
+
+def test_since_limits_the_sessions(sample: Path, call: Call) -> None:
+    few = sections(call("now", "--project", sample, "--since", "1h", "--json").document)["sessions"]
+    many = sections(call("now", "--project", sample, "--since", "4w", "--json").document)["sessions"]
+    assert isinstance(few["total"], int) and isinstance(many["total"], int) and few["total"] < many["total"]
+
+
+def test_the_last_visit_of_the_dashboard_is_the_default(sample: Path, home: Path, call: Call) -> None:
+    visit = datetime.now(UTC) - timedelta(days=2)
+    file = home / "state" / "ralphdeck" / "state.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    row = {"project": str(sample), "last_visit": visit.isoformat()}
+    file.write_text(json.dumps({VISITS: {"1": row}}))
+    since = call("now", "--project", sample, "--json").document["since"]
+    assert since.startswith(visit.isoformat()[:19])

@@ -1,0 +1,72 @@
+"""`ralphdeck start` sets up a repository in which an agent has left sessions."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.core.cli.conftest import Call
+from tests.factories import read_tree
+from tests.fix_sessions.transcripts import leave_transcripts
+
+
+@pytest.fixture
+def shop(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository in which Claude Code has fixed three failing checks; `ralphdeck` is installed."""
+    monkeypatch.setattr("core.agents.checks.find_program", lambda: "ralphdeck")
+    folder = tmp_path / "shop"
+    (folder / ".git").mkdir(parents=True)
+    leave_transcripts(folder, home, datetime.now(UTC), 3)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_it_sets_up_connects_and_proposes_lessons_for_review(shop: Path, call: Call) -> None:
+    result = call("start", "--yes", "--json")
+    assert result.code == 0
+    found = result.document
+    assert (found["written"], found["sessions"], found["lessons"], len(found["steps"])) == (True, 3, 3, 3)
+    assert (shop / ".aiwg/ralph").is_dir() and "ralphdeck" in (shop / ".claude/settings.json").read_text()
+    patterns = call("pattern", "list", "--json").document["patterns"]
+    assert {pattern["state"] for pattern in patterns} == {"candidate"} and len(patterns) == 3
+    kinds = [question["kind"] for question in call("review", "list", "--json").document["questions"]]
+    assert kinds == ["extracted"] * 3
+
+
+def test_one_undo_removes_all_lessons(shop: Path, call: Call) -> None:
+    call("start", "--yes")
+    assert call("undo").code == 0
+    assert not call("pattern", "list", "--json").document["patterns"]
+
+
+def test_repeating_it_changes_nothing(shop: Path, call: Call) -> None:
+    call("start", "--yes")
+    before = read_tree(shop)
+    result = call("start", "--yes", "--json")
+    assert (result.code, result.document["written"], result.document["steps"]) == (0, False, [])
+    assert read_tree(shop) == before
+
+
+@pytest.mark.parametrize(("options", "code"), [(["--dry-run"], 0), ([], 1)], ids=["dry run", "no terminal"])
+def test_nothing_is_written_without_an_answer(shop: Path, call: Call, options: list[str], code: int) -> None:
+    before = read_tree(shop)
+    result = call("start", *options)
+    assert result.code == code and "Propose 3 lessons from 3 sessions" in result.out
+    assert read_tree(shop) == before and not (shop / ".aiwg").exists()
+
+
+def test_it_writes_nothing_read_only(shop: Path, call: Call) -> None:
+    assert call("--readonly", "start", "--yes").code == 1
+    assert not (shop / ".aiwg").exists()
+
+
+def test_without_sessions_it_sets_up_the_project(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.agents.plan.detect", lambda project: iter(()))
+    folder = tmp_path / "empty"
+    (folder / ".git").mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    result = call("start", "--yes", "--json")
+    assert result.code == 0 and result.document["lessons"] == 0
+    assert (folder / ".aiwg/ralph").is_dir()

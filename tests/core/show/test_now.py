@@ -1,0 +1,152 @@
+"""The page Now, from records."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from core.documents.markdown import to_markdown
+from core.records.events import Event
+from core.records.loops import Loop, LoopStatus, Usage
+from core.records.snapshot import Snapshot
+from core.show.now import FIRST_SPAN, Now, NowSection, Target, describe_since, make_page, page_document
+from core.show.setup import Setup
+from core.state.project_state import ProjectState
+from tests.factories import NOW, SETTINGS, make_event
+
+HOUR = timedelta(hours=1)
+CONNECTED = Setup(connected=("Claude Code",))
+
+
+def page_of(*loops: Loop, since: Any = NOW - 24 * HOUR, setup: Setup = CONNECTED, **records: Any) -> Now:
+    snapshot = Snapshot(loops={loop.id: loop for loop in loops}, as_of=NOW, **records)
+    return make_page(ProjectState.open(snapshot, SETTINGS, NOW), since, setup)
+
+
+def section(page: Now, id: str) -> NowSection:
+    return next(one for one in page.sections if one.id == id)
+
+
+def ended(id: str, status: LoopStatus, ago: timedelta, **fields: Any) -> Loop:
+    at = NOW - ago
+    return Loop(id=id, task=f"Task {id}", status=status, started_at=at - HOUR, ended_at=at, **fields)
+
+
+def test_sessions_since_the_last_visit_are_counted_by_result() -> None:
+    found = section(
+        page_of(
+            ended("a", LoopStatus.COMPLETED, HOUR, usage=Usage(input=1000, output=500, cost_usd=0.5)),
+            ended("b", LoopStatus.FAILED, 2 * HOUR, usage=Usage(input=500)),
+            ended("c", LoopStatus.ABORTED, 3 * HOUR),
+            ended("d", LoopStatus.CRASHED, 3 * HOUR),
+            Loop(id="e", task="Task e", status=LoopStatus.RUNNING, started_at=NOW - HOUR),
+            ended("old", LoopStatus.COMPLETED, 25 * HOUR),
+        ),
+        "sessions",
+    )
+    assert found.note == "5 sessions: 1 worked, 2 failed, 1 unclear, 1 open · 2.0 k tokens · $0.50"
+    assert {line.title for line in found.lines} == {f"Task {id}" for id in "abcde"}
+
+
+def test_the_newest_session_is_first_and_leads_to_its_loop() -> None:
+    page = page_of(ended("a", LoopStatus.COMPLETED, 2 * HOUR), ended("b", LoopStatus.COMPLETED, HOUR))
+    first, second = section(page, "sessions").lines
+    assert (first.title, second.title) == ("Task b", "Task a")
+    assert first.target == Target("loops", "b") and first.facts[-1] == "1 h"
+
+
+def test_a_loop_that_began_before_the_last_visit_and_is_at_work_counts() -> None:
+    page = page_of(Loop(id="a", task="Long", status=LoopStatus.RUNNING, started_at=NOW - 100 * HOUR))
+    assert [line.title for line in section(page, "sessions").lines] == ["Long"]
+
+
+def test_without_an_earlier_visit_the_last_week_is_shown() -> None:
+    page = page_of(
+        ended("a", LoopStatus.COMPLETED, 6 * 24 * HOUR), ended("b", LoopStatus.COMPLETED, 8 * 24 * HOUR), since=None
+    )
+    assert page.since == NOW - FIRST_SPAN and len(section(page, "sessions").lines) == 1
+
+
+@pytest.mark.parametrize(
+    ("ago", "words"),
+    [
+        (HOUR, "since 20:00"),
+        (22 * HOUR, "since yesterday 23:00"),
+        (3 * 24 * HOUR, "since Wednesday 21:00"),
+        (30 * 24 * HOUR, "since 22 October 21:00"),
+    ],
+)
+def test_the_last_visit_is_described(ago: timedelta, words: str) -> None:
+    now = datetime(2026, 11, 21, 21, 0).astimezone()  # the time zone of this machine
+    assert describe_since(now - ago, now) == words
+
+
+def test_lessons_given_to_a_session_and_followed_are_shown() -> None:
+    events: list[Event] = [
+        make_event(1, "injected", NOW - HOUR, pattern_id="pat-a", loop_id="a"),
+        make_event(2, "injected", NOW - HOUR, pattern_id="pat-b", loop_id="a"),
+        make_event(3, "applied", NOW - HOUR, pattern_id="pat-a", loop_id="a", success=True),
+    ]
+    page = page_of(ended("a", LoopStatus.COMPLETED, HOUR), events=events)
+    assert section(page, "sessions").lines[0].text == "given 2 lessons, 1 followed"
+
+
+def test_what_needs_a_person_comes_first() -> None:
+    asks = Loop(
+        id="x:1",
+        runner="x",
+        task="Migrate",
+        status=LoopStatus.WAITING,
+        question="Which side?",
+        last_activity=NOW - HOUR,
+    )
+    page = page_of(asks, ended("a", LoopStatus.COMPLETED, HOUR))
+    assert page.sections[0].id == "needs"
+    (line,) = page.sections[0].lines
+    assert line.title == "Migrate" and "Which side?" in line.text and line.target == Target("loops", "x:1")
+
+
+def test_texts_of_records_are_made_visible_and_secrets_are_masked() -> None:
+    task = "\x1b[31mred ghp_" + "a1B2c3D4" * 5
+    page = page_of(Loop(id="a", task=task, status=LoopStatus.RUNNING, started_at=NOW))
+    title = section(page, "sessions").lines[0].title
+    assert "\x1b" not in title and "a1B2c3D4" not in title
+
+
+@pytest.mark.parametrize(
+    ("setup", "title"),
+    [
+        (Setup(has_folder=False), "Not set up here"),
+        (Setup(agent="claude", writes=((".mcp.json", "the MCP server"),)), "No agent is connected"),
+        (
+            Setup(connected=("Claude Code",), hooks="hooks answer in 0.1 s"),
+            "Connected: Claude Code (hooks answer in 0.1 s)",
+        ),
+        (Setup(is_trusted=False), "Not trusted"),
+    ],
+)
+def test_an_empty_project_names_the_next_step(setup: Setup, title: str) -> None:
+    page = page_of(setup=setup)
+    assert [one.title for one in page.sections] == [title]
+
+
+def test_a_hook_that_does_not_answer_is_a_problem() -> None:
+    setup = Setup(connected=("Codex",), hooks="the hook of Codex exits with 1", has_hook_problem=True)
+    (found,) = page_of(setup=setup).sections
+    assert found.title == "Connected: Codex" and found.lines[0].title == "the hook of Codex exits with 1"
+
+
+def test_sessions_of_agents_without_a_connection_name_the_command() -> None:
+    session = Loop(
+        id="claude:1", runner="claude", owner="claude", task="Fix", status=LoopStatus.RUNNING, started_at=NOW
+    )
+    page = page_of(session, setup=Setup(agent="claude"))
+    assert "ralphdeck connect claude" in section(page, "connect").note
+
+
+def test_the_page_is_a_document() -> None:
+    page = page_of(ended("a", LoopStatus.COMPLETED, HOUR))
+    text = to_markdown(page_document(page, "shop"))
+    assert "shop" in text and "Task a" in text and "worked" in text

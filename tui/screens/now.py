@@ -1,0 +1,334 @@
+"""The Now screen: what needs you, what happened since your last visit, whether lessons help, and which are new."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial, partialmethod
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+from rich.cells import cell_len
+from textual.content import Content
+
+from core.base.text import plural, visible_line
+from core.documents.markdown import to_markdown
+from core.show.now import PROPOSE, TRUST, Now, NowLine, NowSection, Target, make_page, page_document
+from core.show.setup import MOST_PROPOSED, Setup, find_offers, read_setup, try_hooks
+from core.show.table import Column
+from tui.present.glyphs import Glyphs, style_of
+from tui.screens.base_screen import BaseScreen
+from tui.widgets.line_view import fit
+from tui.widgets.record_table import RecordTable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from textual import events
+    from textual.app import ComposeResult
+
+    from core.metrics.lesson_effect import LessonEffect
+    from core.records.snapshot import Delta
+    from core.state.project_state import ProjectState
+    from tui.present.glyphs import Cells
+
+PAUSE_SECONDS: Final = 0.5  # between two pages of a project that changes
+LINE: Final = "line"  # the only column
+GAP: Final = "gap:"  # prefix of the keys of empty rows
+REST: Final = ":rest"  # suffix of the keys of rows that count what is left out
+LEAST_WITH_GAPS: Final = 5  # lines for each section from which on there are empty lines between sections
+LEAST_WITH_REST: Final = 3  # lines of a section from which on the last one counts what is left out
+MAX_TEXT: Final = 400  # characters
+TITLE_CELLS: Final = 60
+TITLE_SHARE: Final = 0.36  # largest share of the width for the titles of lines
+REFRESH_TICKS: Final = 10  # seconds between two refreshes of ages
+
+
+class Row:
+    """A row of the screen: the title of a section, a line of it, or the number of lines that are left out."""
+
+    __slots__ = ("left_out", "line", "section")
+
+    def __init__(self, section: NowSection, line: NowLine | None = None, left_out: int = 0) -> None:
+        self.section, self.line, self.left_out = section, line, left_out
+
+
+def lay_out(page: Now, height: int) -> dict[str, Row | None]:
+    """Choose the rows that fit into `height` lines, by key; None is an empty row.
+
+    Every section keeps its title. If lines are left out, the last row of the section counts them. Sections with few
+    lines are whole before those with many get more.
+    """
+    gaps = len(page.sections) - 1
+    has_gaps = height - gaps >= len(page.sections) * (1 + LEAST_WITH_GAPS)
+    counts = _share_lines(page.sections, height - gaps * has_gaps)
+    rows: dict[str, Row | None] = {}
+    for number, (section, count) in enumerate(zip(page.sections, counts, strict=True)):
+        if number and has_gaps:
+            rows[f"{GAP}{section.id}"] = None
+        rows[section.id] = Row(section)
+        has_rest = section.total > count and count >= LEAST_WITH_REST
+        shown = section.lines[: count - has_rest]
+        for line in shown:
+            rows[_line_key(section, line, rows)] = Row(section, line)
+        if has_rest:
+            rows[f"{section.id}{REST}"] = Row(section, left_out=section.total - len(shown))
+    return rows
+
+
+def _line_key(section: NowSection, line: NowLine, rows: Mapping[str, Row | None]) -> str:
+    key = f"{section.id}:{line.target.key if line.target is not None else line.title}"
+    return key if key not in rows else f"{key}:{len(rows)}"
+
+
+def _share_lines(sections: Sequence[NowSection], height: int) -> list[int]:
+    """Return how many lines each section shows, so that all of them have at most `height` lines with their titles."""
+    wanted = [len(section.lines) + (section.total > len(section.lines)) for section in sections]
+    counts = [0] * len(sections)
+    left = max(height - len(sections), 0)
+    while left > 0 and (open_ones := [n for n, count in enumerate(counts) if count < wanted[n]]):
+        for n in open_ones[:left]:
+            counts[n] += 1
+        left -= min(len(open_ones), left)
+    return counts
+
+
+def draw_row(row: Row, titles: int, facts: Sequence[int], glyphs: Glyphs) -> Content:
+    """Draw a row: titles of lines have `titles` cells, and each of their facts those of `facts`."""
+    section, line = row.section, row.line
+    if line is None:
+        if row.left_out:
+            return Content.styled(f"    and {row.left_out:,} more", "$quiet")
+        return Content.assemble((section.title, "bold"), "   ", (section.note, "$quiet"))
+    parts: list[Content | str | tuple[str, str]] = ["  ", (glyphs[line.sign.glyph], style_of(line.sign.style)), " "]
+    title = Content(visible_line(line.title))
+    if not line.facts and (not line.text or line.target == Target(PROPOSE)):
+        return Content.assemble(*parts, title)
+    parts += [fit(title, titles), "  "]
+    for number, cells in enumerate(facts):
+        text = line.facts[number] if number < len(line.facts) else ""
+        parts += [Content.styled((text.rjust(cells) if text[:1].isdigit() else text.ljust(cells)), "$quiet"), "  "]
+    return Content.assemble(*parts, visible_line(line.text, MAX_TEXT))
+
+
+def _title_cells(page: Now, width: int) -> int:
+    """Return the cells of all titles of lines: of the longest one, or their share of the width."""
+    lines = (line for section in page.sections for line in section.lines)
+    longest = max(
+        (cell_len(line.title) for line in lines if line.facts or (line.text and line.target != Target(PROPOSE))),
+        default=0,
+    )
+    return max(min(longest, TITLE_CELLS, int(width * TITLE_SHARE)), 1)
+
+
+def _fact_cells(section: NowSection) -> list[int]:
+    """Return the cells of each column of facts in a section."""
+    columns = zip_longest(*(line.facts for line in section.lines), fillvalue="")
+    return [max(map(len, column)) for column in columns]
+
+
+class SectionTable(RecordTable):
+    """A list of sections; the cursor skips the empty rows between them."""
+
+    def validate_cursor(self, row: int) -> int:
+        step = 1 if row >= self.cursor else -1
+        row = super().validate_cursor(row)
+        while 0 <= row < len(self.keys) and self.keys[row].startswith(GAP):
+            row += step
+        return super().validate_cursor(row)
+
+
+class NowScreen(BaseScreen):
+    """Shows the page of `core.show.now`; each line opens what it is about, and `back` returns to it."""
+
+    place = "now"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._page: Now | None = None
+        self._setup: Setup | None = None
+        self._rows: dict[str, Row | None] = {}
+        self._effect: tuple[object, LessonEffect] | None = None  # with the evidence that it was measured from
+        self._ticks = 0
+        self._when_shown: list[Callable[[], object]] = []
+        self._has_tried_hooks = False
+        self._proposing: tuple[int, int] | None = None
+        """Number of sessions that lessons were proposed from, and of all, while that is being done."""
+
+    def compose_content(self) -> ComposeResult:
+        yield SectionTable((Column(LINE, "", 10, flex=1),), self._cells, self._nothing, id="now-table")
+
+    def when_shown(self, call: Callable[[], object]) -> None:
+        if self._page is None:
+            self._when_shown.append(call)
+        else:
+            super().when_shown(call)
+
+    def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
+        """Make the page of a newer state in a thread; many changes together make one."""
+        pause = 0.0 if self._page is None else PAUSE_SECONDS
+        self.run_in_thread("page", partial(self._read, view), self._show_page, pause=pause)
+
+    def _read(self, view: ProjectState) -> tuple[Now, Setup]:
+        """Read how far the project is set up, and make the page; runs in a thread."""
+        services = self.services
+        setup, known = read_setup(services.project.project), self._setup
+        if known is not None and known.connected == setup.connected:
+            setup = replace(setup, hooks=known.hooks, has_hook_problem=known.has_hook_problem)
+        effect = self._measure_effect(view)
+        return make_page(view, services.last_visit, setup, effect, is_searching=services.is_counting), setup
+
+    def _measure_effect(self, view: ProjectState) -> LessonEffect | None:
+        """Return whether lessons help; measured again when the evidence has changed."""
+        if view.snapshot.as_of is not None or not view.snapshot.complete:
+            return None
+        from core.metrics.lesson_effect import measure_lesson_effect  # imports NumPy
+
+        if self._effect is None or self._effect[0] is not view.evidence:
+            self._effect = view.evidence, measure_lesson_effect(view.snapshot, view.board, view.settings)
+        return self._effect[1]
+
+    def _show_page(self, read: tuple[Now, Setup]) -> None:
+        had_lines = any(row is not None and row.line is not None for row in self._rows.values())
+        self._page, self._setup = read
+        self._lay_out()
+        if not had_lines:
+            self.table.cursor = next((n for n, row in enumerate(self._rows.values()) if row and row.line), 0)
+        while self._when_shown:
+            super().when_shown(self._when_shown.pop())
+        self._try_hooks()
+        self.refresh_frame()
+
+    def _lay_out(self) -> None:
+        """Choose the rows for the size of the screen."""
+        if (page := self._page) is None:
+            return
+        name = visible_line(self.services.project.project.project.name, 40)
+        self.table.use((Column(LINE, f"{name} · {page.span}", 10, flex=1),))
+        self._rows = lay_out(page, max(self.table.size.height - 1, 1))
+        self.table.show([*self._rows])
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.call_after_refresh(self._lay_out)
+
+    def tick(self) -> None:
+        self._ticks += 1
+        if self._ticks % REFRESH_TICKS == 0:
+            self.refresh_view(self.view, None)
+
+    def _cells(self, key: str) -> Cells:
+        row, page = self._rows.get(key), self._page
+        if row is None or page is None:
+            return {}
+        if self._proposing is not None and row.line is not None and row.line.target == Target(PROPOSE):
+            done, total = self._proposing
+            text = f"Proposing lessons: {done} of {plural(total, 'session')}"
+            row = Row(row.section, replace(row.line, title=text))
+        titles = _title_cells(page, self.table.width_of(LINE))
+        return {LINE: draw_row(row, titles, _fact_cells(row.section), self.glyphs)}
+
+    def _nothing(self) -> Content:
+        return Content.styled("Reading the project", "$quiet")
+
+    def _try_hooks(self) -> None:
+        """Run the hooks of connected agents once if no session shows that they work."""
+        setup, project = self._setup, self.services.project
+        is_waiting = self.view.snapshot.complete and not self.view.snapshot.loops and not project.is_readonly
+        if setup is not None and setup.connected and is_waiting and not self._has_tried_hooks:
+            self._has_tried_hooks = True
+            self.run_in_thread("hooks", partial(try_hooks, project.project), self._show_hooks)
+
+    def _show_hooks(self, found: tuple[str, bool]) -> None:
+        if self._setup is not None:
+            self._setup = replace(self._setup, hooks=found[0], has_hook_problem=found[1])
+            self.refresh_view(self.view, None)
+
+    # Actions
+
+    def _row(self) -> Row | None:
+        return self._rows.get(self.table.cursor_key or "")
+
+    def _target(self) -> Target | None:
+        row = self._row()
+        if row is None:
+            return None
+        return row.line.target if row.line is not None else row.section.target
+
+    def why_not(self, action: str) -> str | None:
+        match action:
+            case "open" if self._target() is None:
+                return "There is nothing to open here"
+            case "propose" if self._proposing is not None:
+                return "Lessons are being proposed"
+            case "propose" if not self._can_propose():
+                return "New lessons are questions in Review"
+        return super().why_not(action)
+
+    def own_keys(self) -> frozenset[str]:
+        return frozenset() if self._can_propose() else frozenset({"propose"})
+
+    def _can_propose(self) -> bool:
+        rows = (row for row in self._rows.values() if row is not None and row.line is not None)
+        return any(row.line is not None and row.line.target == Target(PROPOSE) for row in rows)
+
+    def label_for(self, action: str) -> str | None:
+        return "find" if action == "filter" else None
+
+    async def action_open(self) -> None:
+        if (target := self._target()) is None:
+            return
+        if target.place in (TRUST, PROPOSE):
+            await self.run_id(target.place)
+        elif target.key:
+            self.services.open_record(target.place, target.key, tab=target.tab)
+        else:
+            self.services.open_place(target.place, target.filter)
+
+    def action_filter(self) -> None:
+        self.app.action_command_palette()
+
+    def _next_section(self, by: int) -> None:
+        """Move the cursor to the title of the next section that has lines, in a cycle."""
+        keys = [key for key, row in self._rows.items() if row is not None and row.line is None and not row.left_out]
+        at = self.table.cursor
+        places = [place for key in keys if (place := self.table.position(key)) is not None]
+        following = [place for place in places if place > at] if by > 0 else [place for place in places if place < at]
+        if places:
+            self.table.cursor = (following or places)[0 if by > 0 else -1]
+
+    action_next_tab = partialmethod(_next_section, 1)
+    action_previous_tab = partialmethod(_next_section, -1)
+    action_next_pane = action_next_tab
+    action_previous_pane = action_previous_tab
+
+    def action_propose(self) -> None:
+        """Extract candidates from the best sessions, as one decision; Review asks about each."""
+        from core.curation.commands import Extract, ExtractMany
+
+        offers = find_offers(self.view)[:MOST_PROPOSED]
+        self._proposing = 0, len(offers)
+        commands = tuple(Extract(item.subject, unattended=True) for item in offers)
+        self.services.decide(ExtractMany(commands), progress=self._note_progress, done=self._end_progress)
+
+    def _note_progress(self, done: int, total: int) -> None:
+        """Show the progress; called in the thread of the engine."""
+        self.app.call_from_thread(self._show_progress, (done, total))
+
+    def _end_progress(self) -> None:
+        self.app.call_from_thread(self._show_progress, None)
+
+    def _show_progress(self, progress: tuple[int, int] | None) -> None:
+        self._proposing = progress
+        self.table.redraw()
+
+    def subject(self) -> str:
+        row = self._row()
+        return "" if row is None else row.line.title if row.line is not None else row.section.title
+
+    def copy_text(self) -> str:
+        key = self.table.cursor_key
+        return self._cells(key)[LINE].plain.strip() if key is not None and self._row() is not None else ""
+
+    def copy_markdown(self) -> str:
+        name = self.services.project.project.project.name
+        return to_markdown(page_document(self._page, name)) if self._page is not None else ""
