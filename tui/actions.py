@@ -77,7 +77,9 @@ class Action:
     @property
     def binding(self) -> Binding:
         """Textual binding; the keymap file refers to it by its ID."""
-        return Binding(self.keys, self.command, self.label, show=self.shown, tooltip=self.tooltip, id=self.id)
+        # Textual needs a key, also where only the keymap file may give one: this name is none that a terminal sends.
+        keys = self.keys or f"no-key-{self.id}"
+        return Binding(keys, self.command, self.label, show=self.shown, tooltip=self.tooltip, id=self.id)
 
 
 def _load() -> Iterator[Action]:
@@ -121,6 +123,6 @@ _KEY_NAMES: Final = {
 
 
 def key_name(key: str) -> str:
-    """Return the label of a key by its Textual name: `?` for `question_mark`."""
-    sign = key_to_character(key) or ""
+    """Return the label of a key by its Textual name: `?` for `question_mark`, "" for no key."""
+    sign = (key_to_character(key) if key else "") or ""
     return _KEY_NAMES.get(key) or (sign if sign.isprintable() and not sign.isspace() else "") or key.replace("_", " ")

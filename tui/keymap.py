@@ -140,7 +140,7 @@ def _clash(name: str, keymap: Mapping[str, str]) -> tuple[str, str, str] | None:
     """Return `name`, an action with the same key on the same screen, and the key."""
     mine = keymap[name].split(",")
     for other in ACTIONS:
-        theirs = set(keymap.get(other.id, other.keys).split(","))
+        theirs = set(keymap.get(other.id, other.keys).split(",")) - {""}
         shared = [key for key in mine if key in theirs]
         if other.id != name and shared and _common_places(name, other.id):
             return name, other.id, shared[0]

@@ -21,7 +21,7 @@ from core.curation.commands import Restore
 from core.queries.memory_links import MemoryLinks
 from core.search.words import HitKind, SearchHit, parse_search
 from core.sources.patterns import read_archives
-from tui.actions import PLACES, actions_of, key_name
+from tui.actions import PLACES, actions_of
 from tui.present.document import labelled
 from tui.present.palette_index import ARCHIVED, PaletteIndex, Target
 from tui.present.text_hits import failure_note, hit_content, index_note, record_of
@@ -70,7 +70,8 @@ class PaletteCommands(Provider):
         if isinstance(screen, BaseScreen):
             for action in actions_of(screen.place):
                 if action.group != "Move":
-                    text = f"{action.label}: {action.tooltip}  ({key_name(services.shown_key(action.id))})"
+                    key = services.shown_key(action.id)
+                    text = f"{action.label}: {action.tooltip}" + (f"  ({key})" if key else "")
                     found.append((text, partial(self._act, action.id)))
         for view in (*own_views(services.user_state), *BUILT_IN):
             found.append((f"view: {_view_text(view)}", partial(services.open_view, view)))

@@ -666,7 +666,7 @@ async def test_a_new_theme_is_on_all_rows_also_of_lists_that_were_not_in_front(s
             for place in ("patterns", "loops"):
                 await user.go(place)
                 ground = {str(user.table.visual_style.rich_style.bgcolor)}
-                rows = [user.table.render_line(y) for y in range(5, 9)]
+                rows = [user.table.render_line(y) for y in range(8, 12)]
                 assert {str(s.style.bgcolor) for row in rows for s in row if s.style is not None} == ground
             await user.go("patterns")
 

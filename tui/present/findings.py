@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from textual.content import Content
@@ -44,19 +45,21 @@ def findings_lines(view: ProjectState) -> list[Content]:
     return [*lines, Content(""), note]
 
 
-def unreadable(findings: Iterable[Finding], parts: Sequence[str], key: str) -> Content | None:
-    """Return a warning if files with one of `parts` in their path are unreadable."""
-    files = {found.file for found in findings if found.severity is Severity.ERROR}
-    count = sum(any(part in file for part in parts) for file in files)
-    return Content.styled(f"{plural(count, 'file')} cannot be read ({key}: details)", "$warning") if count else None
+def unreadable(findings: Iterable[Finding], parts: Sequence[str], key: str) -> str:
+    """Return a warning if files with one of `parts` in their path are unreadable, or ""."""
+    errors = {found.file for found in findings if found.severity is Severity.ERROR}
+    files = [file for file in errors if any(part in file for part in parts)]
+    if not files:
+        return ""
+    subject = visible_line(PurePath(files[0]).name, 100) if len(files) == 1 else plural(len(files), "file")
+    return f"{subject} cannot be read, so records may be missing ({key}: details)"
 
 
-def log_doubt(view: ProjectState, findings_key: str) -> Content:
+def log_doubt(view: ProjectState, findings_key: str) -> str:
     """Return a warning if the hash chain of the decision log is broken, or ""."""
     found = [one for one in view.snapshot.findings if one.file == LEDGER and one.severity is Severity.ERROR]
     if not found:
-        return Content("")
+        return ""
     first = f"{found[0].pointer} {found[0].message}".strip()
     more = f", and {plural(len(found) - 1, 'more break')} ({findings_key}: details)" if len(found) > 1 else ""
-    detail = (f"{visible_line(first, 160)}{more}", "$error")
-    return Content.assemble(("The decision log has chain breaks: ", "$error b"), detail)
+    return f"The decision log has chain breaks: {visible_line(first, 160)}{more}"

@@ -7,7 +7,8 @@ from functools import partialmethod
 from inspect import getattr_static
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar, cast
 
-from textual import on
+from textual import events, on
+from textual.containers import Container
 from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Input, Static
@@ -20,20 +21,25 @@ from tui.screens.screen_table import ScreenTable, load_tables
 from tui.screens.thread_jobs import ThreadJobs
 from tui.state.saved_views import SavedView
 from tui.widgets.bars import Item, ItemLine, KeyLine, TopBar
+from tui.widgets.panes import cells_of, layout_of, resized, set_sizes
 from tui.widgets.record_table import RecordTable
 from tui.widgets.text_pane import TextPane
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
+    from textual.widget import Widget
 
     from core.records.decisions import Decision
     from core.state.project_state import ProjectState
+    from tui.actions import Action
     from tui.app import RalphdeckApp
     from tui.present.glyphs import Glyphs
     from tui.state.back_stack import FollowedLink
 
 MOVES: Final = frozenset({"down", "up", "first", "last", "page_down", "page_up", "half_down", "half_up"})
+NOT_LISTED: Final = frozenset({"back", "more", "grow", "shrink"})  # actions that the list of more actions omits
+KEY_CELLS: Final = 7  # cells of a key in the list of more actions
 SEEN_SCREENS: Final = "seen-screens"  # user state: the screens that were opened before
 _ALL_ROWS: Final = 10**9  # exceeds the number of rows of any list
 _Answer = TypeVar("_Answer")
@@ -228,7 +234,7 @@ class BaseScreen(ThreadJobs, inherit_bindings=False):
         offered: list[Item] = []
         disabled: list[Item] = []
         for action in sorted(actions_of(self.place), key=lambda action: GROUPS.index(action.group)):
-            if not action.shown or action.id in {"help", "undo"} | self.own_keys():
+            if not action.shown or action.id in {"help", "undo", "more"} | self.own_keys():
                 continue
             if self.reason_against(action.id) is None:
                 offered.append(self._key_item(action.id, self.label_for(action.id) or action.label))
@@ -236,6 +242,8 @@ class BaseScreen(ThreadJobs, inherit_bindings=False):
                 text = f"{self.services.shown_key(action.id)} {action.label}"
                 disabled.append(Item(Content.styled(text if disabled else f"not now: {text}", "$quiet"), action.id))
         right = [self._key_item("help", "help")]
+        if self.reason_against("more") is None and "more" not in self.own_keys():
+            right.insert(0, self._key_item("more", "more"))
         if self.reason_against("undo") is None and (last := self.services.undo_hint()):
             right.insert(0, self._key_item("undo", last))
         if self.IS_OVERLAY:
@@ -253,6 +261,37 @@ class BaseScreen(ThreadJobs, inherit_bindings=False):
         key = self.services.shown_key(action)
         return Item(Content.assemble((key, "$accent bold"), " ", (visible_line(label), "$foreground")), action)
 
+    # Panes
+
+    def _panes(self) -> tuple[str, list[Widget]]:
+        """Return how the panes are laid out, and those that are visible now."""
+        for container in self.query(Container).filter(".body, .sides"):
+            layout = layout_of(container)
+            return layout, [child for child in container.children if child.display]
+        return "vertical", []
+
+    def _size_panes(self) -> None:
+        """Give the panes the sizes that the user chose for this screen and this layout, if any."""
+        layout, panes = self._panes()
+        saved = self.services.user_state.get(f"{self.place}-{layout}-panes").split()
+        sizes = [int(size) for size in saved if size.isdecimal()]
+        set_sizes(panes, sizes if len(sizes) == len(panes) and min(sizes, default=0) > 0 else None, layout)
+
+    @on(events.Resize)
+    def _restore_panes(self) -> None:
+        self.call_after_refresh(self._size_panes)  # a subclass may have changed the layout, which takes effect then
+
+    def _resize(self, *, grow: bool) -> None:
+        layout, panes = self._panes()
+        ancestors = set(self.focused.ancestors_with_self) if self.focused is not None else set()
+        number = next((n for n, pane in enumerate(panes) if pane in ancestors), 0)
+        sizes = resized(cells_of(panes, layout), number, layout, grow=grow)
+        self.services.user_state.set(f"{self.place}-{layout}-panes", " ".join(map(str, sizes)))
+        set_sizes(panes, sizes, layout)
+
+    action_grow = partialmethod(_resize, grow=True)
+    action_shrink = partialmethod(_resize, grow=False)
+
     @on(ItemLine.Clicked)
     async def _clicked(self, message: ItemLine.Clicked) -> None:
         if isinstance(message.line, TopBar | KeyLine):
@@ -269,6 +308,28 @@ class BaseScreen(ThreadJobs, inherit_bindings=False):
         self.app.push_screen(dialog, lambda answer: None if answer is None else then(answer))
 
     # Actions
+
+    def _more_actions(self) -> list[Action]:
+        """Return the actions on the record or the list that can act now and that the footer does not offer."""
+        actions = [action for action in actions_of(self.place) if action.group in {"Decide", "Look"}]
+        hidden = [action for action in actions if not (action.shown and action.keys) and action.id not in NOT_LISTED]
+        return [action for action in hidden if self.reason_against(action.id) is None]
+
+    def action_more(self) -> None:
+        """List what else can be done here, and do what the user chooses."""
+        from tui.screens.dialogs import Choose
+
+        choices = [(action.id, self._choice(action)) for action in self._more_actions()]
+        what = visible_line(self.subject(), 160) or SCREENS[self.place]
+        self.ask_user(Choose(Content("More actions"), Content(what), choices, verb="run"), self._run_chosen)
+
+    def _choice(self, action: Action) -> Content:
+        key, label = self.services.shown_key(action.id), self.label_for(action.id) or action.label
+        parts = (f"{key:<{KEY_CELLS}}", "$accent bold"), (f"{visible_line(label, 30):<22} ", "bold")
+        return Content.assemble(*parts, (action.tooltip, "$quiet"))
+
+    def _run_chosen(self, action: str) -> None:
+        self.run_worker(self.run_id(action))
 
     async def run_id(self, action: str) -> None:
         await self.run_action(BY_ID[action].command)
@@ -301,6 +362,10 @@ class BaseScreen(ThreadJobs, inherit_bindings=False):
             return "Nothing to redo"
         if action == "back" and self._is_common(action) and not self._can_go_back():
             return "Nothing to leave"
+        if action in {"grow", "shrink"} and len(self._panes()[1]) < 2:
+            return "There is only one pane"
+        if action == "more" and self._is_common(action) and not self._more_actions():
+            return "There is nothing else to do here"
         return self._why_not_move(action) if action in MOVES and self._is_common(action) else None
 
     def _is_common(self, action: str) -> bool:

@@ -15,7 +15,6 @@ from textual.widgets import Input, Static
 from core.base.text import visible_line
 from core.documents.markdown import record_markdown
 from core.queries.filter_parser import Fields, Query, parse_query
-from core.state.findings import all_findings
 from tui.present.document import document_lines
 from tui.present.findings import unreadable
 from tui.present.frame import progress_texts
@@ -61,7 +60,7 @@ class FilteredList(BaseScreen):
         self._framed: str | None = None  # the row under the cursor when the key line was drawn
         self._evidence: object = None  # what is shown; not its board, which has megabytes
         self._first = 0  # the first matching row of the filter of the last run, while files are read
-        self._note = ""  # the problem of the filter that is shown
+        self._note = ""  # the problems that are shown above the list
         self._is_loading = True  # whether the shown records are not all, or not checked yet
         self._deciding: frozenset[str] = frozenset()
         """Keys of records whose decision is being written. The cursor does not follow them when they move."""
@@ -137,6 +136,10 @@ class FilteredList(BaseScreen):
         """Return a problem of the filter or its result; may be untrusted."""
         return next(iter(self._query.problems), "")
 
+    def file_note(self) -> str:
+        """Return a warning if records are missing because a file is unreadable, or ""."""
+        return unreadable(self.view.snapshot.findings, self.TABLE.files, self.services.shown_key("findings"))
+
     def activity(self) -> Iterable[datetime | None]:
         """Return the last activity of the records whose age may be shown in seconds."""
         return ()
@@ -187,8 +190,8 @@ class FilteredList(BaseScreen):
         changed = None if delta is None else self.changed_rows(view, delta)
         if delta is None or self.is_affected_by(delta):
             self._select(view, changed)
-        elif delta.findings and not self.table.keys:
-            self.table.redraw()
+        else:
+            self._show_notes()
         has_same_evidence = self._evidence is view.evidence
         self._evidence = view.evidence
         if changed is None or not has_same_evidence or self.table.cursor_key in changed:
@@ -207,7 +210,7 @@ class FilteredList(BaseScreen):
     def _count(self) -> None:
         shown, total = self.matching(len(self.table.keys)), self.total(self.view)
         parts: list[str | tuple[str, str]] = []
-        self._show_note(self.filter_note())
+        self._show_notes()
         if marked := len(self.table.marked):
             parts.append((f"{marked:,} selected  ", "$accent"))
         snapshot = self.view.snapshot
@@ -220,12 +223,13 @@ class FilteredList(BaseScreen):
             parts.append(order_text(column, title, descending=descending))
         self.filter_line.count(Content.assemble(*parts))
 
-    def _show_note(self, note: str) -> None:
-        """Show the problem of the filter in its own lines, as long as it is."""
+    def _show_notes(self) -> None:
+        """Show the problem of the filter and of the files above the list, if there is one."""
+        note = "\n".join(visible_line(text, NOTE_CHARS) for text in (self.filter_note(), self.file_note()) if text)
         if note != self._note:
             self._note = note
             line = self.query_one(".filter-note", Static)
-            line.update(Content(visible_line(note, NOTE_CHARS)))
+            line.update(Content(note))
             line.display = bool(note)
 
     def _nothing(self) -> Content:
@@ -234,9 +238,7 @@ class FilteredList(BaseScreen):
         if self._query.terms:
             does = "returns" if self.can_return() else "clears the filter"
             return Content.styled(f"No matches. Esc {does}.", "$quiet")
-        return (
-            unreadable(all_findings(self.view), self.TABLE.files, self.services.shown_key("findings")) or self.empty()
-        )
+        return self.empty()
 
     def _show_details(self, *, top: bool = True) -> None:
         key = self.table.cursor_key
@@ -291,10 +293,18 @@ class FilteredList(BaseScreen):
             self._sort_by(message.column, not self._sort[1] if is_again and self._sort else descending)
 
     def action_sort(self) -> None:
-        hidden = {column.id for column in self.TABLE.columns} - {column.id for column in self.table.columns}
+        """Sort by the next visible column on the right, after the last one by what has no column, such as newest."""
+        columns = [column.id for column in self.table.columns]
+        hidden = {column.id for column in self.TABLE.columns} - set(columns)
         sorts = [sort for sort in self.TABLE.sorts if sort[0] not in hidden]
-        following = sorts.index(self._sort) + 1 if self._sort in sorts else 0
+        sorts.sort(key=lambda sort: columns.index(sort[0]) if sort[0] in columns else len(columns))
+        sorted_by = [column for column, _ in sorts]
+        following = sorted_by.index(self._sort[0]) + 1 if self._sort is not None and self._sort[0] in sorted_by else 0
         self._sort_by(*sorts[following % len(sorts)])
+
+    def action_reverse(self) -> None:
+        if self._sort is not None:
+            self._sort_by(self._sort[0], not self._sort[1])
 
     def _sort_by(self, column: str, descending: bool) -> None:
         self._sort = (column, descending)
@@ -359,7 +369,7 @@ class FilteredList(BaseScreen):
         return bool(self.selections or typed or left or self.table.marked or self.can_return())
 
     def why_not(self, action: str) -> str | None:
-        if action == "sort" and not self.TABLE.sorts:
+        if action in {"sort", "reverse"} and not self.TABLE.sorts:
             return "This list has a fixed order"
         if action == "back" and not self._can_go_back():
             return "Nothing to leave"

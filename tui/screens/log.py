@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.content import Content
-from textual.widgets import Static
 
 from core.base.errors import Refused
 from core.base.text import visible_line
@@ -21,8 +20,6 @@ from tui.screens.list_screen import ListScreen
 from tui.screens.trust import confirm_one
 
 if TYPE_CHECKING:
-    from textual.app import ComposeResult
-
     from core.documents.document import Block
     from core.queries.filter_parser import Query
     from core.records.decisions import Decision
@@ -37,17 +34,8 @@ class LogScreen(ListScreen):
     place = "log"
     FIELDS = DECISION_FIELDS
 
-    def compose_content(self) -> ComposeResult:
-        yield Static(Content(""), classes="log--doubt")
-        yield from super().compose_content()
-
-    def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
-        """Show the list, and a warning if the decision log is damaged."""
-        doubt = log_doubt(view, self.services.shown_key("findings"))
-        line = self.query_one(".log--doubt", Static)
-        line.display = bool(doubt)
-        line.update(doubt)
-        super().refresh_view(view, delta)
+    def file_note(self) -> str:
+        return log_doubt(self.view, self.services.shown_key("findings"))
 
     def _decision(self, key: str | None) -> Decision | None:
         return next((d for d in self.view.snapshot.decisions if d.id == key), None)

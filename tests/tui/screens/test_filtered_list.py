@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.user import NOW, open_dashboard, set_times
+from tests.tui.user import NOW, User, make_app, open_dashboard, set_times
 from tui.widgets.filter_line import FilterLine
 
 
@@ -22,8 +22,8 @@ async def test_an_unreadable_list_is_not_shown_as_empty(tmp_path: Path, home: Pa
     async with open_dashboard(tmp_path / "broken", home, size=(80, 24)) as user:
         await user.sees("No loops yet")
         for place, text in (
-            ("patterns", "2 files cannot be read (F: details)"),
-            ("log", "1 file cannot be read (F"),
+            ("patterns", "2 files cannot be read, so records may be missing (F: details)"),
+            ("log", "The decision log has chain breaks: "),
         ):
             await user.go(place)
             await user.sees(text)
@@ -48,3 +48,61 @@ async def test_the_cursor_stays_on_top_while_more_records_are_read_unless_it_was
         place.refresh_view(whole, None)
         assert user.table.cursor == row
         assert place.query_one(FilterLine)._count.plain == f"{len(whole.snapshot.loops)}, newest first"
+
+
+async def test_an_unreadable_file_is_named_above_the_records_of_the_others(sample: Path, home: Path) -> None:
+    file = sample / ".aiwg/ralph/shared/patterns/error-patterns.json"
+    file.write_text(file.read_text()[: file.stat().st_size // 2])
+    set_times(sample, NOW - timedelta(days=1))
+    async with open_dashboard(sample, home, size=(80, 24), place="patterns") as user:
+        await user.sees("error-patterns.json cannot be read, so records may be missing (F: details)")
+        assert user.table.keys
+        await user.filter("state:wrong")
+        await user.sees("must be one of", "error-patterns.json cannot be read")
+
+
+async def test_panes_are_resized_and_keep_their_sizes(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, size=(80, 40), place="patterns") as user:
+        await user.settled()
+        before = user.table.size.height
+        await user.press("plus", "plus")
+        larger = user.table.size.height
+        assert larger > before
+        await user.press("tab", "plus")
+        assert user.table.size.height < larger, "the pane that has focus grows"
+        await user.press("minus")
+        user.app.go("loops")
+        await user.settled()
+        assert user.table.size.height == before, "each screen has its own sizes"
+    app = make_app(sample, home, place="patterns")
+    app.user_state.load()
+    async with app.run_test(size=(80, 40)) as pilot:
+        again = User(app, pilot)
+        await again.settled()
+        await again.until(lambda: again.table.size.height == larger, "the sizes of the last run")
+        await pilot.resize_terminal(160, 40)
+        await again.settled()
+        assert again.table.size.height > 30, "side by side the panes have other sizes"
+
+
+async def test_a_list_is_sorted_by_columns_from_the_left_and_reversed(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home) as user:
+        await user.press("S")
+        await user.sees("task ↑")
+        await user.press("S")
+        await user.sees("status ↑")
+        keys = list(user.table.keys)
+        await user.press("O")
+        await user.sees("status ↓")
+        assert user.table.keys[0] != keys[0]
+
+
+async def test_actions_that_the_footer_does_not_offer_are_listed_by_a_key(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home) as user:
+        assert ". more" in user.key_line()
+        await user.press("full_stop")
+        await user.sees("More actions", "open file", "reverse order")
+        await user.press("escape")
+        await user.filter("nothing like this")
+        await user.press("full_stop")
+        assert "open file" not in user.text(), "nothing is under the cursor"

@@ -104,9 +104,9 @@ async def test_it_plays_to_the_end_and_stops(sample: Path, home: Path, monkeypat
     async with open_dashboard(sample, home) as user:
         player = await opened(user, ENDED, 2)
         await user.sees("‖ paused  1x")
-        await user.press("minus")
+        await user.press("less_than_sign")
         await user.sees("0.5x")
-        await user.press("plus", "plus", "plus")
+        await user.press(*["greater_than_sign"] * 3)
         await user.sees("4x")
         last = len(detail(user, ENDED, 2).actions) - 1
         await user.press("space")

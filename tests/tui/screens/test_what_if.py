@@ -88,11 +88,11 @@ async def test_another_half_life_lists_the_patterns_that_change(sample: Path, ho
 async def test_keys_step_the_value_and_move_from_field_to_field(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="patterns") as user:
         place = await open_what_if(user)
-        await user.press("left", "left", "minus", "equals_sign")
+        await user.press("left", "left", "left", "right")
         assert field(user, HALF_LIFE).text == "80"
         await user.press("j", "down", "k", "k", "up", "j")
         assert field(user, "maturity.min_feedback").has_focus_within
-        await user.press("plus")
+        await user.press("right")
         assert field(user, "maturity.min_feedback").text == "4"
         await user.press("G")
         assert field(user, "learning.burst_minutes").has_focus_within
@@ -273,7 +273,7 @@ async def test_help_lists_its_keys_and_number_keys_on_the_list_go_to_screens(sam
         await open_what_if(user)
         await user.press("question_mark")
         assert isinstance(user.app.screen, Help)
-        await user.sees("Increase the value", "What-if", "→ + =")
+        await user.sees("Increase the value", "What-if", "→          step_up")
         await user.press("escape", "tab", "4")
         await user.until(lambda: user.place.place == "loops", "Loops in front")
         await user.go("patterns")

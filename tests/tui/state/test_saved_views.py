@@ -89,7 +89,7 @@ async def test_the_current_list_is_saved_and_opened_again(sample: Path, home: Pa
         await user.press("s")
         await user.paste("my errors [b]")
         await user.press("enter")
-        await user.sees("my errors [b]", "yours", "by uses, Why")
+        await user.sees("my errors [b]", "yours", "by state, Why")
         await user.press("escape")
         rows = list(user.table.keys)
         await user.go("log")
@@ -97,7 +97,7 @@ async def test_the_current_list_is_saved_and_opened_again(sample: Path, home: Pa
         await user.until(lambda: user.app.screen.id == "patterns", "Patterns in front")
         await user.settled()
         assert list(user.table.keys) == rows
-        await user.sees("state:proven type:error", "by used")
+        await user.sees("state:proven type:error", "by state")
 
         await user.press("V", "j", "d")
         await user.sees("Built-in views cannot")
