@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -31,16 +31,18 @@ from core.metrics.effectiveness import (
     count_inherited,
     measure_benefit,
 )
-from core.metrics.lesson_effect import LessonEffect, measure_lesson_effect, select_registered
+from core.metrics.lesson_effect import LessonEffect, measure_lesson_effect
 from core.metrics.reviewer_accuracy import ReviewerAccuracy, measure_accuracy
 from core.metrics.usage import UsageGroup, daily_usage, group_usage, usage_day
 from core.records.decisions import TURNS, CurationState, Decision, Verb
 from core.records.patterns import Maturity
 from core.records.team_status import TeamStatus
+from core.retrieval.rendering import SECTIONS, count_tokens, render_context
 
 if TYPE_CHECKING:
     from core.learning.scoreboard import Scoreboard
     from core.learning.scores import Flags, Floats, Ints
+    from core.records.patterns import Pattern
     from core.records.snapshot import Snapshot
     from core.state.project_state import ProjectState
     from core.state.review_items import ReviewItem
@@ -253,6 +255,33 @@ def _order(change: StateChange) -> tuple[int, int]:
     return -STATES.index(change[0]), STATES.index(change[1])
 
 
+class ContextWeek(NamedTuple):
+    """Patterns that contexts of one week contained."""
+
+    start: datetime  # Monday, 00:00 UTC
+    patterns: int  # number of injections, used or not
+    tokens: int  # estimated size of their texts as they are today
+
+
+def count_context(
+    board: Scoreboard, registry: Flags, patterns: Mapping[str, Pattern], starts: Sequence[datetime]
+) -> tuple[ContextWeek, ...]:
+    """Estimate the tokens of the injected patterns of each week; `starts` are Mondays from `list_week_starts`."""
+    use_times = board.use_times
+    places = find_weeks(board, starts)
+    counted = (places >= 0) & registry[use_times.rows]
+    places, rows, counts = places[counted], use_times.rows[counted], use_times.counts[counted]
+    given, row_numbers = np.unique(rows, return_inverse=True)
+    records = [patterns[board.ids[row]] for row in given.tolist()]
+    sizes = np.zeros(len(records), np.int64)
+    for number, item in enumerate(zip(records, board.assessments(records), strict=True)):
+        text = render_context([item], board.settings.injection)
+        sizes[number] = count_tokens(text.partition(SECTIONS[item[0].type])[2])
+    injected = np.bincount(places, counts, minlength=len(starts)).astype(np.int64).tolist()
+    tokens = np.bincount(places, counts * sizes[row_numbers], minlength=len(starts)).astype(np.int64).tolist()
+    return tuple(map(ContextWeek, starts, injected, tokens))
+
+
 class CoverageWeek(Struct, frozen=True, kw_only=True):
     """Review coverage of one week."""
 
@@ -353,6 +382,7 @@ class Dashboard(Struct, frozen=True, kw_only=True):
     iterations: Comparison  # all loops with injected patterns compared with those without
     reflections: Comparison  # all loops with injected reflections compared with those without
     ahead: tuple[WeekAhead, ...]  # upcoming changes by week; the first week is the current one
+    context: tuple[ContextWeek, ...]  # tokens of injected patterns by week, as `evidence`
     coverage: tuple[CoverageWeek, ...]  # review coverage by week, as `evidence`
     open: tuple[OpenKind, ...]
     first_half: int  # number of first questions with half of the expected impact
@@ -399,6 +429,7 @@ def build_dashboard(
         iterations=compare_injection(snapshot, view.settings, loops),
         reflections=compare_reflections(snapshot, view.settings, loops),
         ahead=find_upcoming(board, registry, weeks),
+        context=count_context(board, registry, snapshot.patterns, starts),
         coverage=compute_coverage(board, registry, snapshot.decisions, snapshot.curation, starts),
         open=count_questions(view.queue),
         first_half=count_first_half(view.queue),
@@ -409,3 +440,8 @@ def build_dashboard(
         usage_sources=group_usage((loop for loop in snapshot.loops.values() if usage_day(loop) in names), "source"),
         team=team,
     )
+
+
+def select_registered(board: Scoreboard, patterns: Mapping[str, Pattern]) -> Flags:
+    """Return a mask of the registered rows, without copies in other folders."""
+    return np.fromiter((not patterns[id].copy_folder for id in board.ids), np.bool_, len(board.ids))

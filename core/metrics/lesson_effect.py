@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from enum import Enum
+from heapq import nlargest
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -25,11 +28,13 @@ if TYPE_CHECKING:
     from core.config.settings import Settings
     from core.learning.evidence_inputs import EvidenceInputs
     from core.learning.scoreboard import Scoreboard
-    from core.learning.scores import Flags
+    from core.learning.scores import Ints
     from core.records.debug_sessions import DebugSession
     from core.records.snapshot import Snapshot
 
 MAX_LISTED: Final = 5  # best patterns, and worst ones
+_MAX_SESSIONS: Final = 2_000  # newest debug sessions that are compared, each in about 0.2 ms
+_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class PatternResult(Struct, frozen=True, kw_only=True):
@@ -139,16 +144,13 @@ class _Case(NamedTuple):
 def compare_steps(snapshot: Snapshot, inputs: EvidenceInputs, settings: Settings) -> Comparison:
     """Compare the steps to fix a known error with and without its lesson, within each error pattern.
 
-    A case is a debug session that ended with passing checks. Its steps are the runs that failed with the error. It had
-    the lesson if the error pattern was injected into its loop or attempt before the session ended. It had none if the
-    pattern was found in it.
+    A case is one of the newest debug sessions that ended with passing checks. Its steps are the runs that failed with
+    the error. It had the lesson if the error pattern was injected into its loop or attempt before the session ended. It
+    had none if the pattern was found in it.
     """
-    cases = [
-        case
-        for session in snapshot.debug_sessions.values()
-        if session.status == PASSED and session.newest_failing is not None
-        for case in _find_cases(session, inputs, snapshot.patterns)
-    ]
+    fixed = (one for one in snapshot.debug_sessions.values() if one.status == PASSED and one.newest_failing is not None)
+    newest = nlargest(_MAX_SESSIONS, fixed, key=lambda session: (session.changed_at or _LONG_AGO, session.id))
+    cases = [case for session in newest for case in _find_cases(session, inputs, snapshot.patterns)]
     frequency = Counter(case.pattern_id for case in cases)
     # Two patterns may describe one error: a session counts once, for the pattern with most sessions.
     by_session = group_pairs((case.session_id, case) for case in cases)
@@ -202,24 +204,26 @@ def rank_patterns(snapshot: Snapshot, board: Scoreboard, settings: Settings) -> 
     """
     good, bad = board.successes, board.failures
     low, high = board.interval
-    is_listed = select_registered(board, snapshot.patterns)
     has_verdict = good + bad >= settings.extraction.min_usage_count_for_evaluation
     is_failing = bad > (settings.maturity.deprecation_threshold + settings.maturity.ratio_tolerance) * (good + bad)
-    best = np.flatnonzero(is_listed & has_verdict & ~is_failing)
-    worst = np.flatnonzero(is_listed & has_verdict & is_failing)
-    best, worst = (
-        best[np.argsort(-low[best], kind="stable")],
-        worst[np.lexsort((high[worst], ~board.injectable[worst]))],
-    )
+    best, worst = np.flatnonzero(has_verdict & ~is_failing), np.flatnonzero(has_verdict & is_failing)
     return RankedPatterns(
-        tuple(_result(snapshot, board, row) for row in best[:MAX_LISTED].tolist()),
-        tuple(_result(snapshot, board, row) for row in worst[:MAX_LISTED].tolist()),
-        int((is_listed & ~has_verdict & (good + bad > 0)).sum()),
+        _first_results(snapshot, board, best[np.argsort(-low[best], kind="stable")]),
+        _first_results(snapshot, board, worst[np.lexsort((high[worst], ~board.injectable[worst]))]),
+        int((~has_verdict & (good + bad > 0)).sum()),
     )
 
 
-def _result(snapshot: Snapshot, board: Scoreboard, row: int) -> PatternResult:
-    pattern, worked = snapshot.patterns[board.ids[row]], int(board.successes[row])
+def _first_results(snapshot: Snapshot, board: Scoreboard, rows: Ints) -> tuple[PatternResult, ...]:
+    """Return the results of the first registered patterns; only these are read."""
+    ids = (board.ids[row] for row in rows.tolist())
+    patterns = (pattern for id in ids if not (pattern := snapshot.patterns[id]).copy_folder)
+    return tuple(_result(pattern, board) for pattern in islice(patterns, MAX_LISTED))
+
+
+def _result(pattern: Pattern, board: Scoreboard) -> PatternResult:
+    row = board.row(pattern.id)
+    worked = int(board.successes[row])
     low, high = (float(end[row]) for end in board.interval)
     results = worked + int(board.failures[row])
     return PatternResult(
@@ -238,8 +242,3 @@ def describe_lesson(pattern: Pattern) -> str:
     if pattern.type is PatternType.ANTI and not pattern.title.casefold().startswith("avoid"):
         return f"Avoid: {pattern.title}"
     return (pattern.type is PatternType.ERROR and pattern.description) or pattern.title
-
-
-def select_registered(board: Scoreboard, patterns: Mapping[str, Pattern]) -> Flags:
-    """Return a mask of the registered rows, without copies in other folders."""
-    return np.fromiter((not patterns[id].copy_folder for id in board.ids), np.bool_, len(board.ids))

@@ -379,6 +379,16 @@ def _usage(found: Dashboard) -> _Data:
     return {"takeaway": takeaway, "rows": tuple(rows)}
 
 
+def _context(found: Dashboard) -> _Data:
+    weeks = found.context
+    given, tokens = sum(week.patterns for week in weeks), sum(week.tokens for week in weeks)
+    if not given:
+        return {}
+    total, each = f"About {format_count(tokens)} tokens in {plural(found.weeks, 'week')}", round(tokens / given)
+    rows = _week_rows(found, [((week.tokens,), week.patterns) for week in weeks])
+    return {"takeaway": f"{total}: {plural(given, 'injected pattern')} of about {plural(each, 'token')}", "rows": rows}
+
+
 def _team(found: Dashboard) -> _Data:
     data = describe_team_uses(found.team, found.weeks) if found.team is not None else {}
     rows = tuple(Row(label=label, values=values, count=count) for label, values, count in data.get("rows", ()))
@@ -421,5 +431,6 @@ _SECTIONS: Final[dict[str, Callable[[Dashboard], _Data]]] = {
     "causes": _causes,
     "mirror": _accuracy,
     "usage": _usage,
+    "context": _context,
     "team": _team,
 }

@@ -17,9 +17,15 @@ from textual.widgets import Static
 from core.base.formatting import format_count, format_decimal
 from core.base.text import visible_line
 from core.metrics import DEFAULT_WEEKS
-from core.metrics.dashboard import RANGES, Dashboard, build_dashboard, list_used, list_week_starts
+from core.metrics.dashboard import (
+    RANGES,
+    Dashboard,
+    build_dashboard,
+    list_used,
+    list_week_starts,
+    select_registered,
+)
 from core.metrics.export import FORMATS, export_metrics, section_markdown
-from core.metrics.lesson_effect import select_registered
 from core.metrics.sections import Figure, Goal, Kind, Row, build_figures, part_text, value_text
 from core.queries.filter_parser import build_id_query
 from core.records.patterns import Maturity

@@ -189,6 +189,7 @@ SECTIONS = [
     "Loops",
     "Reflections",
     "Tokens",
+    "Cost of context",
     "Failure causes",
     "Upcoming changes",
     "Questions",
