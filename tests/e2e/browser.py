@@ -108,8 +108,9 @@ class Browser:
         return dict(answer["result"])
 
     async def open(self, address: str) -> None:
-        """Open an address with an empty terminal."""
+        """Open an address with an empty terminal; what the page before was sent is not drawn."""
         self.screen = Screen(*_CELLS)
+        self._drawn = len(self._raw)
         await self.call("Page.navigate", url=address)
 
     async def evaluate(self, expression: str) -> Any:

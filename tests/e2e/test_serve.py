@@ -78,7 +78,9 @@ async def test_a_browser_can_decide_only_with_write_access(sample: Path, home: P
         assert ledger.read_bytes() == before
         with served(sample, home, "--write") as address:
             await browser.open(address)
-            await browser.sees("live", "by score")
+            await browser.sees("live")
+            await browser.press("3")
+            await browser.sees("by score")
             await browser.press("g", "c", *"seen", "\r")
             await browser.until(lambda: ledger.read_bytes() != before, "the note in the ledger")
         assert ledger.read_bytes().startswith(before)
