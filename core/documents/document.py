@@ -38,7 +38,14 @@ class Interval(Struct, frozen=True):
     rate: float | None = None
 
 
-Part = str | tuple[str, str] | Sign | Moment | Interval  # Plain text, (text, style), or one of the classes above.
+class Bar(Struct, frozen=True):
+    """A bar of `value` of `most`, which only a screen draws: the numbers are beside it."""
+
+    value: float
+    most: float
+
+
+Part = str | tuple[str, str] | Sign | Moment | Interval | Bar  # Plain text, (text, style), or one of the classes above.
 Text = tuple[Part, ...]  # One line or paragraph.
 
 

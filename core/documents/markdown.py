@@ -142,6 +142,8 @@ def _part(part: doc.Part) -> str:
         return moment_text(part.at)
     if isinstance(part, doc.Interval):
         return f"{format_decimal(part.low)}–{format_decimal(part.high)}"
+    if isinstance(part, doc.Bar):
+        return ""
     return part[0] if isinstance(part, tuple) else sign_text(part.text, part.glyph)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from core.base.context_blocks import APPROVED, NO_BLOCKS, UNREVIEWED, Blocks, Voice
-from core.base.formatting import format_decimal, format_percent
+from core.base.formatting import format_percent
 from core.base.text import visible_line
 from core.learning.assessment import INVERSION, Assessment
 from core.learning.inversion_rules import remove_warning_prefix
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from core.retrieval.relevance import Relevance
 
 
+NOTHING_IN_COMMON: Final = "nothing in common with the task"  # reason for a pattern that does not resemble it
 LIST_ALL_UP_TO: Final = 1000  # number of patterns up to which every omitted pattern is listed
 MAX_LEFT_OUT: Final = 200  # omitted patterns listed of more patterns, the most relevant ones
 _MAX_RANKED: Final = 400  # candidates ranked, with duplicates and patterns over the budget
@@ -199,7 +200,7 @@ class Ranking:
         found = [
             OmittedPattern(
                 pattern_id=self._id(place),
-                reason=self._reason(self._id(place)) or "nothing in common with the task",
+                reason=self._reason(self._id(place)) or NOTHING_IN_COMMON,
                 score=float(self._score[place]),
             )
             for place in sorted(places.tolist(), key=lambda place: (-self._values[place], self._id(place)))
@@ -208,7 +209,7 @@ class Ranking:
         if len(self.patterns) <= LIST_ALL_UP_TO:
             named |= {one.pattern_id for one in found}
             found += (
-                OmittedPattern(pattern_id=id, reason=self._reason(id) or "nothing in common with the task", score=0.0)
+                OmittedPattern(pattern_id=id, reason=self._reason(id) or NOTHING_IN_COMMON, score=0.0)
                 for id in sorted(self.patterns.keys() - named)
             )
         return found
@@ -255,7 +256,7 @@ def _deprecated(assessment: Assessment) -> str:
         reason = f": {visible_line(pin.reason, 120)}" if pin.reason else ""
         return f"deprecated: {visible_line(pin.by, 40) or 'you'} pinned it on {day_of(pin.at)}{reason}"
     total = assessment.helpful + assessment.harmful
-    return f"deprecated by rule: harmful ratio {format_decimal(assessment.harmful / total)}"
+    return f"deprecated: {format_percent(assessment.harmful / total)} failed, weighed by age"
 
 
 class Injection(Struct, frozen=True, kw_only=True):

@@ -31,6 +31,7 @@ from core.questions.answers import answers
 from core.records.extractions import Extraction, Proposal
 from core.records.patterns import PatternType
 from core.records.snapshot import Delta
+from core.show.contexts import Preview, context_cells, row_details
 from core.show.patterns import pattern_cells
 from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
@@ -39,7 +40,6 @@ from tests.factories import forecast
 from tests.hostile.conftest import EAST, WEST
 from tests.hostile.payloads import PAYLOADS
 from tui.present import (
-    context,
     decisions,
     extraction,
     loops,
@@ -56,6 +56,7 @@ from tui.present.document import document_lines, draw_cells
 from tui.present.glyphs import DRAWN, Glyphs
 from tui.present.review_answers import Outlook, answer_rows, what_changes
 from tui.present.review_texts import exact_text, pattern_origin, words_changed
+from tui.screens.context import context_lines, profile_line
 from tui.screens.patterns import TABS, tab_blocks
 
 in_zones = pytest.mark.parametrize(
@@ -264,13 +265,13 @@ def test_contexts_are_harmless(view: ProjectState) -> None:
     tasks = [payload.text for payload in PAYLOADS] + [loop.task for loop in view.snapshot.loops.values()]
     for task in spread(tasks, TASKS):
         injection = prepare_task_injection(view, f"{task} fix the approach for name")
-        check([context.profile_line(injection)], where=f"the profile of {task[:80]!r}")
-        check(context.context_lines(injection), where=f"the context of {task[:80]!r}")
-        preview = context.Preview.prepare(view, f"{task} fix the approach for name", view.settings.injection)
+        check([profile_line(injection)], where=f"the profile of {task[:80]!r}")
+        check(context_lines(injection), where=f"the context of {task[:80]!r}")
+        preview = Preview.prepare(view, f"{task} fix the approach for name", view.settings.injection)
         for id in islice((*preview.chosen, *preview.left_out), 20):
             where = f"the score of {id[:80]!r} for {task[:80]!r}"
-            check(context.score_cells(preview, id, DRAWN).values(), where=where)
-            check(context.detail_lines(preview, view.pattern(id), view, DRAWN, short=False), where=where)
+            check(draw_cells(context_cells(preview, id, view), view.now, DRAWN).values(), where=where)
+            check(document_lines(row_details(preview, id, view), view.now, DRAWN), where=where)
 
 
 def test_notifications_are_harmless(opened: Project, view: ProjectState) -> None:

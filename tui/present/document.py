@@ -11,13 +11,14 @@ from textual.content import Content
 from core.base.text import plural, visible, visible_line
 from core.documents import document as doc
 from tui.present.glyphs import Cells, Glyphs, draw, style_of
-from tui.present.numbers import ago, interval_bar, moment_text
+from tui.present.numbers import ago, bar, interval_bar, moment_text
 
 MIN_CELLS: Final = 20  # Minimum cells of the text beside a label; below that the pane wraps it.
 UNBROKEN: Final = 1_000_000  # A width that is never reached: the pane wraps the lines.
 MAX_CHARS: Final = 2000
 MAX_CODE: Final = 64_000
 MAX_CODE_LINES: Final = 200
+BAR_CELLS: Final = 10  # Cells of the bar of one value.
 _BAR_CELLS: Final = 15
 _DIFF_STYLES: Final = {"+": "$success", "-": "$error", "@": "$secondary"}
 _MAX_CELL: Final = 36  # Cells of a table column; longer cells push the following ones to the right.
@@ -77,6 +78,8 @@ def _part(part: doc.Part, now: datetime, glyphs: Glyphs) -> Content:
             return Content.styled(text, style_of(part.style))
         case doc.Interval():
             return Content.styled(interval_bar(part.low, part.high, part.rate, _BAR_CELLS, glyphs), "$quiet")
+        case doc.Bar():
+            return Content.styled(bar(part.value, part.most, BAR_CELLS, glyphs), "$accent" if part.value else "$quiet")
     text, style = part
     return Content.styled(visible_line(text, MAX_CHARS), style_of(style))
 

@@ -68,9 +68,7 @@ class Knob:
 
 @dataclass(frozen=True, slots=True)
 class ContextKnob(Knob):
-    """Input field of an injection setting; `action` focuses or steps it."""
-
-    action: str
+    """Input field of an injection setting."""
 
     def try_value(self, settings: Settings, text: str, own: Settings) -> Settings:
         """Return `settings` with the value of the text.
@@ -105,17 +103,10 @@ class ContextKnob(Knob):
 
 
 KNOBS: Final = {
-    field: ContextKnob(SETTINGS[f"injection.{field}"], action)
-    for field, action in (
-        ("top_k_patterns", "top_k"),
-        ("min_success_rate", "min_rate"),
-        ("max_tokens", "budget"),
-        ("order", "order"),
-        ("include_error_patterns", "errors"),
-        ("include_success_patterns", "successes"),
-        ("include_anti_patterns", "antis"),
-        ("include_code_templates", "templates"),
-        ("max_reflections", "reflections"),
+    field: ContextKnob(SETTINGS[f"injection.{field}"])
+    for field in (
+        *("top_k_patterns", "min_success_rate", "max_tokens", "max_reflections", "order"),
+        *("include_error_patterns", "include_success_patterns", "include_anti_patterns", "include_code_templates"),
     )
 }
 """The fields by setting, in the order on the screen."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, partialmethod
 from typing import TYPE_CHECKING, Final
@@ -10,51 +11,305 @@ from typing import TYPE_CHECKING, Final
 from textual import events, on
 from textual.containers import Container, Vertical
 from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import Input
 
 from core.adapters.agent_files import put_first
-from core.base.context_blocks import NO_BLOCKS
-from core.base.text import visible_line
-from core.questions.context_recipients import Recipient, list_recipients
+from core.base.context_blocks import FENCE, NO_BLOCKS
+from core.base.errors import BadInput, Refused
+from core.base.text import plural, visible, visible_line
+from core.documents.markdown import to_markdown
+from core.questions.context_recipients import LOOP, Recipient, list_recipients
+from core.retrieval.rendering import count_tokens
+from core.show.contexts import COLUMNS, Preview, agent_file_lines, context_cells, context_document, row_details
 from tui.actions import PLACES
-from tui.present import context as present
-from tui.present.knobs import KNOBS
+from tui.present.document import BAR_CELLS, document_lines, draw_cells
+from tui.present.knobs import KNOBS, ContextKnob
 from tui.present.memory import task_key
-from tui.screens.agent_files_side import AgentFilesSide
-from tui.screens.context_knobs import KnobActions, Knobs
-from tui.screens.context_recording import ask_to_record, running_loops
+from tui.present.numbers import bar
+from tui.screens.base_screen import BaseScreen
+from tui.screens.dialogs import Choose
 from tui.state.back_stack import FollowedLink, ListState
 from tui.widgets.bars import Item, ItemLine
 from tui.widgets.filter_line import FilterLine
 from tui.widgets.record_table import RecordTable
 from tui.widgets.text_pane import TextPane
+from tui.widgets.value_field import ValueField, focused_field
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from core.adapters.agent_files import AgentFile
-    from core.config.settings import InjectionSettings
+    from core.config.settings import InjectionSettings, Settings
+    from core.project.project import Injected, Project
+    from core.records.loops import Loop
     from core.records.snapshot import Delta
+    from core.retrieval.injection import Injection
+    from core.retrieval.similarity import Repetition
     from core.state.project_state import ProjectState
-    from tui.screens.base_screen import BaseScreen
+    from tui.present.glyphs import Cells, Glyphs
 
 BESIDE: Final = 100  # cells of the screen from which reasons and text are side by side
+FILES_BESIDE: Final = 150  # cells of the screen from which agents' files are beside the injected text
+CHANGES, TEXT, FILES = "changes", "text", "files"  # what the left pane shows
+_FENCE: Final = re.compile(FENCE)
+_SIGNS: Final = {"+": "$success", "-": "$error"}
 
 
-class ContextScreen(KnobActions):
+def profile_line(injection: Injection) -> Content:
+    """Return category, languages and likely errors detected in the task."""
+    profile = injection.profile
+    errors = f"likely {', '.join(profile.error_types)}" if profile.error_types else ""
+    parts = (profile.category or "no category", ", ".join(profile.languages), errors)
+    return Content.styled(visible_line(" · ".join(filter(None, parts)), 120), "$secondary")
+
+
+def size_items(injection: Injection, settings: InjectionSettings) -> tuple[Content, Content]:
+    return (
+        Content.assemble((f"{injection.tokens:,}", "bold"), (f" of {settings.max_tokens:,} tokens", "$quiet")),
+        Content.styled(f"{injection.bytes:,} bytes", "$quiet"),
+    )
+
+
+def difference_line(preview: Preview) -> Content:
+    """Return a summary of the changes: `+12 -4 lines, 2 patterns added`."""
+    if not preview.differs:
+        return Content.styled("the text stays the same", "$quiet")
+    signs = [sign for sign, _line in preview.lines]
+    changes = ""
+    present = (("pattern", preview.chosen.keys()), ("reflection", preview.reflections.keys()))
+    for (noun, now), own in zip(present, preview.own_keys, strict=True):
+        added, removed = len(now - own), len(own - now)
+        changes += f", {plural(added, noun)} added" if added else ""
+        changes += f", {removed if added else plural(removed, noun)} removed" if removed else ""
+    return Content.assemble(
+        (f"+{signs.count('+')}", "bold $success"),
+        " ",
+        (f"-{signs.count('-')}", "bold $error"),
+        (f" lines{changes}", "$quiet"),
+    )
+
+
+def context_lines(injection: Injection) -> list[Content]:
+    if not injection.context:
+        reasons = "The list shows the reason for each pattern." if injection.left_out else "There are no patterns yet."
+        return [Content.styled("Nothing is injected for this task.", "$warning"), Content.styled(reasons, "$quiet")]
+    return [_line(line) for line in visible(injection.context).split("\n")]
+
+
+def _line(line: str) -> Content:
+    if line.startswith("## ") or _FENCE.fullmatch(line):
+        return Content.styled(line, "bold $accent")
+    return Content.styled(line, "bold" if line.startswith("### ") else "")
+
+
+def difference(preview: Preview) -> tuple[list[Content], list[Content]]:
+    """Return the lines of both texts, and the sign of each line."""
+    lines = [Content.styled(line, _SIGNS[sign]) if sign in _SIGNS else _line(line) for sign, line in preview.lines]
+    signs = [Content.styled(f"{sign} ", f"bold {_SIGNS.get(sign, '')}".strip()) for sign, _line in preview.lines]
+    return lines, signs
+
+
+def match_line(injection: Injection) -> Content:
+    method = "semantic similarity" if injection.matched_by == "meaning" else "word match"
+    return Content.assemble(("found by ", "$quiet"), method)
+
+
+def embedding_line(done: int, total: int, glyphs: Glyphs) -> Content:
+    drawn = (bar(done, total, BAR_CELLS, glyphs), "$accent")
+    return Content.assemble(("embedding: ", "$quiet"), drawn, f" {done:,} of {plural(total, 'pattern')}")
+
+
+def count_line(preview: Preview) -> Content:
+    return Content.styled(f"{len(preview.given):,} injected, {preview.unused:,} left out", "$quiet")
+
+
+def choice_cells(choice: Recipient) -> Cells:
+    return {
+        "kind": Content.styled(choice.kind, "$success" if choice.kind == LOOP else "$quiet"),
+        "task": Content(visible_line(choice.task, 300)),
+    }
+
+
+def loop_choices(loops: Sequence[Loop]) -> list[tuple[str, Content]]:
+    """Return ID and label of the running loops, to choose from."""
+    return [
+        (one.id, Content.assemble(visible_line(one.task, 90) or "no task", (f"  {visible_line(one.id, 60)}", "$quiet")))
+        for one in loops
+    ]
+
+
+def recorded_toast(new: Injected, injection: Injection, loop_id: str) -> str:
+    """Return a toast about the injections recorded for a loop."""
+    loop = visible_line(loop_id, 60)
+    counts = (
+        (len(new.patterns), len(injection.chosen), "pattern"),
+        (len(new.reflections), len(injection.reflections.chosen), "reflection"),
+    )
+    if not any(count for count, _, _ in counts):
+        known = " and ".join(plural(total, noun) for _, total, noun in counts if total)
+        return f"already recorded: {known} injected into {loop}"
+    added = " and ".join(plural(count, noun) for count, _, noun in counts if count)
+    before = sum(total - count for count, total, _ in counts)
+    known = f"; {before:,} already recorded" if before else ""
+    return f"recorded: {added} injected into {loop}{known}. y copies the text"
+
+
+def agent_size_line(files: Sequence[AgentFile]) -> Content:
+    """Return how much agents load by themselves."""
+    tokens = sum(count_tokens(file.text) for file in files)
+    return Content.assemble((f"{tokens:,}", "bold"), (f" tokens in {plural(len(files), 'file')} of agents", "$quiet"))
+
+
+class AgentFilesSide(Vertical):
+    """Shows the files, and marks the lines that the injected text repeats."""
+
+    def __init__(self) -> None:
+        super().__init__(classes="side side--files")
+        self.display = False
+
+    def compose(self) -> ComposeResult:
+        yield ItemLine(id="context-files-head")
+        yield TextPane(id="context-files")
+
+    @property
+    def pane(self) -> TextPane:
+        return self.query_one(TextPane)
+
+    def show(self, files: Sequence[AgentFile], repeated: Mapping[str, Repetition], *, top: bool) -> None:
+        self.query_one(ItemLine).show([Item(agent_size_line(files))])
+        screen = self.screen
+        assert isinstance(screen, BaseScreen)
+        lines = agent_file_lines(files, repeated)
+        self.pane.show(document_lines(lines, screen.view.now, screen.glyphs), top=top)
+
+    def place_by(self, text: TextPane, *, wanted: bool) -> None:
+        """Show the files beside the injected text or in its place, or hide them. The focus stays on what is visible."""
+        has_focus, is_wide = text.has_focus or self.pane.has_focus, self.screen.size.width >= FILES_BESIDE
+        self.set_class(is_wide, "-beside")
+        self.display = wanted
+        if isinstance(text.parent, Widget):
+            text.parent.display = is_wide or not wanted
+        if has_focus and not (visible := self.reading(text)).has_focus:
+            visible.focus()
+
+    def reading(self, text: TextPane) -> TextPane:
+        """Return the visible text: the injected one, unless the files are in its place or have focus."""
+        is_hidden = isinstance(text.parent, Widget) and not text.parent.display
+        return self.pane if self.display and (self.pane.has_focus or is_hidden) else text
+
+
+class Knobs(Container):
+    """Fields for the injection settings, initially the project's: the changed ones, or all while it is open."""
+
+    class Turned(Message):
+        """A setting has changed, or a field became valid or invalid."""
+
+    class Moved(Message):
+        """The focus has moved into or out of a field."""
+
+    def __init__(self, own: Settings) -> None:
+        super().__init__(id="context-knobs")
+        self._own = own
+        self.settings = own  # the current settings; invalid values are ignored
+        self.display = False
+
+    def compose(self) -> ComposeResult:
+        for knob in KNOBS.values():
+            own = knob.text(self._own)
+            label = Content(knob.setting.label)
+            yield ValueField(knob.setting.field, label, Content(f"({own})"), own, stepped=bool(knob.words))
+
+    @property
+    def fields(self) -> dict[str, ValueField]:
+        return {str(field.name): field for field in self.query(ValueField)}
+
+    @property
+    def field(self) -> ValueField | None:
+        """The field that has focus, or None."""
+        return focused_field(self.screen)
+
+    @property
+    def turned(self) -> bool:
+        """Whether any value differs from the project's settings."""
+        return self.settings != self._own
+
+    @property
+    def fault(self) -> str:
+        """The error message of the first invalid field, or ""."""
+        return next((field.fault for field in self.fields.values() if field.fault), "")
+
+    def open(self) -> None:
+        """Show all fields, and focus the first one."""
+        self.set_class(True, "-open")
+        self.display = True
+        next(iter(self.fields.values())).enter()
+
+    def close(self) -> None:
+        """Show only the changed fields."""
+        self.set_class(False, "-open")
+        self.display = self.turned
+
+    def step(self, name: str, steps: int) -> None:
+        self.fields[name].put(KNOBS[name].stepped(self.settings, steps))
+
+    def move(self, rows: int) -> None:
+        fields, field = list(self.fields.values()), self.field
+        if field is not None:
+            fields[max(0, min(fields.index(field) + rows, len(fields) - 1))].enter()
+
+    def put_back(self, fields: Iterable[ValueField]) -> None:
+        """Reset fields to the values of the project's settings."""
+        for field in fields:
+            field.put(_knob(field).text(self._own))
+
+    @on(ValueField.Changed)
+    def _changed(self, message: ValueField.Changed) -> None:
+        message.stop()
+        field, knob, before = message.field, _knob(message.field), (self.settings, self.fault)
+        fault = ""
+        if message.text:
+            try:
+                self.settings = knob.try_value(self.settings, message.text, self._own)
+            except BadInput as error:
+                fault = str(error)
+        field.show_state(changed=knob.text(self.settings) != knob.text(self._own), fault=fault)
+        self.display = self.has_class("-open") or self.turned
+        if (self.settings, self.fault) != before:
+            self.post_message(self.Turned())
+
+    @on(ValueField.Entered)
+    def _entered(self, message: ValueField.Entered) -> None:
+        message.stop()
+        self.post_message(self.Moved())
+
+    @on(ValueField.Left)
+    def _left(self, message: ValueField.Left) -> None:
+        message.stop()
+        if not message.field.text or message.field.fault:
+            message.field.put(_knob(message.field).text(self.settings))
+        self.post_message(self.Moved())
+
+
+def _knob(field: ValueField) -> ContextKnob:
+    return KNOBS[str(field.name)]
+
+
+class ContextScreen(BaseScreen):
     """Shows the context for a typed task or a loop's task, with adjustable settings."""
 
     place = "context"
 
     def __init__(self) -> None:
         super().__init__()
-        self._preview: present.Preview | None = None
+        self._preview: Preview | None = None
         self._choices: dict[str, Recipient] = {}
         self._loop = -1  # index of the running loop whose task was taken last
-        self._shows_files = False  # whether the files that agents load by themselves are shown
+        self._view = ""  # what the left pane shows, of `_views`; "" for the first one
+        self._unfolded: frozenset[str] = frozenset()  # keys of the rows that stood for several, and were opened
         self._files: tuple[AgentFile, ...] = ()
         self.files = AgentFilesSide()
-        self._plain = False  # whether the text is shown without the differences
         self._wanted = ""  # ID of the pattern to move the cursor to as soon as it is listed
         self._embedding: tuple[int, int] | None = None
         self._token = NO_BLOCKS.choose_token()  # of the fences, so that the same texts are always shown alike
@@ -73,8 +328,26 @@ class ContextScreen(KnobActions):
                 with Container(id="context-reasons"):
                     yield RecordTable(self.TABLE.columns, self._cells, lambda: Content(""))
                     yield TextPane(id="context-parts")
-        keys = {knob.action: self.services.shown_key(knob.action) for knob in KNOBS.values()}
-        yield Knobs(self.view.settings, keys)
+        yield Knobs(self.view.settings)
+
+    @property
+    def knobs(self) -> Knobs:
+        return self.query_one(Knobs)
+
+    @property
+    def settings(self) -> InjectionSettings:
+        """The injection settings with the values of the fields."""
+        return self.knobs.settings.injection
+
+    @property
+    def _views(self) -> tuple[str, ...]:
+        """What the left pane can show: the text, the files of agents, and the changes if there are any."""
+        changes = (CHANGES,) if self._preview is not None and self._preview.differs else ()
+        return (*changes, TEXT, FILES)
+
+    @property
+    def _shown_view(self) -> str:
+        return self._view if self._view in self._views else self._views[0]
 
     @property
     def task_line(self) -> FilterLine:
@@ -100,7 +373,7 @@ class ContextScreen(KnobActions):
             self.task_line.text = task
         super().on_mount()
         if task:
-            self.reading.focus()
+            self.table.focus()
         else:
             self.task_line.focus_input()
 
@@ -111,10 +384,10 @@ class ContextScreen(KnobActions):
         self.refresh_frame()
 
     def preview(self, task: str, pattern_id: str = "") -> None:
-        """Show the context of a task, with the cursor on a pattern or the focus on the text."""
+        """Show the context of a task, with the cursor on a pattern, or else on the first row."""
         self._wanted = pattern_id
         self.task_line.text = task
-        (self.table if pattern_id else self.reading).focus()
+        self.table.focus()
         self._prepare()
 
     def follow_link(self, link: FollowedLink, show: Callable[[BaseScreen], None]) -> None:
@@ -157,7 +430,7 @@ class ContextScreen(KnobActions):
         self._leave_line()
 
     def _leave_line(self) -> None:
-        (self.table if self._choices else self.reading).focus()
+        self.table.focus()
 
     def _prepare(self) -> None:
         """Compute the context. Without a task, list the tasks of loops and recent tasks."""
@@ -167,12 +440,12 @@ class ContextScreen(KnobActions):
             self._preview = None
             self._show()
 
-    def _compute(self, view: ProjectState, task: str, settings: InjectionSettings) -> present.Preview:
+    def _compute(self, view: ProjectState, task: str, settings: InjectionSettings) -> Preview:
         agents = (loop.agent for loop in view.snapshot.loops.values() if loop.task.strip() == task and loop.agent)
         self._files = put_first(self.services.project.adapters.agent_files(), next(agents, ""))
-        return present.Preview.prepare(view, task, settings, self._files, self._token)
+        return Preview.prepare(view, task, settings, self._files, self._token)
 
-    def _show_preview(self, preview: present.Preview) -> None:
+    def _show_preview(self, preview: Preview) -> None:
         if not self.task_text:
             return
         before, self._preview = self._preview, preview
@@ -195,9 +468,9 @@ class ContextScreen(KnobActions):
             enter = self.services.shown_key("open")
             self.text.show(
                 [
-                    Content("Type a task, or press esc and l for the task of a running loop."),
+                    Content("Type a task, or press esc and n for the task of a running session."),
                     *[Content(f"Or choose a task below with down, and press {enter}.")] * bool(self._choices),
-                    Content.styled("Shows the exact text that the loop would get.", "$quiet"),
+                    Content.styled("Shows the exact text that the session would get.", "$quiet"),
                 ]
             )
             self.table.use(self.TABLE.other_columns)
@@ -205,54 +478,50 @@ class ContextScreen(KnobActions):
         else:
             self._choices = {}
             self.files.show(self._files, preview.repeated, top=top)
-            if self._comparing:
-                lines, marks = present.difference(preview)
+            if self._shown_view == CHANGES:
+                lines, marks = difference(preview)
                 self.text.show(lines, top=top, marks=marks)
             else:
-                self.text.show(present.context_lines(preview.injection), top=top)
+                self.text.show(context_lines(preview.injection), top=top)
             titles = {"score": "lower", "other": "by score"} if preview.by_lower_bound else {}
-            self.table.use(
-                [replace(column, title=titles.get(column.id, column.title)) for column in self.TABLE.columns]
-            )
-            self.table.show(preview.keys)
+            self.table.use([replace(column, title=titles.get(column.id, column.title)) for column in COLUMNS])
+            self.table.show(preview.list_rows(self._unfolded))
             if top:
                 self.table.cursor = 0
-        self.files.place_by(self.text, wanted=self._shows_files and preview is not None)
+        self.files.place_by(self.text, wanted=self._shown_view == FILES and preview is not None)
         self._show_parts()
         self.refresh_frame()
 
     def _reach_difference(self) -> None:
         """Scroll to the first line that the changed settings add or remove."""
-        if self._comparing and self._preview is not None:
+        if self._shown_view == CHANGES and self._preview is not None:
             self.text.reach(next((n for n, (sign, _line) in enumerate(self._preview.lines) if sign != " "), 0))
-
-    @property
-    def _comparing(self) -> bool:
-        return self._preview is not None and self._preview.differs and not self._plain
 
     def _show_heads(self) -> None:
         head, why = self.query_one("#context-head", ItemLine), self.query_one("#context-why", ItemLine)
         preview = self._preview
-        making = [] if self._embedding is None else [Item(present.embedding_line(*self._embedding, self.glyphs))]
+        making = [] if self._embedding is None else [Item(embedding_line(*self._embedding, self.glyphs))]
         if preview is None:
             self.task_line.count(Content(""))
             head.show([Item(Content.styled("Injected text", "$quiet"))])
             why.show([Item(Content.styled("Running loops and recent tasks", "$quiet"))], making)
             return
-        self.task_line.count(present.profile_line(preview.injection))
+        self.task_line.count(profile_line(preview.injection))
         if fault := self.knobs.fault:
             right = [Item(Content.styled(f"! {visible_line(fault, 100)}", "$error"))]
         else:
-            right = [Item(present.difference_line(preview))] if self.knobs.turned else []
+            right = [Item(difference_line(preview))] if self.knobs.turned else []
             if not self.services.is_trusted:
                 right.insert(0, Item(Content.styled("only a preview: not trusted", "$warning")))
-        head.show([Item(size) for size in present.size_items(preview.injection, self.settings)], right)
-        why.show([Item(present.match_line(preview.injection))], making or [Item(present.count_line(preview))])
+        head.show([Item(size) for size in size_items(preview.injection, self.settings)], right)
+        why.show([Item(match_line(preview.injection))], making or [Item(count_line(preview))])
 
-    def _cells(self, key: str) -> dict[str, Content]:
+    def _cells(self, key: str) -> Cells:
         if (choice := self._choices.get(key)) is not None:
-            return dict(present.choice_cells(choice))
-        return dict(present.score_cells(self._preview, key, self.glyphs)) if self._preview is not None else {}
+            return choice_cells(choice)
+        if self._preview is None:
+            return {}
+        return draw_cells(context_cells(self._preview, key, self.view), self.view.now, self.glyphs)
 
     @on(RecordTable.Highlighted)
     def _highlighted(self, message: RecordTable.Highlighted) -> None:
@@ -261,14 +530,8 @@ class ContextScreen(KnobActions):
 
     def _show_parts(self) -> None:
         key, preview = self.table.cursor_key or "", self._preview
-        lines: list[Content] = []
-        if preview is not None:
-            short = not self.has_class("-wide")
-            if (learned := preview.reflections.get(key) or preview.reflections_left_out.get(key)) is not None:
-                lines = present.reflection_lines(learned, self.view.now, self.glyphs, short=short)
-            elif (pattern := self.view.snapshot.patterns.get(key)) is not None:
-                lines = present.detail_lines(preview, pattern, self.view, self.glyphs, short=short)
-        self.query_one("#context-parts", TextPane).show(lines)
+        blocks = row_details(preview, key, self.view) if preview is not None else ()
+        self.query_one("#context-parts", TextPane).show(document_lines(blocks, self.view.now, self.glyphs))
 
     @on(Knobs.Turned)
     def _turned(self, message: Knobs.Turned) -> None:
@@ -281,14 +544,36 @@ class ContextScreen(KnobActions):
         message.stop()
         self.refresh_frame()
 
-    def action_compare(self) -> None:
-        self._plain = not self._plain
-        self._show()
+    def action_agent_files(self) -> None:
+        """Show the next view of the left pane."""
+        views = self._views
+        self._view = views[(views.index(self._shown_view) + 1) % len(views)]
+        self._show(top=True)
         self._reach_difference()
 
-    def action_agent_files(self) -> None:
-        self._shows_files = not self._shows_files
-        self._show(top=True)
+    def action_more(self) -> None:
+        """Show all values to change, or hide those that are not changed."""
+        if self.knobs.has_class("-open"):
+            self._leave_values()
+        else:
+            self.knobs.open()
+
+    def _leave_values(self) -> None:
+        self.table.focus()
+        self.knobs.close()
+
+    def _step(self, steps: int) -> None:
+        """Change the focused value, or the number of patterns if no field has focus."""
+        self.knobs.step(str(self.knobs.field.name) if self.knobs.field else "top_k_patterns", steps)
+
+    action_step_up = partialmethod(_step, 1)
+    action_step_down = partialmethod(_step, -1)
+
+    def action_put_back(self) -> None:
+        self.knobs.put_back(filter(None, [self.knobs.field]))
+
+    def action_put_all_back(self) -> None:
+        self.knobs.put_back(self.knobs.fields.values())
 
     def action_pick_loop(self) -> None:
         loops = running_loops(self.view)
@@ -300,12 +585,10 @@ class ContextScreen(KnobActions):
             ask_to_record(self, self._preview.injection, self.task_text)
 
     def why_not(self, action: str) -> str | None:
-        if action == "compare" and (self._preview is None or not self._preview.differs):
-            return "Change a value first; c then hides the differences"
         if action == "agent_files" and self._preview is None:
             return "Type a task first; v then shows what agents load by themselves"
         if action == "put_back" and self.knobs.field is None:
-            return "Press n, f, b or m to change a value; R restores all"
+            return "Press . to change a value; R restores all"
         if action == "put_all_back" and not (self.knobs.turned or self.knobs.fault):
             return "All values already equal the project's settings"
         if action == "pick_loop" and not running_loops(self.view):
@@ -321,14 +604,16 @@ class ContextScreen(KnobActions):
         return None
 
     def label_for(self, action: str) -> str | None:
-        if action == "compare" and self._plain:
-            return "difference"
-        if action == "agent_files" and self._shows_files:
-            return "hide files" if self.files.has_class("-beside") else "injected text"
+        if action == "agent_files":
+            views = self._views
+            names = {CHANGES: "show changes", TEXT: "show text", FILES: "agents' files"}
+            return names[views[(views.index(self._shown_view) + 1) % len(views)]]
+        if action == "more":
+            return "hide values" if self.knobs.has_class("-open") else "values"
         if action == "open" and self._choices:
             return "use this task" if self.table.has_focus else "tasks"
         if action == "open" and not self.table.has_focus:
-            return "patterns"
+            return "list"
         if action == "inject" and len(loops := running_loops(self.view, self.task_text)) == 1:
             return f"record for {visible_line(loops[0].id.removeprefix('ralph-'), 16)}"
         return None
@@ -348,18 +633,22 @@ class ContextScreen(KnobActions):
 
     def action_open(self) -> None:
         if self.knobs.field is not None:
-            self.reading.focus()
+            self._leave_values()
         elif not self.table.has_focus:
             self.table.focus()
         elif key := self.table.cursor_key:
             self._open(key)
 
     def _open(self, key: str) -> None:
-        """Use the task under the cursor, or open a pattern, a reflection or a learning's task."""
+        """Use the task under the cursor, list the rows that one stands for, or open a pattern, reflection or task."""
         if (choice := self._choices.get(key)) is not None:
             self.preview(choice.task)
             return
         preview = self._preview
+        if preview is not None and key in preview.unfit:
+            self._unfolded |= {key}
+            self._show()
+            return
         rows = (preview.reflections, preview.reflections_left_out) if preview is not None else ()
         learned = next((row[key] for row in rows if key in row), None)
         if learned is None:
@@ -370,7 +659,9 @@ class ContextScreen(KnobActions):
             self.services.open_record("memory", task_key(learned.id.rpartition("#")[0]))
 
     def action_back(self) -> None:
-        if self.can_return():
+        if self.knobs.has_class("-open"):
+            self._leave_values()
+        elif self.can_return():
             self.services.go_back()
         else:
             self._leave_line()
@@ -379,7 +670,7 @@ class ContextScreen(KnobActions):
         return self.table if self.table.has_focus else self.reading
 
     def _move(self, rows: int) -> None:
-        if self.task_line.has_focus_within and self._choices:
+        if self.task_line.has_focus_within and self.table.keys:
             self.table.focus()
             return
         (self._mover() if self.knobs.field is None else self.knobs).move(rows)
@@ -390,8 +681,8 @@ class ContextScreen(KnobActions):
     def _go_on(self, panes: int) -> None:
         texts = [pane for pane in (self.text, self.files.pane) if pane in self.focus_chain]
         stops: list[Callable[[], object]] = [self.task_line.focus_input, *(pane.focus for pane in texts)]
-        stops += [self.table.focus, self.knobs.enter]
-        widgets = (self.task_line, *texts, self.table, self.knobs)
+        stops.append(self.table.focus)
+        widgets = (self.task_line, *texts, self.table)
         at = next((n for n, widget in enumerate(widgets) if widget.has_focus_within or widget.has_focus), 0)
         stops[(at + panes) % len(stops)]()
 
@@ -400,3 +691,40 @@ class ContextScreen(KnobActions):
 
     def copy_text(self) -> str:
         return self._preview.injection.context if self._preview is not None else ""
+
+    def copy_markdown(self) -> str:
+        preview = self._preview
+        return to_markdown(context_document(preview, self.view, self.task_text)) if preview is not None else ""
+
+
+def running_loops(view: ProjectState, task: str = "") -> list[Loop]:
+    """Return the running loops that have a task, or that have the given task."""
+    running = [loop for loop in view.snapshot.loops.values() if loop.is_running and loop.task]
+    return [loop for loop in running if loop.task.strip() == task] if task else running
+
+
+def ask_to_record(screen: BaseScreen, injection: Injection, task: str) -> None:
+    """Record the injection for the only loop with this task, or ask for the loop."""
+
+    def record(loop_id: str) -> None:
+        screen.services.engine.write(partial(record_injection, loop_id=loop_id, injection=injection))
+
+    loops = running_loops(screen.view, task)
+    if len(loops) == 1:
+        record(loops[0].id)
+        return
+    counts = (plural(len(injection.chosen), "pattern"), plural(len(injection.reflections.chosen), "reflection"))
+    title = f"Which loop received {' and '.join(text for text in counts if not text.startswith('0 '))}?"
+    detail = "The record is used to measure the effect. It cannot be undone."
+    choices = loop_choices(loops or running_loops(screen.view))
+    screen.ask_user(Choose(Content(title), Content(detail), choices, verb="record"), record)
+
+
+def record_injection(project: Project, loop_id: str, injection: Injection) -> str:
+    """Record an injection in the engine's thread and return the text of the toast.
+
+    Raises Refused if the loop has ended.
+    """
+    if not project.view.loop(loop_id).is_running:
+        raise Refused(f"{visible_line(loop_id, 60)} has ended; nothing was recorded")
+    return recorded_toast(project.inject(loop_id, injection), injection, loop_id)

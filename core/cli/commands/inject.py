@@ -71,10 +71,17 @@ class InjectCommand(ReadingCommand, HookCommand):
     help="Whether to add strategies for dividing the task into parts. Default: decided by its text.",
 )
 @output_option("Write to FILE, not to stdout.")
+@click.option("--explain", is_flag=True, help="Print what is in the context and why, and why the rest is left out.")
 @click.option("--no-record", is_flag=True, help="Do not record the injection.")
 @click.option("--hook", type=OneOf(FORMS), help=_HOOK_HELP)
 def inject(
-    loop_id: str | None, task: str | None, output: Path | None, no_record: bool, hook: str | None, **knobs: Any
+    loop_id: str | None,
+    task: str | None,
+    output: Path | None,
+    explain: bool,
+    no_record: bool,
+    hook: str | None,
+    **knobs: Any,
 ) -> None:
     """Print the lessons that a loop is given: the patterns that match its task, and what similar tasks learned.
 
@@ -88,6 +95,7 @@ def inject(
       ralphdeck loop inject ralph-fix-auth-a1b2c3d4 --output context.md
       ralphdeck loop inject --task "Fix TypeScript type errors in user validation"
       ralphdeck loop inject --task "Speed up the report query" --top-k 3 --types error,anti --json
+      ralphdeck loop inject --task "Fix the login" --explain
       ralphdeck loop inject --hook claude-code
     """
     from core.retrieval.injection import Injection
@@ -97,6 +105,8 @@ def inject(
     as_json = invocation().as_json
     if hook is not None and (output is not None or as_json or invocation().strict):
         raise click.UsageError("--hook excludes --output, --json and --strict")
+    if explain and (hook is not None or output is not None or as_json):
+        raise click.UsageError("--explain excludes --hook, --output and --json")
     event = read_event(hook) if hook is not None else None
     if event is not None:
         use_folder(event.folder)
@@ -116,6 +126,12 @@ def inject(
     if not text.strip():
         raise BadInput("this loop has no task; give one with --task")
     settings, category, decomposition = _prepare(project, **knobs)
+    if explain:
+        _print_explanation(
+            project.view, text, prepare_task_injection(project.view, text, settings, category, decomposition), settings
+        )
+        end(all_findings(project.view))
+        return
     given: Injection | InjectedContext
     if as_json:
         given = prepare_task_injection(project.view, text, settings, category, decomposition)
@@ -141,6 +157,13 @@ def inject(
         _record(recording, loop.id, given)  # after the output, so that only delivered patterns are recorded
     if event is None:
         end(findings)
+
+
+def _print_explanation(state: ProjectState, task: str, injection: Injection, settings: InjectionSettings) -> None:
+    from core.cli.render.document import print_document  # hooks must be fast
+    from core.show.contexts import Preview, context_document
+
+    print_document(context_document(Preview(settings, injection, injection, {}), state, task))
 
 
 def _print_json(injection: Injection, findings: Sequence[Finding]) -> None:

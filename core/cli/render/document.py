@@ -176,6 +176,8 @@ def _part(part: doc.Part) -> str | tuple[str, str]:
             return f"{minute_of(part.at)} UTC" if part.at is not None else "—"
         case doc.Interval():
             return f"({format_decimal(part.low)}–{format_decimal(part.high)})"
+        case doc.Bar():
+            return ""
         case doc.Sign():
             return sign_text(part.text, part.glyph), _colour(part.style)
     text, style = part

@@ -148,8 +148,8 @@ def test_omitted_patterns_have_a_reason() -> None:
     curation = CurationState(pins={patterns[7].id: make_pin(Maturity.DEPRECATED, days_ago(3), reason="leaks")})
     found = reasons(inject(TASK, *patterns, curation=curation, include_code_templates=False))
     assert found == {
-        "pat-error-null-002": "deprecated by rule: harmful ratio 0.40",
-        "pat-error-null-003": "deprecated by rule: harmful ratio 0.71",
+        "pat-error-null-002": "deprecated: 40 % failed, weighed by age",
+        "pat-error-null-003": "deprecated: 71 % failed, weighed by age",
         "pat-error-null-004": "low rate 50 % (at least 60 %)",
         "pat-error-null-005": "duplicate of pat-error-null-001",
         "pat-error-null-006": "deprecated: ada pinned it on 2026-01-31: leaks",

@@ -31,11 +31,12 @@ from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
 from tests.tui.user import NOW, TREES, copy_tree
-from tui.present import context, decisions, loops, memory_tasks, reflections, review, review_evidence
+from tui.present import decisions, loops, memory_tasks, reflections, review, review_evidence
 from tui.present.document import document_lines, draw_cells, inline
 from tui.present.glyphs import ASCII, DRAWN, Glyphs
 from tui.present.review_answers import Outlook, answer_rows, diff_lines, group_same_changes, what_changes
 from tui.present.review_texts import words_changed
+from tui.screens.context import context_lines
 from tui.screens.patterns import TABS, tab_blocks
 
 BOTH = pytest.mark.parametrize("glyphs", [DRAWN, ASCII], ids=["drawn", "ascii"])
@@ -170,7 +171,7 @@ def prepared(view: ProjectState) -> Injection:
 
 def test_the_preview_equals_the_injected_context(sample_view: ProjectState) -> None:
     injection = prepared(sample_view)
-    assert "\n".join(line.plain for line in context.context_lines(injection)) == injection.context
+    assert "\n".join(line.plain for line in context_lines(injection)) == injection.context
 
 
 def test_a_pinned_pattern_shows_author_time_and_reason(sample_view: ProjectState) -> None:

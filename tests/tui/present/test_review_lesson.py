@@ -12,9 +12,9 @@ from core.demo.sample import copy_sample
 from core.project.project import Project
 from core.questions.answers import answer
 from core.retrieval.similarity import Repetition
+from core.show.contexts import Preview
 from tests.agent_lessons import add_lessons, lesson_questions, make_agent_lesson
 from tui.present import review
-from tui.present.context import Preview
 from tui.present.glyphs import DRAWN
 
 NOW = datetime(2026, 2, 4, tzinfo=UTC)

@@ -12,14 +12,24 @@ from core.base.errors import Refused
 from core.base.text import plural
 from core.config.settings import Settings
 from core.curation.commands import Deprecate, Promote
-from core.project.project import Project
-from core.records.loops import Loop, LoopStatus
+from core.project.project import Injected, Project
+from core.records.loops import Loop, LoopStatus, Outcome
+from core.retrieval.injection import NOTHING_IN_COMMON, Injection
+from core.retrieval.reflections import WEAK_MATCH, ChosenReflection, ReflectionSection
+from core.show.contexts import MORE_PATTERNS, MORE_REFLECTIONS
 from core.state.contexts import prepare_task_injection
 from tests.agent_lessons import find_when_loaded
+from tests.core.show.test_contexts import injection, preview
 from tests.fence_token import FENCE_TOKEN
 from tests.tui.user import NOW, User, open_dashboard
-from tui.screens.context import ContextScreen
-from tui.screens.context_recording import record_injection
+from tui.screens.context import (
+    ContextScreen,
+    context_lines,
+    difference,
+    difference_line,
+    record_injection,
+    recorded_toast,
+)
 from tui.widgets.bars import ItemLine
 from tui.widgets.text_pane import TextPane
 from tui.widgets.value_field import ValueField
@@ -63,8 +73,8 @@ async def at_task(user: User, task: str = TASK) -> ContextScreen:
 
 async def test_an_empty_screen_explains_what_to_do_and_its_keys_work(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="context") as user:
-        await user.sees("l for the task of a running loop")
-        await user.press("escape", "l")
+        await user.sees("press esc and n for the task")
+        await user.press("escape", "n")
         await user.settled()
         task = next(loop.task for loop in user.app.view.snapshot.loops.values() if loop.status.active)
         assert user.place.query_one(Input).value == task
@@ -97,19 +107,26 @@ async def test_the_text_equals_the_injected_text(sample: Path, home: Path) -> No
         chosen, left_out = ([one.pattern_id for one in ones] for ones in (injection.chosen, injection.left_out))
         learned = [f"reflection/{one.id}" for one in injection.reflections.chosen]
         unused = [f"reflection/{one.id}" for one in injection.reflections.left_out]
-        assert list(user.table.keys) == chosen + learned + left_out + unused
+        unfit = [one.pattern_id for one in injection.left_out if one.reason == NOTHING_IN_COMMON]
+        weak = [f"reflection/{one.id}" for one in injection.reflections.left_out if one.reason.startswith(WEAK_MATCH)]
+        rows = [*(key for key in left_out if key not in unfit), MORE_PATTERNS]
+        rows += [*(key for key in unused if key not in weak), MORE_REFLECTIONS]
+        assert len(unfit) > 1 and len(weak) > 1
+        assert list(user.table.keys) == chosen + learned + rows
         first = injection.chosen[0]
         await user.sees(first.pattern_id, f"{first.score:.2f} = ", "category ")
+        await user.press("enter")
+        user.table.go_to(MORE_REFLECTIONS)
+        await user.press("enter")
+        assert set(weak) < set(user.table.keys), "enter lists those that one row stood for"
 
 
 @pytest.mark.slow
-async def test_a_changed_value_shows_its_effect_and_c_hides_it(sample: Path, home: Path) -> None:
+async def test_a_changed_value_shows_its_effect_and_v_hides_it(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="context") as user:
         place = await at_task(user)
-        await user.press("c")
-        assert "Change a value first" in user.toasts()[-1]
         before = prepare_task_injection(user.app.view, TASK)
-        await user.press("n", "2")
+        await user.press("full_stop", "2")
         await user.settled()
         after = prepare_task_injection(user.app.view, TASK, place.settings)
         assert len(after.chosen) == 2
@@ -117,21 +134,23 @@ async def test_a_changed_value_shows_its_effect_and_c_hides_it(sample: Path, hom
         assert f"+0 -{removed} lines, {len(before.chosen) - 2} patterns removed" in heading(user)
         assert "- ### Error Patterns" in marked(user)
         assert "(5)" in user.text()
-        await user.press("escape", "G")
+        await user.press("escape", "shift+tab", "G")
         user.place.catch_up(anew=True)
         await user.settled()
         assert user.place.query_one("#context-text", TextPane).scroll_offset.y > 0, (
             "a newer view leaves the reader there"
         )
-        await user.press("c")
+        assert field(user, "top_k_patterns").display and not field(user, "order").display, "changed values stay"
+        await user.press("v")
         assert shown(user) == after.context
-        assert "difference" in user.key_line()
+        assert "agents' files" in user.key_line()
         await user.press("y")
         assert user.app.clipboard == after.context
         await user.press("R")
         await user.settled()
         assert place.settings == user.app.view.settings.injection
         assert shown(user) == before.context
+        assert not place.knobs.display
 
 
 @pytest.mark.slow
@@ -139,7 +158,9 @@ async def test_every_value_can_be_changed_and_restored(sample: Path, home: Path)
     async with open_dashboard(sample, home, place="context") as user:
         place = await at_task(user)
         start = place.settings
-        await user.press("right", "f", "left", "b", "right", "right", "o", *"esat")
+        await user.press("right", "full_stop", "j", "left", "j", "right", "right", "j", "j", "right")
+        for _ in range(4):
+            await user.press("j", "right")
         await user.settled()
         assert place.settings == replace(
             start,
@@ -155,7 +176,7 @@ async def test_every_value_can_be_changed_and_restored(sample: Path, home: Path)
         assert shown(user).startswith("<unreviewed-"), "all that goes is shown"
         assert "of 2,200 tokens" in heading(user)
         await user.press("r")
-        assert place.settings.max_tokens == 2000, "of the knob that has focus"
+        assert place.settings.include_code_templates, "the value that has focus"
         await user.press("escape")
         await user.press("r")
         assert "R restores all" in user.toasts()[-1]
@@ -171,16 +192,16 @@ async def test_the_footer_changes_while_a_value_has_focus(sample: Path, home: Pa
     async with open_dashboard(sample, home, size=(80, 24), place="context") as user:
         place = await at_task(user)
         assert "digits are typed" not in user.key_line()
-        await user.press("n")
+        await user.press("full_stop")
         assert "digits are typed  esc leave  ← less  → more  r restore" in user.key_line()
         await user.press("3", "enter")
         assert (place.settings.top_k_patterns, place.knobs.field) == (3, None)
         assert "digits are typed" not in user.key_line()
-        await user.press("n", "escape")
+        await user.press("full_stop", "escape")
         left: object = place.knobs.field
         assert left is None, "digits go to screens again"
-        await user.press("o", "b", "j")
-        await user.sees("lower pattern", "rank 1, by score")
+        await user.press("full_stop", "j", "j", "j", "j", "right")
+        await user.sees("rank 1, by score")
         assert place.knobs.field is field(user, "order") and "digits are typed" not in user.key_line()
         await user.press("3")
         await user.until(lambda: user.place.place == "patterns", "Patterns in front: nothing is typed into words")
@@ -190,7 +211,7 @@ async def test_the_footer_changes_while_a_value_has_focus(sample: Path, home: Pa
 async def test_an_invalid_value_is_ignored_and_replaced(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="context") as user:
         place = await at_task(user)
-        await user.press("n", "1", "2")
+        await user.press("full_stop", "1", "2")
         await user.settled()
         assert "! patterns must be from 1 to 10" in heading(user)
         assert place.settings.top_k_patterns == 1, "the last value"
@@ -200,7 +221,7 @@ async def test_an_invalid_value_is_ignored_and_replaced(sample: Path, home: Path
         assert place.settings.min_success_rate == 0.4
         await user.press("backspace", "backspace", "backspace")
         assert place.settings.min_success_rate == 0.4
-        await user.press("k", "k", "left", "right")
+        await user.press("k", "left", "right")
         assert place.settings.top_k_patterns == 2
 
 
@@ -209,8 +230,8 @@ async def test_the_patterns_are_a_pane_and_enter_opens_one(sample: Path, home: P
     async with open_dashboard(sample, home, place="context") as user:
         await at_task(user)
         left_out = prepare_task_injection(user.app.view, TASK).left_out[0]
-        await user.press("enter")
-        assert user.in_focus(user.table)
+        await user.press("slash", "enter")
+        assert user.in_focus(user.table), "so that down moves the list"
         assert user.place.label_for("open") is None
         await user.press(*["j"] * 8)  # behind five patterns and three reflections
         assert user.table.cursor_key == left_out.pattern_id
@@ -226,14 +247,11 @@ async def test_tab_cycles_through_all_panes_and_embedding_progress_is_shown(samp
     async with open_dashboard(sample, home, size=(80, 24), place="context") as user:
         place = await at_task(user)
         stops = []
-        for _ in range(4):
+        for _ in range(3):
             await user.press("tab")
             stops.append(place.focused)
-        assert stops[0] is user.table
-        assert place.query_one("#context-text") is stops[3]
-        await user.press("shift+tab", "shift+tab")
-        assert place.knobs.field is field(user, "top_k_patterns")
-        await user.press("escape", "pagedown")
+        assert isinstance(stops[0], Input) and stops[1:] == [place.text, user.table]
+        await user.press("shift+tab", "pagedown")
         assert place.query_one("#context-text", TextPane).scroll_offset.y > 0
         place.embedding(120, 3400)
         await user.sees("embedding: ▯▯▯▯▯▯▯▯▯▯ 120 of 3,400 patterns")
@@ -245,7 +263,7 @@ async def test_tab_cycles_through_all_panes_and_embedding_progress_is_shown(samp
 @pytest.mark.slow
 async def test_the_patterns_of_a_loops_task_go_on_its_record_once(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="context") as user:
-        await user.press("escape", "l")
+        await user.press("escape", "n")
         await user.settled()
         task = user.place.query_one(Input).value
         loop = next(loop for loop in user.app.view.snapshot.loops.values() if loop.status.active and loop.task == task)
@@ -308,10 +326,10 @@ async def test_l_goes_through_the_running_loops(sample: Path, home: Path) -> Non
         await user.press("escape")
         seen = []
         for _ in tasks:
-            await user.press("l")
+            await user.press("n")
             seen.append(user.place.query_one(Input).value)
         assert seen == tasks
-        await user.press("l")
+        await user.press("n")
         assert user.place.query_one(Input).value == tasks[0]
 
 
@@ -358,17 +376,17 @@ async def test_reflections_have_rows_and_open_in_their_screen(sample: Path, home
         place = await at_task(user)
         found = prepare_task_injection(user.app.view, TASK).reflections
         assert "### Reflections" in shown(user)
-        await user.press("enter", *["j"] * 5)
+        await user.press(*["j"] * 5)
         first = found.chosen[0]
         assert user.table.cursor_key == f"reflection/{first.id}"
-        await user.sees("m1", "task  ", "task found by word", "relevance x ")
-        await user.press("G")
+        await user.sees("m1", "task: ", "found by: word match", "relevance x ")
+        await user.press("G", "enter", "G")
         await user.sees("left out: ", found.left_out[-1].reason)
         await user.press("g", *["j"] * 5, "enter")
         assert user.app.current_mode == "reflections"
         await user.until(lambda: user.table.cursor_key == first.id, "the cursor on the reflection")
         await user.go("context")
-        await user.press("m", "0", "enter")
+        await user.press("full_stop", "j", "j", "j", "0", "enter")
         await user.settled()
         assert place.settings.max_reflections == 0
         assert "3 reflections removed" in heading(user)
@@ -401,7 +419,7 @@ async def test_one_key_shows_what_agents_load_by_themselves(sample: Path, home: 
         (sample / "CLAUDE.md").write_text(f"# Rules\n\n- {text}\nBe [@click=app.quit]brief[/].\n")
         place.preview(f"{TASK} now")
         await user.settled()
-        await user.press("v")
+        await user.press("shift+tab", "v")
         files = place.query_one("#context-files", TextPane)
         assert "# Rules" in files.plain and "# Rules" not in shown(user)
         assert "Be [@click=app.quit]brief[/]." in files.plain
@@ -425,8 +443,8 @@ async def test_the_files_of_the_agent_of_the_loop_come_first_and_beside_the_text
     async with open_dashboard(sample, home, size=(150, 40), place="context") as user:
         place = await at_task(user)
         before = shown(user)
-        await user.press("v")
-        assert "v hide files" in user.key_line()
+        await user.press("shift+tab", "v")
+        assert "v show text" in user.key_line()
         files = place.query_one("#context-files", TextPane)
         assert files.plain.index("Rules of CLAUDE.md") < files.plain.index("Rules of AGENTS.md")
         assert shown(user) == before and place.focused is place.text
@@ -460,7 +478,75 @@ async def test_a_shown_context_keeps_its_token(sample: Path, home: Path, monkeyp
         user.place.catch_up(anew=True)
         await user.settled()
         assert "<unreviewed-" in before and shown(user) == before
-        await user.press("n", "1")
+        await user.press("full_stop", "1")
         await user.settled()
         assert any(line.startswith("- ") for line in marked(user))
         assert not [line for line in marked(user) if "unreviewed-" in line and line[0] in "+-"]
+
+
+# What is drawn
+
+
+def test_each_line_is_marked_as_added_or_removed() -> None:
+    found = preview(injection("one\ntwo\nfour\n", "a", "b"), injection("one\nthree\nfour\n", "a", "c"))
+    assert found.lines == ((" ", "one"), ("-", "three"), ("+", "two"), (" ", "four"))
+    lines, marks = difference(found)
+    assert [mark.plain + line.plain for mark, line in zip(marks, lines, strict=True)] == [
+        "  one",
+        "- three",
+        "+ two",
+        "  four",
+    ]
+    assert difference_line(found).plain == "+1 -1 lines, 1 pattern added, 1 removed"
+    assert [found.change_sign(id) for id in "abc"] == ["", "+", "-"]
+
+
+@pytest.mark.parametrize(
+    ("new", "expected"),
+    [
+        (injection("x\ny\n", "a", "b", "c"), "+1 -0 lines, 2 patterns added"),
+        (injection("y\n"), "+1 -1 lines, 1 pattern removed"),
+        (injection("y\n", "a"), "+1 -1 lines"),
+        (injection("x\n", "a"), "the text stays the same"),
+    ],
+)
+def test_differences_are_counted(new: Injection, expected: str) -> None:
+    assert difference_line(preview(new, injection("x\n", "a"))).plain == expected
+
+
+def test_an_empty_context_is_explained() -> None:
+    for left_out, reason in (
+        ((), "There are no patterns yet."),
+        (("c",), "The list shows the reason for each pattern."),
+    ):
+        found = injection("", left_out=left_out)
+        assert "\n".join(line.plain for line in context_lines(found)) == f"Nothing is injected for this task.\n{reason}"
+
+
+@pytest.mark.parametrize(
+    ("patterns", "reflections", "expected"),
+    [
+        (2, 1, "recorded: 2 patterns and 1 reflection injected into loop-1. y copies the text"),
+        (1, 0, "recorded: 1 pattern injected into loop-1; 2 already recorded. y copies the text"),
+        (0, 0, "already recorded: 2 patterns and 1 reflection injected into loop-1"),
+    ],
+)
+def test_a_record_of_an_injection_names_what_is_new(patterns: int, reflections: int, expected: str) -> None:
+    learned = ChosenReflection(
+        id="refl-1",
+        text="Types first",
+        title="Fix login",
+        outcome=Outcome.SUCCESS,
+        draft=False,
+        sources=("ralph-a",),
+        same_ids=("refl-1",),
+        score=0.5,
+        relevance=0.5,
+        outcome_factor=1.0,
+        decay=1.0,
+        parts={"task": 0.5, "learning": 0.0},
+        is_semantic=False,
+    )
+    injected = replace(injection("x", "pat-a", "pat-b"), reflections=ReflectionSection(chosen=(learned,)))
+    new = Injected(("x",) * patterns, ("y",) * reflections)
+    assert recorded_toast(new, injected, "loop-1") == expected

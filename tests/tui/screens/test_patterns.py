@@ -199,8 +199,6 @@ async def test_a_key_that_cannot_act_gives_a_reason(sample: Path, home: Path) ->
         ):
             await user.press(key)
             assert why in user.toasts()[-1]
-        await user.press("j", "k")
-        assert "reset" in user.key_line(), "the reason stays until the next key"
         await at_pattern(user, ESTABLISHED)
         await user.press("r")
         assert "It is not pinned" in user.toasts()[-1]

@@ -11,7 +11,7 @@ from tests.core.cli.conftest import Call
 def test_it_prints_who_decided_and_every_rule(sample: Path, call: Call) -> None:
     out = call("why", "pat-error-deadlock-retry-005", "--project", sample).out
     assert out.startswith("pat-error-deadlock-retry-005\nProven, because dana promoted it on ")
-    assert "harmful ratio" in out
+    assert "  decides\n" in out
 
 
 def test_the_text_shows_the_weight_of_each_part(sample: Path, call: Call) -> None:
