@@ -222,7 +222,7 @@ class Ranking:
         if DECOMPOSITION_TAG in pattern.tags and pattern.type in (PatternType.SUCCESS, PatternType.ANTI):
             return "a decomposition strategy, injected only into decomposition tasks"
         if not self._is_included(pattern.type):
-            return f"{_SWITCHES[pattern.type][0]} are switched off"
+            return f"switched off ({_SWITCHES[pattern.type][0]})"
         if pattern.is_unnamed:
             return "its record has no ID"
         assessment = self.board.assessment(pattern_id)

@@ -115,7 +115,7 @@ class ReflectionChoice:
             self._leave_out(one, f"{WEAK_MATCH} {format_decimal(one.relevance)} (at least {format_decimal(least)})")
         for place, one in enumerate(_merge_duplicates(_scored(near, now, half_life_days)[:MAX_GROUPED])):
             if not settings.include_reflections:
-                reason = "reflections are switched off"
+                reason = "switched off (reflections)"
             elif place >= MAX_SCANNED:
                 reason = self._below(place + 1)
             else:

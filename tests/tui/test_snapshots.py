@@ -168,7 +168,11 @@ async def test_memory_details(
 @pytest.mark.slow
 @pytest.mark.parametrize(("size", "theme"), [((80, 24), "dark"), ((120, 40), "light")], ids=["80x24", "120x40-light"])
 async def test_turned_knobs(accept: Accept, sample: Path, home: Path, size: tuple[int, int], theme: str) -> None:
-    accept(await pictures(sample, home, "context", size, theme=theme, keys="plus t o enter j"))
+    accept(
+        await pictures(
+            sample, home, "context", size, theme=theme, keys="right full_stop j j j j right j right escape j"
+        )
+    )
 
 
 async def test_upstream_loops(accept: Accept, tmp_path: Path, home: Path) -> None:

@@ -65,11 +65,8 @@ def profile_line(injection: Injection) -> Content:
     return Content.styled(visible_line(" · ".join(filter(None, parts)), 120), "$secondary")
 
 
-def size_items(injection: Injection, settings: InjectionSettings) -> tuple[Content, Content]:
-    return (
-        Content.assemble((f"{injection.tokens:,}", "bold"), (f" of {settings.max_tokens:,} tokens", "$quiet")),
-        Content.styled(f"{injection.bytes:,} bytes", "$quiet"),
-    )
+def size_line(injection: Injection, settings: InjectionSettings) -> Content:
+    return Content.assemble((f"{injection.tokens:,}", "bold"), (f" of {settings.max_tokens:,} tokens", "$quiet"))
 
 
 def difference_line(preview: Preview) -> Content:
@@ -513,7 +510,7 @@ class ContextScreen(BaseScreen):
             right = [Item(difference_line(preview))] if self.knobs.turned else []
             if not self.services.is_trusted:
                 right.insert(0, Item(Content.styled("only a preview: not trusted", "$warning")))
-        head.show([Item(size) for size in size_items(preview.injection, self.settings)], right)
+        head.show([Item(size_line(preview.injection, self.settings))], right)
         why.show([Item(match_line(preview.injection))], making or [Item(count_line(preview))])
 
     def _cells(self, key: str) -> Cells:

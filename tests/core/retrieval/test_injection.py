@@ -155,7 +155,7 @@ def test_omitted_patterns_have_a_reason() -> None:
         "pat-error-null-006": "deprecated: ada pinned it on 2026-01-31: leaks",
         "pat-error-null-007": "no result yet (at least 60 %)",
         "pat-success-poem-001": "nothing in common with the task",
-        "tmpl-null-001": "code templates are switched off",
+        "tmpl-null-001": "switched off (code templates)",
     }
 
 

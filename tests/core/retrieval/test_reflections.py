@@ -211,7 +211,7 @@ def test_a_learning_dangerous_with_the_text_after_it_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("limits", "reason"),
     [
-        ({"include_reflections": False}, "reflections are switched off"),
+        ({"include_reflections": False}, "switched off (reflections)"),
         ({"max_reflections": 0}, "rank 1 (0 fit)"),
         ({"max_tokens": 30}, "over the token budget"),
         ({"min_reflection_relevance": 1.0}, "weak match "),

@@ -100,7 +100,7 @@ async def test_the_text_equals_the_injected_text(sample: Path, home: Path) -> No
         injection = prepare_task_injection(user.app.view, TASK)
         assert injection.context
         assert shown(user) == injection.context
-        await user.sees(f"{injection.tokens:,} of 2,000 tokens", f"{injection.bytes:,} bytes", "found by word match")
+        await user.sees(f"{injection.tokens:,} of 2,000 tokens", "found by word match")
         let_in = len(injection.chosen) + len(injection.reflections.chosen)
         unused_count = len(injection.left_out) + len(injection.reflections.left_out)
         assert f"{let_in} injected, {unused_count} left out" in heading(user, "why")
