@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from core.state.project_state import ProjectState
 
 PREFIX: Final = "reflection/"  # start of the key of a reflection's row
-MORE_PATTERNS: Final = "more/patterns"  # keys of the rows that stand for several
+MORE_PATTERNS: Final = "more/patterns"  # keys of the summary rows
 MORE_REFLECTIONS: Final = "more/reflections"
 COLUMNS: Final = (
     Column(
@@ -119,7 +119,7 @@ class Preview:
 
     @cached_property
     def unfit(self) -> Mapping[str, tuple[str, ...]]:
-        """Keys of the rows that resemble the task too little, by the key of the row that stands for them."""
+        """Keys of the rows that resemble the task too little, by the key of their summary row."""
         patterns = (key for key, one in self.left_out.items() if one.reason == NOTHING_IN_COMMON)
         reflections = (key for key, one in self.reflections_left_out.items() if one.reason.startswith(WEAK_MATCH))
         return {MORE_PATTERNS: tuple(patterns), MORE_REFLECTIONS: tuple(reflections)}
@@ -127,7 +127,7 @@ class Preview:
     def list_rows(self, unfolded: Collection[str] = ()) -> tuple[str, ...]:
         """Return the keys of all rows: what is injected, then what is left out.
 
-        One row stands for all patterns, and one for all reflections, that resemble the task too little, unless its key
+        One row summarises all patterns, and one all reflections, that resemble the task too little, unless its key
         is `unfolded`.
         """
         rows = [*self.given]
@@ -222,7 +222,7 @@ def context_cells(preview: Preview, key: str, state: ProjectState) -> Cells:
 
 
 def _more_cells(preview: Preview, key: str) -> Cells:
-    """Return the cells of the row that stands for all that resemble the task too little."""
+    """Return the cells of a summary row."""
     count = len(preview.unfit[key])
     if key == MORE_PATTERNS:
         return {"title": ((f"and {plural(count, 'pattern')}", "quiet"),), "why": (("nothing in common", "quiet"),)}
@@ -259,7 +259,7 @@ def _parts(parts: Sequence[tuple[str, float]]) -> doc.Text:
 
 
 def row_details(preview: Preview, key: str, state: ProjectState) -> Iterable[doc.Block]:
-    """Describe the score of a row, or why it is left out; empty for a row that stands for several."""
+    """Describe the score of a row, or why it is left out; empty for a summary row."""
     learned = preview.reflections.get(key) or preview.reflections_left_out.get(key)
     if learned is not None:
         return _reflection_details(learned)

@@ -304,7 +304,7 @@ class ContextScreen(BaseScreen):
         self._choices: dict[str, Recipient] = {}
         self._loop = -1  # index of the running loop whose task was taken last
         self._view = ""  # what the left pane shows, of `_views`; "" for the first one
-        self._unfolded: frozenset[str] = frozenset()  # keys of the rows that stood for several, and were opened
+        self._unfolded: frozenset[str] = frozenset()  # keys of the summary rows that were opened
         self._files: tuple[AgentFile, ...] = ()
         self.files = AgentFilesSide()
         self._wanted = ""  # ID of the pattern to move the cursor to as soon as it is listed
@@ -637,7 +637,7 @@ class ContextScreen(BaseScreen):
             self._open(key)
 
     def _open(self, key: str) -> None:
-        """Use the task under the cursor, list the rows that one stands for, or open a pattern, reflection or task."""
+        """Use the task under the cursor, list the rows of a summary, or open a pattern, reflection or task."""
         if (choice := self._choices.get(key)) is not None:
             self.preview(choice.task)
             return

@@ -116,7 +116,7 @@ def test_a_row_is_called_by_the_title_of_its_pattern(view: ProjectState) -> None
     assert cells(found, "pat-error-type-mismatch-003", view)["title"] == "Type '…' is not assignable to type '…'"
 
 
-def test_one_row_stands_for_all_that_resemble_the_task_too_little(view: ProjectState) -> None:
+def test_one_row_summarises_all_that_resemble_the_task_too_little(view: ProjectState) -> None:
     weak = [ReflectionLeftOut(id=id, text=id, reason="weak match 0.10 (at least 0.25)", score=0.1) for id in "rs"]
     omitted = [OmittedPattern(pattern_id=id, reason=NOTHING_IN_COMMON, score=0.0) for id in "de"]
     whole = replace(injection("x", "a"), left_out=tuple(omitted), reflections=ReflectionSection(left_out=tuple(weak)))
@@ -126,7 +126,7 @@ def test_one_row_stands_for_all_that_resemble_the_task_too_little(view: ProjectS
     assert cells(found, MORE_REFLECTIONS, view)["why"] == "weak match, below 0.25"
     assert found.list_rows({MORE_REFLECTIONS}) == ("a", MORE_PATTERNS, "reflection/r", "reflection/s")
     one = preview(replace(whole, left_out=tuple(omitted[:1])), injection("x"))
-    assert one.list_rows() == ("a", "d", MORE_REFLECTIONS), "a single one needs no row that stands for it"
+    assert one.list_rows() == ("a", "d", MORE_REFLECTIONS), "a single one needs no summary"
 
 
 def test_rows_show_the_ranking_value_and_details_the_rank_in_the_other_order(view: ProjectState) -> None:

@@ -118,7 +118,7 @@ async def test_the_text_equals_the_injected_text(sample: Path, home: Path) -> No
         await user.press("enter")
         user.table.go_to(MORE_REFLECTIONS)
         await user.press("enter")
-        assert set(weak) < set(user.table.keys), "enter lists those that one row stood for"
+        assert set(weak) < set(user.table.keys), "enter lists what the row summarised"
 
 
 @pytest.mark.slow
