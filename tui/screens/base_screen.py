@@ -8,6 +8,7 @@ from functools import partial, partialmethod
 from inspect import getattr_static
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
 
+from msgspec.structs import replace
 from textual import events, on
 from textual.containers import Container
 from textual.content import Content
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
     from core.records.decisions import Decision
+    from core.show.table import Column
     from core.state.project_state import ProjectState
     from tui.actions import Action
     from tui.app import RalphdeckApp
@@ -54,6 +56,9 @@ class BaseScreen(Screen[None], inherit_bindings=False):
 
     place: ClassVar[str] = ""
     TABLE: ClassVar[ScreenTable]
+    COLUMNS: ClassVar[tuple[Column, ...]] = ()
+    """The columns of a list that other programs draw, too; `screens.toml` has those of the others, and their orders."""
+    SORTS: ClassVar[tuple[tuple[str, bool], ...]] = ()
     IS_OVERLAY: ClassVar[bool] = False
     """Whether the screen opens over another one, to which `back` returns. Overlays make no decisions."""
     AUTO_FOCUS = "RecordTable, TextPane"
@@ -62,7 +67,8 @@ class BaseScreen(Screen[None], inherit_bindings=False):
     def __init_subclass__(cls) -> None:
         """Take texts and columns from `screens.toml`, and keys from the registry of actions."""
         if cls.place:
-            cls.TABLE = load_tables()[cls.place]
+            table = load_tables()[cls.place]
+            cls.TABLE = replace(table, columns=cls.COLUMNS or table.columns, sorts=cls.SORTS or table.sorts)
             cls.BINDINGS = [*bindings_of(cls.place)]
         super().__init_subclass__()
 
