@@ -21,6 +21,7 @@ MAX_ID_QUERY: Final = 300  # maximum length of a query for several IDs; it must 
 _TOKEN: Final = re.compile(r'(-?)(?:([A-Za-z_]+):)?("[^"]*"?|\S+)')
 _NUMBER: Final = re.compile(r"(<=|>=|<|>|=)?(\d+(?:\.\d+)?|\.\d+)(%)?")
 _AGE: Final = re.compile(r"(<=|>=|<|>|=)?(\d{1,6})([hdwmy])")
+_TAIL: Final = re.compile(r'(?:^|\s)-?(?P<name>[A-Za-z_]+)(?P<colon>:?)(?P<value>[^\s":]*)$')
 _HOURS: Final = {"h": 1, "d": 24, "w": 7 * 24, "m": 30 * 24, "y": 365 * 24}
 _MAX_AGE: Final = timedelta(days=365 * 1000)  # longer ages are cut to this, so that date arithmetic does not overflow
 
@@ -44,6 +45,8 @@ class FieldKind(Enum):
     AGE = auto()
     PALETTE = auto()  # A filter that only the command palette knows.
 
+
+_EXAMPLES: Final = {FieldKind.NUMBER: ">3", FieldKind.SHARE: ">50%", FieldKind.AGE: "<7d"}
 
 Fields: TypeAlias = Mapping[str, FieldKind | tuple[str, ...]]  # a kind, or all valid words, which may be abbreviated
 
@@ -97,6 +100,23 @@ def parse_query(text: str, fields: Fields) -> Query:
         if value:
             terms.append(Term(name, value, bool(sign)))
     return Query(tuple(terms), tuple(problems))
+
+
+def completions(text: str, fields: Fields) -> tuple[str, ...]:
+    """Return `text` with each possible end of its last term: a field, or a value of its field.
+
+    A field with numbers or ages offers an example. A term that is complete, and a plain word, have no completions.
+    """
+    found = _TAIL.search(text[:MAX_QUERY])
+    if found is None:
+        return ()
+    name, colon, value = found["name"].lower(), found["colon"], found["value"].lower()
+    start = text[: found.start("name")]
+    if not colon:
+        return tuple(f"{start}{field}:" for field in fields if field.startswith(name))
+    kind = fields.get(name)
+    words = kind if isinstance(kind, tuple) else (_EXAMPLES[kind],) if kind in _EXAMPLES and not value else ()
+    return tuple(f"{start}{name}:{word}" for word in words if word.startswith(value) and word != value)
 
 
 def _names(fields: Fields) -> str:

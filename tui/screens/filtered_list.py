@@ -20,7 +20,7 @@ from tui.present.findings import unreadable
 from tui.present.frame import progress_texts
 from tui.screens.base_screen import BaseScreen
 from tui.state.saved_views import order_text
-from tui.widgets.bars import ItemLine, TabLine
+from tui.widgets.bars import Item, ItemLine, TabLine
 from tui.widgets.filter_line import FilterLine
 from tui.widgets.record_table import RecordTable
 from tui.widgets.text_pane import TextPane
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 WIDE: Final = 150  # cells of the screen from which list and details are side by side
 NOTE_CHARS: Final = 1500  # longest problem of a filter that is shown
+END_CHARS: Final = 40  # longest end of a filter that is offered
 SLOW_TICKS: Final = 10  # seconds between two redraws of a list without running clocks
 YOUNG: Final = timedelta(minutes=2)  # how long after the last activity of a record its clock is redrawn every second
 
@@ -266,6 +267,7 @@ class FilteredList(BaseScreen):
         self._select(self.view)
         if self._query.terms:
             self.table.cursor = self.first_match()  # while typing
+        self.refresh_frame()
 
     def _put_filter(self, text: str) -> None:
         """Apply a filter without saving it."""
@@ -283,7 +285,23 @@ class FilteredList(BaseScreen):
         self.table.focus()
 
     def action_filter(self) -> None:
+        self.filter_line.offer(self.fields)
         self.filter_line.focus_input()
+
+    @on(events.DescendantFocus)
+    @on(events.DescendantBlur)
+    def _typing_changed(self) -> None:
+        if self.is_composed:
+            self.refresh_frame()
+
+    def _key_items(self) -> tuple[list[Item], list[Item]]:
+        """Return the possible ends of the filter while it is typed, otherwise the keys of the screen."""
+        left, right = super()._key_items()
+        if not (possible := self.filter_line.completions):
+            return left, right
+        ends = [visible_line(text.rsplit(" ", 1)[-1], END_CHARS) for text in possible]
+        first = Item(Content.assemble(("tab", "$accent bold"), " ", (ends[0], "$foreground")))
+        return [first, *(Item(Content(end)) for end in ends[1:])], right
 
     @on(RecordTable.HeaderClicked)
     def _header_clicked(self, message: RecordTable.HeaderClicked) -> None:

@@ -106,3 +106,24 @@ async def test_actions_that_the_footer_does_not_offer_are_listed_by_a_key(sample
         await user.filter("nothing like this")
         await user.press("full_stop")
         assert "open file" not in user.text(), "nothing is under the cursor"
+
+
+async def test_fields_and_values_of_the_filter_are_completed(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, place="patterns") as user:
+        await user.settled()
+        keys, total = user.key_line(), len(user.table.keys)
+        await user.press("slash")
+        await user.type("stat")
+        assert user.key_line().startswith(" tab state:")
+        await user.press("tab")
+        assert user.place.query_one(FilterLine).text == "state:"
+        assert user.key_line().startswith(" tab state:candidate  state:established")
+        await user.type("pr")
+        assert user.key_line().startswith(" tab state:proven   ")
+        await user.press("right")
+        assert user.place.query_one(FilterLine).text == "state:proven"
+        assert 0 < len(user.table.keys) < total
+        await user.press("tab")
+        assert user.in_focus(user.table), "the filter is complete: tab goes to the list"
+        await user.press("slash", "escape")
+        assert user.key_line() == keys
