@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from core.base.errors import BadInput
+from core.base.id_lookup import suggest_id
 from core.base.text import visible_line
 from core.records.findings import Finding, Severity
 from core.records.loops import OWN
@@ -67,9 +68,8 @@ def find_source(text: str) -> str:
     for one in adapters:
         names |= dict.fromkeys((one.name, one.title.casefold(), *one.title.casefold().split(", ")), one.name)
     if (name := names.get(text.strip().casefold())) is None:
-        raise BadInput(
-            f"unknown source {visible_line(text, 80)!r}; use {', '.join((OWN, *map(format_source, adapters)))}"
-        )
+        known = ", ".join((OWN, *map(format_source, adapters)))
+        raise BadInput(f"unknown source {visible_line(text, 80)!r}; use {known}{suggest_id(text, names)}")
     return name
 
 

@@ -156,6 +156,7 @@ def test_an_unknown_source_fails_with_the_known_ones(tmp_path: Path, call: Call)
     result = call("loop", "list", "--source", "clade", "--project", tmp_path)
     assert result.code == 2
     assert "unknown source 'clade'; use aiwg, beads, claude (Claude Code), codex (Codex)" in result.err
+    assert "did you mean claude?" in result.err
 
 
 def test_show_prints_what_the_dashboard_shows(sample: Path, call: Call) -> None:
