@@ -39,13 +39,11 @@ class GroupPlace(NamedTuple):
 EXAMPLES: Final = """\
 \b
 Examples:
-  ralphdeck                 open the dashboard here
-  ralphdeck demo            open the dashboard on a sample project
-  ralphdeck start           set up this repository, and connect its agents
-  ralphdeck now             print what needs you and what happened
-  ralphdeck review          list the questions that need a decision
-  ralphdeck loop list --status running --json
-  ralphdeck loop inject --task "Fix the login"
+  ralphdeck                                  open the dashboard here
+  ralphdeck demo                             open the dashboard on a sample project
+  ralphdeck loop list --status running       list what agents are doing
+  ralphdeck pattern list --type error --json
+  ralphdeck loop inject --task "Fix the login"   print what an agent is given for a task
   ralphdeck pattern deprecate pat-error-retry-004 --reason "hides the cause\""""
 EPILOG: Final = """\
 \b
@@ -72,8 +70,8 @@ Environment:
 Help for a command: ralphdeck COMMAND --help"""
 SECTIONS: Final[dict[str, dict[str, Place | GroupPlace]]] = {
     "Core": {
-        "start": Place("start:start", "Set up a repository: connect its agents, propose lessons."),
-        "now": Place("now:now", "Print what needs you, what happened, and whether lessons help."),
+        "start": Place("start:start", "Set up a project, connect agents, and learn from the sessions they left."),
+        "now": Place("now:now", "Print what needs you, what happened, whether lessons help, and which are new."),
         "init": Place("init:init", "Begin a project in a repository."),
         "trust": Place("trust:trust", "Decide whether agents get what a project contains."),
         "connect": Place("connect:connect", "Connect coding agents: hooks, MCP server, instructions."),
@@ -81,9 +79,9 @@ SECTIONS: Final[dict[str, dict[str, Place | GroupPlace]]] = {
         "mcp": Place("mcp:mcp", "Serve a project to an agent over the Model Context Protocol."),
         "completion": Place("completion:completion", "Print the completion script for a shell."),
     },
-    "Lessons": {
+    "Curate": {
         "pattern": GroupPlace(
-            "List lessons (patterns), decide on them, exchange them.",
+            "List lessons (patterns), decide on them, archive, export and import them.",
             """\
 List patterns, decide on them, archive them, and exchange them with other projects. A pattern is a lesson that
 ralphdeck records, scores, and gives to agents.
@@ -120,24 +118,6 @@ Examples:
                 "import": Place("exchange:import_patterns", "Import patterns that another project exported."),
             },
         ),
-        "lesson": GroupPlace(
-            "Review what agents wrote into their own memories.",
-            """\
-Review what agents and runners wrote down as learned: in memories, progress files, signs and guardrails.
-
-\b
-Examples:
-  ralphdeck lesson list --state open
-  ralphdeck lesson show 1a2b3c
-  ralphdeck lesson accept 1a2b3c
-  ralphdeck lesson reject 1a2b3c --reason "only true before the migration\"""",
-            {
-                "list": Place("lessons:list_lessons", "List what agents and runners wrote down as learned."),
-                "show": Place("lessons:show", "Show a lesson, where it is written, and what contradicts it."),
-                "accept": Place("lessons:accept", "Make a candidate pattern of a lesson."),
-                "reject": Place("lessons:reject", "Do not ask about a lesson again."),
-            },
-        ),
     },
     "Team": {
         "team": GroupPlace(
@@ -163,20 +143,21 @@ Examples:
     },
     "Review": {
         "review": GroupPlace(
-            "List the questions that need a decision, or snooze them.",
+            "List and show the questions that need a decision, snooze them, and check suspicious reports.",
             """\
-List the questions that need a decision, snooze them, and check suspicious reports. Without a command, the questions
-are listed.
+List and show the questions that need a decision, snooze them, and check suspicious reports. Without a command, the
+questions are listed.
 
 \b
 Examples:
   ralphdeck review
-  ralphdeck review list --minutes 12
+  ralphdeck review show pat-success-split-by-type-002
   ralphdeck review snooze pat-success-split-by-type-002 --until 2026-12-24""",
             {
                 "list": Place(
-                    "review:list_questions", "List the questions that need a decision, highest impact first."
+                    "review:list_questions", "List the questions that are worth the time, in the order of Review."
                 ),
+                "show": Place("review:show", "Show a question with its evidence, and what yes and no do."),
                 "snooze": Place("review:snooze", "Ask a question again later, or after new evidence."),
                 "suspicious": Place("review:suspicious", "Review sources that report many patterns as harmful."),
             },
@@ -184,14 +165,14 @@ Examples:
         ),
         "undo": Place("decisions:undo", "Undo the newest decision in effect."),
         "redo": Place("decisions:redo", "Repeat the decision that was undone last."),
-        "log": Place("decision_log:log", "List the decisions, or verify the log of decisions."),
+        "log": Place("decision_log:log", "List the decisions, or verify the hash chain of the decision log."),
         "changes": Place("changes:changes", "Show what changed between two moments."),
         "check": Place("policy_check:check_command", "Check a project against a policy, for CI."),
-        "accuracy": Place("review:accuracy", "Show how many decisions later results confirmed."),
+        "accuracy": Place("review:accuracy", "Show how many decisions of a reviewer were confirmed by later evidence."),
     },
-    "Sessions": {
+    "Loops": {
         "loop": GroupPlace(
-            "List sessions (loops), what they are given, and results.",
+            "List sessions (loops), print what they are given, record results, extract patterns.",
             """\
 List loops, print the lessons that a loop is given, record results, and extract patterns. A loop is what the dashboard
 calls a session: an agent that works on one task, once or in many iterations.
@@ -216,7 +197,7 @@ Examples:
                 "score": Place("score:score", "Score how well loops and attempts worked."),
             },
         ),
-        "watch": Place("watch:watch", "Follow a project without a screen, and extract lessons."),
+        "watch": Place("watch:watch", "Follow a project without a screen; extract and prune automatically."),
     },
     "Memory": {
         "task": GroupPlace(
@@ -252,7 +233,7 @@ Examples:
             },
         ),
         "debug": GroupPlace(
-            "Record and list debug sessions, and find known fixes.",
+            "Record and list debug sessions, find known fixes, and archive old sessions.",
             """\
 Query and archive the debug memory: what agents ran, what failed, why, and what fixed it. The commands failure, success
 and escalate are hooks for agents; start, run, analyse, fix and end record a session from a script.
@@ -286,7 +267,7 @@ Examples:
             aliases={"sessions": "list", "retain": "archive-expired", "analyze": "analyse"},
         ),
         "reflection": GroupPlace(
-            "List what agents wrote about their attempts.",
+            "List what agents wrote about their attempts, and learnings that recur.",
             """\
 List what agents wrote about their attempts, and learnings that recur.
 
@@ -296,6 +277,24 @@ Examples:
   ralphdeck reflection list --recurring""",
             {
                 "list": Place("reflections:list_reflections", "List reflections, newest first."),
+            },
+        ),
+        "lesson": GroupPlace(
+            "Review what agents wrote into their own memories and progress files.",
+            """\
+Review what agents and runners wrote down as learned: in memories, progress files, signs and guardrails.
+
+\b
+Examples:
+  ralphdeck lesson list --state open
+  ralphdeck lesson show 1a2b3c
+  ralphdeck lesson accept 1a2b3c
+  ralphdeck lesson reject 1a2b3c --reason "only true before the migration\"""",
+            {
+                "list": Place("lessons:list_lessons", "List what agents and runners wrote down as learned."),
+                "show": Place("lessons:show", "Show a lesson, where it is written, and what contradicts it."),
+                "accept": Place("lessons:accept", "Make a candidate pattern of a lesson."),
+                "reject": Place("lessons:reject", "Do not ask about a lesson again."),
             },
         ),
         "history": Place("history:history", "Print or export the attempts at a task."),

@@ -13,7 +13,8 @@ from core.base.text import plural
 class Sign(Struct, frozen=True):
     """Text with a glyph before it; either may be empty.
 
-    `style` has words separated by spaces: strong, quiet, name, accent, good, bad, warning, strike or a pattern state.
+    `style` has words separated by spaces: strong, marked, quiet, name, accent, good, bad, warning, strike or a pattern
+    state.
     `glyph` is an attribute of `tui.present.glyphs.Glyphs`.
     """
 

@@ -55,6 +55,17 @@ CONFIRMED: Final = "confirmed in review"  # Default reason to deprecate a patter
 REJECTED: Final = "rejected in review"  # Default reason to archive a new text.
 
 
+_RESULTS: Final = {
+    **dict.fromkeys((Verb.RELEASE, Verb.PROMOTE, Verb.REJECT_INVERSION, Verb.EDIT), "kept"),
+    **dict.fromkeys((Verb.ARCHIVE, Verb.DEPRECATE, Verb.QUARANTINE, Verb.ACCEPT_INVERSION), "removed"),
+    **dict.fromkeys((Verb.REVOKE, Verb.CONFIRM), "judged"),
+    Verb.EXTRACT: "added",
+    Verb.MERGE: "merged",
+    Verb.RESET: "reset",
+    Verb.SNOOZE: "put off",
+    Verb.NOTE: "noted",
+}
+"""Participles of the summary of a review session, by the verb of the decision."""
 NO_DECISION: Final = commands.Command()
 
 
@@ -77,6 +88,11 @@ class Answer:
     matters: bool = True
     why_not: str = ""
     opens: tuple[ReviewItem, ...] = ()
+
+    @property
+    def result(self) -> str:
+        """What the answer does to a lesson, as a participle for a summary."""
+        return _RESULTS.get(self.command.verb, "left as they are")
 
     def with_text(self, typed: str) -> Command:
         """Return the command with the typed reason, or typed text of an inversion."""
@@ -126,16 +142,16 @@ def _proposals(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     elif item.proposed is not None:
         yield from _agents_proposal(item, item.proposed, state)
     elif item.burst is not None:
-        yield _accept("discard", "these reports never count", commands.DiscardReports(source=subject, burst=item.burst))
-        yield _reject("count them", "these reports count", commands.CountReports(source=subject, burst=item.burst))
+        yield _accept("discard", "the reports never count", commands.DiscardReports(source=subject, burst=item.burst))
+        yield _reject("count them", "the reports count", commands.CountReports(source=subject, burst=item.burst))
     elif item.offer is not None:
         label = "create" if item.kind in (kinds.RECURRING, kinds.LESSON) else VERBS[Verb.EXTRACT].word
-        effect = offer_text(item.offer).replace(" to extract", "")
+        effect = f"adds {offer_text(item.offer)}"
         yield _accept(label, effect, commands.Extract(subject, expected=item.offer))
         if item.lesson is not None:
-            yield _reject(REJECT.word, "not asked again", reject_lesson(item.lesson), matters=False)
+            yield _reject(REJECT.word, "nothing is added", reject_lesson(item.lesson), matters=False)
         else:
-            yield _dismissal(item, "reject", "never", f"nothing is extracted from {name}")
+            yield _dismissal(item, "reject", "never", f"nothing is extracted from {name}", "nothing is added")
     elif item.session is not None or item.weakened is not None:
         article = "the " if item.session is not None else ""
         summary = f"{ACKNOWLEDGE.past} {article}{visible_line(item.about, 120)}"
@@ -144,11 +160,13 @@ def _proposals(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     elif item.held_text is not None:
         approve = commands.ApproveText(key=item.question_key, text=item.held_text.text, about=item.about)
         yield _accept(*_RELEASE_WORDS[kinds.HELD], approve)
-        yield _dismissal(item, "reject", "leave out", f"left out {visible_line(item.about, 100)}")
+        yield _dismissal(
+            item, "reject", "leave out", f"left out {visible_line(item.about, 100)}", "left out of every prompt"
+        )
     elif item.kind == kinds.DUPLICATE:
         other = visible_line(item.other, 80)
-        yield _accept("merge", f"{name} stays, with the uses of both", commands.Merge(subject, item.other))
-        yield _dismissal(item, "reject", "keep both", f"kept both {name} and {other}")
+        yield _accept("merge", f"merged: {name} stays, with the uses of both", commands.Merge(subject, item.other))
+        yield _dismissal(item, "reject", "keep both", f"kept both {name} and {other}", "both stay")
         effect = f"{other} stays, with the uses of both"
         yield Answer("rewrite", "keep the other one", effect, commands.Merge(item.other, subject))
     elif item.kind in (kinds.QUARANTINE, kinds.HELD, kinds.EXTRACTED):
@@ -159,15 +177,15 @@ def _proposals(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
         yield from _doubtful_pin(item, state)
     elif item.kind == kinds.BROAD:
         quarantine = commands.Quarantine(subject, reason=TOO_BROAD)
-        effect = "not injected until changed and released"
+        effect = "no agent gets it until it is changed and released"
         yield _accept("quarantine", effect, quarantine, why_not=why_refused(quarantine, state))
-        yield _dismissal(item, "reject", "keep", f"kept the broad trigger of {name}")
+        yield _dismissal(item, "reject", "keep", f"kept the broad trigger of {name}", "it stays as it is")
     elif item.kind == kinds.BORDERLINE:
         yield from _borderline(item, state)
     elif item.kind == kinds.UNRECONCILED:
-        yield _dismissal(item, "accept", "leave", f"left the counts of {name} as they are")
+        yield _dismissal(item, "accept", "leave", f"left the counts of {name} as they are", "its results count")
         quarantine = commands.Quarantine(subject, reason=WRONG_COUNTS)
-        effect = "not injected until the counts are corrected and it is released"
+        effect = "no agent gets it until the counts are corrected and it is released"
         yield _reject("quarantine", effect, quarantine, why_not=why_refused(quarantine, state))
 
 
@@ -182,16 +200,16 @@ def _agents_proposal(item: ReviewItem, proposed: ProposedDecision, state: Projec
     yield _dismissal(item, "reject", REJECT.word, f"{REJECT.past} {item.about}")
 
 
-def _dismissal(item: ReviewItem, action: str, label: str, summary: str) -> Answer:
+def _dismissal(item: ReviewItem, action: str, label: str, summary: str, effect: str = "not asked again") -> Answer:
     """Make an answer that dismisses the question; the log shows `summary`."""
     dismiss = commands.Dismiss(key=item.question_key, summary=summary, about=item.about)
-    return Answer(action, label, "not asked again", dismiss, matters=False)
+    return Answer(action, label, effect, dismiss, matters=False)
 
 
 def _not_now(item: ReviewItem, state: ProjectState, label: str, days: int) -> Answer:
     """Make the answer no to a question that only a later time can settle."""
     command = snooze_command(item, until=state.now + timedelta(days=days))
-    return _reject(label, f"asked again in {plural(days, 'day')}; nothing else changes", command, matters=False)
+    return _reject(label, f"asked again in {plural(days, 'day')}", command, matters=False)
 
 
 def reject_lesson(joined: JoinedLesson, reason: str = "") -> commands.Dismiss:
@@ -201,9 +219,9 @@ def reject_lesson(joined: JoinedLesson, reason: str = "") -> commands.Dismiss:
 
 
 _RELEASE_WORDS: Final = {
-    kinds.QUARANTINE: (VERBS[Verb.RELEASE].word, "may be injected"),
-    kinds.HELD: (APPROVE.word, "this exact text may be injected"),
-    kinds.EXTRACTED: (APPROVE.word, "may become proven, and is not asked again"),
+    kinds.QUARANTINE: (VERBS[Verb.RELEASE].word, "agents may get it"),
+    kinds.HELD: (APPROVE.word, "agents may get exactly this text"),
+    kinds.EXTRACTED: (APPROVE.word, "it stays, and may become proven"),
 }
 """Label and effect of an answer that accepts a text that no person has approved."""
 
@@ -213,18 +231,18 @@ def _new_text(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     release, blocked = commands.Release(item.subject), assessment.blocked
     yield _accept(*_RELEASE_WORDS[item.kind], release, needs_reason=blocked, matters=assessment.quarantined)
     archive = commands.Archive(item.subject, reason=REJECTED)
-    yield _reject("archive", "leaves the registry", archive, why_not=why_refused(archive, state))
+    yield _reject("archive", "archived: no agent gets it", archive, why_not=why_refused(archive, state))
 
 
 def _inversion(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     failures = state.settings.anti_pattern.failures_until_asked_again
     by_rule = state.assessment(item.subject).computed is Maturity.DEPRECATED
-    outcome = "stays deprecated" if by_rule else "injected again"
+    outcome = "stays deprecated" if by_rule else "agents get it again"
     accepts, rejects = VERBS[Verb.ACCEPT_INVERSION].word, VERBS[Verb.REJECT_INVERSION].word
-    yield _accept(accepts, "replaced by an anti-pattern", commands.AcceptInversion(item.subject))
+    yield _accept(accepts, "a warning takes its place", commands.AcceptInversion(item.subject))
     again = f"asked again after {plural(failures, 'more failure')}"
     yield _reject(rejects, f"{outcome}; {again}", commands.RejectInversion(item.subject))
-    yield Answer("rewrite", "rewrite", "anti-pattern in your words", commands.AcceptInversion(item.subject))
+    yield Answer("rewrite", "rewrite", "a warning in your words", commands.AcceptInversion(item.subject))
 
 
 def _doubtful_pin(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
@@ -249,7 +267,7 @@ def _same_pin(id: str, action: str, state: ProjectState) -> Answer:
         command = commands.Deprecate(id, reason=pin.reason or CONFIRMED)
         why_not = why_refused(command, state)
         return Answer(action, "keep", "stays deprecated until reset", command, why_not=why_not)
-    effect = f"stays proven: x{state.settings.maturity.multiplier_proven:g} until reset"
+    effect = "stays proven until reset"
     return replace(_promotion(id, state), action=action, label="keep", effect=effect)
 
 
@@ -258,15 +276,17 @@ def _borderline(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     id, name, assessment = item.subject, visible_line(item.subject, 80), state.assessment(item.subject)
     if assessment.state is Maturity.DEPRECATED:
         if assessment.pin is None:
-            effect = f"established: x{state.settings.maturity.multiplier_established:g} until reset"
+            effect = "established: given again, with the weight of its evidence"
             yield _accept(RE_ENABLE.word, effect, commands.Release(id), needs_reason=assessment.blocked)
         else:
             yield _accept(RE_ENABLE.word, _reset_effect(assessment), commands.Reset(id))
-        yield _dismissal(item, "reject", "leave", f"left {name} deprecated: the evidence decides")
+        yield _dismissal(item, "reject", "leave", f"left {name} deprecated: the evidence decides", "no agent gets it")
     else:
-        yield _dismissal(item, "accept", "keep", f"kept injecting {name}: the evidence decides")
+        yield _dismissal(
+            item, "accept", "keep", f"kept injecting {name}: the evidence decides", "it stays: the evidence decides"
+        )
         deprecate = commands.Deprecate(id, reason=REJECTED)
-        yield _reject("deprecate", "never injected until reset", deprecate, why_not=why_refused(deprecate, state))
+        yield _reject("deprecate", "no agent gets it until reset", deprecate, why_not=why_refused(deprecate, state))
 
 
 def _pattern_decisions(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
@@ -279,7 +299,7 @@ def _pattern_decisions(item: ReviewItem, state: ProjectState) -> Iterator[Answer
     if pinned is not Maturity.PROVEN:
         yield _promotion(id, state, is_asked=item.kind == kinds.BORDERLINE)
     if pinned is not Maturity.DEPRECATED:
-        yield _decision(commands.Deprecate(id), "never injected until reset", state)
+        yield _decision(commands.Deprecate(id), "no agent gets it until reset", state)
     if not is_doubtful:
         yield _decision(commands.Reset(id), _reset_effect(assessment), state)
     if item.kind == kinds.STALE_PIN:
@@ -287,9 +307,9 @@ def _pattern_decisions(item: ReviewItem, state: ProjectState) -> Iterator[Answer
         why_not = "" if find_approved_pattern(state, id) is not None else "the approved text was not stored"
         yield Answer("restore_text", VERBS[Verb.EDIT].word, effect, commands.RestoreText(id), why_not=why_not)
     if item.kind != kinds.BROAD:  # there it is the proposal
-        yield _decision(commands.Quarantine(id), "not injected until released", state)
+        yield _decision(commands.Quarantine(id), "no agent gets it until released", state)
     if item.kind not in (kinds.QUARANTINE, kinds.HELD, kinds.EXTRACTED):  # there `reject` archives
-        yield _decision(commands.Archive(id), "leaves the registry", state)
+        yield _decision(commands.Archive(id), "archived: no agent gets it", state)
 
 
 def _decision(command: PatternCommand, effect: str, state: ProjectState, *, needs_reason: bool = False) -> Answer:
@@ -302,14 +322,14 @@ def _decision(command: PatternCommand, effect: str, state: ProjectState, *, need
 def _promotion(id: str, state: ProjectState, *, is_asked: bool = False) -> Answer:
     """Return the promotion; a deprecated pattern can be promoted at once only where its re-enabling `is_asked`."""
     assessment = state.assessment(id)
-    effect = f"proven: x{state.settings.maturity.multiplier_proven:g} until reset"
+    effect = "proven: ranked first until reset"
     command = commands.Promote(id, re_enable=is_asked and assessment.state is Maturity.DEPRECATED)
     return _decision(command, effect, state, needs_reason=assessment.blocked)
 
 
 def _reset_effect(assessment: Assessment) -> str:
     if assessment.pin is None:
-        return "state unchanged; can be promoted afterwards"
+        return "nothing changes; it can be promoted afterwards"
     return f"the evidence decides: {assessment.computed}"
 
 
@@ -322,11 +342,11 @@ def snooze_command(item: ReviewItem, *, until: datetime | None = None, evidence:
 
 
 def _snoozes(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
-    effect = f"asked again in {plural(SNOOZE_DAYS, 'day')}; nothing else changes"
+    effect = f"asked again in {plural(SNOOZE_DAYS, 'day')}"
     command = snooze_command(item, until=state.now + timedelta(days=SNOOZE_DAYS))
     yield Answer("snooze", VERBS[Verb.SNOOZE].word, effect, command, matters=False)
     if item.group is not None:  # there `reject` waits for more
         return
-    effect = f"asked again after {SNOOZE_EVIDENCE} more results; nothing else changes"
+    effect = f"asked again after {SNOOZE_EVIDENCE} more results"
     command = snooze_command(item, evidence=SNOOZE_EVIDENCE)
     yield Answer("snooze_evidence", "wait for evidence", effect, command, matters=False)

@@ -111,7 +111,7 @@ def broad(scales: ImpactEstimator, curation: CurationState, shares: Mapping[str,
         yield scales.item(
             kinds.BROAD,
             pattern_id,
-            question="The trigger of {} is too broad. Quarantine the pattern?",
+            question="The trigger of {} matches nearly everything. Hold it back?",
             reason=f"{visible_line(pattern.error_pattern or pattern.task_pattern, 80)} matches "
             f"{share:.0%} of common messages",
             impact=WASTED_USE * share * scales.uses(pattern_id) + scales.held(pattern_id),

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from core.base.formatting import shorten_id
 from core.index.verdicts import StoredVerdicts, read_verdicts, write_verdicts
 from core.questions.impact import WASTED_USE
-from core.questions.priority import ImpactEstimator, chars_of
+from core.questions.priority import ImpactEstimator, chars_of, quoted_title
 from core.retrieval.similarity import cap_similarity
 from core.state import review_items as kinds
 
@@ -148,8 +147,8 @@ def _duplicate(scales: ImpactEstimator, target: str, merged: str, similarity: fl
     return scales.item(
         kinds.DUPLICATE,
         target,
-        question="Merge {}?",
-        name=f"{shorten_id(merged)} into {shorten_id(target)}",
+        question="Are {} the same lesson?",
+        name=f"{quoted_title(scales.patterns[target])} and {quoted_title(scales.patterns[merged])}",
         this="these two",
         reason=f"{cap_similarity(similarity):.0%} similar",
         place=f"{scales.given(target)}; the other one: {scales.given(merged)}",

@@ -144,17 +144,17 @@ def suspected(scales: ImpactEstimator, curation: CurationState) -> Iterator[Revi
 
 
 def _suspected(scales: ImpactEstimator, kind: str, pattern: Pattern, suspicions: Sequence[Suspicion]) -> ReviewItem:
-    question, place = "Release {} from quarantine?", "not injected unless you release it with a reason"
+    question, place = "May agents get {}?", "no agent gets it unless you say yes, with a reason"
     if kind == kinds.HELD:
-        question, place = _held_question(suspicions), "not injected until you approve this text"
+        question, place = _held_question(suspicions), "no agent gets it until you say yes"
     reason = f"this text {describe_suspicions(suspicions)}"
     return scales.item(kind, pattern.id, question=question, reason=reason, place=place, risk=count_marks(suspicions))
 
 
 def _held_question(marks: Iterable[Suspicion]) -> str:
     if any(one.severity.stops and one.rule != FOREIGN_SCRIPT.id for one in marks):
-        return "Approve {}, which gives orders?"
-    return "Approve {}, in letters that the project does not use?"
+        return "May agents get {}, which gives orders?"
+    return "May agents get {}, in letters that the project does not use?"
 
 
 def held_texts(scales: ImpactEstimator, curation: CurationState, texts: Sequence[HeldText]) -> Iterator[ReviewItem]:
@@ -162,7 +162,7 @@ def held_texts(scales: ImpactEstimator, curation: CurationState, texts: Sequence
     for held in texts:
         if curation.approves_text(held.text):
             continue
-        readers = plural(len(held.readers), "running loop or last task", "running loops and last tasks")
+        readers = plural(len(held.readers), "running session or last task", "running sessions and last tasks")
         yield scales.item(
             kinds.HELD,
             held.id,
@@ -170,7 +170,7 @@ def held_texts(scales: ImpactEstimator, curation: CurationState, texts: Sequence
             name=f"the reflection {visible_line(held.id, 80)}",
             this="this reflection",
             reason=f"this text {held.does}",
-            place=f"{readers} would get it",
+            place=f"{readers} would get it; no agent gets it until you say yes",
             impact=SUSPECTED * scales.new(float(len(held.readers))),
             chars=len(held.text),
             held_text=held,

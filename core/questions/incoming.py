@@ -29,11 +29,10 @@ if TYPE_CHECKING:
     from core.state.review_items import ReviewItem, WeakenedTest
 
 STUCK: Final = timedelta(days=14)  # Age at which an escalation stops being urgent.
-NEEDS_HELP: Final = "an agent needs help"
-WAITS: Final = "an agent is blocked until a person helps"  # Why an escalation comes first.
+WAITS: Final = "an agent waits until a person helps"  # Why an escalation comes first.
 _ARRIVED: Final = {
     "import": "imported",
-    "extraction": "extracted",
+    "extraction": "found",
     "proposal": "proposed",
     "quarantine": "quarantined",
 }
@@ -49,13 +48,13 @@ def arrivals(scales: ImpactEstimator, curation: CurationState) -> Iterator[Revie
         row = board.row(pattern_id)
         if board.held[row]:
             continue  # asked about as a held text
-        kind, question, place = kinds.EXTRACTED, "Approve {} (extracted automatically)?", None
+        kind, question, place = kinds.EXTRACTED, "Keep {}?", None
         is_withheld = bool(scales.stakes.is_withheld[row])
         if board.quarantined[row]:
             kind, question, place = (
                 kinds.QUARANTINE,
-                "Release {}, which an agent proposed?" if arrival.kind == "proposal" else "Release {} from quarantine?",
-                "not injected until you release its text",
+                "An agent proposes {}. May agents get it?" if arrival.kind == "proposal" else "May agents get {}?",
+                "no agent gets it until you say yes",
             )
             is_withheld = True
         elif arrival.blocks:
@@ -69,8 +68,10 @@ def arrivals(scales: ImpactEstimator, curation: CurationState) -> Iterator[Revie
 def _arrival(
     scales: ImpactEstimator, kind: str, pattern: Pattern, arrival: UnreviewedText, question: str, place: str | None
 ) -> ReviewItem:
-    reason = f"{_ARRIVED[arrival.kind]} by {visible_line(arrival.by, 40)} on {format_day(arrival.at)}"
-    reason += f": {visible_line(arrival.reason, 120)}" if arrival.reason else ""
+    is_found = arrival.kind == "extraction"
+    by = "in a session" if is_found else f"by {visible_line(arrival.by, 40)}"
+    reason = f"{_ARRIVED[arrival.kind]} {by} on {format_day(arrival.at)}"
+    reason += f": {visible_line(arrival.reason, 120)}" if arrival.reason and not is_found else ""
     suspicions = scales.board.suspicions(pattern.id)
     reason += f"; this text {describe_suspicions(suspicions)}" if suspicions else ""
     risk = count_marks(suspicions) if kind == kinds.QUARANTINE else ()
@@ -94,9 +95,9 @@ def lessons(scales: ImpactEstimator, found: Sequence[tuple[JoinedLesson, Extract
         yield scales.item(
             kinds.LESSON,
             joined.id,
-            question="Make a pattern of {}?",
-            name=f"the lesson “{visible_line(lesson.text, 80)}”",
-            this="this lesson",
+            question="Make {} a lesson for all agents?",
+            name=f"the note “{visible_line(lesson.text, 80)}”",
+            this="this note of an agent",
             reason="; ".join(filter(None, parts)),
             place=f"in {plural(len(joined.places), 'place')}{loaded}{cited}",
             impact=scales.new(UNSEEN_USES * (weight + top * joined.is_contradicted)),
@@ -111,15 +112,16 @@ def bursts(scales: ImpactEstimator) -> Iterator[ReviewItem]:
     """Ask about suspicious reports, which do not count until a person decides."""
     for burst in scales.board.bursts:
         count = len(burst.patterns)
-        what = plural(count, "suspicious failure report")
+        question = f"{{}} blamed {plural(count, 'lesson')} at once. Ignore its reports?"
         if burst.is_of_member:
-            what = plural(burst.successes + burst.failures, "unconfirmed result")
+            results = plural(burst.successes + burst.failures, "unconfirmed result")
+            question = f"{{}} sent {results}. Ignore them?"
         yield scales.item(
             kinds.BURST,
             burst.source,
-            question=f"Discard {what} of {{}}?",
+            question=question,
             name=format_source(burst.source),
-            this="this member" if burst.is_of_member else "this loop",
+            this="A member" if burst.is_of_member else "A session",
             reason=format_burst(burst),
             place="",
             impact=sum(scales.either(id) for id in burst.patterns if id in scales.board) / 2,
@@ -139,9 +141,9 @@ def weakened_tests(scales: ImpactEstimator, found: Sequence[WeakenedTest]) -> It
         yield scales.item(
             kinds.WEAKENED,
             one.task_id,
-            question=f"The test was {one.change} to pass: {{}}. Acknowledge?",
-            name=visible_line(one.attempt_id, 80),
-            this="this session",
+            question=f"{{}} was {one.change} to pass. Have you seen it?",
+            name=f"A test of {visible_line(one.attempt_id, 80)}",
+            this="A test",
             reason=f"{files} was changed{by} after {command!r} failed: {failure}",
             place="",
             chars=len(one.diff),
@@ -156,13 +158,14 @@ def escalations(scales: ImpactEstimator, escalated: Iterable[EscalatedSession], 
         since = f", on {format_day(at)}" if at is not None else ""
         called = f"; {_call_text(one.call)}" if one.call is not None else ""
         stuck = _stuck_text(session)
+        file, what = visible_line(session.file_path, 80), "an agent asks for help"
+        if one.has_ended:
+            what = f"the agent gave up{f' on {format_day(at)}' if at is not None else ''}"
         is_stuck = not one.has_ended and (at is None or now - at <= STUCK)
         yield scales.item(
             kinds.ESCALATION,
             session.id,
-            question=f"Escalated at {{}}: {'the agent gave up' if one.has_ended else NEEDS_HELP}. Acknowledge?",
-            name=visible_line(session.file_path, 80),
-            this="this file" if session.file_path else "this",
+            question=f"Escalated{f' at {file}' if file else ''}: {what}. Have you seen it?",
             reason=f"escalated after {plural(len(session.executions), 'run')}{since}{called}; {stuck}",
             place=WAITS if is_stuck else "",
             is_urgent=is_stuck,

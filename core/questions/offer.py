@@ -229,12 +229,12 @@ def offered(scales: ImpactEstimator, offers: Iterable[JoinedOffer]) -> Iterator[
     """Ask about extraction offers; loops that offer the same lessons are one question."""
     for joined in offers:
         offer, (source_id, *others) = joined.offer, joined.sources
-        also = f"; {plural(len(others), 'other loop')} offered the same" if others else ""
+        also = f"; {plural(len(others), 'other session')} offered the same" if others else ""
         yield scales.item(
             kinds.OFFER,
             source_id,
-            question="Extract patterns from {}?",
-            this="this loop",
+            question=f"{_lessons_found(offer)} found in {{}}. Keep {'it' if len(offer.new) == 1 else 'them'}?",
+            this="this session",
             reason=f"{offer_text(offer)}{also}",
             place="",
             impact=scales.new(_expected_uses(joined)),
@@ -246,11 +246,15 @@ def offered(scales: ImpactEstimator, offers: Iterable[JoinedOffer]) -> Iterator[
         )
 
 
+def _lessons_found(offer: Extraction) -> str:
+    return plural(len(offer.new), "lesson") if offer.new else plural(len(offer.merges), "further use")
+
+
 def offer_text(offer: Extraction) -> str:
-    """Describe an offer: `3 patterns to extract, 1 further use of known patterns`."""
+    """Describe an offer: `3 new lessons, 1 further use of known lessons`."""
     new, further = len(offer.new), len(offer.merges)
-    parts = [f"{plural(new, 'pattern')} to extract"] if new else []
-    parts += [f"{plural(further, 'further use')} of known patterns"] if further else []
+    parts = [plural(new, "new lesson")] if new else []
+    parts += [f"{plural(further, 'further use')} of known lessons"] if further else []
     return ", ".join(parts)
 
 

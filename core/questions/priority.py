@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from core.base.formatting import shorten_id
+from core.base.text import visible_line
 from core.learning.assessment import describe_counts
 from core.questions.impact import WARNED_SHARE, PatternImpacts, good_enough, priority, weekly
 from core.records.patterns import Pattern, PatternType
@@ -100,12 +101,13 @@ class ImpactEstimator:
         chars: int | None = None,
         further: int = 0,
         name: str = "",
-        this: str = "this pattern",
+        this: str = "this lesson",
         **more: Any,
     ) -> ReviewItem:
         """Make a question with its priority; see `ReviewItem`.
 
-        In `question`, `{}` is replaced by `name` (the subject by default) in a list, and by `this` in the detail view.
+        In `question`, `{}` is replaced by `name` (the quoted title of the pattern by default) in a list, and by `this`
+        on the card.
         `place` explains the position in the queue, by default by the counts of the pattern. `chars` is the length of
         the texts to read, by default those of the pattern, and `further` the number of patterns of which only the
         headline is read. The default of `evidence` is that of the pattern. The impact may be left to `ask`.
@@ -118,7 +120,7 @@ class ImpactEstimator:
         return ReviewItem(
             kind=kind,
             subject=subject,
-            question=question.replace("{}", name or shorten_id(subject), 1),
+            question=question.replace("{}", name or self._name(subject), 1),
             asks=question.replace("{}", this, 1),
             reason=f"{reason}; {place}" if place else reason,
             priority=priority(impact, read, self.settings),
@@ -126,6 +128,10 @@ class ImpactEstimator:
             seconds=read,
             **more,
         )
+
+    def _name(self, subject: str) -> str:
+        pattern = self.patterns.get(subject)
+        return quoted_title(pattern) if pattern is not None else shorten_id(subject)
 
     def held(self, pattern_id: str) -> float:
         """Return the impact of a pattern in its present state, in failures a week."""
@@ -188,6 +194,11 @@ class ImpactEstimator:
         row = self.board.row(pattern_id)
         below, above, _ = self.stakes.since_pin[row]
         return float(self.stakes.uses[row]) * (above if is_withheld else below), self.place(pattern_id)
+
+
+def quoted_title(pattern: Pattern) -> str:
+    """Return the title, or the message of an error, in quotes; one line of at most 80 characters."""
+    return f"“{visible_line(pattern.error_message or pattern.title or pattern.id, 80)}”"
 
 
 def chars_of(pattern: Pattern) -> int:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from core.base.errors import BadInput
 from core.base.formatting import format_day, shorten_id
-from core.base.text import capitalized, plural, visible_line
+from core.base.text import plural, visible_line
 from core.config.settings import PruningSettings
 from core.curation import commands
 from core.curation.command_codec import decode_command
@@ -51,9 +51,9 @@ def proposed_decisions(
         yield scales.item(
             kinds.PROPOSAL,
             one.pattern_id or one.id,
-            question=f"Add {by}'s note to {{}}?"
+            question=f"{by} proposes a note on {{}}. Add it?"
             if isinstance(command, commands.Note)
-            else f"{capitalized(VERBS[_verb(command)].word)} {{}}, as {by} proposes?",
+            else f"{by} proposes to {VERBS[_verb(command)].word} {{}}. Do you agree?",
             name=name,
             this=this,
             reason=reason,
@@ -71,7 +71,7 @@ def _names(command: Command, proposed: ProposedDecision, decisions: Sequence[Dec
         return name, name
     subjects = [shorten_id(subject) for subject in _subjects(command)]
     more = f" and {len(subjects) - _NAMED:,} more" if len(subjects) > _NAMED else ""
-    this = "this pattern" if proposed.pattern_id else plural(len(subjects), "record")
+    this = "this lesson" if proposed.pattern_id else plural(len(subjects), "record")
     return ", ".join(subjects[:_NAMED]) + more, this
 
 

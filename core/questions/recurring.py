@@ -192,15 +192,15 @@ def recurring(scales: ImpactEstimator, learned: Sequence[tuple[RecurringLearning
     for learning, offer in learned:
         known = [at for at in learning.times if at is not None]
         ages = [max((now - at).days, 0) for at in known]
-        sources = plural(learning.sources, "loop")
+        sources = plural(learning.sources, "session")
         last = f", last on {format_day(max(known))}" if known else ""
         yield scales.item(
             kinds.RECURRING,
             learning.id,
-            question=f"Create a pattern from {{}} that {sources} reported?",
-            name=f"the lesson “{learning.text}”",
-            this="a lesson",
-            reason="no pattern contains it",
+            question=f"{sources} reported {{}}. Make it a lesson?",
+            name=f"“{learning.text}”",
+            this="the same",
+            reason="no lesson contains it",
             place=f"reported {plural(len(learning.times), 'time')}{last}",
             impact=scales.new(float(np.exp2(-np.array(ages, np.float64) / half_life).sum())),
             chars=learning.chars + chars_offered(offer),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from core.base.formatting import format_day, shorten_id
+from core.base.formatting import format_day
 from core.base.text import plural, visible_line
 from core.learning.states import STATES, state_codes
 from core.records.patterns import Maturity
@@ -46,8 +46,7 @@ def inversions(scales: ImpactEstimator, curation: CurationState) -> Iterator[Rev
             scales.item,
             kinds.INVERSION,
             pattern_id,
-            question="Turn {} into a warning?",
-            this="this",
+            question=f"{failures} of {plural(total, 'use')} of {{}} failed. Warn agents of it instead?",
             reason=f"{failures} of {plural(total, 'use')} failed{again}",
         )
         impact, propose = scales.unwarned(pattern_id), partial(board.proposal, pattern_id)
@@ -86,9 +85,9 @@ def _stale_pin(scales: ImpactEstimator, pattern_id: str, pin: Pin) -> ReviewItem
     return scales.item(
         kinds.STALE_PIN,
         pattern_id,
-        question=f"Keep {{}} {pin.verb} with its new text?"
+        question=f"The text of {{}} has changed since. Keep it {pin.verb}?"
         if pin.state in _NOUNS
-        else "Reset {}? Its text has changed since it was accepted.",
+        else "The text of {} has changed since it was accepted. Reset it?",
         reason=f"{_decided(pin)}; its text has changed since",
     )
 
@@ -106,9 +105,7 @@ def _contradicted(
     return scales.item(
         kinds.CONTRADICTED,
         pattern_id,
-        question="Remove {}? Later results contradict it.",
-        name=f"the {noun} of {shorten_id(pattern_id)}",
-        this=f"this {noun}",
+        question=f"{visible_line(pin.by, 40)} {pin.verb} {{}}; {uses} since. Undo the {noun}?",
         reason=f"{_decided(pin)}; since then {since}",
         place=place,
     )
@@ -144,6 +141,8 @@ def borderline(scales: ImpactEstimator, asked: Set[str]) -> Iterator[ReviewItem]
         pattern = scales.patterns.get(pattern_id)
         if pattern is None or pattern.copy_folder:
             continue
+        if stakes.is_withheld[row] and STATES[now[row]] is not Maturity.DEPRECATED:
+            continue  # withheld for its low rate: only a promotion could change that
         states = tuple(STATES[codes[place]] for codes in (now[tried], *turned))
         facts = bool(stakes.is_withheld[row]), _results_text(scales, row), states, scales.place(pattern_id)
         make = partial(_borderline, scales, pattern_id, *facts)
@@ -156,9 +155,7 @@ def _borderline(
     return scales.item(
         kinds.BORDERLINE,
         pattern_id,
-        question="Re-enable {}?" if is_withheld else "Keep injecting {}?",
-        name=f"the deprecated {shorten_id(pattern_id)}" if is_withheld else "",
-        this="this deprecated pattern" if is_withheld else "this pattern",
+        question="Let agents have {} again?" if is_withheld else "Keep giving {} to agents?",
         reason=f"{states[0]}, {results}{_border(scales, pattern_id, *states)}",
         place=place,
     )

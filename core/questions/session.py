@@ -50,17 +50,24 @@ class Plan:
 
     @property
     def text(self) -> str:
-        """One line: `12 min: 32 of 43 questions, 97% of impact`."""
-        minutes, total = f"{self.minutes:g} min", len(self.items) + self.later + self.left
+        """One line: `12 questions, about 4 min; 3 more for later`."""
         if not self.items:
-            empty = f"{plural(self.left, 'question')} not worth the time" if self.left else "no pending questions"
-            return f"{minutes}: {'too short for the next question' if self.later else empty}"
+            return f"{self.minutes:g} min: {'too short for the next question' if self.later else 'no open questions'}"
         agents = sum(item.is_urgent for item in self.items)
-        parts = [f"{minutes}: {len(self.items):,} of {plural(total, 'question')}, {self.share:.0%} of impact"]
-        parts += [f"{plural(agents, 'blocked agent')} first"] if agents else []
-        parts += [f"{plural(self.later, 'question')} for later"] if self.later else []
-        parts += [f"{plural(self.left, 'question')} not worth the time"] if self.left else []
+        parts = [f"{plural(len(self.items), 'question')}, {_about(self.seconds)}"]
+        parts += [f"{plural(agents, 'waiting agent')} first"] if agents else []
+        parts += [f"{self.later:,} more for later"] if self.later else []
         return "; ".join(parts)
+
+
+def time_text(items: Iterable[ReviewItem], pace: Pace) -> str:
+    """Return how long the questions take, from the reviewer's pace if it is known: `about 2 min`; "" for none."""
+    seconds = [item.seconds if pace.seconds is None else pace.seconds for item in items]
+    return _about(sum(seconds)) if seconds else ""
+
+
+def _about(seconds: float) -> str:
+    return f"about {max(round(seconds / SECONDS_PER_MINUTE), 1):,} min"
 
 
 def plan(queue: Sequence[ReviewItem], minutes: float, settings: Settings, pace: Pace | None = None) -> Plan:
@@ -76,7 +83,7 @@ def plan(queue: Sequence[ReviewItem], minutes: float, settings: Settings, pace: 
     urgent = [item for item in queue if item.is_urgent]
     others = [item for item in queue if not item.is_urgent]
     others.sort(key=lambda item: (-item.impact / (item.seconds or 1.0), item.kind, item.subject))
-    worthwhile = [*urgent, *(item for item in others if net(item.impact, item.seconds * scale, settings) > 0)]
+    worthwhile = [*urgent, *(item for item in others if _is_worthwhile(item, scale, settings))]
     left = minutes * SECONDS_PER_MINUTE
     chosen = []
     for item in worthwhile:
@@ -92,6 +99,11 @@ def plan(queue: Sequence[ReviewItem], minutes: float, settings: Settings, pace: 
         later=len(worthwhile) - len(chosen),
         left=len(queue) - len(worthwhile),
     )
+
+
+def _is_worthwhile(item: ReviewItem, scale: float, settings: Settings) -> bool:
+    """Whether a question must be read, or its impact is worth the time at the reviewer's own pace."""
+    return net(item.impact, item.seconds * scale, settings) > 0 or (item.is_worth_reading and not item.priority)
 
 
 def measure_pace(decisions: Iterable[Decision], by: str) -> Pace:

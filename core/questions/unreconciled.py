@@ -101,6 +101,6 @@ def _unreconciled(scales: ImpactEstimator, pattern_id: str, doubt: Finding) -> R
     return scales.item(
         kinds.UNRECONCILED,
         pattern_id,
-        question="Usage counts of {} disagree. Leave them as they are?",
+        question="The recorded counts of {} contradict its results. Leave them?",
         reason=visible_line(doubt.message, 160),
     )

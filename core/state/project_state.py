@@ -202,14 +202,19 @@ class ProjectState:
         return make_agenda(self.queue, self.snapshot.curation, self.now)
 
     @property
+    def worth_reading(self) -> tuple[ReviewItem, ...]:
+        """The questions and rows of the agenda that are worth the time of a person, in its order."""
+        return tuple(item for item in self.agenda if item.is_worth_reading)
+
+    @property
     def pending_count(self) -> int:
-        """Number of questions and rows in Review; that of the last run while fewer were found."""
-        return max(len(self.agenda), self.earlier_count)
+        """Number of questions and rows that are worth reading; that of the last run while fewer were found."""
+        return max(len(self.worth_reading), self.earlier_count)
 
     @property
     def is_count_open(self) -> bool:
         """Whether `pending_count` waits for searches."""
-        return self.earlier_count > len(self.agenda)
+        return self.earlier_count > len(self.worth_reading)
 
     @property
     def evidence(self) -> object:

@@ -97,21 +97,21 @@ class WeakenedTest:
 
 
 _SUBJECTS: Final = {
-    INVERSION: ("patterns", "fail often"),
+    INVERSION: ("lessons", "fail often"),
     CONTRADICTED: ("decisions", "are contradicted by later results"),
     STALE_PIN: ("decisions", "are about a text that has changed"),
     BURST: ("sources", "sent suspicious reports"),
-    QUARANTINE: ("texts", "are in quarantine"),
+    QUARANTINE: ("texts", "are held back"),
     HELD: ("texts", "are held"),
-    EXTRACTED: ("extracted patterns", "need an approval"),
-    DUPLICATE: ("pairs of patterns", "are similar"),
+    EXTRACTED: ("new lessons", "wait to be read"),
+    DUPLICATE: ("pairs of lessons", "are similar"),
     OFFER: ("recent sessions", "may hold lessons"),
     ESCALATION: ("debug sessions", "were escalated"),
-    BORDERLINE: ("patterns", "are close to another state"),
-    RECURRING: ("lessons", "were reported by several loops"),
-    LESSON: ("lessons of agents", "may become patterns"),
-    BROAD: ("patterns", "have a trigger that is too broad"),
-    UNRECONCILED: ("patterns", "have counts that disagree with the evidence"),
+    BORDERLINE: ("lessons", "are close to another state"),
+    RECURRING: ("notes", "were reported by several sessions"),
+    LESSON: ("notes of agents", "may become lessons"),
+    BROAD: ("lessons", "have a trigger that is too broad"),
+    UNRECONCILED: ("lessons", "have counts that contradict their results"),
     WEAKENED: ("tests", "check less than before"),
     PROPOSAL: ("decisions", "are proposed by agents"),
 }
@@ -238,6 +238,12 @@ class ReviewItem:
         return not is_of_agent and all(other is None for other in others)
 
     @property
+    def is_worth_reading(self) -> bool:
+        """Whether the expected impact is worth the time, an agent waits, or the text must be read by a person."""
+        kind = self.group.kind if self.group is not None else self.kind
+        return self.is_urgent or self.priority > 0 or kind in _MUST_READ
+
+    @property
     def has_strong_lesson(self) -> bool:
         """Whether it is an offer of several loops, or has a fix after which the failed check passed."""
         return self.kind == OFFER and (len(self.sources) > 1 or (self.offer is not None and self.offer.has_checked_fix))
@@ -262,6 +268,8 @@ MOST_OF_KIND: Final = 20  # Questions of one kind that are asked one by one.
 MOST_OPTIONAL: Final = 5  # The same for optional
 _OPTIONAL: Final = frozenset({OFFER, LESSON, RECURRING, DUPLICATE, BROAD, UNRECONCILED})
 """Kinds that do no harm while they wait: no text is wrongly injected or withheld."""
+_MUST_READ: Final = frozenset({EXTRACTED, WEAKENED, PROPOSAL})
+"""Kinds whose questions count whatever their impact: agents already get the text, or an agent asks for a decision."""
 _MAX_NAME: Final = 70  # Characters of a question that is named in a row.
 
 

@@ -120,6 +120,7 @@ RUNS: Final[dict[str, list[str]]] = {
     "loop score": [],
     "loop usage": [],
     "search": ["flaky test"],
+    "review show": ["{question}"],
     "review snooze": ["{question}", "--until", "2099-01-01"],
     "task init": ["Fix the flaky checkout test"],
     "task start": ["task-002", "--resume"],

@@ -31,6 +31,9 @@ from core.questions.answers import answers
 from core.records.extractions import Extraction, Proposal
 from core.records.patterns import PatternType
 from core.records.snapshot import Delta
+from core.show import offers
+from core.show.card_texts import exact_text, side_by_side
+from core.show.cards import review_card
 from core.show.contexts import Preview, context_cells, row_details
 from core.show.patterns import pattern_cells
 from core.state.contexts import prepare_task_injection
@@ -41,23 +44,19 @@ from tests.hostile.conftest import EAST, WEST
 from tests.hostile.payloads import PAYLOADS
 from tui.present import (
     decisions,
-    extraction,
     loops,
     memory,
     memory_groups,
     memory_tasks,
-    merge,
     notifications,
     reflections,
     replay,
-    review,
 )
 from tui.present.document import document_lines, draw_cells
 from tui.present.glyphs import DRAWN, Glyphs
-from tui.present.review_answers import Outlook, answer_rows, what_changes
-from tui.present.review_texts import exact_text, pattern_origin, words_changed
 from tui.screens.context import context_lines, profile_line
 from tui.screens.patterns import TABS, tab_blocks
+from tui.screens.review_preview import Outlook, answer_rows, preview_lines
 
 in_zones = pytest.mark.parametrize(
     ("opened", "glyphs"),
@@ -206,34 +205,30 @@ def test_questions_are_harmless(opened: Project) -> None:
     while opened.search_next() is not None:
         pass
     view = opened.view
-    for number, item in enumerate(spread(view.queue, PATTERNS)):
+    for item in spread(view.queue, PATTERNS):
         where = f"{item.kind} of {item.subject[:80]!r}"
-        check([review.head(item, number, str(len(view.queue)))], where=where)
-        check([Content(item.reason)], where=f"the reason, {where}")
-        for side in review.sides(view, item, review.Desk(glyphs=DRAWN, key=lambda action: action))[2:]:
-            check(side, where=where)
+        check([Content(item.question), Content(item.asks), Content(item.reason)], where=f"the question, {where}")
+        card = review_card(view, item)
+        check([Content(card.title), *document_lines(card.blocks, view.now, DRAWN)], where=where)
     for item in spread(view.queue, FORECASTS):
         try:
             given = answers(item, view)[0]
             states = forecast(opened, item, given)
         except RalphdeckError:
             continue  # the pane shows an error instead
-        check(what_changes(given, Outlook(0, states), view, DRAWN), where="a forecast")
-        check(answer_rows([given], [Outlook(0, states)], ["a"], item.subject, DRAWN, 118), where="an answer")
+        check(preview_lines("yes", given, Outlook(0, states), item.subject, DRAWN), where="a forecast")
+        check(answer_rows([("a", "yes", given)], [Outlook(0, states)], 118), where="an answer")
 
 
 @in_zones
 def test_unreviewed_texts_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
     patterns_of = list(spread(view.snapshot.patterns.values(), 100))
     for pattern in patterns_of:
-        check(
-            document_lines(pattern_origin(view, pattern), view.now, glyphs), where=f"the origin of {pattern.id[:80]!r}"
-        )
-        check(exact_text(view, pattern), where=f"the text of {pattern.id[:80]!r}")
+        where = f"the text of {pattern.id[:80]!r}"
+        check(document_lines(exact_text(view, pattern), view.now, glyphs), where=where)
     for one, other in pairwise(patterns_of):
-        for side in merge.side_by_side(view, one, other, glyphs):
-            check(side, where=f"{one.id[:80]!r} beside {other.id[:80]!r}")
-        check(words_changed(one.description, other.description), where="changed words")
+        compared = document_lines(side_by_side(view, one, other, "90 %"), view.now, glyphs)
+        check(compared, where=f"{one.id[:80]!r} beside {other.id[:80]!r}")
 
 
 @in_zones
@@ -257,8 +252,8 @@ def test_extraction_offers_are_harmless(view: ProjectState, glyphs: Glyphs) -> N
         for kind in PatternType
     ]
     offer = Extraction(source_id=PAYLOADS[0].text, proposals=tuple(proposals))
-    check(document_lines(extraction.proposals(offer), view.now, glyphs), where="proposals")
-    check(document_lines(extraction.offer_blocks(offer, "e"), view.now, glyphs), where="an offer")
+    check(document_lines(offers.proposals(offer), view.now, glyphs), where="proposals")
+    check(document_lines(offers.offer_blocks(offer, "e"), view.now, glyphs), where="an offer")
 
 
 def test_contexts_are_harmless(view: ProjectState) -> None:

@@ -36,7 +36,7 @@ def test_every_id_is_unique_and_every_group_and_place_is_known() -> None:
 
 @pytest.mark.parametrize("place", SCREENS)
 def test_no_key_has_two_actions_on_one_screen(place: str) -> None:
-    keys = Counter(key for action in actions_of(place) for key in action.keys.split(","))
+    keys = Counter(key for action in actions_of(place) for key in action.keys.split(",") if key)
     assert [key for key, count in keys.items() if count > 1] == []
 
 
@@ -69,7 +69,7 @@ def test_no_key_reserved_by_the_terminal_is_bound() -> None:
 
 def test_keys_are_named_for_people() -> None:
     for action in ACTIONS:
-        for key in action.keys.split(","):
+        for key in filter(None, action.keys.split(",")):
             name = key_name(key)
             assert name.strip()
             assert len(name) <= 9

@@ -310,7 +310,7 @@ async def test_an_empty_project_explains_what_to_do_and_fills_when_files_appear(
         await user.sees("waiting for .aiwg", "No loops yet")
         for place, text in (
             ("patterns", "No patterns yet"),
-            ("review", "No open questions"),
+            ("review", "Nothing to review."),
             ("reflections", "No reflections yet"),
             ("log", "No decisions yet"),
         ):

@@ -136,7 +136,7 @@ async def test_a_question_is_open_here_while_it_is_in_front(sample: Path, home: 
         await user.until(is_held(first), "the first question is open here")
         await user.press("n")
         await user.until(is_held(desk(user).item), "the next one is")
-        await user.press("S")
+        await user.press("full_stop")
         await user.until(lambda: len(user.app.screen_stack) > 1, "the dialog")
         assert is_held(user.app.screen_stack[0].item)(), "a dialog does not end it"  # type: ignore[attr-defined]
         await user.press("escape")

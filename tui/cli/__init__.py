@@ -28,7 +28,7 @@ class DashboardProgram(Program):
     extra: ClassVar[Mapping[str, Mapping[str, Place]]] = {
         "Core": {
             "dashboard": Place("tui.cli.dashboard:dashboard", ""),
-            "demo": Place("tui.cli.dashboard:demo", "Open the dashboard on a sample project."),
+            "demo": Place("tui.cli.dashboard:demo", "Open the dashboard on a sample project in which loops run."),
             "serve": Place("tui.cli.dashboard:serve", "Show the dashboard in a browser on this machine."),
         }
     }

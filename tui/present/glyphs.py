@@ -85,6 +85,7 @@ TYPE_LETTERS: Final = {kind: kind.name[0] for kind in PatternType}
 _STYLES: Final = {
     "strong": "bold",
     "strike": "strike",
+    "marked": "bold underline",
     "quiet": "$quiet",
     "name": "$secondary",
     "accent": "$accent",

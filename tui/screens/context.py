@@ -297,7 +297,6 @@ class ContextScreen(BaseScreen):
     """Shows the context for a typed task or a loop's task, with adjustable settings."""
 
     place = "context"
-    COLUMNS = COLUMNS
 
     def __init__(self) -> None:
         super().__init__()

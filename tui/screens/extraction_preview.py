@@ -10,7 +10,7 @@ from textual.content import Content
 from core.base.errors import RalphdeckError
 from core.base.text import plural, visible_line
 from core.curation.commands import Extract
-from tui.present import extraction
+from core.show import offers
 from tui.present.document import document_lines
 from tui.screens.dialogs import PreviewDialog
 
@@ -43,8 +43,8 @@ def _show(screen: BaseScreen, found: Extraction) -> None:
         if yes:
             screen.services.decide(Extract(found.source_id, expected=found), seen)
 
-    count = extraction.count_offered(found)
+    count = offers.count_offered(found)
     why = visible_line(found.why_nothing, 400)
     title = f"{plural(count, 'pattern')} to extract" if count else f"Nothing to extract: {why}"
-    text = document_lines(extraction.proposals(found), seen.now, screen.glyphs)
+    text = document_lines(offers.proposals(found), seen.now, screen.glyphs)
     screen.ask_user(PreviewDialog(Content(title), text, verb=f"extract {count}" if count else ""), answered)

@@ -19,7 +19,7 @@ from core.documents.loops import elapsed
 from core.queries.record_filters import LOOP_FIELDS, select_loops
 from core.records.decisions import extraction_question_id
 from core.records.waits import needs_person
-from tui.present import extraction
+from core.show import offers
 from tui.present import loops as present
 from tui.screens.list_screen import ListScreen
 from tui.widgets.record_table import RecordTable
@@ -109,7 +109,7 @@ class LoopsScreen(ListScreen):
             self.view.loop_patterns(key),
             self.services.now(),
             self.glyphs,
-            extraction.count_offered(self.view.offers.get(key)),
+            offers.count_offered(self.view.offers.get(key)),
             with_bar=table.width_of("iteration") >= present.BAR_CELLS,
             in_full=table.width_of("patterns") >= present.PATTERNS_CELLS,
         )
@@ -126,8 +126,8 @@ class LoopsScreen(ListScreen):
         if loop is None:
             return ()
         details = self._details if self._details is not None and self._details.loop_id == key else None
-        offers = tuple(extraction.offer_blocks(view.offers.get(key), self.services.shown_key("extract")))
-        return present.tab_blocks(loop, tab, details, view, offers)
+        offered = tuple(offers.offer_blocks(view.offers.get(key), self.services.shown_key("extract")))
+        return present.tab_blocks(loop, tab, details, view, offered)
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         if delta is None or delta.loops:
@@ -189,7 +189,7 @@ class LoopsScreen(ListScreen):
         return super().why_not(action)
 
     def label_for(self, action: str) -> str | None:
-        count = extraction.count_offered(self.view.offers.get(self.table.cursor_key or ""))
+        count = offers.count_offered(self.view.offers.get(self.table.cursor_key or ""))
         return f"extract {count}" if action == "extract" and count else None
 
     def action_extract(self) -> None:

@@ -15,7 +15,7 @@ from core.curation.rules import why_refused
 from core.documents import patterns as documents
 from core.records.decisions import APPROVE, VERBS, Verb, VerbInfo
 from core.show.pattern_filter import PATTERN_FIELDS, PatternCatalog
-from core.show.patterns import COLUMNS, SORTS, pattern_cells
+from core.show.patterns import COLUMNS, pattern_cells
 from core.show.table import list_words
 from tui.present.document import draw_cells
 from tui.present.glyphs import draw_state
@@ -61,8 +61,6 @@ def tab_blocks(view: ProjectState, pattern: Pattern, tab: str, me: str = "") -> 
 
 class PatternsScreen(ListScreen):
     place = "patterns"
-    COLUMNS = COLUMNS
-    SORTS = SORTS
     FIELDS = PATTERN_FIELDS
     TABS = TABS
 
@@ -130,11 +128,6 @@ class PatternsScreen(ListScreen):
             return "Nothing needs a decision"
         return super().why_not(action)
 
-    def first_action(self) -> str:
-        known, assessment = self.view.snapshot.patterns, self.view.assessment
-        shown = [assessment(key) for key in self.subjects() if key in known]
-        return "release" if any(one.held or one.quarantined for one in shown) else ""
-
     def label_for(self, action: str) -> str | None:
         subjects = self.subjects()
         if len(subjects) > 1:
@@ -176,7 +169,7 @@ class PatternsScreen(ListScreen):
         subjects = self.subjects()
         if len(subjects) > 1:
             self._deciding |= set(subjects)
-            self.app.push_screen(BulkDialog(verb, subjects, info, self.table.cursor_key), self._finish_bulk)
+            self.app.push_screen(BulkDialog(verb, subjects, info), self._finish_bulk)
         elif subjects and info.asks:
             self._ask(verb, info, subjects[0])
         elif subjects:

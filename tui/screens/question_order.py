@@ -1,10 +1,14 @@
-"""The order of the questions in a review session, and the current question."""
+"""The questions of a review session in order, the current one, and what was answered."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
+
+from core.base.text import plural
 
 if TYPE_CHECKING:
     from core.state.review_items import ReviewItem
@@ -29,11 +33,12 @@ class Skipped(NamedTuple):
 
 
 class QuestionOrder:
-    """The questions of a review session in a fixed order.
+    """The questions of a review session in a fixed order, which has an end.
 
-    New questions are appended, and closed questions keep their place. Until `fix` is called, the order of
-    the queue applies to all questions after the current one. Questions for which `is_taken` is true (another member has
-    them open) come next only if there is no other one.
+    They are those that are worth reading, until `read_on` adds the others and those that were put off. New questions
+    are appended, and closed questions keep their place. Until `fix` is called, the order of the queue applies to all
+    questions after the current one. Questions for which `is_taken` is true (another member has them open) come next
+    only if there is no other one.
     """
 
     def __init__(self, is_taken: Callable[[ReviewItem], bool] = lambda item: False) -> None:
@@ -41,8 +46,10 @@ class QuestionOrder:
         self._slots: list[Key] = []  # every question of the session, open or closed
         self._open: dict[Key, ReviewItem] = {}  # the questions of the newest queue
         self._is_fixed = False
+        self._reads_all = False  # whether also questions are asked that are not worth reading
         self._current: Key | None = None
         self._at = 0  # index of the current question in `_slots`
+        self._later: set[Key] = set()  # questions that the user put off
         self._being_answered: list[Key | None] = []
         """Questions whose answers are being written, oldest first; None for a decision without a question."""
         self._just_answered: set[Key] = set()  # questions whose answers are written, but are still in the queue
@@ -58,21 +65,39 @@ class QuestionOrder:
         item = self._open[key]
         return replace(item, subject=item.other, other=item.subject) if key in self._swapped else item
 
-    def _following(self, start: int, by: int = 1, *, skips_taken: bool = True) -> int | None:
+    def _following(self, start: int, by: int = 1, *, skips_taken: bool = True, skips_later: bool = True) -> int | None:
         """Return the first open slot from `start`, forwards or backwards, wrapping around."""
         count = len(self._slots)
         slots = ((start + by * step) % count for step in range(count))
         taken: int | None = None
         for slot in slots:
-            if self._is_open(self._slots[slot]):
-                if not (skips_taken and self._is_taken(self._open[self._slots[slot]])):
+            key = self._slots[slot]
+            if self._is_open(key) and not (skips_later and key in self._later):
+                if not (skips_taken and self._is_taken(self._open[key])):
                     return slot
                 taken = slot if taken is None else taken
         return taken
 
     @property
     def items(self) -> list[ReviewItem]:
+        """The open questions of the session, with those that were put off."""
         return [self._shown(key) for key in self._slots if self._is_open(key)]
+
+    @property
+    def pending(self) -> list[ReviewItem]:
+        """The questions that are still asked before the end."""
+        return [self._shown(key) for key in self._slots if self._is_open(key) and key not in self._later]
+
+    @property
+    def others(self) -> list[ReviewItem]:
+        """The open questions that are not part of the session."""
+        known = set(self._slots)
+        return [self._shown(key) for key in self._open if key not in known and self._is_open(key)]
+
+    @property
+    def later(self) -> int:
+        """The number of open questions that were put off."""
+        return sum(map(self._is_open, self._later))
 
     @property
     def item(self) -> ReviewItem | None:
@@ -92,7 +117,8 @@ class QuestionOrder:
 
     @property
     def total(self) -> int:
-        return len(self._slots)
+        """The number of questions of the session, without the new ones as long as none of them was reached."""
+        return len(self._slots) - self.fresh
 
     @property
     def asked(self) -> Set[Key]:
@@ -103,7 +129,7 @@ class QuestionOrder:
 
     @property
     def fresh(self) -> int:
-        """The number of new questions that have not been shown yet."""
+        """The number of new questions, until one of them is shown."""
         return sum(self._is_open(key) for key in self._fresh)
 
     def fix(self) -> None:
@@ -117,15 +143,16 @@ class QuestionOrder:
         closed = self._open.keys() - {key_of(item) for item in queue}
         self._just_answered.clear()
         self._open = {key_of(item): item for item in queue}
+        worth = [key for key, item in self._open.items() if self._reads_all or item.is_worth_reading]
         if self._is_fixed and any(key in self._open for key in self._slots):
             known = set(self._slots)
-            new = [key for key in self._open if key not in known]
+            new = [key for key in worth if key not in known]
             self._slots += new
             self._fresh |= set(new)
             self._resolved = (self._resolved | (closed - answered)) - self._open.keys()
         else:
             front = [key for key in [self._current] if key in self._open]
-            self._slots = list(dict.fromkeys([*front, *self._open]))
+            self._slots = list(dict.fromkeys([*front, *worth]))
             self._fresh.clear()
             self._resolved.clear()
             self._at = 0
@@ -143,6 +170,7 @@ class QuestionOrder:
         self._slots = list(dict.fromkeys([*first, *(key_of(item) for item in self.items)]))
         self._fresh.clear()
         self._resolved.clear()
+        self._later.clear()
         self._current, self._at = None, 0
         self.fix()
 
@@ -155,10 +183,25 @@ class QuestionOrder:
         self._slots = [*before, *keys, *after]
         self._open |= {key_of(item): item for item in items}
         self._fresh -= set(keys)
+        self._later -= set(keys)
         if self._current is not None:  # a row, which may have no more questions
             self._just_answered.add(self._current)
         self._at = len(before)
         self._current = keys[0] if keys else self._current
+
+    def read_on(self) -> None:
+        """Ask the questions that were put off, and those that are not worth reading."""
+        self.fix()
+        self._reads_all = True
+        later = [key for key in self._slots if key in self._later]
+        others = [key_of(item) for item in self.others]
+        before = [key for key in self._slots if key not in self._later]
+        if self.item is None:
+            self._at = min(len(before), max(len(before) + len(later) + len(others) - 1, 0))
+            self._current = None
+        self._slots = [*before, *later, *others]
+        self._later.clear()
+        self._fresh.clear()
 
     def settle(self) -> ReviewItem | None:
         """Keep showing the current question until it is answered or resolved, and return it."""
@@ -166,7 +209,8 @@ class QuestionOrder:
         if item is not None:
             self._current = key_of(item)
             self._at = self._slots.index(self._current)
-            self._fresh.discard(self._current)
+            if self._current in self._fresh:
+                self._fresh.clear()
         return item
 
     def give(self) -> None:
@@ -180,37 +224,47 @@ class QuestionOrder:
         """Record that a decision that answers no question is being written."""
         self._being_answered.append(None)
 
-    def land(self, *, decided: bool) -> bool:
-        """Record the result of the oldest pending decision; return True if it answered a question."""
+    def land(self, *, decided: bool) -> Key | None:
+        """Record the result of the oldest pending decision; return the question that it answered, if any."""
         key = self._being_answered.pop(0) if self._being_answered else None
         if key is not None and decided:
             self._just_answered.add(key)
-        return key is not None
+        return key
 
     def step(self, by: int) -> Skipped:
-        """Go to the next or previous open question; return how many were skipped.
+        """Put the current question off and go to the next one, or go back to the previous open one.
 
-        Only a step forwards skips questions that are taken.
+        Returns how many were skipped. Only a step forwards skips questions that are taken.
         """
         self.fix()
         self.returning = ""
-        slot = self._following(self._at + by, by, skips_taken=by > 0)
+        if by > 0 and self._current is not None and self._is_open(self._current):
+            self._later.add(self._current)
+        start = self._at + by if by > 0 or self.item is not None else self._at  # back from the end
+        slot = self._following(start, by, skips_taken=by > 0, skips_later=by > 0)
         if slot is None:
+            self._current = None
             return Skipped()
         passed = set(self._slots[self._at : slot] if by > 0 else self._slots[slot : self._at]) & self._resolved
         self._resolved -= passed
         between = self._slots[self._at + 1 : slot] if by > 0 else []
         self._at = slot
         self._current = self._slots[slot]
-        return Skipped(len(passed), sum(map(self._is_open, between)))
+        self._later.discard(self._current)
+        return Skipped(len(passed), sum(self._is_open(key) and key not in self._later for key in between))
 
     def go_to_question(self, key: str) -> bool:
         """Go to the question with this key, or to the first about this pattern or loop ID."""
-        found = [item for item in self.items if item.question_key == key]
-        found += [item for item in self.items if key in (item.subject, item.other)]
-        if found:
-            self._current = key_of(found[0])
-        return bool(found)
+        candidates = [*self.items, *self.others]
+        found = [item for item in candidates if item.question_key == key]
+        found += [item for item in candidates if key in (item.subject, item.other)]
+        if not found:
+            return False
+        self._current = key_of(found[0])
+        self._later.discard(self._current)
+        if self._current not in self._slots:
+            self._slots.insert(self._at, self._current)
+        return True
 
     def return_to(self, key: str) -> None:
         """Go to the question with this key as soon as it is open again."""
@@ -220,3 +274,33 @@ class QuestionOrder:
         """Swap which pattern of a duplicate is kept."""
         if item := self.item:
             self._swapped ^= {key_of(item)}
+
+
+class GivenAnswer(NamedTuple):
+    """An answer of a session: what it did in one word, and the IDs of what gets another prompt."""
+
+    result: str
+    changed: frozenset[str]
+
+
+@dataclass
+class ReviewSession:
+    """What was answered since the dashboard was opened, by key of the question, and the time that is left.
+
+    `ends` is the end of the time budget, None without one.
+    """
+
+    answers: dict[str, GivenAnswer] = field(default_factory=dict)
+    ends: datetime | None = None
+
+    def is_over(self, now: datetime) -> bool:
+        return self.ends is not None and now >= self.ends
+
+    @property
+    def summary(self) -> str:
+        """What was done, in two sentences: `3 kept, 1 removed. The next prompts of 2 tasks change.`"""
+        counts = Counter(answer.result for answer in self.answers.values())
+        changed = frozenset[str]().union(*(answer.changed for answer in self.answers.values()))
+        done = ", ".join(f"{count:,} {result}" for result, count in counts.items())
+        prompts = f" The next prompts of {plural(len(changed), 'task')} change." if changed else ""
+        return f"{done}.{prompts}" if done else ""

@@ -1,67 +1,191 @@
-"""The Review screen: one question at a time, highest impact first."""
+"""The Review screen: one card at a time with its evidence, yes, no or later, and an end."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cached_property, partial, partialmethod
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from textual import on
+import msgspec
+from textual import events, on
+from textual.containers import Vertical
 from textual.content import Content
-from textual.widgets import Static
 from textual.worker import get_current_worker
 
 from core.agents.plan import describe_connected
-from core.base.errors import RalphdeckError
-from core.base.text import plural
+from core.base.errors import BadInput, RalphdeckError
+from core.base.text import plural, visible_line
+from core.base.validation import check_amount
+from core.config.settings import MAX_MINUTES
+from core.curation.commands import AcceptInversion, Note
+from core.curation.decision_text import verb_text
+from core.documents.decisions import reason_text
+from core.documents.markdown import to_markdown
 from core.forecast.forecast import Forecaster
-from core.questions.answers import Answer, question_of
+from core.questions.answers import Answer, answers, question_of, snooze_command
 from core.questions.judge import MAX_TEXTS, Advice, Judge, JudgedText, held_text_of
+from core.questions.session import Pace, measure_pace, plan, time_text
+from core.show.cards import NO, YES, card_title, present_effect, review_card, terminal_card, works_of
 from core.state import review_items as kinds
-from tui.actions import ACTIONS
-from tui.present import review as present
-from tui.present.review_answers import answer_rows, what_changes, what_heading
-from tui.present.review_session import budget_text, pace_text, stop_lines
+from core.state.review_items import DUPLICATE, ReviewItem, make_agenda
+from tui.actions import ACTIONS, BY_ID
+from tui.present.document import document_lines
+from tui.present.memory import attempt_key, session_key, task_key
 from tui.present.team import lease_text
-from tui.screens.question_order import same_question
-from tui.screens.review_answers import ANSWERS, DECIDES, evidence_loops
-from tui.screens.review_forecasts import Forecasts, compute_outlook
-from tui.screens.review_panes import ReviewPanes
+from tui.screens.base_screen import BaseScreen
+from tui.screens.dialogs import AskLine, AskText, Choose, overtaken
+from tui.screens.question_order import (
+    GivenAnswer,
+    Key,
+    QuestionOrder,
+    ReviewSession,
+    key_of,
+    same_question,
+)
+from tui.screens.review_preview import Forecasts, answer_rows, compute_outlook, preview_lines
 from tui.widgets.bars import Item, ItemLine
 from tui.widgets.drawing import AnswerList
 from tui.widgets.text_pane import TextPane
 
 if TYPE_CHECKING:
-    from core.questions.session import Plan
+    from textual.app import ComposeResult
+
+    from core.adapters.agent_files import AgentFile
+    from core.learning.inversion_rules import Inversion
     from core.records.decisions import Decision
     from core.records.snapshot import Delta
     from core.state.project_state import ProjectState
-    from core.state.review_items import ReviewItem
 
-NAMES_IMPACT: Final = 100
-"""Minimum screen width at which the impact is always shown, even if the ID or the question must be cut."""
-SHORTEST_ID: Final = 12
-"""Minimum cells of the ID: pace, then minutes and share of impact, are dropped to keep this width."""
-MAX_KEY_LABEL: Final = 12  # Maximum characters of the highlighted answer in the key line of a narrow screen.
-ROOMY: Final = 48  # lines of the screen from which disabled answers are listed, too
+ANSWERS: Final = frozenset(
+    {YES, NO, "rewrite", "promote", "deprecate", "reset", "restore_text", "quarantine", "archive"}
+    | {"snooze", "snooze_evidence"}
+)
+"""The actions that answer a question."""
+DECIDES: Final = ANSWERS | {"give", "snooze_until", "rewrite_in_editor", "alternative", "note"}
+"""The actions that decide, or prepare a decision."""
+SHOWN_KEYS: Final = (YES, NO, "next_item", "rewrite", "more", "open_item", "to_loop")
+"""The actions in the key line, in order."""
+WORDS: Final = {YES: "yes", NO: "no"}
+EMPTY: Final = (
+    "Questions appear here for new lessons from the work of a connected agent, agents that ask for help, lessons that "
+    "fail, decisions that later results contradict, texts that no person has read, and notes of agents."
+)
+SNOOZES: Final = {"for a day": 1, "for a week": 7, "for a month": 30, "for three months": 90}  # days of a snooze
+LEAST_QUESTION: Final = 20  # cells of a question that are shown on any screen
+PREVIEW_SHARE: Final = 0.3  # largest part of the height that the preview of an answer takes
+LEAST_PREVIEW: Final = 4  # lines of the preview that always fit
+MAX_ADVICE: Final = 320  # characters of the advice of a judge
 ASKED: Final = "asked"
 NO_ADVICE: Final = "no advice"
 _ALWAYS: Final = frozenset(
-    {"undo", "redo", "what_if", "copy", "minutes", "back"}
+    {"undo", "redo", "what_if", "minutes", "back"}
     | {action.id for action in ACTIONS if action.group in {"Go", "Program", "Move"}}
 ) - {"next_item", "previous_item"}
 """Actions that need no question."""
+_PROPOSAL_ACTIONS: Final = {
+    YES: "there is no proposal to accept",
+    NO: "there is no proposal to reject",
+    "rewrite": "there is no text to edit",
+}
+"""Why an answer to a proposal does not fit a question without one."""
 
 
-class ReviewScreen(ReviewPanes):
-    """Shows the record on the left, evidence on the right, and the answers below."""
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Edits of a proposed anti-pattern before it is accepted."""
+
+    text: str = ""  # "" for the proposed one
+    better: str | None = None  # ID of the alternative pattern, "" for none; None for the proposed one
+
+
+def evidence_loops(item: ReviewItem, view: ProjectState) -> list[str]:
+    """Return the known loops of a question's evidence, contradicting ones first, then those a pattern comes from."""
+    if item.group is not None:
+        return []
+    return [id for id in dict.fromkeys(map(view.board.loop_of_work, _sources(item, view))) if id]
+
+
+def evidence_attempt(item: ReviewItem, view: ProjectState) -> str:
+    """Return the ID of the newest attempt that a pattern was found in; "" for other questions, or if unknown."""
+    if item.kind != kinds.EXTRACTED and item.weakened is None:
+        return ""
+    sources = [item.weakened.attempt_id] if item.weakened is not None else _sources(item, view)
+    attempts = (work for source in sources for work in works_of(view, source))
+    return next((work for work in attempts if work in view.snapshot.attempts), "")
+
+
+def _sources(item: ReviewItem, view: ProjectState) -> list[str]:
+    """Return the IDs of the work that a question is about: loops, tasks and attempts."""
+    if not item.is_about_pattern:
+        places = [place.loop_id for place in item.lesson.places] if item.lesson is not None else []
+        session = item.session
+        return [item.subject, *item.sources, session.loop_id if session is not None else "", *places]
+    observations = sorted(view.board.observations(item.subject), key=lambda one: one.success is not False)
+    pattern = view.snapshot.patterns.get(item.subject)
+    own = [source.loop_id for source in pattern.source_loops] if pattern is not None else []
+    return [*(one.loop_id for one in observations), *own]
+
+
+def is_about(decision: Decision, item: ReviewItem) -> bool:
+    return question_of(decision) == item.question_key or decision.subject in (item.subject, item.other or item.subject)
+
+
+def skipped_text(item: ReviewItem, by: Decision | None) -> str:
+    asked = visible_line(item.question, 80)
+    if by is None:
+        return f"Skipped: already resolved: “{asked}”"
+    why = f" “{visible_line(reason_text(by), 120)}”" if reason_text(by) else ""
+    return f"Skipped: {visible_line(by.by, 40)} has answered “{asked}”: {verb_text(by)}{why}"
+
+
+def no_answer(action: str, item: ReviewItem) -> str:
+    if action == "restore_text" and item.is_about_pattern:
+        return "the text has not changed since the decision"
+    if item.is_about_pattern and item.kind != DUPLICATE and action not in _PROPOSAL_ACTIONS:
+        return "this question proposes exactly that"
+    missing = _PROPOSAL_ACTIONS.get(action, "that needs a question about a single lesson")
+    return f"{missing}: this question is about {question_subject(item)}"
+
+
+def question_subject(item: ReviewItem) -> str:
+    """Name the subject of a question, to explain why an answer does not fit."""
+    subjects = (
+        (item.group, "several questions"),
+        (item.lesson, "a note of an agent"),
+        (item.burst, "many lessons at once"),
+        (item.offer, "a lesson that does not exist yet"),
+        (item.session, "a debug session"),
+        (item.held_text, "a note"),
+        (item.weakened, "a test"),
+        (item.proposed, "a decision of an agent"),
+    )
+    name = next((name for part, name in subjects if part is not None), "one lesson")
+    return "two lessons" if item.kind == DUPLICATE else name
+
+
+def _with_draft(answer: Answer, item: ReviewItem, draft: Draft) -> Answer:
+    """Return the answer that accepts the proposal with the user's edits."""
+    command = AcceptInversion(item.subject, text=draft.text or None, better=draft.better)
+    effect = "your warning takes its place" if draft.text else answer.effect
+    return replace(answer, effect=effect, command=command)
+
+
+class ReviewScreen(BaseScreen):
+    """Shows a card, what yes and no do, and the prompts that the highlighted answer changes."""
 
     place = "review"
 
     def __init__(self) -> None:
         super().__init__()
+        self.questions = QuestionOrder(self._is_taken)
+        self.session = ReviewSession()
+        self._drafts: dict[Key, Draft] = {}
+        self._opened: set[Key] = set()
+        """Questions that the user asked for, and that are in a row otherwise."""
         self._forecasts = Forecasts()
         self._offered: tuple[Answer, ...] = ()
         self._cursor = 0
@@ -72,11 +196,62 @@ class ReviewScreen(ReviewPanes):
         self._judged: JudgedText | None = None  # the held text of the question
         self._decisions = 0  # number of decisions when the question was shown
 
+    def compose_content(self) -> ComposeResult:
+        yield ItemLine(classes="question")
+        yield TextPane(id="review-card")
+        with Vertical(classes="outcome"):
+            yield AnswerList()
+            yield TextPane(id="review-preview")
+
     def on_mount(self) -> None:
-        if not self.is_composed:
-            return
-        super().on_mount()
-        self.query_one("#review-subject", TextPane).focus()
+        if self.is_composed:
+            super().on_mount()
+            self.card.focus()
+
+    @property
+    def card(self) -> TextPane:
+        return self.query_one("#review-card", TextPane)
+
+    @property
+    def preview(self) -> TextPane:
+        return self.query_one("#review-preview", TextPane)
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.refresh_frame()
+
+    @on(TextPane.Widened)
+    def _lay_out(self) -> None:
+        """Draw the card for its current width."""
+        if self.is_composed:
+            self.show_anew()
+
+    # The current question
+
+    def agenda(self, view: ProjectState) -> tuple[ReviewItem, ...]:
+        """Return what to ask: also the questions that the user opened, or whose answer was undone."""
+        asked, returning = self._opened | self.questions.asked, self.questions.returning
+        if returning:
+            asked |= {key_of(item) for item in view.queue if returning in (item.question_key, item.subject)}
+        return make_agenda(view.queue, view.snapshot.curation, view.now, asked)
+
+    @property
+    def item(self) -> ReviewItem | None:
+        return self.questions.item if not self._is_time_up else None
+
+    @property
+    def _is_time_up(self) -> bool:
+        return self.session.is_over(self.services.now())
+
+    @property
+    def me(self) -> str:
+        return self.services.project.by
+
+    def _is_taken(self, item: ReviewItem) -> bool:
+        """Whether another member of the team has a question open."""
+        return self.services.lease_on(item.question_key) is not None
+
+    def show_anew(self) -> None:
+        self.refresh_view(self.view, None)
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """Update the queue. The current question stays until it is answered or resolved."""
@@ -85,27 +260,21 @@ class ReviewScreen(ReviewPanes):
         if view.snapshot.complete and self.services.engine.has_searched_once:
             self.questions.fix()
         resolved = self.questions.follow(self.agenda(view))
-        item = self.questions.settle()
+        item = self.questions.settle() if not self._is_time_up else None
         if resolved is not None:
             self._report_skipped(resolved, made, view)
         if item is None:
-            self._show_nothing()
-        elif self._may_stop and self.session.plan is not None:
-            self._show_stop(self.session.plan)
+            self._show_end()
         else:
             self._show(item, view)
 
-    @property
-    def _may_stop(self) -> bool:
-        return self.session.is_over(self.questions.items, self.services.now())
-
     def _report_skipped(self, item: ReviewItem, made: Sequence[Decision], view: ProjectState) -> None:
         """Report a question resolved elsewhere, and ignore keys already typed for it."""
-        by = next((one for one in reversed(made) if present.is_about(one, item) and one.by != self.me), None)
+        by = next((one for one in reversed(made) if is_about(one, item) and one.by != self.me), None)
         if not view.snapshot.complete or (by is None and any(one.by == self.me for one in made)):
             return
         self.services.jump_guard.arm()
-        self.services.say(present.skipped_text(item, by, view))
+        self.services.say(skipped_text(item, by))
 
     def _show(self, item: ReviewItem, view: ProjectState) -> None:
         another = self._shown is None or not same_question(self._shown, item)
@@ -114,20 +283,110 @@ class ReviewScreen(ReviewPanes):
         if another:
             self._cursor, self._is_armed = 0, False
             self._decisions = len(view.snapshot.decisions)
-            self.session.start(self.services.now())
         self._hold()
-        desk = self.query_one(".desk")
-        desk.set_class(item.kind == kinds.DUPLICATE, "-even")
-        desk.set_class(not any(answer.matters for answer in self._offered), "-brief")
         self._ask_judge(item, view)
-        self._show_reason(item)
-        self.show_sides(item, view, top=another)
+        self._show_card(item, view, top=another)
         self._show_outcome(top=another)
         self._work_out(item, view)
 
-    def _show_reason(self, item: ReviewItem) -> None:
+    def _show_card(self, item: ReviewItem, view: ProjectState, *, top: bool) -> None:
+        draft = self.draft(item)
+        document = review_card(
+            view,
+            item,
+            proposal=self.proposal(item),
+            is_edited=bool(draft is not None and draft.text),
+            agent_files=self._agent_files(item),
+        )
         advice = self._advice.get(self._judged.id, "") if self._judged is not None else ""
-        self.query_one("#review-reason", Static).update(present.reason(item, advice))
+        lines = [Content.styled(f"judge: {visible_line(advice, MAX_ADVICE)}", "$accent")] if advice else []
+        width = self.card.scrollable_content_region.width
+        lines += document_lines(document.blocks, view.now, self.glyphs, *([width] if width else []))
+        self.card.show(lines, top=top)
+
+    def _agent_files(self, item: ReviewItem) -> Sequence[AgentFile]:
+        return self.services.project.adapters.agent_files() if item.lesson is not None else ()
+
+    def _show_end(self) -> None:
+        """Show what was done, and what is left, until the user reads on."""
+        self._shown, self._offered = None, ()
+        self._hold()
+        key, left = self.services.shown_key("next_item"), len(self.questions.pending)
+        summary, later, others = self.session.summary, self.questions.later, len(self.questions.others)
+        is_partial = self.view.snapshot.is_partial
+        lines = [Content.styled(summary, "bold")] if summary else []
+        if is_partial:
+            lines.append(Content("Questions appear when all files are read."))
+        elif not (summary or left or later or others):
+            lines.append(Content(EMPTY))
+            connected = "" if self.view.snapshot.loops else describe_connected(self.services.engine.connected_agents)
+            lines += [Content(f"{connected}.")] if connected else []
+        rest = [f"{plural(left, 'question')} left"] * bool(left) + [f"{later:,} put off"] * bool(later)
+        rest += [f"{plural(others, 'question')} hardly worth the time"] * bool(others)
+        if rest:
+            lines += [Content(""), Content.assemble((key, "$accent bold"), f" reads on: {', '.join(rest)}")]
+        head = "Still opening" if is_partial else "Time is up" if left else "Done" if summary else "Nothing to review"
+        self.query_one(".question", ItemLine).show([Item(Content.styled(f"{head}.", "bold"))])
+        self.card.show(lines)
+        self._show_outcome(top=True)
+
+    def _show_head(self, item: ReviewItem) -> None:
+        questions, view = self.questions, self.view
+        is_open = self.services.is_counting
+        place = f"{questions.place:,} of {questions.total:,}" if not is_open else f"{questions.place:,} of …"
+        lease = self.services.lease_on(item.question_key)
+        left = [Item(Content.styled(visible_line(item.asks or item.question, 200), "bold"))]
+        if lease is not None:
+            left.append(Item(Content.styled(lease_text(lease, self.services.now()), "$warning bold")))
+        if self.services.project.is_readonly:
+            left.append(Item(Content.styled("read-only", "$warning bold")))
+        pace = measure_pace(view.snapshot.decisions, self.me)
+        fresh = f"  +{questions.fresh:,} new" if questions.fresh and not is_open else ""
+        right = [Item(Content.assemble((place, "$quiet"), (fresh, "$accent")), "minutes")]
+        timed = [Item(right[0].content.append(Content.styled(f" · {self._time_left(pace)}", "$quiet")), "minutes")]
+        if ItemLine.cells([*left, *timed]) <= self.size.width:
+            right = timed
+        room = self.size.width - ItemLine.cells([*left[1:], *right]) - len(ItemLine.SEPARATOR)
+        left[0] = Item(left[0].content.truncate(max(room, LEAST_QUESTION), ellipsis=True))
+        self.query_one(".question", ItemLine).show(left, right)
+
+    def _time_left(self, pace: Pace) -> str:
+        if self.session.ends is None:
+            return time_text(self.questions.pending, pace)
+        return f"{max((self.session.ends - self.services.now()).total_seconds(), 0) / 60:.0f} min left"
+
+    @on(ItemLine.Clicked, ".question")
+    def _head_clicked(self, message: ItemLine.Clicked) -> None:
+        message.stop()
+        self.action_minutes()
+
+    def _hold(self) -> None:
+        """Show the members of the team which question is open here."""
+        item = self._shown if self.app.screen_stack and self in self.app.screen_stack else None
+        self.services.hold_question(item.question_key if item is not None else "")
+
+    def on_screen_resume(self) -> None:
+        super().on_screen_resume()
+        self._hold()
+
+    def on_screen_suspend(self) -> None:
+        self._hold()
+
+    def tick(self) -> None:
+        """Redraw the time that is left, and for how long another member has the question open."""
+        if self._shown is None:
+            return
+        if self._is_time_up:
+            self.show_anew()
+        elif self.session.ends is not None or self.services.lease_on(self._shown.question_key) is not None:
+            self._show_head(self._shown)
+
+    def refresh_top(self) -> None:
+        super().refresh_top()
+        if self.is_mounted and self._shown is not None:
+            self._show_head(self._shown)
+
+    # The advice of the user's judge
 
     def _ask_judge(self, item: ReviewItem, view: ProjectState) -> None:
         """Ask the user's judge in a thread about a held text and those of the next questions, once about each."""
@@ -155,7 +414,7 @@ class ReviewScreen(ReviewPanes):
         """Show the advice on the question, and ask about its text if the judge was busy when it came up."""
         if self._shown is not None:
             self._ask_judge(self._shown, self.view)
-            self._show_reason(self._shown)
+            self._show_card(self._shown, self.view, top=False)
 
     @cached_property
     def _judge(self) -> Judge:
@@ -165,122 +424,50 @@ class ReviewScreen(ReviewPanes):
         if "_judge" in self.__dict__:
             self._judge.stop()
 
-    def _hold(self) -> None:
-        """Show the members of the team which question is open here."""
-        item = self._shown if self.app.screen_stack and self in self.app.screen_stack else None
-        self.services.hold_question(item.question_key if item is not None else "")
-
-    def on_screen_resume(self) -> None:
-        super().on_screen_resume()
-        self._hold()
-
-    def on_screen_suspend(self) -> None:
-        self._hold()
-
-    def tick(self) -> None:
-        """Redraw for how long another member has the question open."""
-        if self._shown is not None and self.services.lease_on(self._shown.question_key) is not None:
-            self._show_head(self._shown)
-
-    def refresh_top(self) -> None:
-        super().refresh_top()
-        if self.is_mounted and self._shown is not None:
-            self._show_head(self._shown)
-
-    def _show_head(self, item: ReviewItem) -> None:
-        total = f"{self.questions.total:,}"
-        if self.services.is_counting:
-            total = f"{max(self.questions.total, self.view.pending_count):,}+"
-        now, offer, key = self.services.now(), self.offer(self.view), self.services.shown_key("minutes")
-        lease = self.services.lease_on(item.question_key)
-        mark = lease_text(lease, now) if lease is not None else ""
-        head = partial(present.head, item, self.questions.place, total, self.questions.fresh, mark)
-        pace = [Item(pace_text(self.session))] * bool(self.session.decided)
-        readonly = [Item(Content.styled("read-only", "$warning bold"))] * self.services.project.is_readonly
-        left, right = list[Item](), list[Item]()
-        for short in (False, True):
-            budget = Item(budget_text(self.session, offer, self.questions.items, now, key, short=short), "minutes")
-            left = [Item(head()), *readonly, *([budget, *pace] if short else [*pace, budget])]
-            right = [Item(present.impact_bar(item, self.glyphs, short=short))]
-            if ItemLine.cells(left + right) <= self.size.width:
-                break
-        if self.size.width >= NAMES_IMPACT:
-            room, least = 0, head(id_cells=SHORTEST_ID).cell_length
-            for others in (left[1:], left[1 : 2 + len(readonly)], []):
-                room = self.size.width - ItemLine.cells([*others, *right]) - len(ItemLine.SEPARATOR)
-                if least <= room:
-                    break
-            if (excess := head().cell_length - room) > 0:
-                fitted = head(id_cells=max(min(len(item.subject), present.ID_CELLS) - excess, SHORTEST_ID))
-                left[0] = Item(fitted.truncate(room, ellipsis=True))
-        self.query_one(".question", ItemLine).show(left, right)
-
-    @on(ItemLine.Clicked, ".question")
-    def _head_clicked(self, message: ItemLine.Clicked) -> None:
-        message.stop()
-        self.action_minutes()
-
-    def _show_stop(self, planned: Plan) -> None:
-        """Show that the plan is done or the time is up, until the user continues."""
-        head, *lines = stop_lines(self.questions.items, planned, self.services.shown_key("next_item"))
-        self._show_text([Item(head), Item(pace_text(self.session))], lines)
-
-    def _show_nothing(self) -> None:
-        hint = Content.styled("Press 3 to browse patterns, 6 to preview the context of a task.", "$quiet")
-        head = Content.styled(f"{self._nothing}.", "bold")
-        text = "Questions appear when all files are read." if self.view.snapshot.is_partial else present.EMPTY
-        connected = "" if self.view.snapshot.loops else describe_connected(self.services.engine.connected_agents)
-        lines = [Content(text), *([Content(f"{connected}.")] if connected else []), Content(""), hint]
-        self._show_text([Item(head)], lines)
-
-    @property
-    def _nothing(self) -> str:
-        """Why there is no question."""
-        return "Still opening" if self.view.snapshot.is_partial else "No open questions"
-
-    def _show_text(self, head: Sequence[Item], text: Sequence[Content]) -> None:
-        self._shown, self._offered = None, ()
-        self._hold()
-        self.query_one(".question", ItemLine).show(head)
-        for name in ("reason", "left", "right"):
-            self.query_one(f"#review-{name}", Static).update(Content(""))
-        self.text_of("subject").show(text)
-        self.text_of("proposal").show([])
-        self._show_outcome(top=True)
-
-    def _show_outcome(self, *, top: bool) -> None:
-        """Show the answers, and the full forecast of the highlighted answer."""
-        item, offered = self._shown, self._listed
-        self._cursor = min(self._cursor, max(len(offered) - 1, 0))
-        rows, heading, changes = list[Content](), Content(""), list[Content]()
-        if item is not None and offered:
-            outlooks = [self._forecasts.of(item, answer.action) for answer in offered]
-            keys = [self.services.shown_key(answer.action) for answer in offered]
-            width = (self.query_one(AnswerList).size.width or self.size.width) - 2
-            rows = answer_rows(offered, outlooks, keys, item.subject, self.glyphs, width)
-            answer, outlook = offered[self._cursor], outlooks[self._cursor]
-            heading = what_heading(answer, keys[self._cursor], self.glyphs)
-            changes = what_changes(answer, outlook, self.view, self.glyphs)
-        self.query_one("#review-what", Static).update(heading)
-        self.text_of("consequence").show(changes, top=top)
-        self.query_one(AnswerList).show(rows, self._cursor)
-        self.refresh_frame()
+    # What the answers change
 
     @property
     def _listed(self) -> list[Answer]:
-        """The answers that get a line. Disabled answers are listed only on a tall screen."""
-        roomy = self.size.height >= ROOMY
-        return [answer for answer in self._offered if roomy or not answer.why_not]
+        """The answers that get a line: yes and no."""
+        return [answer for answer in self._offered if answer.action in WORDS]
+
+    def _show_outcome(self, *, top: bool) -> None:
+        """Show what yes and no do, and the prompts that the highlighted one changes."""
+        item, listed = self._shown, self._listed
+        self._cursor = min(self._cursor, max(len(listed) - 1, 0))
+        rows, changes = list[Content](), list[Content]()
+        if item is not None and listed:
+            outlooks = [self._forecasts.of(item, answer.action) for answer in listed]
+            width = (self.query_one(AnswerList).size.width or self.size.width) - 2
+            named = [(self.services.shown_key(one.action), WORDS[one.action], one) for one in listed]
+            rows = answer_rows(named, outlooks, width)
+            answer, outlook = listed[self._cursor], outlooks[self._cursor]
+            changes = preview_lines(WORDS[answer.action], answer, outlook, item.subject, self.glyphs)
+            if now := present_effect(self.view, item):
+                changes.insert(0, Content.styled(now, "$quiet"))
+        self.query_one(AnswerList).show(rows, self._cursor)
+        self.query_one(".outcome").display = bool(rows)
+        self.preview.display = bool(changes)
+        self.preview.show(changes, top=top)
+        self._fit_preview()
+        self.refresh_frame()
+
+    def _fit_preview(self) -> None:
+        """Give the preview the lines that it needs, and the card the rest."""
+        most = max(round(self.size.height * PREVIEW_SHARE), LEAST_PREVIEW)
+        width = self.preview.scrollable_content_region.width or self.size.width - 3
+        self.preview.styles.height = max(min(self.preview.count_lines(width), most), 1)
 
     def _work_out(self, item: ReviewItem, view: ProjectState) -> None:
-        """Compute missing forecasts for the current question, then for the next one, if the files are checked."""
+        """Compute the missing forecasts of yes and no for the current question, then for the next one."""
         if view.snapshot.as_of is not None:
             return
         questions = [one for one in (item, self.questions.next) if one is not None]
         self._forecasts.keep(questions)
         jobs: list[tuple[ReviewItem, Answer]] = []
         for question in questions:
-            jobs += self._forecasts.missing(question, self.answers_to(question, view), view.snapshot.number)
+            offered = [answer for answer in self.answers_to(question, view) if answer.action in WORDS]
+            jobs += self._forecasts.missing(question, offered, view.snapshot.number)
         if jobs:
             self.run_worker(self._forecast(jobs, view), group="forecast", exclusive=True)
 
@@ -307,9 +494,6 @@ class ReviewScreen(ReviewPanes):
         if self.is_composed and item is not None and self._offered:
             self._work_out(item, self.view)
 
-    def forget(self, item: ReviewItem, action: str) -> None:
-        self._forecasts.forget(item, action)
-
     @on(AnswerList.Chosen)
     async def _clicked_answer(self, message: AnswerList.Chosen) -> None:
         if self._is_armed and message.row == self._cursor:
@@ -334,23 +518,19 @@ class ReviewScreen(ReviewPanes):
         """The action of the highlighted answer, or "" if there is none."""
         return self._listed[self._cursor].action if self._cursor < len(self._listed) else ""
 
-    async def action_give(self) -> None:
-        await self.run_id(self._highlighted)
+    # Keys and their conditions
 
     def label_for(self, action: str) -> str | None:
-        if action == "give" and self._highlighted:
-            label = self._listed[self._cursor].label
-            return label if len(label) <= MAX_KEY_LABEL or self.size.width >= NAMES_IMPACT else "answer"
-        return None
-
-    def own_keys(self) -> frozenset[str]:
-        return ANSWERS
+        labels = {"next_item": "later" if self._shown is not None else "read on", "rewrite": "edit"}
+        if action == "rewrite" and self._shown is not None and self._shown.kind == DUPLICATE:
+            return "swap"
+        return labels.get(action)
 
     def _key_items(self) -> tuple[list[Item], list[Item]]:
-        """Return the key items, most useful ones first: a narrow screen drops the last ones."""
-        offered, right = super()._key_items()
-        first = ("give", "next_item", "open_item")
-        return sorted(offered, key=lambda item: first.index(item.value) if item.value in first else len(first)), right
+        """Return the keys of the card: yes, no, later and the menu of all others."""
+        _, right = super()._key_items()
+        offered = [action for action in SHOWN_KEYS if self.reason_against(action) is None]
+        return [self._key_item(id, self.label_for(id) or BY_ID[id].label) for id in offered], right
 
     def writes(self, action: str) -> bool:
         given = self._highlighted if action == "give" else action
@@ -361,52 +541,147 @@ class ReviewScreen(ReviewPanes):
         if action in _ALWAYS:
             return None
         if action == "mark_many":
-            key = self.services.shown_key("go_patterns")
-            return f"Select several patterns in Patterns, {key}"
-        if action in {"next_item", "previous_item"}:
-            return None if self._may_stop or len(self.questions.items) > 1 else "This is the only question"
+            return f"Select several lessons in Patterns, {self.services.shown_key('go_patterns')}"
         item = self.item
+        if action == "next_item" and item is None:
+            rests = self.questions.later or self.questions.others or self.questions.pending
+            return None if rests else self._nothing
+        if action == "previous_item":
+            return None if len(self.questions.items) > (item is not None) else "This is the only question"
         if item is None:
             return self._nothing
         if self.services.project.is_readonly and self.writes(action):
             return "Read-only: restart without --readonly to decide"
-        if self._may_stop:
-            return f"You can stop here; {self.services.shown_key('next_item')} continues"
         if action == "give":
             return self._why_not_answer(self._highlighted, item) if self._highlighted else "No answer is available"
         if action in ANSWERS:
             return self._why_not_answer(action, item)
         if action in {"rewrite_in_editor", "alternative"} and item.inversion is None:
-            return "Only a proposed inversion can be edited"
+            return "Only a proposed warning can be edited"
         if action == "open_item" and item.group is not None:
-            return f"This question is about {present.question_subject(item)}"
+            return f"This question is about {question_subject(item)}"
         if action in {"why", "in_context", "note"}:
-            return None if item.is_about_pattern else f"This question is about {present.question_subject(item)}"
+            return None if item.is_about_pattern else f"This question is about {question_subject(item)}"
         if action == "to_loop":
-            return None if evidence_loops(item, self.view) else "No loop of the evidence is known"
+            has_source = evidence_loops(item, self.view) or evidence_attempt(item, self.view)
+            return None if has_source else "No session of the evidence is known"
         if action == "edit_item_file":
             return None if item.is_about_pattern or item.session is not None else "The record has no file"
         return None
+
+    @property
+    def _nothing(self) -> str:
+        """Why there is no question."""
+        return "Still opening" if self.view.snapshot.is_partial else "No open questions"
 
     def _why_not_answer(self, action: str, item: ReviewItem) -> str | None:
         for answer in self._offered:
             if answer.action == action:
                 return answer.why_not or None
-        keys = [self.services.shown_key(answer.action) for answer in self._offered if not answer.why_not]
-        return f"{present.no_answer(action, item)}; available keys: {', '.join(keys)}"
+        return f"{no_answer(action, item)}; {self.services.shown_key('more')} lists all answers"
 
     def action_mark_many(self) -> None:
         """Do nothing. The key only shows the reason from `why_not`."""
+
+    def action_more(self) -> None:
+        """List all answers other than yes and no with their effects, and what else can be done with the question."""
+        others = [answer for answer in self._offered if answer.action not in WORDS and not answer.why_not]
+        choices = [(answer.action, self._answer_choice(answer)) for answer in others]
+        extras = ("snooze_until", "rewrite_in_editor", "alternative", "note", "why", "in_context", "edit_item_file")
+        allowed = [id for id in (*extras, "minutes") if self.reason_against(id) is None]
+        choices += [(id, self._choice(BY_ID[id])) for id in allowed]
+        about = visible_line(card_title(self.view, self._shown), 160) if self._shown is not None else ""
+        self.ask_user(Choose(Content("More answers"), Content(about), choices, verb="choose"), self._run_chosen)
+
+    def _answer_choice(self, answer: Answer) -> Content:
+        action = BY_ID[answer.action]
+        return self._choice(replace(action, label=answer.label, tooltip=visible_line(answer.effect, 160)))
+
+    # Answers
+
+    def answers_to(self, item: ReviewItem, view: ProjectState) -> tuple[Answer, ...]:
+        """Return the answers to a question, with the edited text; none if the record is gone."""
+        try:
+            offered = answers(item, view)
+        except RalphdeckError:
+            return ()
+        draft = self.draft(item)
+        if draft is None:
+            return offered
+        return tuple(_with_draft(answer, item, draft) if answer.action == YES else answer for answer in offered)
+
+    async def action_give(self) -> None:
+        await self.run_id(self._highlighted)
+
+    def _give(self, action: str) -> None:
+        item = self.item
+        offered = self.answers_to(item, self.view) if item is not None else ()
+        answer = next((one for one in offered if one.action == action), None)
+        if item is None or answer is None:
+            return
+        if answer.opens:
+            self._ask_next(answer.opens)
+            return
+        if not answer.needs_reason:
+            self._decide(item, answer, "")
+            return
+        seen = self.services.view
+        title = Content(f"{answer.label.capitalize()} “{visible_line(card_title(self.view, item), 60)}”: why?")
+        detail = Content(f"Effect: {answer.effect}. Can be undone.")
+        other = overtaken(seen, item.question_key, item.subject, item.other or item.subject)
+        dialog = AskLine(title, detail, verb=answer.label, overtaken=other)
+        self.ask_user(dialog, lambda reason: self._decide(item, answer, reason, seen))
+
+    action_restore_text = partialmethod(_give, "restore_text")
+    action_accept = partialmethod(_give, YES)
+    action_reject = partialmethod(_give, NO)
+    action_promote = partialmethod(_give, "promote")
+    action_deprecate = partialmethod(_give, "deprecate")
+    action_reset = partialmethod(_give, "reset")
+    action_quarantine = partialmethod(_give, "quarantine")
+    action_archive = partialmethod(_give, "archive")
+    action_snooze = partialmethod(_give, "snooze")
+    action_snooze_evidence = partialmethod(_give, "snooze_evidence")
+
+    def _decide(self, item: ReviewItem, answer: Answer, reason: str, seen: ProjectState | None = None) -> None:
+        """Submit an answer and go to the next question. `seen` is the state the user saw before a dialog."""
+        command = msgspec.structs.replace(answer.with_text(reason), question=item.question_key)
+        outlook = self._forecasts.of(item, answer.action)
+        found = outlook.forecast if outlook is not None else None
+        changed = (
+            frozenset(one.id for one in found.changed) if found is not None and answer.matters else frozenset[str]()
+        )
+        self.services.decide(command, seen)
+        if (front := self.item) is not None and same_question(front, item):
+            self.questions.give()
+        self.session.answers[item.question_key] = GivenAnswer(answer.result, changed)
+        self.show_anew()
+
+    def answered(self, *, decided: bool) -> None:
+        """Handle the result of an answer: if it was refused, its question returns."""
+        key = self.questions.land(decided=decided)
+        if key is not None and not decided:
+            self.session.answers.pop(key[1], None)
+            self.show_anew()
 
     def undone(self, decision: Decision) -> None:
         """Return to the question of an undone decision."""
         self.questions.return_to(question_of(decision))
         if decision.by == self.me:
-            self.session.uncount()
+            self.session.answers.pop(question_of(decision), None)
+
+    def _ask_next(self, items: Sequence[ReviewItem]) -> None:
+        """Ask questions of a row one by one, before the current question."""
+        self._opened |= {key_of(item) for item in items}
+        self.questions.ask_next(items)
+        self.show_anew()
 
     def _step(self, by: int) -> None:
-        if self._may_stop:
-            self.session.goes_on, by = True, min(by, 0)
+        if self.item is None and by > 0:
+            self.session.ends = None
+            self.questions.read_on()
+            self.show_anew()
+            return
         passed = self.questions.step(by)
         if passed.resolved:
             self.services.say(f"Skipped {plural(passed.resolved, 'question')}: already resolved")
@@ -422,8 +697,172 @@ class ReviewScreen(ReviewPanes):
         """Go to the question with this key, or to the first about this pattern or loop ID."""
         in_row = (item for item in self.view.queue if key in (item.question_key, item.subject, item.other))
         if self.questions.go_to_question(key):
-            self.session.goes_on = True
+            self.session.ends = None
             self.show_anew()
         elif (item := next(in_row, None)) is not None:
-            self.session.goes_on = True
+            self.session.ends = None
             self._ask_next([item])
+
+    def action_minutes(self) -> None:
+        def answered(text: str) -> None:
+            try:
+                minutes = float(text or "0")
+                check_amount(minutes, "minutes", MAX_MINUTES)
+            except (ValueError, BadInput):
+                self.services.say(f"{visible_line(text, 40)} is not a number of minutes", severity="warning")
+                return
+            self.session.ends = None
+            if minutes:
+                pace = measure_pace(self.view.snapshot.decisions, self.me)
+                self.questions.plan(plan(self.questions.items, minutes, self.view.settings, pace).items)
+                self.session.ends = self.services.now() + timedelta(minutes=minutes)
+            self.show_anew()
+
+        title = Content("How many minutes do you have?")
+        detail = Content("The questions that matter most come first; 0 removes the limit.")
+        value = f"{self.view.settings.review.minutes:g}"
+        self.ask_user(AskLine(title, detail, verb="start", required=False, value=value), answered)
+
+    # Edits of a proposed warning
+
+    def draft(self, item: ReviewItem) -> Draft | None:
+        return self._drafts.get(key_of(item))
+
+    def proposal(self, item: ReviewItem) -> Inversion | None:
+        """Return the proposed anti-pattern with the user's edits, or None."""
+        proposal, draft = item.inversion, self.draft(item)
+        if proposal is None or draft is None:
+            return proposal
+        if draft.text:
+            proposal = proposal.with_text(draft.text)
+        if draft.better is not None:
+            proposal = proposal.with_alternative(self.view.snapshot.patterns.get(draft.better))
+        return proposal
+
+    def _redraft(self, item: ReviewItem, draft: Draft) -> None:
+        self._drafts[key_of(item)] = draft
+        self._forecasts.forget(item, YES)
+        self.show_anew()
+
+    def action_rewrite(self) -> None:
+        """Edit the proposed text, or swap the pattern to keep. No decision is made."""
+        item = self.item
+        if item is None:
+            return
+        if item.kind == DUPLICATE:
+            self.questions.swap()
+            self.show_anew()
+        elif (proposal := self.proposal(item)) is not None:
+            dialog = AskText(Content("Edit the warning"), proposal.text)
+            self.ask_user(dialog, lambda text: self._worded(item, text))
+
+    def action_rewrite_in_editor(self) -> None:
+        item = self.item
+        if item is not None and (proposal := self.proposal(item)) is not None:
+            self._worded(item, self.services.edit_text(proposal.text))
+
+    def _worded(self, item: ReviewItem, text: str | None) -> None:
+        proposed = item.inversion
+        if text and proposed is not None:
+            before = self.draft(item) or Draft()
+            self._redraft(item, replace(before, text="" if text == proposed.text else text))
+
+    def action_alternative(self) -> None:
+        """Choose the next alternative pattern. After the last one, choose no alternative."""
+        item = self.item
+        if item is not None and (proposal := self.proposal(item)) is not None:
+            ids = [*(pattern.id for pattern in self.view.board.alternatives(item.subject)), ""]
+            at = ids.index(proposal.better_pattern_id) if proposal.better_pattern_id in ids else -1
+            self._redraft(item, replace(self.draft(item) or Draft(), better=ids[(at + 1) % len(ids)]))
+
+    # Other decisions, and links
+
+    def action_snooze_until(self) -> None:
+        item, seen = self.item, self.view
+        if item is None:
+            return
+
+        def chosen(key: str) -> None:
+            command = snooze_command(item, until=self.view.now + timedelta(days=SNOOZES[key]))
+            effect = "asked again later"
+            snooze = Answer(action="snooze_until", label="snooze", effect=effect, command=command, matters=False)
+            self._decide(item, snooze, "", seen)
+
+        detail = Content("Only the question is hidden; nothing changes for agents. Can be undone.")
+        choices = [(key, Content(key)) for key in SNOOZES]
+        self.ask_user(Choose(Content("Snooze for how long?"), detail, choices, verb="snooze"), chosen)
+
+    def action_why(self) -> None:
+        if self.item is not None:
+            self.services.open_record("patterns", self.item.subject, tab="Why")
+
+    def action_in_context(self) -> None:
+        if self.item is not None:
+            self.services.preview_pattern(self.item.subject)
+
+    def action_open_item(self) -> None:
+        item = self.item
+        if item is None:
+            return
+        if item.session is not None:
+            self.services.open_record("memory", session_key(item.subject))
+        elif item.weakened is not None:
+            self.services.open_record("memory", task_key(item.subject))
+        elif item.lesson is not None:
+            self.services.open_record("reflections", item.subject)
+        elif item.proposed is not None and not item.is_about_pattern:
+            self.services.open_record("log", item.proposed.subjects[0] if item.proposed.subjects else "")
+        else:
+            self.services.open_record("patterns" if item.is_about_pattern else "loops", item.subject)
+
+    def action_to_loop(self) -> None:
+        """Open the attempt that a lesson was found in, or one of the loops of the evidence."""
+        item = self.item
+        if item is None:
+            return
+        if attempt := evidence_attempt(item, self.view):
+            self.services.open_record("memory", attempt_key(attempt))
+            return
+        loops = evidence_loops(item, self.view)
+        if len(loops) == 1:
+            self.services.open_record("loops", loops[0])
+            return
+        choices = [(id, Content(self._loop_name(id))) for id in loops]
+        detail = Content("Sessions in which it failed come first.")
+        dialog = Choose(Content("Which session of the evidence?"), detail, choices, verb="open")
+        self.ask_user(dialog, lambda key: self.services.open_record("loops", key))
+
+    def _loop_name(self, loop_id: str) -> str:
+        loop = self.view.snapshot.loops.get(loop_id)
+        task = visible_line(loop.task, 60) if loop is not None else ""
+        return f"{task}   {visible_line(loop_id, 40)}" if task else visible_line(loop_id, 80)
+
+    def action_edit_item_file(self) -> None:
+        item = self.item
+        if item is not None:
+            file = item.session.file if item.session is not None else self.view.pattern(item.subject).file
+            self.services.edit_file(file)
+
+    def action_note(self) -> None:
+        item, seen = self.item, self.view
+        if item is None:
+            return
+
+        def answered(text: str) -> None:
+            self.questions.wait()
+            self.services.decide(Note(item.subject, text=text), seen)
+
+        title = Content(f"Note on “{visible_line(card_title(self.view, item), 60)}”")
+        detail = Content("Stored in the log and shown under History; answers no question and changes no state.")
+        self.ask_user(AskLine(title, detail, verb="add note"), answered)
+
+    def copy_text(self) -> str:
+        """Return the record's ID, or the text of the focused preview."""
+        if self.focused is self.preview:
+            return self.preview.plain
+        return self.item.subject if self.item is not None else ""
+
+    def copy_markdown(self) -> str:
+        """Return the card with what yes and no do."""
+        item = self.item
+        return to_markdown(terminal_card(self.view, item, self._agent_files(item))) if item is not None else ""

@@ -6,7 +6,9 @@ from functools import cache
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
+from core.show import contexts, patterns
 from core.show.table import Column
 
 
@@ -26,5 +28,8 @@ class ScreenTable(msgspec.Struct):
 
 @cache
 def load_tables() -> dict[str, ScreenTable]:
-    """Load `screens.toml` as tables by screen ID."""
-    return msgspec.toml.decode(Path(__file__).with_name("screens.toml").read_bytes(), type=dict[str, ScreenTable])
+    """Load `screens.toml` as tables by screen ID, with the columns of lists that other programs draw too."""
+    tables = msgspec.toml.decode(Path(__file__).with_name("screens.toml").read_bytes(), type=dict[str, ScreenTable])
+    tables["patterns"] = replace(tables["patterns"], columns=patterns.COLUMNS, sorts=patterns.SORTS)
+    tables["context"] = replace(tables["context"], columns=contexts.COLUMNS)
+    return tables

@@ -85,6 +85,10 @@ class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
         if not self.scroll_offset.y <= row < self.scroll_offset.y + self.page:
             self.scroll_to(y=row - 1, animate=False)
 
+    def count_lines(self, width: int) -> int:
+        """Return how many lines the text takes in `width` cells."""
+        return len(wrap(self._paragraphs, width, self._marks))
+
     @property
     def page(self) -> int:
         """Number of lines that fit on a page."""

@@ -121,13 +121,12 @@ def _change(
 
     as_json = invocation().as_json
     count = sum(len(plan.changes) for plan in plans) + ignores
-    question = f"{'Restore' if is_removal else 'Write'} {plural(count, 'file')}?"
     asks = not as_json and not yes and sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     if asks:
         _print_summary(plans, ignores=ignores)
     elif not as_json:
         _print_plans(plans, ignores=ignores)
-    may_write = bool(count) and (yes or (asks and _confirm(question, plans, ignores=ignores)))
+    may_write = bool(count) and (yes or (asks and _confirm(count, plans, ignores=ignores)))
     if count and not may_write and not as_json:
         remark(f"Nothing was written{'' if asks else ', because there is no terminal to ask on; to write: --yes'}")
     failed: list[AgentPlan] = []
@@ -164,10 +163,10 @@ def _change(
         click.get_current_context().exit(1)
 
 
-def _confirm(question: str, plans: Sequence[AgentPlan], *, ignores: bool) -> bool:
+def _confirm(count: int, plans: Sequence[AgentPlan], *, ignores: bool) -> bool:
     """Ask until the answer is yes or no; `d` shows the difference first."""
     while True:
-        answer = click.prompt(f"{question} [y/N, d: show the difference]", "n", show_default=False)
+        answer = click.prompt(f"Write {plural(count, 'file')}? [y/N, d: show the difference]", "n", show_default=False)
         if (letter := answer.strip().lower()[:1]) in {"y", "n"}:
             return bool(letter == "y")
         if letter == "d":

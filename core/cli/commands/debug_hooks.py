@@ -124,7 +124,7 @@ def failure(
 def success(session_id: str, applied: tuple[str, ...], dry_run: bool) -> None:
     """Learn from a session that succeeded.
 
-    Each followed pattern gets a success. The lessons of the session are written to `learnings` of its file, with their
+    Each applied pattern gets a success. The lessons of the session are written to `learnings` of its file, with their
     frequency and the success rate of their fixes over all sessions; a YAML file that already has learnings is not
     changed. Then patterns are extracted as by loop extract, and Review asks about new patterns.
 

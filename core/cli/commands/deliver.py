@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def deliver(loop_id: str) -> None:
     """Print how the context for its task gets to a loop: a command to run, or a change of a file to apply.
 
-    If no lesson fits the task now, only the way is printed.
+    If nothing is injected for the task now, only the way is printed.
 
     Nothing is run or written: files of other runners are only read. A runner without a way of its own gets the context
     from the hooks of its agent (ralphdeck connect).

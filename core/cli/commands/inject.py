@@ -72,7 +72,7 @@ class InjectCommand(ReadingCommand, HookCommand):
 )
 @output_option("Write to FILE, not to stdout.")
 @click.option("--explain", is_flag=True, help="Print what is in the context and why, and why the rest is left out.")
-@click.option("--no-record", is_flag=True, help="Do not record what was given.")
+@click.option("--no-record", is_flag=True, help="Do not record the injection.")
 @click.option("--hook", type=OneOf(FORMS), help=_HOOK_HELP)
 def inject(
     loop_id: str | None,

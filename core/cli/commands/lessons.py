@@ -52,7 +52,7 @@ def list_lessons(
 ) -> None:
     """List what agents and runners wrote down as learned, in their own memories and progress files.
 
-    Lessons that say the same are one row, wherever they are written. No agent is given a lesson before a person
+    Lessons that say the same are one row, wherever they are written. Nothing of a lesson is injected before a person
     accepts it. The agent itself may load it: see LOADED.
 
     \b

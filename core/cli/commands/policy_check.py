@@ -32,8 +32,8 @@ def check_command(policy: Path | None) -> None:
     with a maximum is a number or off. A rule fails if a file that it needs cannot be read.
 
     \b
-      no-quarantined: on     no pattern that is held or in quarantine is given to agents
-      no-critical: on        no text that the scan blocks is given without release
+      no-quarantined: on     no pattern that is held or in quarantine is injected
+      no-critical: on        no text that the scan blocks is injected without release
       no-single-loop: on     no pattern is proven by one loop alone
       log-verified: on       the hash chain of the decision log is intact
       max-tokens: 2000       tokens of the context of any running or paused loop or recent task

@@ -1,4 +1,4 @@
-"""`ralphdeck review list`, `snooze` and `suspicious`; `ralphdeck accuracy`."""
+"""`ralphdeck review list`, `show`, `snooze` and `suspicious`; `ralphdeck accuracy`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from core.base.errors import UnknownRecord
 from core.base.formatting import shorten_id
 from core.base.text import plural
 from core.cli.json import objects
+from core.cli.render.document import print_document
 from core.cli.render.output import Column, id_column, line, minute, percent, print_table, remark, respond
 from core.cli.support.id_completion import complete_work
 from core.cli.support.options import (
@@ -43,11 +44,10 @@ if TYPE_CHECKING:
 
 MAX_MINUTES = 1440  # Longest review session: a day.
 QUESTION_COLUMNS = (
-    Column("KIND", lambda item: item.kind),
-    Column("IMPACT", lambda item: "urgent" if item.is_urgent else f"{item.impact:.3f}", right=True),
-    Column("SECONDS", lambda item: f"{item.seconds:.0f}", right=True, expendable=1),
+    Column("KIND", lambda item: "urgent" if item.is_urgent else item.kind),
+    id_column("SUBJECT", lambda item: item.subject),
     Column("QUESTION", lambda item: item.question, free=True, least=40),
-    Column("REASON", lambda item: item.reason, free=True, expendable=2),
+    Column("REASON", lambda item: item.reason, free=True, expendable=1),
 )
 BURST_COLUMNS = (
     id_column("SOURCE", lambda burst: burst.source),
@@ -62,35 +62,38 @@ BURST_COLUMNS = (
 @setting_option("--minutes", "review.minutes", type=WholeNumber(1, MAX_MINUTES), metavar="N")
 @words_option("--kind", words=KINDS, metavar="KINDS", help=f"Only these kinds: {', '.join(KINDS)}.")
 @click.option("--limit", type=COUNT, metavar="N", help="At most N questions.")
-@click.option("--all", "is_whole", is_flag=True, help="Also list the questions that have one row together.")
+@click.option(
+    "--all", "is_whole", is_flag=True, help="Also list what is hardly worth the time, and every row's questions."
+)
 @click.option("--judge", is_flag=True, help="First ask your judge about the held texts that it has not seen.")
 def list_questions(minutes: int | None, kind: frozenset[str], limit: int | None, is_whole: bool, judge: bool) -> None:
-    """List the questions that need a decision, highest impact first, and how many a review session covers.
+    """List the questions that are worth the time, in the order of Review, and how long they take.
 
-    Agents that wait for a person come first. If there are many questions of a kind, most have one row together, of kind
-    "further", which names the best; --all or --kind lists them one by one. IMPACT is the number of failures a week that
-    a good decision is expected to avoid; SECONDS is the estimated time to read and decide. With --minutes only the
-    questions of a session of this length are listed, in the best order; the reviewer's pace is estimated from the
-    decision log. ADVICE is what your judge (scan.judge in your own settings.toml) says about held texts; it decides
-    nothing.
+    Agents that wait for a person come first, then the questions by the failures that a good answer is expected to avoid
+    less the time that it takes. If there are many questions of a kind, most have one row together, of kind "further",
+    which names the best; --all or --kind lists all questions one by one. With --minutes only the questions of a session
+    of this length are listed; the reviewer's pace is estimated from the decision log. ADVICE is what your judge
+    (scan.judge in your own settings.toml) says about held texts; it decides nothing.
 
     \b
     Examples:
       ralphdeck review
+      ralphdeck review show pat-success-split-by-type-002
       ralphdeck review list --minutes 12
       ralphdeck review list --kind inversion,borderline --json | jq -r '.questions[].subject'
       ralphdeck review list --kind held,quarantine --judge
       ralphdeck review list --kind offer --limit 20
     """
-    from core.questions.session import measure_pace, plan
+    from core.questions.session import measure_pace, plan, time_text
     from core.state.findings import all_findings
 
     project = _open_with_queue()
     state = project.view
     whole = [item for item in state.queue if not kind or item.kind in kind]
-    queue = whole if is_whole or kind else state.agenda
+    queue = whole if is_whole or kind else state.worth_reading
     length = state.settings.review.minutes if minutes is None else minutes
-    session = plan(queue, length, state.settings, measure_pace(state.snapshot.decisions, project.by))
+    pace = measure_pace(state.snapshot.decisions, project.by)
+    session = plan(queue, length, state.settings, pace)
     offered = queue if minutes is None else session.items
     listed = offered[:limit]
     in_rows = sum(len(item.group.items) for item in queue if item.group is not None)
@@ -101,13 +104,16 @@ def list_questions(minutes: int | None, kind: frozenset[str], limit: int | None,
 
     def show() -> None:
         print_table(columns, listed, "no open questions")
-        if listed:
-            count = plural(len(offered), "question")
-            shown = count if len(listed) == len(offered) else f"{len(listed):,} of {count}"
-            remark(f"{shown}; impact: failures a week that a good decision avoids")
+        if len(listed) < len(offered):
+            remark(f"{len(listed):,} of {plural(len(offered), 'question')}")
         if in_rows:
             remark(f"{plural(in_rows, 'question')} in rows of kind further; list all: ralphdeck review list --all")
-        line(session.text)
+        if minutes is not None:
+            line(session.text)
+        elif queue:
+            line(f"{plural(len(queue), 'question')}, {time_text(queue, pace)}")
+        if hardly := len(state.agenda) - len(state.worth_reading):
+            remark(f"{plural(hardly, 'question')} hardly worth the time; list all: ralphdeck review list --all")
 
     def sitting() -> objects.Wire:
         keys = [item.question_key for item in session.items]
@@ -139,13 +145,40 @@ def _advice_text(advice: Mapping[str, Advice], item: ReviewItem) -> str:
     return "" if found is None else found.text
 
 
+_kind_option = click.option(
+    "--kind", type=OneOf((*KINDS, FURTHER)), metavar="KIND", help="Kind of the question, if there are several."
+)
+
+
+@click.command(cls=ReviewingCommand)
+@click.argument("subject", metavar="SUBJECT")
+@_kind_option
+def show(subject: str, kind: str | None) -> None:
+    """Show a question as Review does: the evidence that decides it, and what yes and no do.
+
+    SUBJECT is the subject of a question, for example a pattern ID.
+
+    \b
+    Examples:
+      ralphdeck review show pat-success-split-by-type-002
+      ralphdeck review show pat-error-pool-timeout-009 --json | jq -r .card
+    """
+    from core.documents.markdown import to_markdown
+    from core.show.cards import terminal_card
+
+    project = _open_with_queue()
+    item = _find_question(project, subject, kind)
+    files = project.adapters.agent_files() if item.lesson is not None else ()
+    card = terminal_card(project.view, item, files)
+    question = _question_json(item, {})
+    respond("ReviewCard", lambda: print_document(card), (), question=question, card=to_markdown(card))
+
+
 @click.command(cls=DecidingCommand)
 @click.argument("subject", metavar="SUBJECT")
 @click.option("--until", type=MOMENT, metavar="TIME", help="Ask again at this time, such as 2026-12-24.")
 @click.option("--uses", type=WholeNumber(min=1), metavar="N", help="Ask again after N further uses.")
-@click.option(
-    "--kind", type=OneOf((*KINDS, FURTHER)), metavar="KIND", help="Kind of the question, if there are several."
-)
+@_kind_option
 @reason_option
 def snooze(subject: str, until: datetime | None, uses: int | None, kind: str | None, reason: str) -> None:
     """Ask a question of the review queue again later: at a time, or after new evidence, whichever is first.

@@ -42,7 +42,7 @@ def scan(files: tuple[Path, ...], lines: Path | None) -> None:
     Prints a verdict for each file and the rules behind it. Needs no project and writes nothing.
 
     \b
-      blocked  the text attacks the agent or this machine; agents do not get it unless a person releases it
+      blocked  the text attacks the agent or this machine; it is not injected unless a person releases it
       held     the text gives orders that a person has to approve first
       flagged  the text has a sign that a reviewer should see
       clean    no rule matches

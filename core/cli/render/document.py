@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MAX_LINES: Final = 60  # Lines printed of a longer text; `--json` has all of it.
 _COLOURS: Final = {
     "strong": "bold",
+    "marked": "bold",
     "good": "green",
     "bad": "red",
     "warning": "yellow",

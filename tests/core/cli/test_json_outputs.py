@@ -74,6 +74,7 @@ SCENARIOS: Final[dict[str, Sequence[str]]] = {
         "extract --all --dry-run",
         "review",
         "review --minutes 12",
+        "review show pat-success-split-by-type-002",
         "review --kind inversion --limit 1",
         "check",
         "scan {project}/.aiwg/ralph/shared/patterns/error-patterns.json",

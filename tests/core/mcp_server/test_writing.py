@@ -119,7 +119,7 @@ async def test_many_harmful_marks_are_held_whichever_loops_they_name(server: Ser
     assert "reports 6 patterns as harmful" in data["held"][0]["why"]
     (question,) = [one for one in server.project.view.queue if one.subject == "by mcp:claude-code"]
     assert question.kind == kinds.BURST
-    assert question.question == "Discard 6 suspicious failure reports of mcp:claude-code?"
+    assert question.question == "mcp:claude-code blamed 6 lessons at once. Ignore its reports?"
 
 
 async def test_a_report_on_an_attempt_is_a_reflection(server: Server, folder: Path) -> None:
@@ -169,7 +169,7 @@ async def test_a_lesson_waits_for_a_person_and_is_injected_after_the_release(ser
     assert server.project.view.snapshot.patterns[data["id"]].recorded_counts.uses == 0
     assert data["id"] not in {one["id"] for one in waiting["patterns"]} and LESSON["lesson"] not in waiting["text"]
     assert LESSON["lesson"] not in str(hidden)
-    assert question.kind == kinds.QUARANTINE and "which an agent proposed" in question.question
+    assert question.kind == kinds.QUARANTINE and "An agent proposes" in question.question
     assert "proposed by mcp:claude-code" in question.reason and LESSON["evidence"] in question.reason
     assert data["id"] in {one["id"] for one in released["patterns"]} and LESSON["lesson"] in released["text"]
 

@@ -51,7 +51,7 @@ def test_an_accepted_lesson_becomes_a_pattern_that_undo_removes(project: Project
     lesson = make_agent_lesson(loop_id="claude:1", at=NOW)
     add_lessons(project, lesson)
     (item,) = lesson_questions(project)
-    assert item.question == f"Make a pattern of the lesson “{CLOCK}”?"
+    assert item.question == f"Make the note “{CLOCK}” a lesson for all agents?"
     assert item.reason.startswith("written down by claude; in 1 place")
     assert give(project, item, "accept") == f"extracted 1 pattern from the lesson “{CLOCK}”"
     joined = find_joined(project, lesson)

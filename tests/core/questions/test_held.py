@@ -62,7 +62,7 @@ def test_review_asks_about_a_held_reflection_that_a_running_loop_would_get(proje
     (item,) = asked(open_project)
     held = item.held_text
     assert held is not None and held.text == ORDER and not item.is_about_pattern
-    assert item.question == f"Approve the reflection {item.subject}, which gives orders?"
+    assert item.question == f"May agents get the reflection {item.subject}, which gives orders?"
     assert item.reason.startswith("this text orders the agent to skip tests, review or approval; ")
     assert ORDER not in prepare_task_injection(open_project.view, task_of(open_project, item)).context
 

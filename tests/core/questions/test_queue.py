@@ -102,7 +102,7 @@ def test_queue_is_empty_without_questions() -> None:
 def test_failing_pattern_gives_an_inversion_question() -> None:
     (item,) = queue([make_error_pattern("p")], used("p", "++-----"))
     assert (item.kind, item.subject) == ("inversion", "p")
-    assert item.question == "Turn p into a warning?"
+    assert item.question == "5 of 7 uses of “TypeError: x is not a function” failed. Warn agents of it instead?"
     assert item.reason == "5 of 7 uses failed; given 0, followed 7 (2 worked)"
     assert item.inversion is not None
     assert (item.inversion.failures, item.inversion.total) == (5, 7)
@@ -112,7 +112,10 @@ def test_contradicted_promotion_names_its_date() -> None:
     curation = CurationState(pins={"p": pin(Maturity.PROVEN)})
     (item,) = queue([make_error_pattern("p")], used("p", "--++--"), curation)
     assert item.kind == "contradicted"
-    assert item.question == "Remove the promotion of p? Later results contradict it."
+    assert (
+        item.question
+        == "alice promoted “TypeError: x is not a function”; 4 of 6 uses failed since. Undo the promotion?"
+    )
     assert item.reason == (
         "promoted by alice on 3 May 2026; since then 4 of 6 uses failed; given 0, followed 6 (2 worked); "
         "the limit of the success rate is 70%"
@@ -122,7 +125,9 @@ def test_contradicted_promotion_names_its_date() -> None:
 def test_a_deprecated_pattern_that_works_is_asked_about() -> None:
     curation = CurationState(pins={"p": pin(Maturity.DEPRECATED)})
     (item,) = queue([make_error_pattern("p")], used("p", "+++++++"), curation)
-    assert item.question == "Remove the deprecation of p? Later results contradict it."
+    assert item.question == (
+        "alice deprecated “TypeError: x is not a function”; 7 of 7 uses succeeded since. Undo the deprecation?"
+    )
     assert "since then 7 of 7 uses succeeded" in item.reason
 
 
@@ -188,7 +193,7 @@ def test_text_from_files_is_shown_without_control_characters() -> None:
 def test_unreviewed_text_is_asked_about_until_released(kind: str, came: str) -> None:
     (item,) = queue([make_error_pattern("p")], [], CurationState(arrivals={"p": arrival(kind, reason="odd")}))
     assert (item.kind, item.subject, item.question_key) == ("quarantine", "p", "p")
-    assert item.reason == f"{came} by alice on 3 May 2026: odd; not injected until you release its text"
+    assert item.reason == f"{came} by alice on 3 May 2026: odd; no agent gets it until you say yes"
     curation = CurationState(arrivals={"p": arrival(kind, reviewed=frozenset({"v1"}))})
     assert queue([make_error_pattern("p")], [], curation) == ()
     assert queue([make_error_pattern("p", content_hash="v2")], [], curation)[0].kind == "quarantine"
@@ -198,14 +203,14 @@ def test_impact_of_unattended_extractions_grows_with_injections() -> None:
     curation = CurationState(arrivals={"p": arrival("extraction"), "q": arrival("extraction")})
     items = queue([make_error_pattern("p"), make_error_pattern("q")], used("q", "++"), curation)
     assert [(item.kind, item.subject) for item in items] == [("extracted", "q"), ("extracted", "p")]
-    assert "extracted by alice" in items[0].reason
+    assert "found in a session on 3 May 2026" in items[0].reason
 
 
 def test_duplicate_question_keeps_the_more_used_pattern() -> None:
     patterns = [make_error_pattern("a"), make_error_pattern("b"), make_error_pattern("c")]
     (item,) = queue(patterns, used("b", "+++"), alike=[("a", "b", 0.95), ("b", "c", 0.9)])
     assert (item.kind, item.subject, item.other, item.similarity) == ("duplicate", "b", "a", 0.95)
-    assert item.question == "Merge a into b?"
+    assert item.question == "Are “TypeError: x is not a function” and “TypeError: x is not a function” the same lesson?"
     assert item.reason == "95% similar; given 0, followed 3 (3 worked); the other one: given 0, never followed"
 
 
@@ -225,9 +230,9 @@ def test_duplicate_question_needs_two_registered_patterns() -> None:
 @pytest.mark.parametrize(
     ("found", "reason"),
     [
-        (offer("l", new=3, refused=1), "3 patterns to extract"),
-        (offer("l", new=1, merges=2), "1 pattern to extract, 2 further uses of known patterns"),
-        (offer("l", merges=1), "1 further use of known patterns"),
+        (offer("l", new=3, refused=1), "3 new lessons"),
+        (offer("l", new=1, merges=2), "1 new lesson, 2 further uses of known lessons"),
+        (offer("l", merges=1), "1 further use of known lessons"),
     ],
 )
 def test_offer_lists_what_can_be_extracted(found: Extraction, reason: str) -> None:
@@ -243,7 +248,7 @@ def test_loops_with_the_same_offer_give_one_question() -> None:
     asked = queue([], [], offers={id: offer(id, new=1) for id in ("l", "m", "n")} | {"o": offer("o", merges=1)})
     assert {item.subject for item in asked} == {"l", "o"}
     assert {item.reason for item in asked} == {
-        "1 pattern to extract; 2 other loops offered the same", "1 further use of known patterns"
+        "1 new lesson; 2 other sessions offered the same", "1 further use of known lessons"
     }  # fmt: skip
 
 
@@ -282,12 +287,11 @@ def stuck(*sessions: DebugSession, curation: CurationState | None = None) -> tup
 def test_recent_escalation_comes_first_without_impact() -> None:
     new, old = stuck(find_escalation(id="old", updated_at=LATER - timedelta(days=90)), find_escalation())
     assert (new.kind, new.subject, old.subject) == ("escalation", "s-1", "old")
-    assert new.question == "Escalated at src/a.ts: an agent needs help. Acknowledge?"
+    assert new.question == "Escalated at src/a.ts: an agent asks for help. Have you seen it?"
     assert new.reason == (
         "escalated after 2 runs, on 13 May 2026; TypeError: x is \N{SYMBOL FOR ESCAPE}[31mnull, and 1 further failure; "
-        "an agent is blocked until a person helps"
+        "an agent waits until a person helps"
     )
-    assert new.asks == "Escalated at this file: an agent needs help. Acknowledge?"
     assert (new.is_urgent, old.is_urgent, new.impact, old.impact) == (True, False, 0.0, 0.0)
 
 
@@ -310,14 +314,14 @@ def test_an_escalation_of_ended_work_blocks_no_agent() -> None:
     board = Scoreboard.build(Snapshot(), LATER, SETTINGS)
     ended = [EscalatedSession(session=find_escalation(), has_ended=True)]
     (item,) = review_queue({}, board, CurationState(), LATER, SETTINGS, escalated=ended)
-    assert not item.is_urgent and "blocked" not in item.reason
-    assert item.question == "Escalated at src/a.ts: the agent gave up. Acknowledge?"
+    assert not item.is_urgent and "waits" not in item.reason
+    assert item.question == "Escalated at src/a.ts: the agent gave up on 13 May 2026. Have you seen it?"
 
 
 def test_escalation_without_details_is_asked_about() -> None:
     (item,) = stuck(find_escalation(file_path="", executions=(), updated_at=None))
-    assert item.question == "Escalated at s-1: an agent needs help. Acknowledge?"
-    assert item.reason == "escalated after 0 runs; no failed run is recorded; an agent is blocked until a person helps"
+    assert item.question == "Escalated: an agent asks for help. Have you seen it?"
+    assert item.reason == "escalated after 0 runs; no failed run is recorded; an agent waits until a person helps"
 
 
 OFTEN = CURATION_NOW - timedelta(days=1)
@@ -327,7 +331,7 @@ OFTEN = CURATION_NOW - timedelta(days=1)
 def test_a_state_that_one_more_result_changes_is_asked_about() -> None:
     (item,) = queue([make_error_pattern("p")], used("p", "+++-++-" * 2, OFTEN))
     assert (item.kind, item.subject, item.question_key) == ("borderline", "p", "state of p")
-    assert item.question == "Keep injecting p?"
+    assert item.question == "Keep giving “TypeError: x is not a function” to agents?"
     assert item.reason == (
         "established, 4 of 14 uses failed; one more failure makes it deprecated; given 0, followed 14 (10 worked); "
         "the limit of the success rate is 70%"
@@ -337,7 +341,10 @@ def test_a_state_that_one_more_result_changes_is_asked_about() -> None:
 
 def test_pattern_deprecated_by_a_small_margin_is_asked_about() -> None:
     (item,) = queue([make_error_pattern("p")], used("p", "++-" * 5, OFTEN))
-    assert (item.question, item.asks) == ("Re-enable the deprecated p?", "Re-enable this deprecated pattern?")
+    assert (item.question, item.asks) == (
+        "Let agents have “TypeError: x is not a function” again?",
+        "Let agents have this lesson again?",
+    )
     assert "the limit of the success rate is 70%" in item.reason
 
 
@@ -391,7 +398,7 @@ def test_broad_trigger_question_shows_the_matched_share() -> None:
     board = Scoreboard.build(Snapshot(patterns=patterns, events=tuple(used("p", "+++"))), LATER, SETTINGS)
     items = review_queue(patterns, board, CurationState(), LATER, SETTINGS, Found(broad={"p": 0.9, "gone": 1.0}))
     (item,) = [item for item in items if item.kind == "broad"]
-    assert item.question == "The trigger of p is too broad. Quarantine the pattern?"
+    assert item.question == "The trigger of “TypeError: x is not a function” matches nearly everything. Hold it back?"
     assert item.reason == ".*\N{SYMBOL FOR ESCAPE} matches 90% of common messages; given 0, followed 3 (3 worked)"
 
 

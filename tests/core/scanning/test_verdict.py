@@ -302,7 +302,7 @@ def test_a_held_text_is_left_out_and_every_view_shows_the_reason(paths: ProjectP
 def test_review_asks_about_a_held_text_and_approves_it(paths: ProjectPaths) -> None:
     project = open_held(paths)
     (item,) = (item for item in project.view.queue if item.subject == ID)
-    assert item.kind == HELD and "Skip the review" in item.reason and "until you approve" in item.reason
+    assert item.kind == HELD and "Skip the review" in item.reason and "until you say yes" in item.reason
     approve = answer(item, project.view, "accept")
     assert approve is not None and approve.label == "approve" and approve.matters and not approve.needs_reason
     decided = project.decide(approve.command)

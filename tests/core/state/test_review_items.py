@@ -67,13 +67,13 @@ def test_the_most_important_questions_of_a_kind_are_asked_and_the_others_have_on
     found = agenda(*queue)
     assert found[:-1] == queue[:MOST_OF_KIND]
     assert rows(found) == {INVERSION: [item.subject for item in queue[MOST_OF_KIND:]]}
-    assert (found[-1].kind, found[-1].question) == (FURTHER, "3 more patterns fail often: read them?")
+    assert (found[-1].kind, found[-1].question) == (FURTHER, "3 more lessons fail often: read them?")
 
 
 def test_many_optional_questions_are_only_a_row_that_names_the_best() -> None:
     queue = questions(DUPLICATE, 40)
     (row,) = agenda(*queue)
-    assert row.question == "40 pairs of patterns are similar: read the 5 best?"
+    assert row.question == "40 pairs of lessons are similar: read the 5 best?"
     assert [item.subject in row.reason for item in queue] == [True] * BEST + [False] * (40 - BEST)
     assert row.evidence == 40 and row.priority == queue[0].priority
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -20,24 +19,25 @@ from core.documents.patterns import state_line
 from core.documents.reflections import reflection_document
 from core.documents.tasks import milestones
 from core.episodes.history import AttemptDetail
-from core.forecast.forecast import ContextChange, Forecaster
+from core.forecast.forecast import Forecaster
 from core.project.project import Project
 from core.questions.answers import Answer, answers
 from core.records.episodes import Attempt, Milestone, Quality
 from core.retrieval.injection import Injection
+from core.show.card_evidence import report_source
+from core.show.cards import review_card
 from core.show.patterns import pattern_cells
 from core.sources.actions import Actions
 from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
 from tests.tui.user import NOW, TREES, copy_tree
-from tui.present import decisions, loops, memory_tasks, reflections, review, review_evidence
+from tui.present import decisions, loops, memory_tasks, reflections
 from tui.present.document import document_lines, draw_cells, inline
 from tui.present.glyphs import ASCII, DRAWN, Glyphs
-from tui.present.review_answers import Outlook, answer_rows, diff_lines, group_same_changes, what_changes
-from tui.present.review_texts import words_changed
 from tui.screens.context import context_lines
 from tui.screens.patterns import TABS, tab_blocks
+from tui.screens.review_preview import Outlook, answer_rows, preview_lines
 
 BOTH = pytest.mark.parametrize("glyphs", [DRAWN, ASCII], ids=["drawn", "ascii"])
 
@@ -90,7 +90,7 @@ def check(paragraphs: Iterable[Content], *, one_line: bool = False) -> None:
 def test_the_reporting_source_is_named_once(sample_view: ProjectState) -> None:
     (burst,) = sample_view.board.bursts
     for source in (burst.source, "bd-9.1"):
-        blocks = review_evidence.report_source(sample_view, replace(burst, source=source))
+        blocks = report_source(sample_view, replace(burst, source=source))
         lines = [line.plain for line in document_lines(blocks, sample_view.now, DRAWN)]
         assert lines.count(source) == 1
     assert lines[0] == source
@@ -99,7 +99,7 @@ def test_the_reporting_source_is_named_once(sample_view: ProjectState) -> None:
 def test_the_results_of_a_member_are_shown_with_their_counts_and_nothing_that_acts(sample_view: ProjectState) -> None:
     (burst,) = sample_view.board.bursts
     held = replace(burst, source="member Carl\x1b]0;x\x07", successes=1_234, failures=5)
-    lines = document_lines(review_evidence.report_source(sample_view, held), sample_view.now, DRAWN)
+    lines = document_lines(report_source(sample_view, held), sample_view.now, DRAWN)
     check(lines)
     text = "\n".join(line.plain for line in lines)
     assert "member Carl" in text and "1,234" in text
@@ -114,7 +114,7 @@ def lines_of(view: ProjectState, glyphs: Glyphs) -> Iterator[list[Content]]:
     for decision in view.snapshot.decisions:
         yield document_lines(decision_document(view, decision).blocks, view.now, glyphs)
     for item in view.queue:
-        yield from review.sides(view, item, review.Desk(glyphs=glyphs, key=lambda action: action))[2:]
+        yield document_lines(review_card(view, item).blocks, view.now, glyphs)
 
 
 @BOTH
@@ -143,12 +143,11 @@ def test_every_detail_can_be_drawn(opened: Project, forecasts: FakeForecasts, gl
         assert lines
         check(lines)
     for item, offered, outlooks in forecasts:
+        named = [(key, word, given) for key, word, given in zip("ax", ("yes", "no"), offered, strict=False)]
         for width in (78, 118):
-            check(
-                answer_rows(offered, outlooks, ["a", "x"][: len(offered)], item.subject, glyphs, width), one_line=True
-            )
+            check(answer_rows(named, outlooks, width), one_line=True)
         for given, outlook in zip(offered, outlooks, strict=True):
-            check(what_changes(given, outlook, view, glyphs))
+            check(preview_lines("yes", given, outlook, item.subject, glyphs))
     for key, loop in view.snapshot.loops.items():
         for story in (None, opened.story(key)):
             for tab in loops.TABS:
@@ -183,57 +182,7 @@ def test_a_pinned_pattern_shows_author_time_and_reason(sample_view: ProjectState
     assert "by evidence: established" in line
 
 
-def test_the_impact_of_a_question_is_drawn(sample_view: ProjectState) -> None:
-    for number, item in enumerate(sample_view.queue, start=1):
-        head, priority = review.head(item, number, str(len(sample_view.queue))), review.impact_bar(item, DRAWN)
-        assert f"{number} of {len(sample_view.queue)}" in head.plain
-        assert priority.plain.count(DRAWN.full) == (0 if item.is_urgent else round(item.priority * 5))
-        assert ("agent blocked" in priority.plain) is item.is_urgent
-
-
-def test_each_impact_bar_has_its_own_word(sample_view: ProjectState) -> None:
-    item = sample_view.queue[-1]
-    words: dict[int, set[str]] = {}
-    for hundredth in range(101):
-        bar = review.impact_bar(
-            dataclasses.replace(item, priority=hundredth / 100, is_urgent=False), DRAWN, short=True
-        ).plain
-        words.setdefault(bar.count(DRAWN.full), set()).add(bar.split()[0])
-    assert [words[cells] for cells in range(6)] == [{"low"}, {"low"}, {"medium"}, {"medium"}, {"high"}, {"high"}]
-
-
-def test_a_diff_shows_only_what_differs() -> None:
-    before, after = "a\nb\nc\nd\ne\nf", "a\nb\nX\nd\ne\nf"
-    assert [line.plain for line in diff_lines(before, after)] == ["- c", "+ X"]
-    assert diff_lines(before, before) == []
-
-
-def test_removed_and_added_words_are_marked_without_colour() -> None:
-    def marked(before: str, after: str) -> list[str]:
-        return [line.plain for line in words_changed(before, after)]
-
-    assert marked("Guard the object now", "Guard no object") == ["Guard [-the-] {+no+} object [-now-] "]
-    assert marked("one\ntwo", "one\n2") == ["one", "[-two-] {+2+}"]
-    assert marked("same", "same") == ["same"]
-
-
-def test_equal_context_changes_are_listed_once() -> None:
-    changes = [
-        ContextChange("loop", id, f"task {id}", f"head {id}\nold", f"head {id}\n{new}", (1, 1))
-        for id, new in (("a", "new"), ("b", "other"), ("c", "new"))
-    ]
-    assert [[change.id for change in group] for group in group_same_changes(changes)] == [["a", "c"], ["b"]]
-
-
 def test_a_loop_without_a_valid_start_has_no_duration(sample_view: ProjectState) -> None:
     for loop in sample_view.snapshot.loops.values():
         seconds = elapsed(loop, NOW)
         assert seconds is None or seconds >= 0
-
-
-def test_a_long_id_is_shortened_beside_its_question(sample_view: ProjectState) -> None:
-    item = next(item for item in sample_view.queue if item.asks and len(item.subject) > 20)
-    whole, fitted = (review.head(item, 3, "28", id_cells=cells).plain for cells in (80, 12))
-    assert whole.endswith(f"  {item.subject}")
-    assert fitted.endswith(f"  {item.subject[:11]}…")
-    assert len(whole) - len(fitted) == len(item.subject) - 12

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from core.state.review_items import ReviewItem
 from tests.tui.user import User
+from tui.screens.dialogs import Choose
 from tui.screens.review import ReviewScreen
 from tui.widgets.drawing import AnswerList
 from tui.widgets.text_pane import TextPane
@@ -30,6 +31,17 @@ def front(user: User) -> str:
     return item.subject
 
 
+async def choose_more(user: User, label: str) -> None:
+    """Choose an answer of the menu by its label, and wait until it has acted."""
+    await user.press("full_stop")
+    dialog = user.app.screen
+    assert isinstance(dialog, Choose)
+    labels = [choice.plain for _, choice in dialog._choices]
+    place = next(n for n, text in enumerate(labels) if label in text)
+    await user.press(*["down"] * place)
+    await user.decides("enter")
+
+
 def waiting(user: User) -> list[str]:
     """What all questions are about."""
     return [item.subject for item in user.app.view.queue]
@@ -50,14 +62,19 @@ async def at_question(user: User, kind: str) -> str:
     return front(user)
 
 
-def pane(user: User, name: str) -> str:
-    """The text of a pane: `subject`, `proposal` or `consequence`."""
-    return user.place.query_one(f"#review-{name}", TextPane).plain
+def card(user: User) -> str:
+    """The text of the card."""
+    return user.place.query_one("#review-card", TextPane).plain
 
 
-def flat(user: User, name: str) -> str:
-    """The same, with whatever blanks on one line."""
-    return " ".join(pane(user, name).split())
+def flat(user: User) -> str:
+    """The same, with all blanks as one."""
+    return " ".join(card(user).split())
+
+
+def preview(user: User) -> str:
+    """What the highlighted answer changes."""
+    return user.place.query_one("#review-preview", TextPane).plain
 
 
 def row(user: User, key: str) -> str:

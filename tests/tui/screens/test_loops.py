@@ -164,7 +164,7 @@ async def test_a_finished_loop_offers_its_patterns(sample: Path, home: Path) -> 
         assert "e extract 2" in user.key_line()
         await user.press("e")
         await user.until(lambda: user.place.place == "review", "Review in front")
-        await user.sees("Extract patterns from this loop?")
+        await user.sees("2 lessons found in this session. Keep them?")
         place = user.place
         assert isinstance(place, ReviewScreen)
         await user.until(lambda: place.item is not None and place.item.subject == OFFERING, "the loop's question")

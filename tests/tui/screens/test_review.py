@@ -17,10 +17,19 @@ from core.project.project import Project
 from core.records.decisions import Verb
 from core.state.review_items import BURST, CONTRADICTED, ESCALATION, INVERSION, PROPOSAL
 from tests.core.meaning import meaning
-from tests.tui.screens.review_steps import TWIN, at_question, desk, flat, front, pane, row, waiting
+from tests.tui.screens.review_steps import (
+    TWIN,
+    at_question,
+    choose_more,
+    desk,
+    flat,
+    front,
+    preview,
+    row,
+    waiting,
+)
 from tests.tui.user import NOW, User, open_dashboard
 from tui.present.memory import TASKS, session_key
-from tui.widgets.text_pane import TextPane
 
 
 def newest(user: User) -> str:
@@ -28,28 +37,52 @@ def newest(user: User) -> str:
     return user.app.view.snapshot.decisions[-1].verb.value
 
 
+def asked(user: User) -> list[str]:
+    """What the questions are about that are worth reading."""
+    return [item.subject for item in user.app.view.worth_reading]
+
+
 @pytest.mark.slow
-async def test_browsing_decides_nothing_and_back_returns(sample: Path, home: Path) -> None:
+async def test_putting_off_decides_nothing_and_the_questions_have_an_end(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="review") as user:
-        queue = waiting(user)
-        seen = [front(user)]
-        await user.sees(f"1 of {len(queue)}", user.app.view.queue[0].reason.split(";")[0][:40])
-        for _ in queue[1:]:
-            await user.press("n")
+        queue, before = asked(user), waiting(user)
+        seen = []
+        await user.sees(f"Review·{len(queue)}", f"1 of {len(queue)} · about ")
+        for _ in queue:
             seen.append(front(user))
+            await user.press("n")
         assert seen == queue
-        await user.press("n")
-        assert front(user) == queue[0]
+        assert desk(user).item is None
+        hardly = len(user.app.view.agenda) - len(queue)
+        await user.sees(f"n reads on: {len(queue)} put off, {hardly} questions hardly worth the time")
         await user.press("N")
         assert front(user) == queue[-1]
-        assert waiting(user) == queue
-        second = queue[1]
-        desk(user).go_to(user.app.view.queue[1].question_key)
-        first = user.app.view.queue[0]
-        user.app.decide(Dismiss(key=first.question_key, summary="seen elsewhere"))
-        await user.settled()
-        assert first.subject not in waiting(user)
-        assert front(user) == second
+        await user.press("n", "n")
+        assert front(user) == queue[0]
+        assert waiting(user) == before
+        assert len(desk(user).questions.items) == len(user.app.view.agenda), "reading on asks all"
+
+
+@pytest.mark.slow
+async def test_the_end_lists_what_was_kept_and_removed_and_which_prompts_change(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, place="review") as user:
+        await at_question(user, CONTRADICTED)
+        await user.decides("a")
+        await at_question(user, INVERSION)
+        await user.until(lambda: "…" not in row(user, "a"), "the forecast")
+        await user.decides("a")
+        while desk(user).item is not None:
+            await user.press("n")
+        await user.sees("Done.", "1 reset, 1 removed.")
+        await user.decides("u")
+        while desk(user).item is not None:
+            await user.press("n")
+        await user.sees("1 reset.")
+
+
+@pytest.mark.slow
+async def test_links_lead_to_the_record_and_back(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, place="review") as user:
         subject = await at_question(user, INVERSION)
         await user.press("w")
         await user.until(lambda: user.place.place == "patterns", "Patterns in front")
@@ -71,13 +104,13 @@ async def test_an_answered_question_returns_if_refused_or_undone(sample: Path, h
         assert front(user) not in (first, second)
         await user.settled()
         await user.until(lambda: len(waiting(user)) == len(questions) - 2, "both answers on disk")
-        await user.sees("2 decided")
+        assert len(desk(user).session.answers) == 2
         await user.decides("u")
         assert front(user) == second
         await user.decides("u")
         assert front(user) == first
         assert sorted(waiting(user)) == sorted(questions)
-        assert "decided" not in user.text()
+        assert desk(user).session.answers == {}
         desk(user).questions.give()
         assert front(user) != first
         desk(user).answered(decided=False)
@@ -98,7 +131,7 @@ async def test_undo_of_another_persons_decision_keeps_the_session_count(sample: 
         await user.press("n")
         await user.settled()
         assert front(user) == inverted
-        await user.sees("1 decided")
+        assert len(desk(user).session.answers) == 1
         assert not [toast for toast in user.toasts() if "new question" in toast]
 
 
@@ -116,7 +149,7 @@ async def test_a_question_answered_by_another_reviewer_is_skipped(sample: Path, 
         following, known = front(user), len(user.app.view.snapshot.decisions)
         assert any("Skipped: bob has answered" in one and "reset “four of six failed”" in one for one in user.toasts())
         assert desk(user).questions.place == number + 1
-        for key in ("a", "enter"):
+        for key in ("a", "x"):
             await user.press(key)
             assert f"{key} ignored" in user.toasts()[-1]
         assert (front(user), len(user.app.view.snapshot.decisions)) == (following, known)
@@ -132,21 +165,21 @@ async def test_the_order_is_fixed_new_questions_are_appended_and_resolved_ones_s
     other = Project(ProjectPaths(sample), Settings(), by="bob", clock=lambda: NOW, cache=False)
     other.load()
     async with open_dashboard(sample, home, place="review") as user:
-        queue = waiting(user)
+        queue = asked(user)
         await user.sees(f"1 of {len(queue)}")
         await user.press("n", "n")
         await user.sees(f"3 of {len(queue)}")
         other.decide(Quarantine(TWIN, reason="who wrote this?"))  # a new question, worth more than some that are listed
         await user.until(lambda: TWIN in waiting(user), "the new question")
-        assert waiting(user)[-1] != TWIN
-        await user.sees(f"3 of {len(queue) + 1}", "+1 new")
-        fourth = user.app.view.queue[[item.subject for item in user.app.view.queue].index(queue[3])]
+        assert asked(user)[-1] != TWIN
+        await user.sees(f"3 of {len(queue)}", "+1 new")
+        fourth = user.app.view.queue[waiting(user).index(queue[3])]
         other.decide(Dismiss(key=fourth.question_key, summary="seen elsewhere"))
         await user.until(lambda: queue[3] not in waiting(user), "the fourth to be resolved")
-        await user.sees(f"3 of {len(queue) + 1}")
+        await user.sees(f"3 of {len(queue)}")
         await user.press("n")
         assert front(user) == queue[4]
-        await user.sees(f"5 of {len(queue) + 1}")
+        await user.sees(f"5 of {len(queue)}")
         assert user.toasts()[-1] == "Skipped 1 question: already resolved"
         seen = []
         while front(user) != TWIN:
@@ -155,7 +188,7 @@ async def test_the_order_is_fixed_new_questions_are_appended_and_resolved_ones_s
         assert [*seen, desk(user).questions.place] == list(range(5, len(queue) + 2))
         assert "new" not in user.text().splitlines()[1]
         await user.decides("s")
-        assert desk(user).questions.place == 1, "the end of the list leads to its beginning"
+        assert desk(user).item is None, "the end comes after the new question"
 
 
 @pytest.mark.slow
@@ -169,30 +202,40 @@ async def test_decisions_of_an_agent_are_accepted_or_rejected(sample: Path, home
             agent.decide(command)
     async with open_dashboard(sample, home, place="review") as user:
         assert await at_question(user, PROPOSAL) == one
-        await user.sees("Deprecate this pattern, as agent:claude proposes?", "hides the cause")
+        await user.sees("agent:claude proposes to deprecate this lesson. Do you agree?", "hides the cause")
         await user.decides("a")
         made = user.app.view.snapshot.decisions[-1]
         assert (made.verb, made.subject, made.by) == (Verb.DEPRECATE, one, "ana")
         await at_question(user, PROPOSAL)
-        await user.sees("Deprecate 2 records, as agent:claude proposes?", "proposed by agent:claude", others[0])
+        await user.sees(
+            "agent:claude proposes to deprecate 2 records. Do you agree?", "proposed by agent:claude", others[0]
+        )
         await user.decides("x")
         assert newest(user) == "dismiss"
         assert PROPOSAL not in {item.kind for item in user.app.view.queue}
 
 
 @pytest.mark.slow
-async def test_enter_gives_the_highlighted_answer_and_o_opens(sample: Path, home: Path) -> None:
+async def test_enter_opens_the_record(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="review") as user:
         subject = await at_question(user, INVERSION)
-        await user.press("right")
-        await user.sees("enter reject")
-        await user.decides("enter")
-        assert newest(user) == "reject_inversion"
-        assert subject not in waiting(user)
-        await user.decides("u")
-        await user.press("o")
+        known = len(user.app.view.snapshot.decisions)
+        await user.press("enter")
         await user.until(lambda: user.place.place == "patterns", "Patterns in front")
         await user.until(lambda: user.table.cursor_key == subject, "the pattern under the cursor")
+        assert len(user.app.view.snapshot.decisions) == known
+
+
+@pytest.mark.slow
+async def test_the_menu_lists_all_other_answers_with_their_effects(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, place="review") as user:
+        subject = await at_question(user, CONTRADICTED)
+        await user.press("full_stop")
+        await user.sees("deprecate", "no agent gets it until reset", "snooze", "asked again in 7 days", "Add a note")
+        await user.press("escape")
+        await choose_more(user, "asked again after 3 more results")
+        assert newest(user) == "snooze"
+        assert subject not in waiting(user)
 
 
 @pytest.mark.slow
@@ -202,26 +245,27 @@ async def test_every_review_action_works_with_the_mouse(sample: Path, home: Path
         source = await at_question(user, BURST)
 
         async def click(text: str) -> None:
+            user.app.clear_notifications()  # a notice may cover the keys
+            await user.settled()
             row, line = next((n, line) for n, line in enumerate(user.text().splitlines()) if text in line)
             await user.pilot.click(offset=(line.index(text), row))
             await user.settled()
 
         known = len(user.app.view.snapshot.decisions)
-        await click("a  discard")
+        await click("a  yes")
         assert len(user.app.view.snapshot.decisions) == known, "a first click only looks"
-        await click("x  count them")
-        await user.sees("enter count them")
-        await click("x  count them")
+        await click("x  no")
+        await click("x  no")
         assert newest(user) == "confirm"
         assert source not in waiting(user)
         await user.decides("u")
-        await click("s  snooze")
-        await click("s  snooze")
+        await click(". more")
+        await click("asked again in 7 days")
         assert newest(user) == "snooze"
         number = desk(user).questions.place
-        await click("n next")
+        await click("n later")
         assert desk(user).questions.place > number
-        await click("o open")
+        await click("enter open")
         await user.until(lambda: user.place.place != "review", "what the question is about")
 
 
@@ -231,21 +275,17 @@ async def test_the_cursor_shows_the_effect_of_each_answer_and_decides_nothing(sa
     async with open_dashboard(sample, home, place="review") as user:
         await at_question(user, INVERSION)
         before = waiting(user)
-        assert "of 15 tasks" in row(user, "a") or "/15 tasks" in row(user, "a")
-        await user.sees("Preview (a): accept inversion")
-        accepted = pane(user, "consequence")
-        assert "- " in accepted
+        assert "1 task" in row(user, "a")
+        accepted = preview(user)
+        assert "Yes changes the prompt of" in accepted and "- " in accepted
         await user.press("right")
-        await user.sees("Preview (x): reject inversion")
-        assert pane(user, "consequence") != accepted
-        await user.press("left", "left")
-        await user.sees("Preview (W): wait for evidence")
-        assert "No effect on loops" in pane(user, "consequence")
+        assert preview(user) != accepted
+        await user.press("left")
+        assert preview(user) == accepted
         assert waiting(user) == before
-        following = desk(user).questions.next
-        assert following is not None
+        assert desk(user).questions.next is not None
         await user.press("n")
-        assert not row(user, "d").endswith("…")  # it was worked out while the question before was read
+        assert not row(user, "x").endswith("…")  # it was computed while the question before was read
 
 
 @pytest.mark.slow
@@ -253,14 +293,9 @@ async def test_a_key_that_cannot_answer_gives_a_reason(sample: Path, home: Path)
     async with open_dashboard(sample, home, place="review") as user:
         await at_question(user, BURST)
         await user.press("p")
-        assert (
-            "about a single pattern: this question is about many patterns at once; available keys: a, x, s"
-            in user.toasts()[-1]
-        )
+        assert "this question is about many lessons at once; . lists all answers" in user.toasts()[-1]
         await user.press("m")
-        assert "Select several patterns in Patterns" in user.toasts()[-1]
-        await user.press("v")
-        assert "Only a proposed inversion" in user.toasts()[-1]
+        assert "Select several lessons in Patterns" in user.toasts()[-1]
         subject = await at_question(user, INVERSION)
         await user.press("p")
         assert "reset it first" in user.toasts()[-1]
@@ -268,23 +303,16 @@ async def test_a_key_that_cannot_answer_gives_a_reason(sample: Path, home: Path)
 
 
 @pytest.mark.slow
-async def test_a_small_screen_shows_one_pane_at_a_time_and_every_answer(sample: Path, home: Path) -> None:
+@pytest.mark.usefixtures("all_tasks")
+async def test_the_preview_takes_only_the_lines_that_it_needs(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(80, 24), place="review") as user:
         await at_question(user, INVERSION)
-        shown = [name for name in ("subject", "proposal", "consequence") if _is_seen(desk(user), name)]
-        assert shown == ["subject"]
-        await user.sees("effect", "a  accept", "s  snooze")
-        for name in ("proposal", "consequence", "subject"):
-            await user.press("tab")
-            await user.settled()
-            assert [one for one in ("subject", "proposal", "consequence") if _is_seen(desk(user), one)] == [name]
-
-
-def _is_seen(place: object, name: str) -> bool:
-    from tui.screens.review import ReviewScreen
-
-    assert isinstance(place, ReviewScreen)
-    return bool(place.query_one(f"#review-{name}", TextPane).size.height)
+        long = desk(user).preview.size.height
+        assert 1 < long < desk(user).card.size.height
+        await at_question(user, ESCALATION)
+        assert not desk(user).preview.display
+        assert desk(user).card.size.height > 24 - 8
+        await user.sees("a  yes", "x  no")
 
 
 @pytest.mark.slow
@@ -297,15 +325,19 @@ async def test_an_empty_queue_is_reported(sample: Path, home: Path) -> None:
             opened.decide(Dismiss(key=item.question_key, summary="not here"))
     async with open_dashboard(sample, home, place="review") as user:
         assert len(waiting(user)) == len(first) > 5
-        for _ in first:
+        count = len(asked(user))
+        for _ in range(count):
             await user.decides("s")
-        assert waiting(user) == []
-        await user.sees("No open questions")
+        await user.sees("Done.", f"{count} put off.")
+        assert asked(user) == [] and "Review·" not in user.text()
         await user.press("a")
         assert "No open questions" in user.toasts()[-1]
-        assert "Review·" not in user.text()
+        await user.press("n")
+        for _ in waiting(user):
+            await user.decides("s")
+        assert waiting(user) == []
         await user.decides("u")
-        await user.sees("1 of 1")
+        assert desk(user).item is not None
 
 
 @pytest.mark.slow
@@ -324,7 +356,7 @@ async def test_an_escalation_of_another_process_is_reported_and_first_in_memory(
         assert await at_question(user, ESCALATION)
         user.place.go_to(session.id)
         await user.settled()
-        assert "needs credentials" in flat(user, "subject") and "context kept in" in flat(user, "subject")
+        assert "needs credentials" in flat(user) and "context kept in" in flat(user)
 
 
 @pytest.mark.slow
@@ -336,9 +368,9 @@ async def test_forecasts_without_embeddings_are_marked_until_these_exist(
     with meaning():
         async with open_dashboard(sample, home, size=(80, 24), place="review") as user:
             await at_question(user, INVERSION)
-            assert "~ 1/15 tasks" in row(user, "a")
-            assert pane(user, "consequence").startswith("~ compared by words: 0 of 40 texts have a vector\n")
+            assert "~1 task" in row(user, "a")
+            assert "~ compared by words: 0 of 40 texts have a vector\n" in preview(user)
             await asyncio.to_thread(user.app.project.embed_missing, user.app._vectors._report)
             await user.until(lambda: "~" not in row(user, "a"), "the forecast by meaning")
             await user.settled()
-            assert "by words" not in pane(user, "consequence")
+            assert "by words" not in preview(user)

@@ -14,6 +14,7 @@ from core.config.settings import Settings
 from core.curation.commands import Extract, Promote, Quarantine
 from core.documents.decisions import subject
 from core.project.project import Project
+from core.questions.session import plan
 from core.records.decisions import Verb
 from core.records.patterns import Maturity, PatternType
 from core.state.review_items import (
@@ -22,7 +23,6 @@ from core.state.review_items import (
     BURST,
     CONTRADICTED,
     DUPLICATE,
-    ESCALATION,
     EXTRACTED,
     INVERSION,
     OFFER,
@@ -38,10 +38,12 @@ from tests.tui.screens.review_steps import (
     TWIN,
     add_twin,
     at_question,
+    card,
+    choose_more,
     desk,
     flat,
     front,
-    pane,
+    preview,
     row,
     waiting,
 )
@@ -49,7 +51,6 @@ from tests.tui.user import NOW, User, open_dashboard
 from tui.app import RalphdeckApp
 from tui.present.memory import session_key
 from tui.screens.dialogs import AskText
-from tui.widgets.text_pane import TextPane
 
 NULL = "pat-error-null-check-015"
 
@@ -71,14 +72,13 @@ async def test_an_inversion_can_be_rewritten_and_given_an_alternative(
     async with open_dashboard(sample, home, place="review") as user:
         subject = await at_question(user, INVERSION)
         before = waiting(user)
-        assert "AVOID" in pane(user, "proposal") and "wording check passed" in pane(user, "proposal")
-        assert "▶ Types first" in pane(user, "proposal")
-        failed = [line for line in pane(user, "subject").splitlines() if line.startswith("✗ ralph-")]
+        assert "AVOID" in card(user) and "wording check passed" in card(user)
+        assert "▶ Types first" in card(user)
+        failed = [line for line in card(user).splitlines() if line.startswith("✗ ralph-")]
         assert len(failed) == 5
-        assert "231 errors: the shared types changed" in flat(user, "subject")
-        await user.press("v")
-        await user.settled()
-        assert "▶ Characterise" in pane(user, "proposal")
+        assert "231 errors: the shared types changed" in flat(user)
+        await choose_more(user, "set alternative")
+        assert "▶ Characterise" in card(user)
         await user.press("e")
         assert isinstance(user.app.screen, AskText)
         area = user.app.screen.query_one(TextArea)
@@ -86,13 +86,12 @@ async def test_an_inversion_can_be_rewritten_and_given_an_alternative(
         area.text = "AVOID: never splitting by file type"
         await user.press("f2")
         await user.settled()
-        assert "your text" in pane(user, "proposal") and "double negative" in flat(user, "proposal")
+        assert "your text" in card(user) and "double negative" in flat(user)
         await user.press("e", "escape")
         assert waiting(user) == before
         monkeypatch.setattr(RalphdeckApp, "edit_text", lambda app, text: text.replace("never splitting", "splitting"))
-        await user.press("E")
-        await user.settled()
-        assert "wording check passed" in pane(user, "proposal")
+        await choose_more(user, "use editor")
+        assert "wording check passed" in card(user)
         assert front(user) == subject and waiting(user) == before
         forecasts = row(user, "a")
         await user.decides("a")
@@ -102,7 +101,7 @@ async def test_an_inversion_can_be_rewritten_and_given_an_alternative(
         assert "AVOID: splitting by file type" in f"{anti.title} {anti.description}"
         assert anti.better_pattern_id == "pat-success-characterise-011"
         assert user.app.view.assessment(subject).state is Maturity.DEPRECATED
-        assert "accept edited text" in forecasts
+        assert "your warning" in forecasts
         assert sorted(waiting(user)) == sorted(key for key in before if key != subject)
         await user.decides("u")
         assert front(user) == subject
@@ -114,11 +113,11 @@ async def test_an_inversion_can_be_rewritten_and_given_an_alternative(
 async def test_a_contradicted_decision_is_reset_confirmed_or_reversed(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="review") as user:
         subject = await at_question(user, CONTRADICTED)
-        assert "Since then: 2 ✓ 4 ✗" in flat(user, "proposal")
-        assert "supported by" in pane(user, "proposal") and "calendar" in pane(user, "proposal")
-        assert "**RuntimeError: deadlock retry**" in pane(user, "subject")
+        assert "Since then 2 ✓ 4 ✗" in flat(user)
+        assert "deadlock detected" in card(user)
+        assert "**RuntimeError: deadlock retry**" in card(user)
         computed = user.app.view.assessment(subject).computed
-        assert f"→ ⊘ {computed.value}" in row(user, "a")
+        assert f"→ ⊘ {computed.value}" in preview(user)
         await user.decides("a")
         assert user.app.view.assessment(subject).state is computed
         await user.decides("u")
@@ -150,15 +149,14 @@ async def test_a_text_edited_after_approval_is_approved_again_or_restored(sample
     path.write_text(approved.replace("Guard the object", "Guard no object"))
     async with open_dashboard(sample, home, place="review") as user:
         assert await at_question(user, STALE_PIN) == NULL
-        assert "Guard [-the-] {+no+} object" in flat(user, "subject")
-        assert "proven" in row(user, "R")
-        await user.decides("R")
+        assert "Guard [-the-] {+no+} object" in flat(user)
+        await choose_more(user, "restores the approved text")
         assert "Guard the object" in path.read_text()
         assert NULL not in waiting(user)
         assert user.app.view.assessment(NULL).state is Maturity.PROVEN
         await user.decides("u")
         assert front(user) == NULL
-        assert "keep" in row(user, "a") and "reset" in row(user, "x")
+        assert "stays proven" in row(user, "a") and "the evidence decides" in row(user, "x")
         await user.decides("a")
         assert NULL not in waiting(user)
         assert user.app.view.assessment(NULL).state is Maturity.PROVEN
@@ -169,9 +167,9 @@ async def test_a_text_edited_after_approval_is_approved_again_or_restored(sample
 async def test_suspicious_reports_are_revoked_or_confirmed_as_one_decision(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="review") as user:
         source = await at_question(user, BURST)
-        assert all(id in pane(user, "subject") for id in BLAMED)
-        assert "8 of them, as far as is recorded" in flat(user, "proposal")
-        assert "these reports never count" in row(user, "a") and "patterns changed" in row(user, "x")
+        assert all(id in card(user) for id in BLAMED)
+        assert "8 of them, as far as is recorded" in flat(user)
+        assert "the reports never count" in row(user, "a") and "the reports count" in row(user, "x")
         await user.decides("a")
         (decision,) = [one for one in user.app.view.snapshot.decisions if one.subject == source]
         assert decision.verb is Verb.REVOKE
@@ -196,12 +194,12 @@ async def test_a_quarantined_text_is_shown_verbatim_and_released(sample: Path, h
     open_project_of(sample).decide(Quarantine(POOL, reason="who wrote [b]this[/]?"))
     async with open_dashboard(sample, home, place="review") as user:
         assert await at_question(user, QUARANTINE) == POOL
-        assert "put into quarantine by ana, today 21:00" in flat(user, "proposal")
-        assert "who wrote [b]this[/]?" in flat(user, "proposal")
-        shown = flat(user, "subject")
+        assert "Held back by ana, today 21:00" in flat(user)
+        shown = flat(user)
+        assert "who wrote [b]this[/]?" in shown
         assert '- Error: "Timed out fetching a new connection from the connection pool"' in shown
-        assert "src/db/pool.ts" in shown.split("Stored, not injected:")[1]
-        assert "may be injected" in row(user, "a") and "leaves the registry" in row(user, "x")
+        assert "src/db/pool.ts" in shown.split("Stored, and not given to agents:")[1]
+        assert "agents may get it" in row(user, "a") and "archived" in row(user, "x")
         await user.decides("a")
         assert not user.app.view.assessment(POOL).quarantined
         await user.decides("u")
@@ -227,22 +225,22 @@ async def test_offers_imports_and_duplicates_are_questions(sample: Path, home: P
     open_project_of(sample).decide(Extract(source, unattended=True))
     async with open_dashboard(sample, home, searches=True, place="review") as user:
         first = await at_question(user, EXTRACTED)
-        origins = flat(user, "proposal")
+        origins = flat(user)
         await user.decides("a")
         assert first in user.app.view.snapshot.patterns
         second = await at_question(user, EXTRACTED)
         assert second != first
-        assert source in origins + flat(user, "proposal")
+        assert source in origins + flat(user)
         await user.decides("x")
         assert second not in user.app.view.snapshot.patterns
 
         offering = await at_question(user, OFFER)
         offer = user.app.view.offers[offering]
         for proposal in offer.proposals:
-            assert proposal.trace[0] in flat(user, "proposal")
-        assert user.app.view.loop(offering).task in flat(user, "subject")
+            assert proposal.trace[0] in flat(user)
+        assert user.app.view.loop(offering).task in flat(user)
         await user.press("p")
-        assert "about patterns not extracted yet" in user.toasts()[-1]
+        assert "about a lesson that does not exist yet" in user.toasts()[-1]
         await user.decides("a")
         await user.searched()
         decision = user.app.view.snapshot.decisions[-1]
@@ -255,15 +253,12 @@ async def test_offers_imports_and_duplicates_are_questions(sample: Path, home: P
         assert offering not in waiting(user)
 
         assert await at_question(user, DUPLICATE) == TWIN
-        for side in ("subject", "proposal"):
-            lines = pane(user, side).splitlines()
-            assert any(line.startswith("≠ Description: Correct") for line in lines)
-            assert "  Error type: TypeError" in lines
-        text = pane(user, "consequence")
-        assert [line.split()[-1] for line in text.splitlines() if line.split()[:1] == ["state"]] == ["proven"]
-        assert "is archived" in text and "tokens shorter" in text
+        assert "[-an-] {+the+} interface" in flat(user)
+        assert "Error type: TypeError" in card(user)
+        assert "merged  ● proven" in preview(user)
+        assert "is archived" in preview(user) and "tokens shorter" in preview(user)
         await user.press("d")
-        assert "about two patterns" in user.toasts()[-1]
+        assert "about two lessons" in user.toasts()[-1]
         await user.decides("a")
         assert OTHER_TWIN not in user.app.view.snapshot.patterns
         assert user.app.view.assessment(TWIN).uses == 20
@@ -290,12 +285,12 @@ async def test_questions_found_in_the_background_are_asked(sample: Path, home: P
     path.write_text(json.dumps(content))
     async with open_dashboard(sample, home, searches=True, place="review") as user:
         assert await at_question(user, BROAD) == NULL
-        assert "Trigger: .*" in flat(user, "proposal") and "matches 100 % of common errors" in flat(user, "proposal")
+        assert "Trigger .*" in flat(user) and "matches 100 % of common errors" in flat(user)
         assert await at_question(user, UNRECONCILED) == POOL
-        assert any(line.split() == ["≠", "uses", "1", "3"] for line in pane(user, "subject").splitlines())
+        assert any(line.split() == ["≠", "uses", "1", "3"] for line in card(user).splitlines())
         subject = await at_question(user, BORDERLINE)
-        await user.sees("Re-enable this deprecated pattern?", "a  re-enable", "x  leave")
-        assert "more failure" in pane(user, "proposal") or "more success" in pane(user, "proposal")
+        await user.sees("Let agents have this lesson again?", "a  yes  established", "x  no   no agent gets it")
+        assert "more failure" in card(user) or "more success" in card(user)
         await user.decides("a")
         assert user.app.view.assessment(subject).state is Maturity.ESTABLISHED
         await user.decides("u")
@@ -304,7 +299,7 @@ async def test_questions_found_in_the_background_are_asked(sample: Path, home: P
         await user.decides("x")
         assert (BORDERLINE, subject) not in [(item.kind, item.subject) for item in user.app.view.queue]
         await at_question(user, RECURRING)
-        assert "reported by 2 loops or tasks" in pane(user, "subject") and "+ new" in pane(user, "proposal")
+        assert "reported by 2 loops or tasks" in card(user) and "+ new" in card(user)
         await user.decides("a")
         assert newest(user) is Verb.EXTRACT
 
@@ -323,14 +318,10 @@ async def test_an_escalation_is_acknowledged_without_other_effects(sample: Path,
     async with open_dashboard(sample, home, size=(200, 50), place="review") as user:
         user.place.go_to("dm-stuck")
         await user.settled()
-        await user.sees("Escalated at this file: an agent needs help. Acknowledge?", "agent blocked")
-        await user.sees("src/stuck.ts", "not asked again", "No effect on loops")
-        assert "Run 1" in pane(user, "subject") and "[/] broke" in pane(user, "proposal")
-        assert user.place.why_not("promote") == (
-            "that needs a question about a single pattern: this question is about a debug session; "
-            "available keys: a, x, s, W"
-        )
-        await user.press("o")
+        await user.sees("Escalated at src/stuck.ts: an agent asks for help. Have you seen it?", "not asked again")
+        assert "[/] broke" in card(user)
+        assert "this question is about a debug session" in (user.place.why_not("promote") or "")
+        await user.press("enter")
         await user.settled()
         assert user.place.place == "memory" and user.table.cursor_key == session_key("dm-stuck")
         await user.go("review")
@@ -338,41 +329,32 @@ async def test_an_escalation_is_acknowledged_without_other_effects(sample: Path,
         assert "dm-stuck" not in waiting(user)
         await user.decides("u")
         assert front(user) == "dm-stuck"
-        await user.press("S", "down")
+        await choose_more(user, "Choose how long to snooze")
+        await user.press("down")
         await user.decides("enter")
         assert "dm-stuck" not in waiting(user)
         for decision in user.app.view.snapshot.decisions[-3:]:
             assert "escalation at src/stuck.ts" in subject(user.app.view, decision)
         assert user.app.view.snapshot.decisions[-1].after["until"].startswith(f"{NOW + timedelta(days=7):%Y-%m-%d}")
-        await user.pilot.resize_terminal(120, 40)
-        await at_question(user, ESCALATION)
-        for name in ("subject", "proposal"):
-            room = desk(user).query_one(f"#review-{name}", TextPane).scrollable_content_region.width
-            beside = [line for line in pane(user, name).split("\n") if line.startswith("    cause")]
-            assert beside and all(len(line) <= room for line in beside)
 
 
 @pytest.mark.slow
-async def test_a_session_with_a_time_budget_is_planned_and_ends(sample: Path, home: Path) -> None:
+async def test_a_time_limit_asks_the_best_questions_first_and_ends_when_it_is_over(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(160, 40), place="review") as user:
-        await user.sees("b 12 min: ")
-        await user.press("b", "ctrl+u")
+        best = [item.subject for item in plan(user.app.view.worth_reading, 1.0, user.app.view.settings).items]
+        await choose_more(user, "Set a time budget")
+        await user.press("ctrl+u")
         await user.type("1")
         await user.press("enter")
         await user.settled()
-        plan = desk(user).session.plan
-        assert plan is not None and 0 < len(plan.items) < len(waiting(user))
-        await user.sees(f"1 of 1 min left: 0 of {len(plan.items)}")
-        for item in plan.items:
-            assert front(user) == item.subject
-            await user.decides("s")
-        await user.sees("You can stop here", "of the impact", f"{len(plan.items)} decided")
-        await user.press("a")
-        assert "You can stop here; n continues" in user.toasts()[-1]
+        await user.sees("1 min left")
+        assert front(user) == best[0]
+        desk(user).session.ends = user.app.now()
+        desk(user).tick()
+        await user.settled()
+        await user.sees("Time is up.", "n reads on:")
         await user.press("n")
-        assert front(user) not in [item.subject for item in plan.items]
-        await user.decides("s")
-        assert "of the impact." not in user.text()
+        assert front(user) == best[0]
 
 
 @pytest.mark.slow
@@ -381,9 +363,9 @@ async def test_read_only_refuses_every_answer_with_a_reason(sample: Path, home: 
         user.app.project.is_readonly = True
         await at_question(user, INVERSION)
         assert UNRECONCILED not in {item.kind for item in user.app.view.queue}
-        await user.sees("read-only", "Preview (a): ")
+        await user.sees("read-only", "a  yes")
         before = waiting(user)
-        for key in "axdsSe":
+        for key in "axdse":
             await user.press(key)
             assert "--readonly" in user.toasts()[-1]
         assert waiting(user) == before

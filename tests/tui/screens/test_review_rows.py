@@ -29,7 +29,7 @@ async def at_row(user: User) -> list[str]:
 async def test_a_row_names_its_questions_and_asks_them_one_by_one(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, searches=True, place="review") as user:
         inside = await at_row(user)
-        assert all(subject in flat(user, "subject") for subject in inside)
+        assert all(subject in flat(user) for subject in inside)
         decisions = len(user.app.view.snapshot.decisions)
         total = desk(user).questions.total
         await user.press("a")

@@ -1,51 +1,42 @@
-"""Blocks of evidence for the answers to a question."""
+"""Evidence on the cards of review questions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_percent
 from core.base.text import plural, safe_matcher
-from core.documents.document import Block, Fields, Line, Moment, Part, Sign, Table, Text, fields, line, more, section
-from core.documents.patterns import body, rate_line, set_aside_reason, state_line
+from core.documents.document import Block, Line, Moment, Sign, Table, Text, fields, line, more, section
+from core.documents.patterns import set_aside_reason
 from core.documents.signs import result_sign, state_sign
 from core.learning.bursts import Burst, known_time
 from core.questions.broad import common_messages
 from core.records.loops import Outcome
-from core.records.patterns import Maturity, Pattern, PatternType
+from core.records.patterns import Pattern, PatternType
 from core.state.findings import count_conflicts
 from core.state.history import explain_pattern
 from core.state.review_items import BEST
-from tui.present.numbers import percent
 
 if TYPE_CHECKING:
     from core.learning.inversion_rules import Inversion
     from core.records.events import Observation
     from core.state.project_state import ProjectState
-    from core.state.review_items import QuestionGroup, ReviewItem
+    from core.state.review_items import QuestionGroup
 
 MAX_USES: Final = 40
 MAX_LOOPS: Final = 20  # Loops listed in which an inverted pattern failed.
 MAX_MESSAGES: Final = 2000  # Messages of loops that a trigger is tested with.
 _MAX_EXAMPLES: Final = 6
 _MAX_NAMED: Final = 20  # Questions of a row that are named without a reason.
-_ROBUSTNESS_RULES: Final = ("team", "rests on", "one failure", "calendar")
-"""Lines of an explanation that describe how robust a state is."""
 
 
-def evidence(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
-    """Describe state, rate, robustness, findings, and the uses."""
-    yield state_line(view, pattern.id)
-    yield rate_line(pattern, view.assessment(pattern.id))
-    yield from robustness(view, pattern)
-    yield from conflicts(view, pattern)
-    yield line("")
-    yield from uses(view, pattern)
+def percent(rate: float | None) -> str:
+    return "—" if rate is None else format_percent(rate)
 
 
-def row_questions(view: ProjectState, group: QuestionGroup) -> tuple[list[Block], list[Block]]:
+def row_questions(view: ProjectState, group: QuestionGroup) -> list[Block]:
     """Describe the questions of a row: the best ones with their reasons, and the others by name."""
     best = list[Block]()
     for item in group.items[:BEST]:
@@ -57,27 +48,13 @@ def row_questions(view: ProjectState, group: QuestionGroup) -> tuple[list[Block]
     others = group.items[BEST : BEST + _MAX_NAMED]
     named: list[Block] = [line(item.short_name) for item in others]
     named += more(len(group.items) - BEST, "question", len(others))
-    return best, [
-        *named,
-        line(""),
-        line((f"ralphdeck review list --kind {group.kind}", "name"), (" lists all", "quiet")),
-    ]
+    listed = line((f"ralphdeck review list --kind {group.kind}", "name"), (" lists all", "quiet"))
+    return [*best, *section("Others", named), listed]
 
 
 def conflicts(view: ProjectState, pattern: Pattern) -> Iterable[Line]:
     """Describe where the recorded counts contradict the evidence."""
     return (line((f"! {finding.message}", "warning")) for finding in count_conflicts(view, pattern.id))
-
-
-def robustness(view: ProjectState, pattern: Pattern) -> Iterable[Fields]:
-    """Describe the supporting loops, the effect of one failure, and decay."""
-    rows = []
-    for rule in explain_pattern(view, pattern.id).lines:
-        if rule.rule in _ROBUSTNESS_RULES:
-            is_doubtful = rule.holds is False
-            style = "warning" if is_doubtful else "deprecated" if rule.state is Maturity.DEPRECATED else ""
-            rows.append((rule.label, (rule.text, style)))
-    return fields(*rows)
 
 
 def uses(view: ProjectState, pattern: Pattern) -> Iterable[Line]:
@@ -115,19 +92,10 @@ def find_result(view: ProjectState, use: Observation) -> str:
     return results[-1] if results else ""
 
 
-def doubtful_decision(view: ProjectState, item: ReviewItem) -> Iterable[Block]:
-    """Describe the decision in doubt, and the results since then."""
-    assessment = view.assessment(item.subject)
-    rows: list[tuple[str, Part | Text]] = [
-        ("Now", (state_sign(assessment.state),)),
-        ("By evidence", (state_sign(assessment.computed),)),
-    ]
-    if (pin := assessment.pin) is not None:
-        good, bad = view.board.results_since_pin(item.subject)
-        since = ((f"{good} ", "good"), result_sign(True), (f"  {bad} ", "bad"), result_sign(False))
-        rows += [("Decided", (Moment(pin.at, ""), f" by {pin.by}")), ("Reason", pin.reason or "none")]
-        rows.append(("Since then", since))
-    return [line(item.question), line(""), *fields(*rows)]
+def results_since(view: ProjectState, pattern_id: str) -> Iterable[Block]:
+    """Count the results since the decision in doubt."""
+    good, bad = view.board.results_since_pin(pattern_id)
+    return fields(("Since then", ((f"{good} ", "good"), result_sign(True), (f"  {bad} ", "bad"), result_sign(False))))
 
 
 def distances(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
@@ -187,17 +155,11 @@ def recorded_counts(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
         sign, style = (Sign("", "", "differs"), "warning") if a != b else ("", "")
         rows.append(((sign,), (name,), ((a, style),), (b,)))
     return [
-        *pattern_name(pattern),
-        line(""),
         Table(("", "", "record", "evidence"), tuple(rows), right=(2,)),
         line(""),
         *conflicts(view, pattern),
         *fields(("File", pattern.file)),
     ]
-
-
-def pattern_name(pattern: Pattern, type_word: str = "") -> Iterable[Line]:
-    return line((pattern.title, "strong")), line((pattern.id, "name"), type_word and f"   {type_word}")
 
 
 def reported_patterns(view: ProjectState, burst: Burst) -> Iterable[Block]:
@@ -250,17 +212,11 @@ def report_source(view: ProjectState, burst: Burst) -> Iterable[Block]:
     yield line((note, "quiet"))
 
 
-def failing_pattern(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
-    """Describe the pattern, and the loops in which it failed or succeeded."""
-    assessment = view.assessment(pattern.id)
+def failures(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
+    """Describe the loops in which a pattern failed, newest first, and where it succeeded."""
     used = [one for one in view.board.observations(pattern.id) if one.is_use]
     failed = [one for one in used if one.success is False]
     succeeded = [one for one in used if one.success]
-    yield from pattern_name(pattern)
-    yield line(state_sign(assessment.shown))
-    yield rate_line(pattern, assessment)
-    yield from robustness(view, pattern)
-    yield line("")
     for use in reversed(failed[-MAX_LOOPS:]):
         yield use_line(use, use.loop_id or f"recorded only by {use.source}")
         if error := find_result(view, use):
@@ -268,33 +224,20 @@ def failing_pattern(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
     if succeeded:
         times = plural(sum(one.count for one in succeeded), "time")
         loops = ", ".join(dict.fromkeys(one.loop_id for one in succeeded if one.loop_id))
-        yield line(result_sign(True), f" succeeded {times}", (f"  {loops}", "quiet"))
-    yield line("")
-    yield from body(pattern, pattern.title)
+        yield line(result_sign(True), f" worked {times}", (f"  {loops}", "quiet"))
 
 
 def anti_pattern(
-    view: ProjectState,
-    inversion: Inversion,
-    alternatives: Sequence[Pattern],
-    keys: Mapping[str, str],
-    *,
-    is_edited: bool,
+    view: ProjectState, inversion: Inversion, alternatives: Sequence[Pattern], *, is_edited: bool
 ) -> Iterable[Block]:
-    """Describe the anti-pattern, with the `alternatives` it can name.
-
-    `keys` has the keys of `rewrite`, `rewrite_in_editor` and `alternative`. `is_edited`: the user wrote the text.
-    """
+    """Describe the warning, with the `alternatives` it can name; `is_edited`: the user wrote the text."""
     yield line((inversion.text, "strong"))
     if is_edited:
         yield line(("your text", "accent"))
     yield from (line(("! ", "warning"), (text, "warning")) for text in inversion.lint)
-    if inversion.lint:
-        yield line(f"{keys['rewrite']}: edit the text, {keys['rewrite_in_editor']}: edit it in your editor")
-    else:
+    if not inversion.lint:
         yield line(Sign("wording check passed", "good", "done"))
-    yield from _alternatives(view, inversion, alternatives, keys["alternative"])
-    yield line("")
+    yield from _alternatives(view, inversion, alternatives)
     yield from fields(
         ("Failure mode", inversion.failure_mode.replace("_", " ")),
         ("Why it fails", inversion.why_it_fails),
@@ -302,11 +245,9 @@ def anti_pattern(
     )
 
 
-def _alternatives(
-    view: ProjectState, inversion: Inversion, alternatives: Sequence[Pattern], key: str
-) -> Iterable[Block]:
+def _alternatives(view: ProjectState, inversion: Inversion, alternatives: Sequence[Pattern]) -> Iterable[Block]:
     if not alternatives:
-        return [line(""), line(("Instead: no similar success pattern found", "quiet"))]
+        return [line(("Instead: no similar lesson that worked was found", "quiet"))]
     lines: list[Line] = []
     for pattern in alternatives:
         assessment = view.assessment(pattern.id)
@@ -317,4 +258,4 @@ def _alternatives(
         lines.append(line((pattern.id, "name" if is_named else "quiet"), indent=4))
     if not inversion.better_pattern_id:
         lines.append(line(Sign("none selected", "accent", "play"), indent=2))
-    return section("Instead", lines, f"{key}: select another one, or none")
+    return [line(("Instead", "quiet")), *lines]

@@ -9,7 +9,6 @@ from core.base.formatting import format_percent
 from core.base.text import plural
 from core.documents.document import Block, Line, Sign, fields, items, line, more, section
 from core.documents.signs import TYPE_WORDS, status_sign
-from tui.present.glyphs import TYPE_LETTERS
 
 if TYPE_CHECKING:
     from core.records.extractions import Extraction, Proposal
@@ -32,7 +31,7 @@ def offer_blocks(offer: Extraction | None, key: str) -> Iterable[Block]:
     yield line((f"{count} to extract", "strong accent"), (f"   {key}: details", "quiet"))
     for one in (*offer.new, *offer.merges):
         duplicate = f" → {one.duplicate_of}" if one.duplicate_of else ""
-        yield line((f"{TYPE_LETTERS[one.type]} ", "name"), _title(one), (duplicate, "quiet"), indent=2)
+        yield line((f"{TYPE_WORDS[one.type]}  ", "name"), _title(one), (duplicate, "quiet"), indent=2)
 
 
 def lesson_sources(view: ProjectState, offer: Extraction) -> Iterable[Block]:

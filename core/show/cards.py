@@ -1,0 +1,370 @@
+"""Review questions as cards: what is asked, the evidence that decides it, and what each answer does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from core.base.errors import RalphdeckError
+from core.base.formatting import format_percent
+from core.base.text import plural, visible_line
+from core.documents.debug_sessions import failure_blocks, head, lessons
+from core.documents.document import Block, Code, Document, Moment, Part, Text, code, fields, line, section
+from core.documents.lessons import lesson_blocks
+from core.documents.loops import overview
+from core.documents.patterns import DESCRIPTION_LABELS, body, rate_line, state_line, suspicion_lines
+from core.documents.signs import result_sign
+from core.questions.answers import answers
+from core.questions.proposals import describe_proposal
+from core.records.decisions import Verb
+from core.records.patterns import Maturity
+from core.retrieval.similarity import cap_similarity, find_repeated
+from core.show import card_evidence as found
+from core.show import offers
+from core.show.card_texts import approved_changes, exact_text, marked_text, side_by_side
+from core.state import review_items as kinds
+
+if TYPE_CHECKING:
+    from core.adapters.agent_files import AgentFile
+    from core.learning.inversion_rules import Inversion
+    from core.records.debug_sessions import DebugSession, Execution
+    from core.records.lessons import JoinedLesson
+    from core.records.patterns import Pattern
+    from core.state.project_state import ProjectState
+    from core.state.review_items import HeldText, ReviewItem, WeakenedTest
+
+_ARRIVALS: Final = {"import": "Imported", "proposal": "Proposed", "quarantine": "Held back"}
+_MAX_PLACES: Final = 3
+YES: Final = "accept"
+NO: Final = "reject"
+"""Actions of the two main answers; every question has both."""
+
+
+def review_card(
+    state: ProjectState,
+    item: ReviewItem,
+    *,
+    proposal: Inversion | None = None,
+    is_edited: bool = False,
+    agent_files: Sequence[AgentFile] = (),
+) -> Document:
+    """Return the card of a question: its title asks, its blocks name the subject and the evidence.
+
+    `proposal` is the warning of an inversion if the user has changed it, `is_edited` whether its text is the user's.
+    `agent_files` are those that agents load by themselves, which a note of an agent may repeat. Raises `UnknownRecord`
+    if the pattern in question no longer exists.
+    """
+    blocks = _subject(state, item, proposal, is_edited=is_edited, agent_files=agent_files)
+    return Document(visible_line(item.asks or item.question, 200), tuple(blocks))
+
+
+def terminal_card(state: ProjectState, item: ReviewItem, agent_files: Sequence[AgentFile] = ()) -> Document:
+    """Return the card with what yes and no do, for the terminal and the clipboard."""
+    card = review_card(state, item, agent_files=agent_files)
+    return Document(card.title, (*card.blocks, line(""), *effect_lines(state, item)))
+
+
+def effect_lines(state: ProjectState, item: ReviewItem) -> Iterator[Block]:
+    """Say who gets the text now, and what yes and no do."""
+    if now := present_effect(state, item):
+        yield line(now)
+    try:
+        offered = {one.action: one for one in answers(item, state)}
+    except RalphdeckError:
+        return
+    for action, word in ((YES, "Yes"), (NO, "No")):
+        if (answer := offered.get(action)) is not None:
+            yield line((f"{word}: ", "strong"), (answer.why_not and f"not now: {answer.why_not}") or answer.effect)
+
+
+def present_effect(state: ProjectState, item: ReviewItem) -> str:
+    """Say whether agents get the pattern in question now; "" for other questions."""
+    if not item.is_about_pattern or item.kind == kinds.DUPLICATE or item.subject not in state.board:
+        return ""
+    assessment = state.assessment(item.subject)
+    if assessment.quarantined:
+        return "No agent gets it until you say yes."
+    if not assessment.injectable:
+        return "No agent gets it now."
+    ranks = {Maturity.CANDIDATE: ", ranked low", Maturity.PROVEN: ", ranked first"}
+    return f"Agents get it now{ranks.get(assessment.state, '')}."
+
+
+def card_title(state: ProjectState, item: ReviewItem) -> str:
+    """Return a short name of the subject for a dialog; untrusted, never a bare UUID if anything else is known."""
+    if item.is_about_pattern and (pattern := state.snapshot.patterns.get(item.subject)) is not None:
+        return pattern.error_message or pattern.title
+    if item.session is not None and item.session.file_path:
+        return item.session.file_path
+    loop = state.snapshot.loops.get(item.subject)
+    return item.about or (loop.task if loop is not None and loop.task else item.subject)
+
+
+def _subject(
+    state: ProjectState,
+    item: ReviewItem,
+    proposal: Inversion | None,
+    *,
+    is_edited: bool,
+    agent_files: Sequence[AgentFile],
+) -> Iterable[Block]:
+    if item.group is not None:
+        return found.row_questions(state, item.group)
+    if item.is_about_pattern:
+        return _pattern_card(state, item, proposal, is_edited=is_edited)
+    if item.session is not None:
+        return _escalation(state, item, item.session)
+    if item.held_text is not None:
+        return _held_note(item.held_text)
+    if item.proposed is not None:
+        rows = fields(*describe_proposal(item.proposed, state.snapshot.decisions))
+        return [line((item.proposed.verb.replace("_", " "), "strong"), f"   proposed by {item.proposed.by}"), *rows]
+    if item.weakened is not None:
+        return _weakened_test(item.weakened)
+    if item.burst is not None:
+        source, patterns = found.report_source(state, item.burst), found.reported_patterns(state, item.burst)
+        return [*source, *section("Blamed", patterns)]
+    if item.lesson is not None:
+        return _agent_note(state, item, item.lesson, agent_files)
+    return _offer(state, item) if item.offer is not None else ()
+
+
+def _pattern_card(
+    state: ProjectState, item: ReviewItem, proposal: Inversion | None, *, is_edited: bool
+) -> Iterator[Block]:
+    pattern = state.pattern(item.subject)
+    match item.kind:
+        case kinds.EXTRACTED:
+            yield from lesson_lines(state, pattern)
+            yield from suspicion_lines(state, pattern)
+            yield from _found_in(state, pattern)
+            yield from section("Agents get", exact_text(state, pattern))
+        case kinds.QUARANTINE | kinds.HELD:
+            yield from headline(pattern, item)
+            yield from suspicion_lines(state, pattern)
+            yield from _arrival(state, pattern)
+            yield from section("Agents would get", exact_text(state, pattern))
+        case kinds.INVERSION:
+            yield from headline(pattern, item)
+            yield from section(
+                "The warning", found.anti_pattern(state, *_warning(state, item, proposal), is_edited=is_edited)
+            )
+            yield from section("Where it failed", found.failures(state, pattern))
+            yield from section("The lesson now", body(pattern, pattern.title))
+        case kinds.DUPLICATE:
+            yield from side_by_side(
+                state, pattern, state.pattern(item.other), format_percent(cap_similarity(item.similarity))
+            )
+        case kinds.UNRECONCILED:
+            yield from headline(pattern, item)
+            yield from found.recorded_counts(state, pattern)
+            yield from section("Results", found.uses(state, pattern))
+        case kinds.BROAD:
+            yield from headline(pattern, item)
+            yield from section("What its trigger matches", found.trigger_matches(state, pattern))
+            yield from section("The lesson", body(pattern, pattern.title))
+        case _:
+            yield from _doubtful_state(state, item, pattern)
+
+
+def _warning(state: ProjectState, item: ReviewItem, proposal: Inversion | None) -> tuple[Inversion, Sequence[Pattern]]:
+    inversion = proposal or state.board.proposal(item.subject)
+    return inversion, state.board.alternatives(item.subject)
+
+
+def _doubtful_state(state: ProjectState, item: ReviewItem, pattern: Pattern) -> Iterator[Block]:
+    """Describe a pattern whose state or pin is in doubt: counts, what would change it, uses, text."""
+    yield from headline(pattern, item)
+    yield state_line(state, pattern.id)
+    yield rate_line(pattern, state.assessment(pattern.id))
+    if item.kind == kinds.STALE_PIN:
+        yield from section("Changed since it was approved", approved_changes(state, pattern))
+    if item.kind == kinds.BORDERLINE:
+        yield from section("What would change its state", found.distances(state, pattern))
+    elif item.kind in (kinds.CONTRADICTED, kinds.STALE_PIN):
+        yield from found.results_since(state, pattern.id)
+    yield from section("Results", (*found.conflicts(state, pattern), *found.uses(state, pattern)))
+    yield from section("Agents get", exact_text(state, pattern))
+
+
+def headline(pattern: Pattern, item: ReviewItem) -> Iterator[Block]:
+    """Name a pattern: its message or title and places, then why it is asked about."""
+    yield line((pattern.error_message or pattern.title, "strong"), (_places(pattern), "quiet"))
+    yield line((item.reason, "quiet"))
+
+
+def _places(pattern: Pattern) -> str:
+    places = ", ".join((pattern.places or pattern.location_hints)[:_MAX_PLACES])
+    return f"   {places}" if places else ""
+
+
+def lesson_lines(state: ProjectState, pattern: Pattern) -> Iterator[Block]:
+    """Show a lesson as a person judges it: the error, how often it was seen and given, the diff, and why."""
+    assessment = state.assessment(pattern.id)
+    seen = f"seen {plural(assessment.seen, 'time')}, " if assessment.seen else ""
+    given = f"given {plural(assessment.given, 'time')}" if assessment.given else "never given"
+    counts = f"   {seen}{given}"
+    yield line((pattern.error_message or pattern.title, "strong"), (f"{_places(pattern)}{counts}", "quiet"))
+    if pattern.diff_pattern:
+        yield Code(pattern.diff_pattern, "", "diff", 2)
+    elif pattern.template_code:
+        yield Code(pattern.template_code, "", pattern.template_language or "text", 2)
+    if pattern.description and pattern.description != pattern.title:
+        yield line((f"{DESCRIPTION_LABELS[pattern.type]}: ", "quiet"), pattern.description)
+    yield from (line((f"{n}. {step}"), indent=2) for n, step in enumerate(pattern.steps, 1))
+
+
+def _found_in(state: ProjectState, pattern: Pattern) -> Iterator[Block]:
+    """Say in which session a pattern was found, and which check failed and then passed there."""
+    arrival = state.snapshot.curation.arrivals.get(pattern.id)
+    source = next((one.loop_id for one in pattern.source_loops), "")
+    if arrival is None and not source:
+        return
+    at = arrival.at if arrival is not None else pattern.first_discovered
+    title = work_title(state, source)
+    where = ("", " in ", (f"“{title}”" if title else source, "strong")) if source else ()
+    yield line("")
+    yield line("Found ", Moment(at, ""), *where)
+    yield from _check_lines(state, pattern, source)
+
+
+def work_title(state: ProjectState, work_id: str) -> str:
+    """Return what a loop, task or attempt is about, in one line; "" if unknown; untrusted."""
+    snapshot = state.snapshot
+    attempt = snapshot.attempts.get(work_id)
+    task = snapshot.tasks.get(attempt.task_id if attempt is not None else work_id)
+    loop = snapshot.loops.get(work_id) or snapshot.loops.get(state.board.loop_of_work(work_id))
+    text = task.description if task is not None and task.description else loop.task if loop is not None else ""
+    return visible_line(text, 100)
+
+
+def _check_lines(state: ProjectState, pattern: Pattern, source: str) -> Iterator[Block]:
+    """Name the run of a check that failed with the error of a pattern, and the next one that passed."""
+    works = dict.fromkeys((*works_of(state, source), state.board.loop_of_work(source)))
+    sessions = (session for work in works for session in state.inputs.names.sessions_of(work))
+    for session in sessions if source else ():
+        failed = next((run for run in session.executions if _has_error(run, pattern)), None)
+        if failed is None:
+            continue
+        yield _run_line(failed, is_passed=False)
+        after = session.executions[session.executions.index(failed) + 1 :]
+        if (passed := next((run for run in after if not run.failures), None)) is not None:
+            yield _run_line(passed, is_passed=True)
+        return
+
+
+def works_of(state: ProjectState, work_id: str) -> list[str]:
+    """Return the attempts of a task, newest first, or the attempt or loop with this ID; none if unknown."""
+    snapshot = state.snapshot
+    if (task := snapshot.tasks.get(work_id)) is not None:
+        numbers = range(max(task.total_attempts or 0, task.current_attempt or 0), 0, -1)
+        return [id for number in numbers if (id := f"{work_id}.{number}") in snapshot.attempts]
+    return [work_id] if work_id in snapshot.attempts or work_id in snapshot.loops else []
+
+
+def _has_error(run: Execution, pattern: Pattern) -> bool:
+    kind = pattern.error_type
+    message = pattern.error_message.removeprefix(f"{kind}: ")
+    return any(
+        (not kind or one.error_type == kind) and (not message or message in one.message or one.message in message)
+        for one in run.failures
+    )
+
+
+def _run_line(run: Execution, *, is_passed: bool) -> Block:
+    tests = list(dict.fromkeys(one.test_name for one in run.failures if one.test_name))
+    command = dict(run.environment).get("command", "")
+    name = tests[0] if tests else command
+    and_more = f" and {plural(len(tests) - 1, 'more test')}" if len(tests) > 1 else ""
+    parts: list[Part | None] = [result_sign(is_passed), f" {name}{and_more} {'passed' if is_passed else 'failed'} "]
+    shown = (f"   {command}", "quiet") if command and command != name else None
+    return line(*parts, Moment(run.at, "") if run.at else None, shown, indent=2)
+
+
+def _arrival(state: ProjectState, pattern: Pattern) -> Iterator[Block]:
+    """Describe how a text came into the project, and its counts."""
+    if (arrival := state.snapshot.curation.arrivals.get(pattern.id)) is not None:
+        decision = next((one for one in state.snapshot.decisions if one.id == arrival.decision_id), None)
+        is_own = decision is None or decision.verb is Verb.QUARANTINE
+        came: Text = (f"by {arrival.by}, ", Moment(arrival.at, ""))
+        yield from fields(
+            (_ARRIVALS.get(arrival.kind, "Found"), came),
+            ("From", "" if is_own or decision is None else decision.subject),
+            ("Reason", arrival.reason),
+        )
+    recorded = pattern.recorded_counts
+    counts = "none" if recorded.uses is None else f"{found.percent(recorded.rate)} of {plural(recorded.uses, 'use')}"
+    yield from fields(
+        ("Results here", state.assessment(pattern.id).counts_text),
+        ("Counts in its file", counts),
+        ("File", f"{pattern.file}   {pattern.id}"),
+    )
+
+
+def _escalation(state: ProjectState, item: ReviewItem, session: DebugSession) -> Iterator[Block]:
+    title = work_title(state, session.task_id or session.loop_id)
+    yield from fields(("Session", title))
+    yield line((item.reason, "quiet"))
+    run = session.newest_failing
+    if run is not None:
+        yield from section("The failure", (block for one in run.failures for block in failure_blocks(one)))
+    tried = [one.fix for one in session.executions if one.fix is not None]
+    lines = list[Block]()
+    for number, fix in enumerate(tried, 1):
+        lines.append(line(f"{number}. {fix.description or fix.diff_summary}"))
+        lines += code("", fix.diff, "diff", 4)
+    yield from section("What was tried", lines)
+    yield from section("The debug session", (*head(state, session), *lessons(state, session)))
+
+
+def _held_note(held: HeldText) -> Iterator[Block]:
+    yield from fields(
+        ("Note on", held.title or "a task without a text"),
+        ("From", ", ".join(held.sources) or "unknown"),
+        ("Would be given to", ", ".join(held.readers)),
+    )
+    yield line((f"This text {held.does}. It is left out of every prompt until you say yes.", "warning"))
+    yield from section("Agents would get", marked_text(held.text))
+
+
+def _weakened_test(weakened: WeakenedTest) -> Iterator[Block]:
+    yield line((", ".join(weakened.files) or "a test", "strong"), (f"   {weakened.attempt_id}", "quiet"))
+    yield line(result_sign(False), f" {weakened.command} failed: {weakened.failure}", indent=2)
+    if weakened.diff:
+        yield Code(weakened.diff, "", "diff", 2)
+    yield line(result_sign(True), f" the test was {weakened.change}, and the command passed", indent=2)
+    by = f"{weakened.agent}: " if weakened.agent else ""
+    yield from fields(("Reason", f"{by}{weakened.words or 'none was recorded'}"))
+
+
+def _agent_note(
+    state: ProjectState, item: ReviewItem, joined: JoinedLesson, files: Sequence[AgentFile]
+) -> Iterator[Block]:
+    yield line((item.reason, "quiet"))
+    yield from lesson_blocks(state, joined)
+    yield from section("Agents load the same text by themselves", _loaded(joined, files))
+    if item.offer is not None:
+        yield from section("The lesson that agents would get", offers.proposals(item.offer))
+
+
+def _loaded(joined: JoinedLesson, files: Sequence[AgentFile]) -> Iterator[Block]:
+    """Name the lines of agents' own files that say the same."""
+    own = {place.file for place in joined.places}
+    texts = {joined.id: [place.text for place in joined.places]}
+    for file in files:
+        if file.file not in own:
+            for place in find_repeated(texts, [(file.file, file.lines[: file.loaded])]).values():
+                yield line((f"{place.file}:{place.line}", "warning"), indent=2)
+
+
+def _offer(state: ProjectState, item: ReviewItem) -> Iterator[Block]:
+    """Describe what can be extracted, then the loop or the sources that it comes from."""
+    assert item.offer is not None
+    yield line((item.reason, "quiet"))
+    yield from offers.proposals(item.offer)
+    if item.kind == kinds.RECURRING:
+        yield from section("Reported by", offers.lesson_sources(state, item.offer))
+        return
+    loop = state.snapshot.loops.get(item.subject)
+    source = overview(state, loop, None) if loop is not None else [line((item.subject, "strong"))]
+    yield from section("The session", source)

@@ -1,0 +1,106 @@
+"""Review questions as documents: each kind names its subject, its evidence, and what yes and no do."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from core.adapters.agent_files import AgentFile
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.demo.sample import copy_sample
+from core.documents.markdown import blocks_markdown, to_markdown
+from core.project.project import Project
+from core.questions.answers import answer, answers
+from core.retrieval.similarity import Repetition
+from core.show.card_texts import words_changed
+from core.show.cards import NO, YES, card_title, review_card, terminal_card
+from core.show.contexts import Preview
+from core.state.project_state import ProjectState
+from core.state.review_items import ESCALATION, EXTRACTED
+from tests.agent_lessons import add_lessons, lesson_questions, make_agent_lesson
+from tests.fix_sessions.replay import Workshop
+from tests.fix_sessions.sessions import read_sessions
+
+NOW = datetime(2026, 2, 4, tzinfo=UTC)
+RULE = "Use uv, not pip, to install dependencies."
+FILES = (
+    AgentFile(agents=("Claude Code",), file="CLAUDE.md", lines=("# Shop", f"- {RULE}", "- Never edit dist"), loaded=3),
+    AgentFile(agents=("Codex",), file="AGENTS.md", lines=(f"- {RULE}",), loaded=0),
+)
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> ProjectState:
+    """The sample project with all questions."""
+    folder = tmp_path_factory.mktemp("sample")
+    copy_sample(folder, NOW)
+    project = Project(ProjectPaths(folder), Settings(), by="ada", clock=lambda: NOW, cache=False)
+    project.load()
+    return project.search_all()
+
+
+def test_every_question_has_a_card_with_evidence_and_the_answers_yes_and_no(sample: ProjectState) -> None:
+    for item in (*sample.queue, *sample.agenda):
+        card = review_card(sample, item)
+        assert card.title == item.asks or item.group is not None
+        assert len(card.blocks) > 1, item.kind
+        actions = {one.action for one in answers(item, sample)}
+        assert {YES, NO} <= actions, item.kind
+        text = to_markdown(terminal_card(sample, item))
+        assert "Yes:" in text and "No:" in text, item.kind
+
+
+def test_an_escalation_is_named_by_its_file(sample: ProjectState) -> None:
+    for item in sample.queue:
+        if item.kind == ESCALATION and item.session is not None:
+            assert card_title(sample, item) == item.session.file_path
+            assert item.subject not in item.asks and item.session.file_path in item.asks
+
+
+def test_a_new_lesson_is_shown_with_its_error_diff_and_the_run_that_passed(tmp_path: Path) -> None:
+    workshop = Workshop(tmp_path)
+    workshop.play(next(one for one in read_sessions() if one.name.endswith("dict-changed-in-loop")))
+    state = workshop.open().view
+    (item,) = (one for one in state.queue if one.kind == EXTRACTED)
+    text = blocks_markdown(review_card(state, item).blocks)
+    for part in (
+        "dictionary changed size during iteration",
+        "seen 1 time, never given",
+        "+        for key in list(self.entries):",
+        "test_expire_removes_old_entries failed",
+        "passed",
+    ):
+        assert part.replace("_", "\\_") in text or part in text, part
+
+
+def test_removed_and_added_words_are_marked_without_colour() -> None:
+    def marked(before: str, after: str) -> list[str]:
+        rows = words_changed(before, after)
+        return ["".join(part if isinstance(part, str) else str(part[0]) for part in row.parts) for row in rows]  # type: ignore[index]
+
+    assert marked("Guard the object now", "Guard no object") == ["Guard [-the-] {+no+} object [-now-] "]
+    assert marked("one\ntwo", "one\n2") == ["one", "[-two-] {+2+}"]
+    assert marked("same", "same") == ["same"]
+
+
+def test_a_repeated_lesson_is_marked_in_review_and_as_a_pattern_in_context(tmp_path: Path) -> None:
+    copy_sample(tmp_path, NOW)
+    project = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False)
+    project.load()
+    add_lessons(project, make_agent_lesson(RULE, at=NOW))
+    (item,) = lesson_questions(project)
+    plain, marked = (
+        blocks_markdown(review_card(project.view, item, agent_files=files).blocks) for files in ((), FILES)
+    )
+    assert "by themselves" not in plain
+    assert "CLAUDE.md:2" in marked
+    assert "AGENTS.md" not in marked, "an agent does not read that far"
+    chosen = answer(item, project.view, "accept")
+    assert chosen is not None
+    project.decide(chosen.command)
+    (made,) = project.lessons()[0].patterns
+    found = Preview.prepare(project.view, RULE, project.settings.injection, FILES)
+    assert found.repeated[made] == Repetition("CLAUDE.md", 2)
