@@ -74,13 +74,13 @@ PATHS: Final = {
     ),
     "pattern list": HotPath(
         "pattern list",
-        _INDEX,
+        f"{_INDEX} documents episodes queries show",
         _ARRAYS,
-        never="scipy html logging tomllib core.cli.json core.documents",
+        never="scipy html logging tomllib core.cli.json",
     ),
     "pattern show": HotPath(
         "pattern show pat-error-type-mismatch-003",
-        f"{_CONTEXT} adapters agents curation documents metrics",
+        f"{_CONTEXT} adapters agents curation documents metrics show",
         f"{_ARRAYS} rich",
         never="scipy core.project.project core.cli.json core.retrieval.injection",
     ),

@@ -30,6 +30,8 @@ MIN_ID: Final = 24  # Narrowest widths of free text and of IDs.
 INDENT: Final = 2  # Indentation of the further lines of a row.
 ID_END: Final = 8  # Characters at the end of a shortened ID.
 
+_NARROW: Final = str.maketrans(dict.fromkeys("…–—→←·×“”‘’✓✗", "-"))
+
 Part = str | tuple[str, str]  # Text, or text and its colour on a terminal.
 
 OUTCOME_COLOURS: Final = {"success": "green", "failure": "red", "timeout": "red"}
@@ -258,19 +260,27 @@ class _Cell(NamedTuple):
 
 def _shortened(text: str, width: int, *, keep_end: bool) -> str:
     """Shorten a text to `width` cells; keep the end of an ID, where IDs differ."""
+    tail = text[-ID_END:] if keep_end and width > 2 * ID_END else ""
+    room = max(width - 1 - _width(tail), 0)
+    if _is_narrow(text):
+        return text[:room].rstrip() + ELLIPSIS + tail
     from rich.cells import set_cell_size
 
-    tail = text[-ID_END:] if keep_end and width > 2 * ID_END else ""
-    return set_cell_size(text, max(width - 1 - _width(tail), 0)).rstrip() + ELLIPSIS + tail
+    return set_cell_size(text, room).rstrip() + ELLIPSIS + tail
 
 
 def _width(text: str) -> int:
     """Return the cells that a text takes on a terminal."""
-    if text.isascii():
+    if _is_narrow(text):
         return len(text)
-    from rich.cells import cell_len  # most texts do not need it
+    from rich.cells import cell_len  # takes 15 ms to import
 
     return cell_len(text)
+
+
+def _is_narrow(text: str) -> bool:
+    """Return whether each character certainly takes one cell; texts of ralphdeck contain no others."""
+    return text.isascii() or text.translate(_NARROW).isascii()
 
 
 def _painted(text: str, colour: str) -> str:
