@@ -506,7 +506,8 @@ class MetricsScreen(BaseScreen):
     def _draw(self, figure: Figure) -> None:
         self._draw_chart(figure)
         glyphs = self.glyphs
-        others = [other for other in self._figures.values() if other is not figure]
+        is_read = not self.view.snapshot.is_partial
+        others = [other for other in self._figures.values() if is_read and other is not figure]
         self.query_one("#metrics-below", Drawing).show(lambda width, height: tiles(others, width, height, glyphs))
 
     def _row_number(self) -> int | None:
