@@ -54,7 +54,7 @@ PICTURES: Final = {
     "review": Picture("review", "question:inversion", size=(140, 42)),
     "context": Picture("context", theme="light"),
     "what-if": Picture("patterns", "t 3 0 j j j 2 j j j . 4"),
-    "memory": Picture("memory", "j j j j"),
+    "session": Picture("loops", "right"),
     "metrics": Picture("metrics"),
     "compare": Picture("patterns", "H"),
     "runners": Picture("loops", "g", size=(120, 40), runners=True),

@@ -19,11 +19,13 @@ PLACES: Final = {
     "loops": ("4", "Loops"),
     "reflections": ("5", "Reflections"),
     "context": ("6", "Context"),
-    "memory": ("7", "Memory"),
     "metrics": ("M", "Metrics"),
     "log": ("L", "Log"),
 }
 """The main screens by ID, in order: key and name."""
+
+FORMER_PLACES: Final = {"memory": "loops"}
+"""Screens by the ID of a former screen whose rows they list; saved views may name it."""
 
 SCREENS: Final = {place: name for place, (_key, name) in PLACES.items()} | {
     "what_if": "What-if",

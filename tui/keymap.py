@@ -26,6 +26,8 @@ TAKEN: Final = {
 """Keys that never reach the dashboard, and the program that uses them."""
 SAME_AS: Final = {"ctrl+i": "tab", "ctrl+m": "enter", "ctrl+h": "backspace", "ctrl+left_square_bracket": "escape"}
 """Keys that terminals send as another key."""
+FORMER: Final = {"go_memory": "go_loops"}
+"""Actions by a former name that keymap files may still use."""
 MOST_LINES: Final = 1_000
 _ALSO: Final = {"esc": "escape", "return": "enter", "pgdn": "pagedown", "pgup": "pageup", "del": "delete"}
 _NAMED: Final = frozenset(
@@ -49,9 +51,12 @@ def load_keymap(path: Path) -> tuple[dict[str, str], list[str]]:
     problems = [f"{path.name}{where}: {problem}" for where, problem in wrong]
     keymap: dict[str, str] = {}
     for name, keys in table.items():
-        read, problem = _line(name, keys)
-        if read:
-            keymap[name] = ",".join(read)
+        renamed = FORMER.get(name, name)
+        read, problem = _line(renamed, keys)
+        if renamed != name:
+            problems.append(f"{path.name}{lines.get(name, '')}: {name} is now {renamed}; change the name in the file")
+        if read and (renamed == name or renamed not in table):
+            keymap[renamed] = ",".join(read)
         if problem:
             problems.append(f"{path.name}{lines.get(name, '')}: {problem}")
     while clash := next(filter(None, (_clash(name, keymap) for name in keymap)), None):

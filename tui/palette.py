@@ -18,8 +18,8 @@ from textual.worker import WorkerCancelled, WorkerFailed
 from core.base.errors import BadInput, UnknownRecord
 from core.base.text import capitalized, visible_line
 from core.curation.commands import Restore
-from core.queries.memory_links import MemoryLinks
 from core.search.words import HitKind, SearchHit, parse_search
+from core.show.work_links import WorkLinks
 from core.sources.patterns import read_archives
 from tui.actions import PLACES, actions_of
 from tui.present.document import labelled
@@ -152,7 +152,7 @@ class PaletteCommands(Provider):
         if hit.action is None or hit.attempt is None:
             services.open_record(*record)
             return
-        links = MemoryLinks(services.view.snapshot, None)
+        links = WorkLinks(services.view.snapshot, None)
         self.app.push_screen(ReplayScreen(hit.task_id, hit.attempt, links, hit.action - 1))
 
     async def _index(self) -> PaletteIndex:

@@ -46,7 +46,15 @@ class Bar(Struct, frozen=True):
     most: float
 
 
-Part = str | tuple[str, str] | Sign | Moment | Interval | Bar  # Plain text, (text, style), or one of the classes above.
+class Sparkline(Struct, frozen=True):
+    """Values 0..1, of which a screen draws the last `cells`; other programs show the last one as a percentage."""
+
+    values: tuple[float, ...]
+    cells: int
+
+
+# Plain text, (text, style), or one of the classes above.
+Part = str | tuple[str, str] | Sign | Moment | Interval | Bar | Sparkline
 Text = tuple[Part, ...]  # One line or paragraph.
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from core.base.formatting import format_cost, format_count, format_decimal, format_duration, format_percent
+from core.adapters.claims import CONTRADICTED
+from core.base.formatting import format_cost, format_count, format_duration, format_percent
 from core.base.regexes import lazy_regex
 from core.base.text import plural
-from core.documents.document import Block, Document, Moment, Part, Table, Text, code, fields, items, line, more, section
+from core.documents.document import Block, Moment, Part, Sign, Table, Text, code, fields, items, line, more, section
 from core.documents.reflections import kind_word
-from core.documents.signs import VERDICT_STYLES, loop_sign, outcome_sign, result_sign
-from core.records.loops import END_OF_TURN, ENDED_ITS_TURN, LoopStatus, StateSource
+from core.documents.signs import loop_sign, outcome_sign, result_sign
+from core.records.loops import END_OF_TURN, ENDED_ITS_TURN, Liveness, LoopStatus, StateSource
 from core.records.waits import needs_person, waits_for
 
 if TYPE_CHECKING:
@@ -28,24 +30,57 @@ _RESUME: Final = {"claude": "claude --resume", "codex": "codex resume"}
 _MAX_ERRORS: Final = 5
 _MAX_LEARNINGS: Final = 8
 _MAX_SESSIONS: Final = 6
-_NEWEST: Final = 4  # Iterations in the overview.
+NEWEST: Final = 4  # Iterations in the overview.
 _MAX_CHECKPOINTS: Final = 12
 _STATE_SOURCES: Final = {
     StateSource.REPORTED: "",
     StateSource.WATCHED: "  (seen while ralphdeck ran)",
-    StateSource.INFERRED: "  (inferred)",
+    StateSource.INFERRED: "  (no file reports it)",
 }
+_BADGES: Final = {
+    "unregistered": "not in the registry",
+    "orphan": "running, but not in the registry",
+    "stale": "no activity for a while",
+    "registered-only": "only in the registry",
+    "archived-but-registered": "archived, but in the registry",
+    "status-disagrees": "its files disagree about the status",
+    "id-disagrees": "its files disagree about the ID",
+    CONTRADICTED: "success is claimed, but contradicted",
+}
+_FACTS: Final = {
+    "selection": "selected because",
+    "iteration time": "time at work",
+    "trajectory": "quality",
+    "diminishing returns from": "little gain since",
+}
+"""Labels that people read for the facts of a loop."""
 
 
-def loop_document(state: ProjectState, loop: Loop, details: LoopDetails) -> Document:
-    """Describe a loop with all iterations, its patterns, reflections and files."""
-    blocks = (
-        *overview(state, loop, details, newest=None),
-        *section("Patterns", patterns(state, loop)),
-        *section("Reflections", reflection_rows(loop_reflections(state, loop))),
-        *section("Files", files(loop, details)),
-    )
-    return Document(loop.id, blocks)
+class Result(StrEnum):
+    """Result of a session that has ended."""
+
+    WORKED = "worked"
+    FAILED = "failed"
+    UNCLEAR = "unclear"
+
+
+_RESULT_STYLES: Final = {Result.WORKED: "good", Result.FAILED: "bad", Result.UNCLEAR: "quiet"}
+
+
+def find_result(state: ProjectState, loop: Loop) -> Result | None:
+    """Return whether a loop worked, by its reports and checks; None if it has not ended."""
+    if loop.is_running or not (loop.status.ended or loop.archived or loop.liveness is Liveness.ENDED):
+        return None
+    if CONTRADICTED in loop.badges:
+        return Result.UNCLEAR
+    found = state.outcome(loop.id)
+    if found is None or found[0].partial:
+        return Result.UNCLEAR
+    return Result.WORKED if found[0].success else Result.FAILED
+
+
+def loop_result_sign(result: Result) -> Sign:
+    return Sign(result.value, _RESULT_STYLES[result])
 
 
 def loop_reflections(state: ProjectState, loop: Loop) -> list[Reflection]:
@@ -64,21 +99,19 @@ def overview(
     loop: Loop,
     details: LoopDetails | None,
     offers: Sequence[Block] = (),
-    newest: int | None = _NEWEST,
+    newest: int | None = NEWEST,
 ) -> Iterable[Block]:
     """Describe the loop, `offers` to extract, and the `newest` iterations; None for all."""
     seconds = elapsed(loop, state.now)
     differs = loop.raw_status.lower() != loop.status.value
     most = f" of {loop.max_iterations}" if loop.max_iterations else ""
-    yield line((loop.task or "no task recorded", "strong"))
-    yield line((loop.id, "name"))
     yield from offers
-    yield line("")
     yield line(
         loop_sign(loop),
-        (f"  ({_reported(loop.raw_status)})", "quiet") if differs and loop.raw_status else None,
+        (f"  ({_reported(loop)})", "quiet") if differs and _reported(loop) else None,
         (_STATE_SOURCES[loop.state_source], "warning"),
-        ("".join(f"  {badge}" for badge in loop.badges), "warning"),
+        ("".join(f"  {_BADGES.get(badge, badge)}" for badge in loop.badges if badge != "crashed"), "warning"),
+        (f"   {loop.id}", "quiet"),
     )
     ended: Text = ()
     if loop.ended_at:
@@ -87,7 +120,7 @@ def overview(
         ("started ", "quiet"),
         Moment(loop.started_at, ""),
         *ended,
-        ("   took " if loop.ended_at or loop.status is LoopStatus.UNKNOWN else "   running for ", "quiet"),
+        ("   running for " if loop.is_running else "   took ", "quiet"),
         format_duration(seconds) if seconds is not None else "—",
         (f"   iteration {loop.iteration or 0}{most}" if loop.iteration is not None or most else "", "quiet"),
     )
@@ -96,18 +129,18 @@ def overview(
         ("Waits for", ": ".join(filter(None, (waits_for(loop), loop.question))) if loop.runner else ""),
         ("Answer with", _answer(loop)),
         ("Reason" if loop.status is LoopStatus.WAITING else "Ended because", loop.end_words),
-        *_outcome(state, loop),
+        *_result_rows(state, loop),
         ("Last change", Moment(loop.changed_at if loop.runner else None, is_age=True)),
         ("Stories", _stories(loop)),
         ("Done when", "; ".join(loop.criteria)),
         ("Runner", loop.runner),
-        ("Agent" if loop.runner else "Owner", _owner(loop)),
+        ("Agent", _owner(loop)),
+        ("Lessons", _lessons(state, loop)),
         ("Tokens", usage_text(loop.usage)),
         ("Cost", f"{format_cost(cost)} reported" if (cost := loop.usage.cost_usd) is not None else ""),
         ("Started by", loop.parent),
         (plural(len(loop.session_ids), "session"), ", ".join(loop.session_ids[:_MAX_SESSIONS])),
-        *(details.facts if details is not None else ()),
-        ("Improvement", loop.improvement.text if loop.improvement is not None else ""),
+        *(_facts(details) if details is not None else ()),
         ("Last result", loop.last_result),
     )
     yield from items("Lessons", loop.learnings[-_MAX_LEARNINGS:])
@@ -116,8 +149,27 @@ def overview(
     yield from section(title, (block for one in reversed(shown) for block in iteration_blocks(one)))
 
 
-def _reported(word: str) -> str:
-    return ENDED_ITS_TURN if word in END_OF_TURN else f"reported as {word}"
+def _reported(loop: Loop) -> str:
+    """Return the word of the files for a status; "" for the words of agents for the kind of their last event."""
+    if loop.raw_status in END_OF_TURN:
+        return ENDED_ITS_TURN
+    return f"reported as {loop.raw_status}" if loop.raw_status and not loop.is_agent_session else ""
+
+
+def _facts(details: LoopDetails) -> Iterable[tuple[str, str]]:
+    """Yield the facts of a loop with the labels that people read, each value once."""
+    facts = dict(details.facts)
+    if facts.get("selected iteration") == facts.get("best iteration"):
+        facts.pop("selected iteration", None)
+    return ((_FACTS.get(label, label).capitalize(), value) for label, value in facts.items())
+
+
+def _lessons(state: ProjectState, loop: Loop) -> str:
+    """Return how many lessons a loop was given, how many it followed, and how many were found in it."""
+    found = state.loop_patterns(loop.id)
+    counts = [f"{len(found.injected_ids)} given, {len(found.applied_ids)} followed"] if found.injected_ids else []
+    counts += [f"{len(found.extracted)} found"] if found.extracted else []
+    return ", ".join(counts)
 
 
 def _answer(loop: Loop) -> Text:
@@ -134,14 +186,20 @@ def _stories(loop: Loop) -> str:
     return f"{progress.stories_done} of {progress.stories} done" if progress.stories_done is not None else ""
 
 
-def _outcome(state: ProjectState, loop: Loop) -> Iterable[tuple[str, Part | Text]]:
-    """Describe the outcome with reasons and weight; empty while the loop runs."""
-    if (found := state.outcome(loop.id)) is not None:
-        signals, outcome = found
-        verdict = (outcome.verdict.value, VERDICT_STYLES[outcome.verdict])
-        weight = (f"   weighs {format_decimal(outcome.decayed)} today", "quiet")
-        yield "Outcome", (verdict, outcome.reasoning.removeprefix(outcome.verdict.value), weight)
-        yield "Reported", "; ".join(filter(None, (signals.strategy, signals.failure_mode, signals.failure_details)))
+def _result_rows(state: ProjectState, loop: Loop) -> Iterable[tuple[str, Part | Text]]:
+    """Describe the result and what it is judged by; empty while the loop runs."""
+    result, found = find_result(state, loop), state.outcome(loop.id)
+    if result is None:
+        return
+    signals = found[0] if found is not None else None
+    counts: list[str] = []
+    if signals is not None:
+        known = ((signals.error_count, "error"), (signals.retry_count, "retry"))
+        counts = [plural(count, noun, "retries" if noun == "retry" else None) for count, noun in known if count]
+    yield "Result", (loop_result_sign(result), (f"   {', '.join(counts)}" if counts else "", "quiet"))
+    if signals is not None:
+        reported = (signals.strategy, signals.failure_mode, signals.failure_details)
+        yield "Reported", "; ".join(filter(None, reported))
 
 
 def _owner(loop: Loop) -> str:
@@ -205,45 +263,59 @@ def iterations(loop: Loop, details: LoopDetails | None) -> Iterable[Block]:
 
 
 def patterns(state: ProjectState, loop: Loop) -> Iterable[Block]:
+    """Describe the lessons that a loop was given and followed, and those that were found in it."""
     found, known, reflections = state.loop_patterns(loop.id), state.snapshot.patterns, state.snapshot.reflections
     rows: list[tuple[Text, ...]] = [
         (
-            (result_sign(use.success),),
-            (_result(use),),
-            ((use.pattern_id, "name"),),
-            (f"iteration {use.iteration}" if use.iteration is not None else "",),
+            (result_sign(use.success), " ", *use_result(use)),
             _title(known.get(use.pattern_id)),
+            (f"iteration {use.iteration}" if use.iteration is not None else "",),
+            ((use.pattern_id, "quiet"),),
         )
         for use in found.uses
     ]
     for id in found.reflections:
         text = reflections[id].text if id in reflections else ""
-        rows.append(((), (("reflection injected", "quiet"),), ((id, "name"),), (), (text,)))
+        rows.append((((" given, a reflection"), "quiet"), (text,), (), ((id, "quiet"),)))
     rows += [
         (
-            (("+", "good"),),
-            (("extracted", "good"),),
-            ((gained.pattern_id, "name"),),
-            (("new" if gained.new else "merged", "quiet"),),
+            (("+ found here", "good"),),
             _title(known.get(gained.pattern_id)),
+            (("" if gained.new else "known before", "quiet"),),
+            ((gained.pattern_id, "quiet"),),
         )
         for gained in found.extracted
     ]
     if not rows:
-        return [line(("No pattern was injected into this loop or extracted from it.", "quiet"))]
+        return [line(("No lesson was given to this session or found in it.", "quiet"))]
     improvement = loop.improvement.text if loop.improvement is not None else ""
-    return [Table(("",) * 5, tuple(rows)), *fields(("Improvement", improvement))]
+    return [Table(("",) * 4, tuple(rows)), *fields(("Improvement", improvement))]
+
+
+def lesson_blocks(state: ProjectState, loop: Loop, pattern_id: str) -> Iterable[Block]:
+    """Describe the uses of one lesson in a loop."""
+    found, pattern = state.loop_patterns(loop.id), state.snapshot.patterns.get(pattern_id)
+    yield line(*_title(pattern))
+    yield line((pattern_id, "quiet"))
+    yield line("")
+    for use in (use for use in found.uses if use.pattern_id == pattern_id):
+        at = ("   ", Moment(use.at)) if use.at else ()
+        yield line(result_sign(use.success), " ", *use_result(use), *at)
+    if any(gained.pattern_id == pattern_id for gained in found.extracted):
+        yield line(("+ found here", "good"))
+    yield from fields(("Fix", pattern.description if pattern is not None else ""))
 
 
 def _title(pattern: Pattern | None) -> Text:
     return (pattern.title,) if pattern else (("not in the registry", "warning"),)
 
 
-def _result(use: Observation) -> str:
+def use_result(use: Observation) -> Text:
+    """Return what became of a lesson in words: `given`, or `followed, worked`."""
     if use.kind == "injected":
-        return "not applied"
-    word = {True: "succeeded", False: "failed", None: "no result"}[use.success]
-    return f"{word}, as the loop" if use.inferred else word
+        return (("given", "quiet"),)
+    word = {True: "worked", False: "failed", None: "no result"}[use.success]
+    return (f"followed, {word}{', as the session' if use.inferred else ''}",)
 
 
 def reflection_rows(reflections: Sequence[Reflection]) -> Iterable[Block]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
-from core.base.formatting import format_decimal
+from core.base.formatting import format_decimal, format_percent
 from core.base.regexes import lazy_regex
 from core.base.text import visible, visible_line
 from core.documents import document as doc
@@ -144,6 +144,8 @@ def _part(part: doc.Part) -> str:
         return f"{format_decimal(part.low)}–{format_decimal(part.high)}"
     if isinstance(part, doc.Bar):
         return ""
+    if isinstance(part, doc.Sparkline):
+        return format_percent(part.values[-1]) if part.values else ""
     return part[0] if isinstance(part, tuple) else sign_text(part.text, part.glyph)
 
 

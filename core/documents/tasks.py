@@ -10,7 +10,8 @@ from core.base.formatting import format_duration, format_percent
 from core.base.text import plural
 from core.documents import document as doc
 from core.documents.document import code, fields, items, line, section
-from core.documents.reflections import reflection_section
+from core.documents.reflections import head as reflection_head
+from core.documents.reflections import reflection_section, template
 from core.documents.signs import attempt_sign, result_sign, task_sign
 from core.episodes.attempt_state import AttemptCondition, AttemptState
 from core.episodes.replay import ReplayStep, ReplaySteps, Verdict
@@ -20,6 +21,7 @@ from core.storage.file_reader import decode_json
 
 if TYPE_CHECKING:
     from core.episodes.history import AttemptDetail, TaskHistory, WholeHistory
+    from core.records.reflections import Reflection
 
 MAX_ACTIONS: Final = 500  # Newest actions listed per attempt of a whole task; an attempt alone has all of them.
 MAX_ATTEMPTS: Final = 50
@@ -28,7 +30,10 @@ VERDICT_SIGNS: Final = {
     Verdict.FAILED: doc.Sign(Verdict.FAILED.value, "bad", "failed"),
     Verdict.UNKNOWN: doc.Sign(Verdict.UNKNOWN.value, "quiet", "unknown"),
 }
+MAX_LEARNINGS: Final = 12
+_NEWEST_ACTIONS: Final = 40
 _SUMMARY_VALUES: Final = 500
+_LOADING: Final = line(("loading…", "quiet"))
 
 ConditionOf = Callable[[Attempt], AttemptCondition]
 
@@ -301,6 +306,53 @@ def _step_section(step: ReplayStep) -> doc.Section:
     for text in (action.error.strip() or action.output, step.output):
         blocks += code("", text)
     return doc.Section(_step_title(step), tuple(blocks))
+
+
+def task_notes(task: Task, reflections: Sequence[Reflection]) -> Iterable[doc.Block]:
+    """Describe the learnings of the attempts so far, and the completion criteria."""
+    known = [one for one in reflections if one.text]
+    rows: list[doc.Text] = []
+    for one in known[:MAX_LEARNINGS]:
+        number = (f"{one.attempt if one.attempt is not None else '':>4}  ", "name")
+        rows.append((number, ("draft  " if one.draft else "", "warning"), one.text))
+    yield from section("Lessons so far", items("", rows), plural(len(known), "reflection"))
+    if about := list(fields(*about_rows(task))):
+        yield line("")
+        yield from about
+
+
+def reflection_blocks(reflections: Sequence[Reflection], *, of_task: bool) -> Iterable[doc.Block]:
+    """Describe reflections on an attempt or a task, newest first."""
+    for n, one in enumerate(reflections):
+        if n:
+            yield line("")
+        yield reflection_head(one, f"attempt {one.attempt}" if of_task and one.attempt is not None else "")
+        yield from template(one)
+    if not reflections:
+        yield _no_reflection("task" if of_task else "attempt")
+
+
+def _no_reflection(noun: str) -> doc.Block:
+    return line((f"No reflection on this {noun} yet: ralphdeck task reflect", "quiet"))
+
+
+def plan_tab(attempt: Attempt, detail: AttemptDetail | None) -> Iterable[doc.Block]:
+    """Describe the recorded plan and its steps."""
+    if detail is None:
+        return [_LOADING]
+    blocks = [*([] if detail.plan_text else fields(("Plan", attempt.plan))), *plan_blocks(attempt, detail)]
+    return blocks or [line(("No plan recorded for this attempt.", "quiet"))]
+
+
+def last_actions(detail: AttemptDetail | None, key: str, limit: int = _NEWEST_ACTIONS) -> Iterable[doc.Block]:
+    """Describe the newest actions, newest first; `key` plays them."""
+    if detail is None:
+        return [_LOADING]
+    count, errors = len(detail.actions), len(detail.actions.errors)
+    if not count:
+        return [line(("No action recorded in this attempt.", "quiet"))]
+    first = line(f"{plural(count, 'action')}, {plural(errors, 'error')}", (f"   {key}: replay", "quiet"))
+    return [first, *(line(*action_text(action)) for action in reversed(detail.actions[-limit:]))]
 
 
 def _summary(summary: Iterable[tuple[str, str]]) -> Iterable[doc.Block]:

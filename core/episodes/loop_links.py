@@ -60,6 +60,10 @@ class LoopNames:
     def _texts(self) -> Mapping[str, str]:
         return _unambiguous((_normalize(loop.task), loop.id) for loop in self._loops)
 
+    def find(self, name: str) -> str:
+        """Return the ID of the loop with this ID or unambiguous alias; "" without one."""
+        return self._ids.get(name, "") if name else ""
+
     def link(self, task: Task | MemoryTask) -> LoopLink | None:
         """Return the link to the loop of a task; None if it is unknown or ambiguous."""
         named = self._ids.get(task.loop_id) if isinstance(task, Task) else None

@@ -336,7 +336,7 @@ def _causes(found: Dashboard) -> _Data:
 def _cause_goal(cause: Cause) -> Goal | None:
     name = visible_line(cause.name, _LABEL_CHARS).replace('"', "")
     if cause.kind in (ROOT_CAUSE, ERROR):
-        return Goal("memory", f'{"cause" if cause.kind == ROOT_CAUSE else "error"}:"{name}"')
+        return Goal("loops", f'{"cause" if cause.kind == ROOT_CAUSE else "error"}:"{name}"')
     return Goal("loops", key=cause.loop_id) if cause.kind == FAILURE_MODE and cause.loop_id else None
 
 

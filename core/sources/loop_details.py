@@ -15,6 +15,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from core.base.errors import BadInput
+from core.base.formatting import format_duration
 from core.config.paths import ProjectPaths, is_safe_id
 from core.records.loops import Iteration, Loop, LoopDetails
 from core.sources.fields import Fields, fill_gaps
@@ -215,13 +216,14 @@ def _facts(documents: Mapping[str, Fields]) -> tuple[tuple[str, str], ...]:
     return tuple(facts.items())
 
 
+_DURATION: Final = "duration"
 _MEASURED: Final = (
     ("best iteration", "optimal_iteration", "{:,.0f}"),
     ("selected iteration", "selected_iteration", "{:,.0f}"),
     ("selection", "selection_reason", ""),
     ("tokens", "total_tokens", "{:,.0f}"),
     ("cost", "total_cost_usd", "${:,.3f}"),
-    ("iteration time", "total_time_ms", "{:,.0f} ms"),
+    ("iteration time", "total_time_ms", _DURATION),
     ("trajectory", "quality_trajectory", ""),
     ("diminishing returns from", "diminishing_returns_iteration", "iteration {:,.0f}"),
 )
@@ -240,4 +242,4 @@ def _pairs(fields: Fields, table: Iterable[tuple[str, str, str]]) -> Iterator[tu
             if text := fields.text(key):
                 yield label, text
         elif (number := fields.number(key)) is not None:
-            yield label, form.format(number)
+            yield label, format_duration(number / 1000) if form == _DURATION else form.format(number)

@@ -11,22 +11,17 @@ from textual.content import Content
 
 from core.base.errors import RalphdeckError
 from core.base.text import visible_line
-from core.documents import debug_sessions
+from core.documents import debug_sessions, tasks
 from core.documents.decisions import decision_document
-from core.documents.document import Document
-from core.documents.loops import reflection_rows
+from core.documents.loops import lesson_blocks, reflection_rows
 from core.documents.markdown import to_markdown
 from core.documents.patterns import pattern_document
 from core.documents.reflections import reflection_document
 from core.episodes.attempt_state import AttemptState, assess_attempt
 from core.episodes.history import read_attempt
-from core.episodes.loop_links import measure_coverage
 from core.episodes.replay import ReplaySteps
-from core.episodes.success_metrics import measure_improvement
 from core.project.notifications import find_notifications as happened
 from core.project.project import Project
-from core.queries.memory_links import MemoryLinks
-from core.queries.record_filters import MemoryCatalog
 from core.questions.answers import answers
 from core.records.extractions import Extraction, Proposal
 from core.records.patterns import PatternType
@@ -35,7 +30,20 @@ from core.show import offers
 from core.show.card_texts import exact_text, side_by_side
 from core.show.cards import review_card
 from core.show.contexts import Preview, context_cells, row_details
+from core.show.loops import (
+    attempt_cells,
+    iteration_cells,
+    lesson_cells,
+    loop_cells,
+    loop_document,
+    second_line,
+    session_cells,
+    task_cells,
+)
+from core.show.needs import describe_need, find_need, find_needs, need_sign
 from core.show.patterns import pattern_cells
+from core.show.work import WorkCatalog
+from core.show.work_links import WorkLinks
 from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
 from tests.e2e.stream import harmless
@@ -44,17 +52,14 @@ from tests.hostile.conftest import EAST, WEST
 from tests.hostile.payloads import PAYLOADS
 from tui.present import (
     decisions,
-    loops,
-    memory,
-    memory_groups,
-    memory_tasks,
     notifications,
     reflections,
-    replay,
 )
-from tui.present.document import document_lines, draw_cells
+from tui.present.document import document_lines, draw_cells, inline
 from tui.present.glyphs import DRAWN, Glyphs
+from tui.screens import replay
 from tui.screens.context import context_lines, profile_line
+from tui.screens.loops import attempt_lines, task_lines
 from tui.screens.patterns import TABS, tab_blocks
 from tui.screens.review_preview import Outlook, answer_rows, preview_lines
 
@@ -103,23 +108,25 @@ def test_patterns_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
 @in_zones
 def test_loops_are_harmless(opened: Project, view: ProjectState, glyphs: Glyphs) -> None:
     for loop in view.snapshot.loops.values():
-        found = view.board.outcome(loop.id)
-        row = loops.loop_cells(loop, found[1] if found else None, view.board.loop_patterns(loop.id), view.now, glyphs)
-        check(row.values(), where=f"the row of {loop.id[:80]!r}")
-        for tab in loops.TABS:
-            check(
-                document_lines(loops.tab_blocks(loop, tab, None, view), view.now, glyphs),
-                where=f"{tab} of {loop.id[:80]!r}",
-            )
+        where = f"the row of {loop.id[:80]!r}"
+        check(
+            draw_cells(loop_cells(view, loop, find_need(view, loop), view.now), view.now, glyphs).values(), where=where
+        )
+        check([inline(second_line(loop), view.now, glyphs)], where=where)
+        for iteration in loop.iterations:
+            check(draw_cells(iteration_cells(iteration), view.now, glyphs).values(), where=where)
+        patterns = view.loop_patterns(loop.id)
+        for id in patterns.injected_ids:
+            uses = [use for use in patterns.uses if use.pattern_id == id]
+            cells = lesson_cells(id, view.snapshot.patterns.get(id), uses)
+            check(draw_cells(cells, view.now, glyphs).values(), where=where)
+            check(document_lines(lesson_blocks(view, loop, id), view.now, glyphs), where=where)
+    for need in find_needs(view):
+        check([inline((need_sign(need, view.now), describe_need(need, view.now)), view.now, glyphs)], where="a need")
     for loop in spread(view.snapshot.loops.values(), STORIES):
-        story = opened.story(loop.id)
-        blocks = tuple(block for tab in loops.TABS for block in loops.tab_blocks(loop, tab, story, view))
-        check([Content(to_markdown(Document(loop.id, blocks)))], where=f"Markdown of {loop.id[:80]!r}")
-        for tab in loops.TABS:
-            check(
-                document_lines(loops.tab_blocks(loop, tab, story, view), view.now, glyphs),
-                where=f"{tab} of {loop.id[:80]!r}",
-            )
+        document = loop_document(view, loop, find_need(view, loop), opened.story(loop.id))
+        check([Content(to_markdown(document))], where=f"Markdown of {loop.id[:80]!r}")
+        check(document_lines(document.blocks, view.now, glyphs), where=f"details of {loop.id[:80]!r}")
 
 
 @in_zones
@@ -138,33 +145,31 @@ def test_reflections_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
 
 @in_zones
 def test_tasks_and_attempts_are_harmless(opened: Project, view: ProjectState, glyphs: Glyphs) -> None:
-    snapshot, catalog = view.snapshot, MemoryCatalog(view.snapshot)
-    links = MemoryLinks(snapshot, catalog)
+    snapshot, catalog = view.snapshot, WorkCatalog(view.snapshot)
+    links = WorkLinks(snapshot, catalog)
     for task in catalog.tasks.values():
         own, where = catalog.attempts.get(task.id, ()), f"task {task.id[:80]!r}"
-        check(memory.task_cells(task, own, AttemptState.LEFT, view.now, glyphs, folded=False).values(), where=where)
+        row = task_cells(task, own, AttemptState.LEFT, ())
+        check(draw_cells(row, view.now, glyphs).values(), where=where)
         states = {one.id: assess_attempt(one, task, own[-1].number, view.now, view.settings.watch) for one in own}
         reflected = links.reflections_of(task)
-        notes = memory_tasks.task_notes(task, reflected, beside=True)
-        blocks = [*memory_tasks.reflection_blocks(reflected, of_task=True), *notes]
+        blocks = [*tasks.reflection_blocks(reflected, of_task=True), *tasks.task_notes(task, reflected)]
         check(document_lines(blocks, view.now, glyphs, WIDTH), where=where)
-        check([memory.task_second_line(task)], where=where)
-        overview = memory_tasks.task_overview(task, own, lambda one: states[one.id], glyphs, WIDTH)  # noqa: B023
+        check([inline(second_line(task), view.now, glyphs)], where=where)
+        overview = task_lines(task, own, lambda one: states[one.id], glyphs, WIDTH, TALL)  # noqa: B023
         check(document_lines(overview, view.now, glyphs, WIDTH), where=where)
-        loop_id, how = links.task_loop(task)
-        loop = memory_tasks.loop_tab(snapshot.loops.get(loop_id), how, view)
-        check(document_lines(loop, view.now, glyphs), where=where)
         for one in own:
-            check(memory.attempt_cells(one, states[one.id], view.now, glyphs).values(), where=where)
-            parts = memory_tasks.attempt_overview(one, task, states[one.id], glyphs, WIDTH)
+            row = attempt_cells(one, states[one.id], task.description)
+            check(draw_cells(row, view.now, glyphs).values(), where=where)
+            parts = attempt_lines(one, task, states[one.id], glyphs, WIDTH, TALL)
             check(document_lines(parts, view.now, glyphs, WIDTH), where=where)
-            check([memory.attempt_second_line(one)], where=where)
+            check([inline(second_line(one), view.now, glyphs)], where=where)
             try:
                 detail = read_attempt(opened.project, one.task_id, one.number)
             except RalphdeckError as error:
                 check([Content(visible_line(str(error)))], where=where)
                 continue
-            ends = (*memory_tasks.plan(one, detail), *memory_tasks.last_actions(detail, "enter"))
+            ends = (*tasks.plan_tab(one, detail), *tasks.last_actions(detail, "enter"))
             check(document_lines(ends, view.now, glyphs), where=where)
             for side in (
                 replay.beside_action(detail, [0.5], glyphs, WIDTH, TALL),
@@ -178,20 +183,13 @@ def test_tasks_and_attempts_are_harmless(opened: Project, view: ProjectState, gl
 
 @in_zones
 def test_debug_sessions_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
-    snapshot = view.snapshot
-    for session in snapshot.debug_sessions.values():
+    for session in view.snapshot.debug_sessions.values():
         where = f"session {session.id[:80]!r}"
-        check(memory.session_cells(session, view.now, glyphs, escalated=None).values(), where=where)
-        check([memory.session_second_line(session)], where=where)
+        row = session_cells(session, None, view.now, is_below=True)
+        check(draw_cells(row, view.now, glyphs).values(), where=where)
+        check([inline(second_line(session), view.now, glyphs)], where=where)
         blocks = (*debug_sessions.runs(view, session), *debug_sessions.lessons(view, session))
         check(document_lines(blocks, view.now, glyphs, WIDTH), where=where)
-    check(document_lines(memory_groups.escalations(view), view.now, glyphs, WIDTH), where="escalations")
-    check(memory_groups.cause_lines(view, glyphs, WIDTH), where="root causes")
-    check(memory_groups.template_lines(view, WIDTH), where="fix templates")
-    found = measure_improvement(snapshot.attempts.values(), snapshot.reflections.values(), {}, view.settings)
-    covered = measure_coverage(snapshot.tasks, snapshot.memory_tasks, snapshot.loops)
-    check(document_lines(memory_groups.improvement(found, glyphs), view.now, glyphs), where="improvement")
-    check(document_lines(memory_groups.coverage(covered), view.now, glyphs), where="coverage")
 
 
 @in_zones

@@ -29,6 +29,7 @@ from core.project.kept_project import KeptProject
 from core.project.project import Project
 from core.records.patterns import Maturity
 from core.records.snapshot import UNCHECKED, Snapshot
+from core.show.work import task_key
 from core.state.project_state import ProjectState
 from core.storage.file_access import protect, release
 from core.storage.user_files import cache_path
@@ -38,7 +39,6 @@ from tui.actions import PLACES, actions_of
 from tui.app import RalphdeckApp, run
 from tui.present import frame
 from tui.present.glyphs import ASCII
-from tui.present.memory import task_key
 from tui.screens import review
 from tui.screens.dialogs import AskLine, Confirm
 from tui.screens.help import Help
@@ -409,7 +409,7 @@ async def test_the_palette_finds_actions_and_records(sample: Path, home: Path) -
         await user.until(lambda: user.app.screen.id == "loops", "Loops in front")
         await user.until(lambda: user.table.cursor_key == key, "the loop under the cursor")
         await find("task-001")
-        await user.until(lambda: user.app.screen.id == "memory", "Memory in front")
+        await user.until(lambda: user.app.screen.id == "loops", "Memory in front")
         await user.until(lambda: user.table.cursor_key == task_key("task-001"), "the task under the cursor")
         reflection = next(iter(user.app.view.snapshot.reflections.values()))
         await find(reflection.text[:60])

@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from core.records.loops import Loop
 from tests.tui.user import NOW, User, open_dashboard
 from tests.tui.widgets.hosting import painted_lines
 from tui.actions import PLACES
-from tui.screens import loops as loops_screen
 from tui.screens.filtered_list import SLOW_TICKS
+from tui.screens.loops import LoopsScreen
 
 
 async def change(user: User, path: Path, **fields: Any) -> None:
@@ -62,18 +61,20 @@ async def test_a_changed_loop_is_moved_without_sorting_all(
     async with open_dashboard(sample, home) as user:
         user.place._sort_by(*sort)  # type: ignore[attr-defined]
         compared: list[str] = []
-        order = loops_screen._order
+        place = user.place
+        assert isinstance(place, LoopsScreen)
+        order = place._order
 
         def counted(*args: Any) -> Any:
             value, descending = order(*args)
 
-            def valued(loop: Loop) -> Any:
-                compared.append(loop.id)
-                return value(loop)
+            def valued(key: str) -> Any:
+                compared.append(key)
+                return value(key)
 
             return valued, descending
 
-        monkeypatch.setattr(loops_screen, "_order", counted)
+        monkeypatch.setattr(place, "_order", counted)
         keys = list(user.table.keys)
         key = next(key for key in keys[3:] if (sample / f".aiwg/ralph/loops/{key}/state.json").exists())
         file = sample / f".aiwg/ralph/loops/{key}/state.json"
@@ -82,5 +83,5 @@ async def test_a_changed_loop_is_moved_without_sorting_all(
         assert 0 < len(compared) <= 2 * len(keys).bit_length()
         after, view = list(user.table.keys), user.app.view
         place = user.place
-        assert isinstance(place, loops_screen.LoopsScreen)
-        assert after == place.select(view, place._query, place._sort)
+        assert isinstance(place, LoopsScreen)
+        assert after == list(place.select(view, place._query, place._sort))

@@ -27,7 +27,7 @@ from tui.app import RalphdeckApp
 TASK = "Fix TypeScript type errors in user validation"
 WHAT_IF = "t 3 0 j j j 2 j j j . 4"
 """A shorter half-life, a share above 1, and another failure ratio."""
-ATTEMPT = "j " * 8 + "enter n n"
+ATTEMPT = "j " * 11 + "right j j enter n n"
 """To the second error of the second attempt in Memory."""
 SIZES = [(80, 24), (120, 40), (200, 50)]
 ACCEPTED = Path(__file__).parent / "__snapshots__" / "test_snapshots"
@@ -146,23 +146,23 @@ async def test_what_if_theme(accept: Accept, sample: Path, home: Path, theme: st
     ],
 )
 async def test_replay(accept: Accept, sample: Path, home: Path, size: tuple[int, int], theme: str) -> None:
-    accept(await pictures(sample, home, "memory", size, theme=theme, keys=ATTEMPT))
+    accept(await pictures(sample, home, "loops", size, theme=theme, keys=ATTEMPT))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "theme", "keys"),
     [
-        pytest.param((120, 40), "light", "j j j j", id="task"),
-        pytest.param((120, 40), "high-contrast", "j " * 8, id="attempt"),
-        pytest.param((120, 40), "dark", "j enter", id="session"),
-        pytest.param((80, 24), "dark", "G left", id="causes"),
+        pytest.param((80, 24), "dark", "right", id="80x24"),
+        pytest.param((120, 40), "light", "j " * 11 + "right", id="task-light"),
+        pytest.param((120, 40), "high-contrast", "j " * 11 + "right j j", id="attempt-high-contrast"),
+        pytest.param((200, 50), "dark", "right " + "j " * 7, id="session-200x50"),
     ],
 )
-async def test_memory_details(
+async def test_work_below_a_loop(
     accept: Accept, sample: Path, home: Path, size: tuple[int, int], theme: str, keys: str
 ) -> None:
-    accept(await pictures(sample, home, "memory", size, theme=theme, keys=keys))
+    accept(await pictures(sample, home, "loops", size, theme=theme, keys=keys))
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from textual.content import Content
 from core.base.text import plural, visible, visible_line
 from core.documents import document as doc
 from tui.present.glyphs import Cells, Glyphs, draw, style_of
-from tui.present.numbers import ago, bar, interval_bar, moment_text
+from tui.present.numbers import ago, bar, interval_bar, moment_text, sparkline
 
 MIN_CELLS: Final = 20  # Minimum cells of the text beside a label; below that the pane wraps it.
 UNBROKEN: Final = 1_000_000  # A width that is never reached: the pane wraps the lines.
@@ -80,6 +80,8 @@ def _part(part: doc.Part, now: datetime, glyphs: Glyphs) -> Content:
             return Content.styled(interval_bar(part.low, part.high, part.rate, _BAR_CELLS, glyphs), "$quiet")
         case doc.Bar():
             return Content.styled(bar(part.value, part.most, BAR_CELLS, glyphs), "$accent" if part.value else "$quiet")
+        case doc.Sparkline():
+            return Content.styled(sparkline(part.values, part.cells, glyphs), "$secondary")
     text, style = part
     return Content.styled(visible_line(text, MAX_CHARS), style_of(style))
 

@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from core.base.text import ELLIPSIS, visible_line
-from tui.present.memory import session_key, task_key
+from core.show.work import session_key, task_key
 
 if TYPE_CHECKING:
     from core.records.decisions import Decision
@@ -86,10 +86,10 @@ class PaletteIndex:
             _Kind("pattern", "patterns", ((key, key, _pattern_text(p)) for key, p in snapshot.patterns.items())),
             _Kind("loop", "loops", ((key, key, loop.task) for key, loop in snapshot.loops.items())),
             _Kind("question", "review", ((q.question_key, q.subject, q.question) for q in view.queue)),
-            _Kind("task", "memory", ((task_key(key), key, t.description) for key, t in snapshot.tasks.items())),
+            _Kind("task", "loops", ((task_key(key), key, t.description) for key, t in snapshot.tasks.items())),
             _Kind(
                 "session",
-                "memory",
+                "loops",
                 (
                     (session_key(k), k, s.file_path)
                     for k, s in snapshot.debug_sessions.items()

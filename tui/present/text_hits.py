@@ -11,7 +11,7 @@ from textual.style import Style
 from core.base.errors import BadInput
 from core.base.text import plural, visible_line
 from core.search.words import HitKind, SearchWords
-from tui.present.memory import attempt_key, session_key, task_key
+from core.show.work import attempt_key, session_key, task_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,11 +57,11 @@ def record_of(hit: SearchHit, snapshot: Snapshot) -> tuple[str, str] | None:
     """Return the screen that lists the record of a hit, and its key there; None if no screen does."""
     attempt_id = f"{hit.task_id}.{hit.attempt}"
     if hit.attempt is not None and attempt_id in snapshot.attempts:
-        return "memory", attempt_key(attempt_id)
+        return "loops", attempt_key(attempt_id)
     if hit.task_id in snapshot.tasks:
-        return "memory", task_key(hit.task_id)
+        return "loops", task_key(hit.task_id)
     if hit.subject in snapshot.debug_sessions:
-        return "memory", session_key(hit.subject)
+        return "loops", session_key(hit.subject)
     return ("loops", hit.subject) if hit.subject in snapshot.loops else None
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partialmethod
 from inspect import getattr_static
-from typing import TYPE_CHECKING, ClassVar, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
 
+from msgspec import structs
 from textual import events, on
 from textual.containers import Container
 from textual.content import Content
@@ -53,6 +54,8 @@ class BaseScreen(ThreadJobs, inherit_bindings=False):
 
     place: ClassVar[str] = ""
     TABLE: ClassVar[ScreenTable]
+    LIST: ClassVar[Mapping[str, Any]] = {}
+    """Parts of `TABLE` that are stated in the core, such as the columns of a list."""
     IS_OVERLAY: ClassVar[bool] = False
     """Whether the screen opens over another one, to which `back` returns. Overlays make no decisions."""
     AUTO_FOCUS = "RecordTable, TextPane"
@@ -61,7 +64,7 @@ class BaseScreen(ThreadJobs, inherit_bindings=False):
     def __init_subclass__(cls) -> None:
         """Take texts and columns from `screens.toml`, and keys from the registry of actions."""
         if cls.place:
-            cls.TABLE = load_tables()[cls.place]
+            cls.TABLE = structs.replace(load_tables()[cls.place], **cls.LIST)
             cls.BINDINGS = [*bindings_of(cls.place)]
         super().__init_subclass__()
 

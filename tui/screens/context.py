@@ -23,10 +23,10 @@ from core.documents.markdown import to_markdown
 from core.questions.context_recipients import LOOP, Recipient, list_recipients
 from core.retrieval.rendering import count_tokens
 from core.show.contexts import COLUMNS, Preview, agent_file_lines, context_cells, context_document, row_details
+from core.show.work import task_key
 from tui.actions import PLACES
 from tui.present.document import BAR_CELLS, document_lines, draw_cells
 from tui.present.knobs import KNOBS, ContextKnob
-from tui.present.memory import task_key
 from tui.present.numbers import bar
 from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import Choose
@@ -653,7 +653,7 @@ class ContextScreen(BaseScreen):
         elif learned.id in self.view.snapshot.reflections:
             self.services.open_record("reflections", learned.id)
         else:
-            self.services.open_record("memory", task_key(learned.id.rpartition("#")[0]))
+            self.services.open_record("loops", task_key(learned.id.rpartition("#")[0]))
 
     def action_back(self) -> None:
         if self.knobs.has_class("-open"):

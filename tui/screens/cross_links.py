@@ -1,4 +1,4 @@
-"""Links from a record in Memory or Replay to related records."""
+"""Links from a row in Loops or Replay to related records."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from core.queries.filter_parser import build_id_query
 from tui.screens.base_screen import BaseScreen
 
 if TYPE_CHECKING:
-    from core.queries.memory_links import MemoryLinks, Remembered
+    from core.show.work_links import Remembered, WorkLinks
 
 QUOTE: Final = '"'  # ends a quoted value in a filter
 
@@ -21,7 +21,7 @@ class CrossLinks(BaseScreen):
         """Return the record that the link keys act on, or None."""
         raise NotImplementedError
 
-    links: MemoryLinks  # the index of related records
+    links: WorkLinks  # the index of related records
 
     def why_not(self, action: str) -> str | None:
         record = self.linked_record()

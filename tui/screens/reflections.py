@@ -15,9 +15,9 @@ from core.queries.filter_parser import Fields, parse_query
 from core.queries.record_filters import LESSON_FIELDS, REFLECTION_FIELDS, select_reflections
 from core.questions.answers import reject_lesson
 from core.records.lessons import LESSON_ID, JoinedLesson
+from core.show.work import attempt_key, task_key
 from tui.present import lessons as present_lessons
 from tui.present import reflections as present
-from tui.present.memory import attempt_key, task_key
 from tui.screens.dialogs import AskLine, overtaken
 from tui.screens.extraction_preview import preview_extraction
 from tui.screens.lesson_list import LessonList
@@ -288,8 +288,8 @@ class ReflectionsScreen(ListScreen):
             return "loops", loop.id
         attempt = f"{reflection.task_id}.{reflection.attempt}"
         if attempt in snapshot.attempts:
-            return "memory", attempt_key(attempt)
-        return ("memory", task_key(reflection.task_id)) if reflection.task_id in snapshot.tasks else None
+            return "loops", attempt_key(attempt)
+        return ("loops", task_key(reflection.task_id)) if reflection.task_id in snapshot.tasks else None
 
     def action_open(self) -> None:
         """Fold or unfold a learning, or open the loop or task of a reflection or lesson."""

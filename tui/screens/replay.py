@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial, partialmethod
 from typing import TYPE_CHECKING, Final
 
@@ -12,16 +14,20 @@ from textual.containers import Container, Horizontal
 from textual.content import Content
 
 from core.base.errors import RalphdeckError
-from core.base.text import visible_line
+from core.base.formatting import format_duration
+from core.base.text import plural, visible_line
+from core.documents.document import Block, Moment, Section, Sign, code, fields, line, section
 from core.documents.signs import attempt_sign
+from core.documents.tasks import VERDICT_SIGNS, action_text, reflection_blocks
 from core.episodes.attempt_state import AttemptCondition, AttemptState, assess_attempt
 from core.episodes.history import AttemptDetail, read_attempt
 from core.episodes.replay import ReplayStep, ReplaySteps, find_next_error, pause_after
-from core.queries.memory_links import MemoryLinks
 from core.records.episodes import Action, Attempt
-from tui.present import replay as present
-from tui.present.document import document_lines
-from tui.present.glyphs import draw
+from core.show.work_links import WorkLinks
+from tui.present.chart import Run, line_chart
+from tui.present.document import Drawable, document_lines, inline
+from tui.present.glyphs import ASCII, Glyphs, draw
+from tui.present.numbers import bar, percent, sparkline
 from tui.screens.base_screen import BaseScreen
 from tui.screens.cross_links import CrossLinks
 from tui.widgets.bars import Item, ItemLine
@@ -42,6 +48,185 @@ AROUND: Final = 100  # actions that are read for the list before the current one
 MOST_DIVIDED: Final = 5_000  # maximum number of actions for which the timeline shows iterations: each of them is read
 LEAST_SECONDS: Final = 0.15  # minimum seconds of an action during playback
 LEAST_MARKED: Final = 1.0  # minimum seconds of a pause that gets a progress bar
+CHART_LINES: Final = {36: 9, 22: 7, 12: 5, 0: 3}
+"""Height of a chart by the minimum height of its pane; odd, so that 50 % has a line."""
+SPEEDS: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+_MAX_PARAM_LINES: Final = 20
+_SPARKS: Final = 8
+WAIT_CELLS: Final = 5  # Cells of the bar that fills until the next action.
+_UNUSED: Final = datetime.min.replace(tzinfo=UTC)  # Placeholder for the current time in texts without timestamps.
+_IN_DIFF: Final = frozenset(
+    {"old_string", "new_string", "old_str", "new_str", "old_text", "new_text", "oldString", "newString"}
+    | {"diff", "patch", "content", "file_text", "contents", "edits"}
+)
+"""Names of parameters that are not listed, because the diff shows them."""
+
+
+def chart_lines(height: int) -> int:
+    """Return the number of lines of a chart in a pane of `height` lines."""
+    return next(lines for least, lines in CHART_LINES.items() if height >= least)
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """A timeline: number of actions, and positions of the failed ones in `errors`.
+
+    `iterations` maps the position of the first action of each iteration to the number of the iteration; it is empty for
+    very long attempts.
+    """
+
+    count: int = 0
+    errors: Sequence[int] = ()
+    iterations: Mapping[int, int | None] = field(default_factory=dict)
+
+
+def timeline(track: Track, position: int, width: int, glyphs: Glyphs) -> tuple[Content, Content]:
+    """Return the timeline in `width` cells, and the iteration numbers below it.
+
+    An action takes several cells, or several actions share a cell.
+    """
+    if not track.count or width <= 0:
+        return Content(""), Content("")
+    plain = glyphs is ASCII
+    done, ahead = ("=", "-") if plain else ("━", "─")
+    at = cell(track, position, width)
+    end = (position + 1) * width // track.count
+    cells = [(done, "$accent") if x < end else (ahead, "$quiet") for x in range(width)]
+    for start in track.iterations:
+        cells[cell(track, start, width)] = ("|" if plain else "┃", "$foreground")
+    for x in _cells_of(track, track.errors, width):
+        cells[x] = (glyphs.failed, "$error bold")
+    mark, style = cells[at]
+    cells[at] = (mark if mark == glyphs.failed else glyphs.running, f"{style} reverse")
+    return Content.assemble(*cells), _numbers(track, width)
+
+
+def cell(track: Track, position: int, width: int) -> int:
+    return min(position * width // max(track.count, 1), width - 1)
+
+
+def _cells_of(track: Track, positions: Sequence[int], width: int) -> Iterable[int]:
+    """Return the cells that contain any of these sorted positions."""
+    if len(positions) <= width:
+        return {cell(track, position, width) for position in positions}
+    firsts = [bisect_left(positions, -(-x * track.count // width)) for x in range(width + 1)]
+    return [x for x in range(width) if firsts[x] < firsts[x + 1]]
+
+
+def position_at(track: Track, x: int, width: int) -> int:
+    return min(x * track.count // max(width, 1), max(track.count - 1, 0))
+
+
+def _numbers(track: Track, width: int) -> Content:
+    line = ""
+    for start, number in sorted(track.iterations.items()):
+        label = "" if number is None else f"it {number}" if not line else str(number)
+        at = cell(track, start, width)
+        if label and len(line) + bool(line) <= at and at + len(label) <= width:
+            line = f"{line:<{at}}{label}"
+    return Content.styled(line, "$quiet")
+
+
+def position_line(track: Track, position: int, step: ReplayStep | None) -> Content:
+    """Return the number of the action, its iteration, and the time since the start."""
+    if not track.count:
+        return Content.styled("no action recorded", "$quiet")
+    errors = f", {plural(len(track.errors), 'error')}" if track.errors else ""
+    total = (f" of {plural(track.count, 'action')}{errors}", "$quiet")
+    iteration = f"   iteration {step.action.iteration}" if step and step.action.iteration is not None else ""
+    elapsed = f"   after {format_duration(step.elapsed)}" if step and step.elapsed is not None else ""
+    return Content.assemble((f"{position + 1:,}", "bold"), total, iteration, (elapsed, "$quiet"))
+
+
+def playback_state(speed: float, waited: int | None, glyphs: Glyphs, *, playing: bool, follows: bool) -> Content:
+    """Return the playback state and speed: following new actions, playing or paused.
+
+    `waited` is the elapsed part of the pause before the next action, 0 to `WAIT_CELLS`; None without a pause.
+    """
+    if follows:
+        state = (f"{glyphs.live} following new actions", "$success")
+    elif playing:
+        state = (f"{glyphs.play} playing", "$accent bold")
+    else:
+        state = (f"{glyphs.paused} paused", "$quiet")
+    filling = f"  {bar(waited, WAIT_CELLS, WAIT_CELLS, glyphs)}" if playing and waited is not None else ""
+    pace = "" if follows else f"  {speed:g}x"
+    return Content.assemble(state, (pace, "$foreground" if playing else "$quiet"), (filling, "$accent"))
+
+
+def first_listed(position: int, count: int, height: int) -> int:
+    """Return the first position of a list that has `position` in the middle."""
+    return max(min(position - height // 2, count - height), 0)
+
+
+def list_line(action: Action, width: int, glyphs: Glyphs, *, current: bool) -> Content:
+    """Return the row of an action in the list, `width` cells wide."""
+    bar = ("▌" if current and glyphs is not ASCII else glyphs.running if current else " ", "$accent")
+    text = inline(action_text(action), _UNUSED, glyphs)
+    line = Content.assemble(bar, text).truncate(width, ellipsis=True)
+    return line.pad_right(max(width - line.cell_length, 0)).stylize("on $panel bold") if current else line
+
+
+def step_blocks(step: ReplayStep) -> Iterable[Block]:
+    """Describe one action: tool, reason, expectation, result, input, diff and output."""
+    action, diff, verdict = step.action, step.diff, VERDICT_SIGNS[step.verdict]
+    yield line(
+        verdict,
+        (f"   {action.tool or action.type or 'action'}   ", "strong"),
+        Moment(action.at) if action.at is not None else None,
+        (f"   next after {format_duration(step.pause)}", "quiet") if step.pause is not None else None,
+    )
+    inputs = [(f"input {name}", text) for name, text in action.params if not (diff and name in _IN_DIFF)]
+    result = Sign(step.real or verdict.text, "", verdict.glyph)
+    rows = [("why", action.reasoning), ("expected", action.expected), *inputs]
+    short = [row for row in rows if "\n" not in row[1]]
+    yield from fields(("result", result if "\n" not in step.real else None), *short)
+    for name, text in (*rows, ("result", step.real)):
+        if "\n" in text:
+            yield from code(name, _head_of(text), "")
+    yield from section("Change", code("", "\n".join(diff), "diff"))
+    for title, text in (("Error", action.error), ("Output", action.output)):
+        if text and text.strip() != step.real:
+            yield from section(title, code("", text, ""))
+
+
+def _head_of(text: str) -> str:
+    rows = text.split("\n")
+    left = len(rows) - _MAX_PARAM_LINES
+    return "\n".join([*rows[:_MAX_PARAM_LINES], f"… {plural(left, 'more line')}"]) if left > 0 else text
+
+
+def beside_action(
+    detail: AttemptDetail, quality: Sequence[float], glyphs: Glyphs, width: int, height: int
+) -> Iterable[Drawable]:
+    """Describe `quality`, the values 0..1 up to this action, and the reflections."""
+    total = len(detail.attempt.quality)
+    yield line(("Quality so far", "strong"), (f"   {percent(quality[-1])}" if quality else "", "quiet"))
+    progress = Content.styled(f"{len(quality)} of {plural(total, 'iteration')}", "$quiet")
+    chart = line_chart([Run(quality, progress, total)], width, chart_lines(height), glyphs)
+    yield from chart or [_unmeasured(total)]
+    yield _reflections(detail)
+
+
+def below_action(detail: AttemptDetail, quality: Sequence[float], glyphs: Glyphs) -> Iterable[Drawable]:
+    """Describe the same as `beside_action` in less height: quality on one line."""
+    total = len(detail.attempt.quality)
+    drawn = _unmeasured(total)
+    if quality:
+        progress = (f"{len(quality)} of {plural(total, 'iteration')}", "$quiet")
+        sparks = (sparkline(quality, _SPARKS, glyphs), "$secondary")
+        drawn = Content.assemble(sparks, f" {percent(quality[-1])}   ", progress)
+    yield Content("")
+    yield Content.assemble(("Quality so far   ", "bold"), drawn)
+    yield _reflections(detail)
+
+
+def _unmeasured(total: int) -> Content:
+    return Content.styled("not measured yet" if total else "never measured", "$quiet")
+
+
+def _reflections(detail: AttemptDetail) -> Block:
+    return Section("Reflections on this attempt", tuple(reflection_blocks(detail.reflections, of_task=False)))
 
 
 class ReplayScreen(CrossLinks):
@@ -55,7 +240,7 @@ class ReplayScreen(CrossLinks):
     IS_OVERLAY = True
     AUTO_FOCUS = "#replay-text"
 
-    def __init__(self, task_id: str, number: int, links: MemoryLinks, position: int | None = None) -> None:
+    def __init__(self, task_id: str, number: int, links: WorkLinks, position: int | None = None) -> None:
         super().__init__()
         self.links = links
         self._first = position
@@ -63,12 +248,12 @@ class ReplayScreen(CrossLinks):
         self._number = self._latest = number
         self._detail: AttemptDetail | None = None
         self._steps: ReplaySteps | None = None
-        self._track = present.Track()
+        self._track = Track()
         self._problem = ""
         self._step: ReplayStep | None = None
         self._shown = -1  # the position of `_step`
         self._listed = range(0)  # positions of the actions that were read for the list
-        self._speed = present.SPEEDS.index(1.0)
+        self._speed = SPEEDS.index(1.0)
         self._playing = False
         self._timer: Timer | None = None
         self._waited = 0  # filled cells of the progress bar during a pause
@@ -103,11 +288,11 @@ class ReplayScreen(CrossLinks):
         if delta is not None:
             self.links = self.links.updated(view.snapshot, None, delta)
         elif self.links.snapshot is not view.snapshot:
-            self.links = MemoryLinks(view.snapshot, None)
+            self.links = WorkLinks(view.snapshot, None)
         if delta is None or f"{self._task_id}.{self._number}" in delta.attempts or delta.reflections:
             project = self.services.project.project
 
-            def read() -> tuple[AttemptDetail, present.Track] | str:
+            def read() -> tuple[AttemptDetail, Track] | str:
                 try:
                     detail = read_attempt(project, self._task_id, self._number)
                 except RalphdeckError as error:
@@ -116,7 +301,7 @@ class ReplayScreen(CrossLinks):
 
             self.run_in_thread("replay", read, self._show_attempt)
 
-    def _show_attempt(self, found: tuple[AttemptDetail, present.Track] | str) -> None:
+    def _show_attempt(self, found: tuple[AttemptDetail, Track] | str) -> None:
         """Show the attempt or the read error. Stay at the end of a running attempt that is followed."""
         if isinstance(found, str):
             self._problem, self._step = found, None
@@ -151,9 +336,9 @@ class ReplayScreen(CrossLinks):
         count, glyphs = self._track.count, self.glyphs
 
         def draw_list(width: int, height: int) -> list[Content]:
-            top = present.first_listed(position, count, height)
+            top = first_listed(position, count, height)
             return [
-                present.list_line(actions[place - near.start], width, glyphs, current=place == position)
+                list_line(actions[place - near.start], width, glyphs, current=place == position)
                 if place in near
                 else Content("")
                 for place in range(top, top + height)
@@ -204,14 +389,14 @@ class ReplayScreen(CrossLinks):
         lines = [self._nothing()]
         if self._step is not None:
             room = text.scrollable_content_region.width
-            lines = document_lines(present.step_blocks(self._step), self.view.now, self.glyphs, room)
+            lines = document_lines(step_blocks(self._step), self.view.now, self.glyphs, room)
             if self._detail is not None and not self.has_class("-beside"):
-                below = present.below_action(self._detail, self._quality(), self.glyphs)
+                below = below_action(self._detail, self._quality(), self.glyphs)
                 lines += document_lines(below, self.view.now, self.glyphs)
         text.show(lines, top=top or self._step is None)
         if self._detail is not None:
             width = side.scrollable_content_region.width
-            about = present.beside_action(self._detail, self._quality(), self.glyphs, width, side.size.height)
+            about = beside_action(self._detail, self._quality(), self.glyphs, width, side.size.height)
             side.show(document_lines(about, self.view.now, self.glyphs), top=False)
         self.refresh_frame()
 
@@ -234,25 +419,23 @@ class ReplayScreen(CrossLinks):
         if not self.is_composed:
             return
         track, position, glyphs = self._track, self.position, self.glyphs
-        self.query_one("#replay-timeline", Drawing).show(
-            lambda width, _: present.timeline(track, position, width, glyphs)
-        )
-        where = present.position_line(track, position, self._step if self._shown == position else None)
+        self.query_one("#replay-timeline", Drawing).show(lambda width, _: timeline(track, position, width, glyphs))
+        where = position_line(track, position, self._step if self._shown == position else None)
         follows = self._is_followed and self._condition.state is AttemptState.RUNNING
         waited = self._waited if self._timer is not None else None
-        speed = present.SPEEDS[self._speed]
-        how = present.playback_state(speed, waited, glyphs, playing=self._playing, follows=follows)
+        speed = SPEEDS[self._speed]
+        how = playback_state(speed, waited, glyphs, playing=self._playing, follows=follows)
         self.query_one("#replay-place", ItemLine).show([Item(where)], [Item(how)])
 
     @on(Drawing.Clicked, "#replay-timeline")
     def _timeline_clicked(self, message: Drawing.Clicked) -> None:
         if self._track.count:
-            self._jump(present.position_at(self._track, message.column, message.drawing.content_size.width))
+            self._jump(position_at(self._track, message.column, message.drawing.content_size.width))
 
     @on(Drawing.Clicked, "#replay-list")
     def _list_clicked(self, message: Drawing.Clicked) -> None:
         height = message.drawing.content_size.height
-        position = present.first_listed(self._shown, self._track.count, height) + message.line
+        position = first_listed(self._shown, self._track.count, height) + message.line
         if position in self._listed:
             self._jump(position)
 
@@ -267,16 +450,16 @@ class ReplayScreen(CrossLinks):
             self._show_place()
             self.refresh_frame()
             return
-        seconds = max(pause_after(self._step, present.SPEEDS[self._speed]), LEAST_SECONDS)
+        seconds = max(pause_after(self._step, SPEEDS[self._speed]), LEAST_SECONDS)
         if seconds < LEAST_MARKED:
             self._timer = self.set_timer(seconds, self._play_on)
         else:
-            self._timer = self.set_interval(seconds / present.WAIT_CELLS, self._wait_on)
+            self._timer = self.set_interval(seconds / WAIT_CELLS, self._wait_on)
         self._show_place()
 
     def _wait_on(self) -> None:
         self._waited += 1
-        if self._waited < present.WAIT_CELLS:
+        if self._waited < WAIT_CELLS:
             self._show_place()
         else:
             self._play_on()
@@ -299,7 +482,7 @@ class ReplayScreen(CrossLinks):
         self._show_place()
 
     def _pace(self, by: int) -> None:
-        self._speed = max(0, min(self._speed + by, len(present.SPEEDS) - 1))
+        self._speed = max(0, min(self._speed + by, len(SPEEDS) - 1))
         self._wait()
         self._show_place()
 
@@ -367,7 +550,7 @@ class ReplayScreen(CrossLinks):
         return self.query_one("#replay-text", TextPane).plain
 
 
-def _track(detail: AttemptDetail) -> present.Track:
+def _track(detail: AttemptDetail) -> Track:
     """Return the positions of errors and iterations. Reads every line; call it in a worker."""
     actions = detail.actions
     begins: dict[int, int | None] = {}
@@ -377,4 +560,4 @@ def _track(detail: AttemptDetail) -> present.Track:
             if position == 0 or action.iteration != before:
                 begins[position] = action.iteration
             before = action.iteration
-    return present.Track(len(actions), actions.errors, begins)
+    return Track(len(actions), actions.errors, begins)

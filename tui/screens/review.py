@@ -30,11 +30,11 @@ from core.questions.answers import Answer, answers, question_of, snooze_command
 from core.questions.judge import MAX_TEXTS, Advice, Judge, JudgedText, held_text_of
 from core.questions.session import Pace, measure_pace, plan, time_text
 from core.show.cards import NO, YES, card_title, present_effect, review_card, terminal_card, works_of
+from core.show.work import attempt_key, session_key, task_key
 from core.state import review_items as kinds
 from core.state.review_items import DUPLICATE, ReviewItem, make_agenda
 from tui.actions import ACTIONS, BY_ID
 from tui.present.document import document_lines
-from tui.present.memory import attempt_key, session_key, task_key
 from tui.present.team import lease_text
 from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import AskLine, AskText, Choose, overtaken
@@ -805,9 +805,9 @@ class ReviewScreen(BaseScreen):
         if item is None:
             return
         if item.session is not None:
-            self.services.open_record("memory", session_key(item.subject))
+            self.services.open_record("loops", session_key(item.subject))
         elif item.weakened is not None:
-            self.services.open_record("memory", task_key(item.subject))
+            self.services.open_record("loops", task_key(item.subject))
         elif item.lesson is not None:
             self.services.open_record("reflections", item.subject)
         elif item.proposed is not None and not item.is_about_pattern:
@@ -821,7 +821,7 @@ class ReviewScreen(BaseScreen):
         if item is None:
             return
         if attempt := evidence_attempt(item, self.view):
-            self.services.open_record("memory", attempt_key(attempt))
+            self.services.open_record("loops", attempt_key(attempt))
             return
         loops = evidence_loops(item, self.view)
         if len(loops) == 1:

@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from core.base.errors import BadInput
 from core.storage.user_files import VIEWS
-from tui.actions import PLACES
+from tui.actions import FORMER_PLACES, PLACES
 
 if TYPE_CHECKING:
     from tui.state.user_state import UserState
@@ -40,6 +40,7 @@ BUILT_IN: Final = (
     SavedView("decaying, unused", "patterns", "is:faded -is:pinned", "score down", "Why"),
     SavedView("in quarantine", "patterns", "is:quarantined", "last_used down"),
     SavedView("held for approval", "patterns", "is:held", "last_used down"),
+    SavedView("sessions that need you", "loops", "is:stuck", "newest down"),
     SavedView("crashed loops", "loops", "status:crashed", "newest down"),
     SavedView("undone", "log", "verb:undo"),
 )
@@ -58,7 +59,8 @@ def own_views(user_state: UserState) -> tuple[SavedView, ...]:
     views: dict[str, SavedView] = {}
     for document in user_state.views:
         with contextlib.suppress(msgspec.ValidationError):
-            view = msgspec.convert(document, SavedView)
+            place = str(document.get("place"))
+            view = msgspec.convert({**document, "place": FORMER_PLACES.get(place, place)}, SavedView)
             views[view.name] = view
     return tuple(views.values())[:MOST_VIEWS]
 

@@ -8,43 +8,18 @@ import click
 
 from core.base.errors import BadInput
 from core.base.formatting import format_cost, format_count
-from core.cli.render.output import Column, id_column, minute, print_table, respond
+from core.cli.render.output import Column, end, id_column, print_json, print_table, respond
 from core.cli.support.id_completion import complete_loop
-from core.cli.support.options import OneOf, ReadingCommand, words_option
+from core.cli.support.options import OneOf, ReadingCommand, invocation, words_option
 from core.cli.support.project import chosen_project, find_loop, now, open_reader, read_configuration, read_snapshot
 from core.metrics.usage import GROUPINGS, UsageGroup, group_usage, has_usage, sum_usage
-from core.records.loops import Loop, LoopStatus, Usage
-from core.records.waits import needs_person
+from core.records.loops import LoopStatus, Usage
 
 if TYPE_CHECKING:
     from msgspec import Struct
 
     from core.records.snapshot import Snapshot
 
-COLOURS = {
-    "running": "green",
-    "completing": "green",
-    "recovering": "yellow",
-    "paused": "yellow",
-    "partial": "yellow",
-    "limit": "yellow",
-    "failed": "red",
-    "crashed": "red",
-}
-COLUMNS = (
-    id_column("ID", lambda loop: loop.id),
-    Column("STATUS", lambda loop: loop.status.value, colours=COLOURS),
-    Column("ITERATION", lambda loop: _progress(loop), right=True, expendable=2),
-    Column("STARTED (UTC)", lambda loop: minute(loop.started_at), expendable=1),
-    Column("BADGES", lambda loop: ",".join([*loop.badges, *["archived"] * loop.archived]), expendable=3),
-    Column("TASK", lambda loop: loop.task, free=True),
-)
-RUNNER_COLUMNS = (
-    Column("SOURCE", lambda loop: loop.source_name, expendable=2),
-    Column("AGENT", lambda loop: loop.agent, expendable=4),
-    Column("TOKENS", lambda loop: _count(loop.usage.total), right=True, expendable=4),
-    Column("COST", lambda loop: _cost(loop.usage), right=True, expendable=5),
-)  # before the start, if a loop of another runner than `.aiwg` is listed
 USAGE_COLUMNS = (
     Column("LOOPS", lambda group: f"{group.loops:,}", right=True),
     Column("TOKENS", lambda group: _count(group.usage.total), right=True),
@@ -75,48 +50,58 @@ source_option = click.option(
 
 
 @click.command("list", cls=ReadingCommand)
+@click.argument("filter_text", metavar="[FILTER]...", nargs=-1)
 @words_option("--status", words=(one.value for one in LoopStatus), help="Only with these states.")
 @source_option
-@click.option("--archived/--no-archived", default=None, help="Only archived loops, or only the others.")
-def list_loops(status: frozenset[str], sources: frozenset[str], archived: bool | None) -> None:
-    """List the loops of every runner and agent: those that wait for you first, then the newest.
+@click.option("--archived/--no-archived", default=None, help="Only archived sessions, or only the others.")
+def list_loops(
+    filter_text: tuple[str, ...], status: frozenset[str], sources: frozenset[str], archived: bool | None
+) -> None:
+    """List the sessions of every runner and agent: those that need you first, then running ones, then the newest.
+
+    FILTER is that of the Loops screen: words, and fields such as is:stuck, status:failed, runner:codex or pattern:ID.
 
     \b
     Examples:
+      ralphdeck loop list is:stuck
       ralphdeck loop list --status running,paused
       ralphdeck loop list --source claude,codex
       ralphdeck loop list --no-archived --json | jq -r '.loops[].id'
     """
+    from core.cli.render.document import print_list
+    from core.queries.filter_parser import parse_query
+    from core.show import loops as rows
+    from core.show.needs import find_needs
+    from core.show.work import FIELDS, select_loops
+    from core.state.project_state import ProjectState
+
     configuration = read_configuration()
     snapshot = read_snapshot(configuration, adapted=True)
+    state = ProjectState.open(snapshot, configuration.settings, now())
+    query = parse_query(" ".join(filter_text), FIELDS)
+    if query.problems:
+        raise BadInput(query.problems[0])
+    needs = {need.loop_id: need for need in find_needs(state)}
     chosen = [
         loop
-        for loop in snapshot.loops.values()
+        for loop in select_loops(state, query, needs)
         if (not status or loop.status in status)
         and (not sources or loop.source_name in sources)
         and archived in {None, loop.archived}
     ]
-    chosen.sort(key=lambda loop: not needs_person(loop))
-
-    def document() -> Struct:
-        # Only this needs the scores: the table shows neither outcomes nor the event log.
+    chosen.sort(key=lambda loop: rows.loop_rank(loop, needs.get(loop.id)))
+    if invocation().as_json:
         from core.cli.json import objects
         from core.cli.json.loops import loop_row
-        from core.index.evidence import find_inputs
-        from core.learning.outcomes import score_outcome
 
-        present, settings = now(), configuration.settings.learning
-        inputs = find_inputs(snapshot, settings)
-        rows = []
-        for loop in chosen:
-            signals = inputs.shown_signals(loop.id)
-            outcome = (signals, score_outcome(signals, present, settings)) if signals is not None else None
-            rows.append(loop_row(loop, inputs.loop_patterns(loop.id), outcome))
-        return objects.LoopList.of(loops=rows, findings=snapshot.findings)
-
-    has_runners = any(loop.runner for loop in chosen)
-    columns = (*COLUMNS[:3], *RUNNER_COLUMNS, *COLUMNS[3:]) if has_runners else COLUMNS
-    respond(document, lambda: print_table(columns, chosen, _empty(snapshot)), snapshot.findings)
+        found = [loop_row(state, loop, needs.get(loop.id)) for loop in chosen]
+        print_json(objects.LoopList.of(loops=found, findings=snapshot.findings))
+    else:
+        has_runners = any(loop.runner for loop in chosen)
+        columns = [one for one in rows.LISTED if has_runners or one.id not in rows.RUNNER_COLUMNS]
+        cells = [rows.loop_cells(state, loop, needs.get(loop.id), state.now) for loop in chosen]
+        print_list(columns, cells, _empty(snapshot))
+    end(snapshot.findings)
 
 
 def _empty(snapshot: Snapshot) -> str:
@@ -131,7 +116,7 @@ def _empty(snapshot: Snapshot) -> str:
 @click.command(cls=ReadingCommand)
 @click.argument("loop_id", metavar="LOOP", shell_complete=complete_loop)
 def show(loop_id: str) -> None:
-    """Show a loop of any runner or agent: its status, all iterations, patterns, reflections, files and sessions.
+    """Show a session of any runner or agent: what it needs, its iterations, lessons, reflections and files.
 
     \b
     Examples:
@@ -139,22 +124,24 @@ def show(loop_id: str) -> None:
       ralphdeck loop show claude:9c0f1e2a --json | jq '.iterations[].result'
     """
     from core.cli.render.document import print_document
-    from core.documents.loops import loop_document
+    from core.show.loops import loop_document
+    from core.show.needs import find_need
 
     project = open_reader(reads_agents=False)
     loop = find_loop(project, loop_id)
     details, view = project.adapters.details(loop), project.view
+    need = find_need(view, loop)
 
     def document() -> Struct:
         from core.cli.json import objects
         from core.cli.json.loops import loop_row
 
-        row = loop_row(loop, view.loop_patterns(loop.id), view.outcome(loop.id))
+        row = loop_row(view, loop, need)
         texts = {"facts": dict(details.facts), "notes": dict(details.notes)}
         return objects.LoopDocument.of(details, loop=row, **texts, findings=findings)
 
     findings = view.snapshot.findings
-    respond(document, lambda: print_document(loop_document(view, loop, details)), findings)
+    respond(document, lambda: print_document(loop_document(view, loop, need, details)), findings)
 
 
 @click.command("usage", cls=ReadingCommand)
@@ -196,8 +183,3 @@ def _count(count: int | None) -> str:
 
 def _cost(usage: Usage) -> str:
     return "" if usage.cost_usd is None else format_cost(usage.cost_usd)
-
-
-def _progress(loop: Loop) -> str:
-    most = f"/{loop.max_iterations}" if loop.max_iterations is not None else ""
-    return f"{loop.iteration}{most}" if loop.iteration is not None else ""

@@ -10,17 +10,22 @@ if TYPE_CHECKING:
     from core.config.settings import LearningSettings
     from core.curation.use_counts import CountResult
     from core.learning.assessment import Assessment
-    from core.learning.evidence import LoopPatterns
-    from core.learning.outcomes import CriterionWeight, Outcome, OutcomeSignals
+    from core.learning.outcomes import CriterionWeight, OutcomeSignals
     from core.records.loops import Loop
+    from core.show.needs import Need
+    from core.state.project_state import ProjectState
 
 
-def loop_row(loop: Loop, patterns: LoopPatterns, scored: tuple[OutcomeSignals, Outcome] | None) -> objects.Wire:
-    outcome = None
+def loop_row(state: ProjectState, loop: Loop, need: Need | None) -> objects.Wire:
+    """Return a loop with the patterns that it was given, its outcome, and why it `needs` a person."""
+    from core.documents.loops import find_result
+
+    patterns, scored, outcome = state.loop_patterns(loop.id), state.outcome(loop.id), None
     if scored is not None:
         signals, score = scored
         counts = {"error_count": signals.error_count, "retry_count": signals.retry_count}
         outcome = objects.LoopOutcome.of(score, **counts)
+    result = find_result(state, loop)
     return objects.LoopRow.of(
         loop,
         injected=patterns.injected_ids,
@@ -28,6 +33,8 @@ def loop_row(loop: Loop, patterns: LoopPatterns, scored: tuple[OutcomeSignals, O
         uses=[objects.PatternUse.of(use, applied=use.kind != "injected") for use in patterns.uses],
         extracted=[extracted.pattern_id for extracted in patterns.extracted],
         outcome=outcome,
+        result=result.value if result is not None else None,
+        needs=objects.LoopNeed.of(need, kind=need.kind.value) if need is not None else None,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
-from core.base.formatting import format_decimal
+from core.base.formatting import format_decimal, format_percent
 from core.base.text import plural, visible
 from core.cli.render.output import MIN_ID, Column, day, line, print_table
 from core.documents import document as doc
@@ -179,6 +179,8 @@ def _part(part: doc.Part) -> str | tuple[str, str]:
             return f"({format_decimal(part.low)}–{format_decimal(part.high)})"
         case doc.Bar():
             return ""
+        case doc.Sparkline():
+            return format_percent(part.values[-1]) if part.values else ""
         case doc.Sign():
             return sign_text(part.text, part.glyph), _colour(part.style)
     text, style = part

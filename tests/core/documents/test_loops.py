@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 from msgspec.structs import replace
@@ -10,12 +9,17 @@ from msgspec.structs import replace
 from core.documents.document import Fields, Moment
 from core.documents.loops import elapsed, overview, usage_text
 from core.records.loops import Loop, LoopStatus, Progress, Usage
-from tests.factories import NOW, days_ago
+from core.records.snapshot import Snapshot
+from core.state.project_state import ProjectState
+from tests.factories import NOW, SETTINGS, days_ago
+
+
+def state_of(loop: Loop) -> ProjectState:
+    return ProjectState.open(Snapshot(loops={loop.id: loop}), SETTINGS, NOW)
 
 
 def rows(loop: Loop) -> dict[str, Any]:
-    state: Any = SimpleNamespace(now=NOW, outcome=lambda id: None)
-    blocks = list(overview(state, loop, None))
+    blocks = list(overview(state_of(loop), loop, None))
     return dict(row for block in blocks if isinstance(block, Fields) for row in block.rows)
 
 
@@ -53,9 +57,8 @@ def test_a_waiting_session_has_its_question_and_the_command_that_opens_it() -> N
 
 
 def test_an_unknown_end_has_no_running_time() -> None:
-    state: Any = SimpleNamespace(now=NOW, outcome=lambda id: None)
     loop = Loop(id="x:1", runner="x", raw_status="odd", started_at=days_ago(3), last_activity=days_ago(2))
-    texts = str(list(overview(state, loop, None)))
+    texts = str(list(overview(state_of(loop), loop, None)))
     assert "took" in texts and "running for" not in texts and "reported as odd" in texts
     assert elapsed(loop, NOW) == 24 * 3600
 

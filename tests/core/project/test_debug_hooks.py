@@ -26,10 +26,10 @@ from core.index.texts import Texts
 from core.project.debug_hooks import FAILED_TITLE, SAME_TYPE, SIMILAR, TITLE, on_escalation, on_failure, on_success
 from core.project.notifications import NotificationKind, find_notifications
 from core.project.project import Project
-from core.queries.record_filters import MemoryCatalog
 from core.records.debug_sessions import DebugSession, Failure, Fix
 from core.records.patterns import Pattern, PatternType, SourceLoop
 from core.records.snapshot import Delta, Snapshot
+from core.show.work import WorkCatalog
 from core.state.project_state import ProjectState
 from tests.factories import DEBUG_NOW, make_lesson, make_run, make_session, sessions_by_id
 from tests.fence_token import FENCE_TOKEN
@@ -104,10 +104,10 @@ def test_session_is_escalated_until_acknowledged_and_again_by_the_next_call(tmp_
         assert f"; {reason} — by ada; " in item.reason
         (result,) = find_notifications(before, view, Delta(escalations=frozenset({"s"})))
         assert result.what is NotificationKind.ESCALATED and reason in result.text
-        assert MemoryCatalog(open_project.view.snapshot).escalated.keys() == {"s"}
+        assert WorkCatalog(open_project.view.snapshot).escalated.keys() == {"s"}
         open_project.decide(Dismiss(key=item.question_key, summary="seen"))
         assert (open_project.view.escalations(), open_project.view.queue) == ((), ())
-        assert MemoryCatalog(open_project.view.snapshot).escalated == {}
+        assert WorkCatalog(open_project.view.snapshot).escalated == {}
         open_project.decide(Undo())
         assert open_project.view.queue[0].question_key == item.question_key
         open_project.decide(Dismiss(key=item.question_key, summary="seen"))

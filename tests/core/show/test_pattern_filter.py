@@ -11,14 +11,12 @@ from core.learning.scoreboard import Scoreboard
 from core.queries.filter_parser import MAX_QUERY, Query, Term, parse_query
 from core.queries.record_filters import (
     DECISION_FIELDS,
-    LOOP_FIELDS,
     REFLECTION_FIELDS,
     select_decisions,
-    select_loops,
     select_reflections,
 )
 from core.records.decisions import CurationState, Decision, Verb
-from core.records.loops import InjectedUse, Loop, LoopStatus, Outcome
+from core.records.loops import Outcome
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.reflections import Reflection
 from core.records.snapshot import Delta, Snapshot
@@ -117,9 +115,8 @@ def test_any_query_selects_existing_records(text: str) -> None:
     assert set(ids) <= set(PATTERNS)
     for problem in query.problems:
         problem.encode("utf-8")
-    for fields in (LOOP_FIELDS, REFLECTION_FIELDS, DECISION_FIELDS):
+    for fields in (REFLECTION_FIELDS, DECISION_FIELDS):
         query = parse_query(text, fields)
-        assert set(select_loops(LOOPS, query, injected)) <= set(LOOPS)
         assert set(select_reflections(REFLECTIONS, query)) <= set(REFLECTIONS)
         assert set(select_decisions(DECISIONS, query)) <= {d.id for d in DECISIONS}
 
@@ -232,62 +229,6 @@ def test_updated_catalog_equals_a_rebuilt_catalog(ids_differ: bool) -> None:
 def test_empty_catalog_selects_nothing() -> None:
     empty = PatternCatalog({}, Scoreboard.build(Snapshot(), NOW, SETTINGS))
     assert empty.select(parse_query("uses:>3 is:mirror null -x", PATTERN_FIELDS)) == []
-
-
-LOOPS = {
-    loop.id: loop
-    for loop in (
-        Loop(
-            id="ralph-fix-auth-1", task="Fix login", status=LoopStatus.RUNNING, sources=("loops", "registry"),
-            tags=("Auth",), injected=(InjectedUse(pattern_id="pat-error-null-001"),), owner="test-engineer",
-        ),
-        Loop(
-            id="ralph-docs-2", task="Write docs", status=LoopStatus.CRASHED, raw_status="in_progress",
-            sources=("external",), badges=("crashed", "orphan"),
-        ),
-        Loop(id="ralph-old-3", task="Old thing", status=LoopStatus.COMPLETED, sources=("archive",), archived=True),
-        Loop(id="codex:4", runner="codex", status=LoopStatus.WAITING, badges=("success-contradicted",)),
-    )
-}  # fmt: skip
-
-
-def injected(loop_id: str) -> list[str]:
-    return [use.pattern_id for use in LOOPS[loop_id].injected]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", "1234"),
-        ("login", "1"),
-        ("engineer", "1"),
-        ("status:running", "1"),
-        ("status:in_prog", "2"),
-        ("-status:running", "234"),
-        ("status:waits", "4"),
-        ("source:ext", "2"),
-        ("source:loops", "1"),
-        ("source:codex", "4"),
-        ("runner:codex", "4"),
-        ("runner:aiwg", "123"),
-        ("is:waiting", "4"),
-        ("is:contradicted", "4"),
-        ("id:docs", "2"),
-        ("tag:auth", "1"),
-        ("pattern:null", "1"),
-        ("is:orphan", "2"),
-        ("is:live", "1"),
-        ("is:ended", "23"),
-        ("-is:archived", "124"),
-        ("is:archived thing", "3"),
-    ],
-)
-def test_loop_filter(text: str, expected: str) -> None:
-    assert "".join(key[-1] for key in select_loops(LOOPS, parse_query(text, LOOP_FIELDS), injected)) == expected
-
-
-def test_an_unknown_property_of_loops_is_a_problem() -> None:
-    assert parse_query("is:blocked", LOOP_FIELDS).problems[0].startswith("is: must be one of archived, live")
 
 
 REFLECTIONS = {

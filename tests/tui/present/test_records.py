@@ -26,16 +26,19 @@ from core.records.episodes import Attempt, Milestone, Quality
 from core.retrieval.injection import Injection
 from core.show.card_evidence import report_source
 from core.show.cards import review_card
+from core.show.loops import loop_cells, loop_document
+from core.show.needs import find_need
 from core.show.patterns import pattern_cells
 from core.sources.actions import Actions
 from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
 from tests.tui.user import NOW, TREES, copy_tree
-from tui.present import decisions, loops, memory_tasks, reflections
+from tui.present import decisions, reflections
 from tui.present.document import document_lines, draw_cells, inline
 from tui.present.glyphs import ASCII, DRAWN, Glyphs
 from tui.screens.context import context_lines
+from tui.screens.loops import quality_lines
 from tui.screens.patterns import TABS, tab_blocks
 from tui.screens.review_preview import Outlook, answer_rows, preview_lines
 
@@ -126,9 +129,7 @@ def test_every_row_is_one_line(opened: Project, glyphs: Glyphs) -> None:
         check(cells.values(), one_line=True)
         assert cells["state"].plain
     for loop in view.snapshot.loops.values():
-        found = view.board.outcome(loop.id)
-        row = loops.loop_cells(loop, found[1] if found else None, view.board.loop_patterns(loop.id), view.now, glyphs)
-        check(row.values(), one_line=True)
+        check(draw_cells(loop_cells(view, loop, None, view.now), view.now, glyphs).values(), one_line=True)
     for reflection in view.snapshot.reflections.values():
         check(reflections.reflection_cells(reflection, view.now).values(), one_line=True)
     for decision in view.snapshot.decisions:
@@ -149,14 +150,13 @@ def test_every_detail_can_be_drawn(opened: Project, forecasts: FakeForecasts, gl
         for given, outlook in zip(offered, outlooks, strict=True):
             check(preview_lines("yes", given, outlook, item.subject, glyphs))
     for key, loop in view.snapshot.loops.items():
-        for story in (None, opened.story(key)):
-            for tab in loops.TABS:
-                check(document_lines(loops.tab_blocks(loop, tab, story, view), view.now, glyphs))
+        document = loop_document(view, loop, find_need(view, loop), opened.story(key))
+        check(document_lines(document.blocks, view.now, glyphs))
 
 
 def test_an_attempt_shows_its_milestones_and_its_quality_changes(tmp_path: Path) -> None:
     attempt = Attempt(task_id="task-001", number=1, quality=(Quality(1, 0.4), Quality(2, 0.55, 0.15)))
-    (changes,) = [line.plain for line in memory_tasks.quality_lines(attempt, ASCII, 60)][-1:]
+    (changes,) = [line.plain for line in quality_lines(attempt, ASCII, 60, 12)][-1:]
     assert changes == "change  +15 points"
     reached = (Milestone(at=NOW, event="types are green", details="tsc --noEmit [b]passes[/b]"),)
     detail = AttemptDetail(attempt=attempt, actions=Actions(ProjectPaths(tmp_path), "none"), milestones=reached)

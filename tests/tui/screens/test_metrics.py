@@ -256,7 +256,7 @@ async def test_all_sections_of_metrics_can_be_visited(tmp_path: Path, monkeypatc
         assert user.place.place == "patterns"
         await user.go("metrics")
         await user.press("escape", "g", *["j"] * SECTIONS.index("Failure causes"), "enter", "enter")
-        assert user.place.place == "memory"
+        assert user.place.place == "loops"
         await user.go("metrics")
         await user.press("escape", *["right_square_bracket"] * 2, "enter", "enter")
         assert user.place.place == "review"

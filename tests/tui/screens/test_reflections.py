@@ -66,7 +66,7 @@ async def test_a_reflection_without_a_loop_opens_its_attempt_or_gives_a_reason(s
         user.place.go_to(attempted)
         await user.sees("enter show task")
         await user.press("enter")
-        await user.until(lambda: user.place.place == "memory", "Memory in front")
+        await user.until(lambda: user.place.place == "loops", "Loops in front")
         await user.until(lambda: user.table.cursor_key == "attempt/task-001.1", "the attempt under the cursor")
 
 

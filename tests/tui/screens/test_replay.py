@@ -5,13 +5,16 @@ import shutil
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from core.episodes.history import AttemptDetail, read_attempt
+from core.show.work import attempt_key
 from tests.tui.user import User, open_dashboard
-from tui.present.memory import attempt_key
+from tui.present.glyphs import ASCII, DRAWN
 from tui.screens import replay as screen
 from tui.screens.help import Help
-from tui.screens.replay import ReplayScreen
+from tui.screens.replay import ReplayScreen, Track, cell, position_at, timeline
 from tui.widgets.drawing import Drawing
 from tui.widgets.text_pane import TextPane
 
@@ -19,7 +22,7 @@ ENDED, RUNNING = "task-001", "task-002"
 
 
 async def opened(user: User, task_id: str, number: int) -> ReplayScreen:
-    await user.go("memory")
+    await user.go("loops")
     user.place.go_to(attempt_key(f"{task_id}.{number}"))
     await user.settled()
     await user.press("enter")
@@ -62,7 +65,7 @@ async def test_stepping_shows_actions_and_reasons(sample: Path, home: Path) -> N
         await user.press("g")
         assert player.position == 0
         await user.press("escape")
-        assert user.place.place == "memory"
+        assert user.place.place == "loops"
         assert user.table.cursor_key == attempt_key(f"{ENDED}.2")
 
 
@@ -190,3 +193,25 @@ async def test_unplayable_attempts_give_a_reason(sample: Path, home: Path) -> No
         await opened(user, ENDED, 3)
         shutil.rmtree(sample / f".aiwg/ralph/tasks/{ENDED}")
         await user.until(lambda: f"no task '{ENDED}'" in user.text(), "that it is gone")
+
+
+# The timeline
+
+
+def test_a_timeline_marks_errors_iterations_and_the_position() -> None:
+    track = Track(count=4, errors=(1,), iterations={0: 1, 2: 2})
+    line, numbers = timeline(track, 3, 12, DRAWN)
+    assert line.plain == "┃━━✗━━┃━━●━━"
+    assert numbers.plain == "it 1  2"
+    assert timeline(track, 1, 12, ASCII)[0].plain == "|==x==|-----"
+    assert timeline(Track(), 0, 12, DRAWN)[0].plain == ""
+
+
+@settings(max_examples=50)
+@given(st.integers(1, 5000), st.integers(1, 200), st.data())
+def test_every_action_is_in_exactly_one_cell(count: int, width: int, data: st.DataObject) -> None:
+    track = Track(count=count, errors=(0, count - 1), iterations={0: 1})
+    position = data.draw(st.integers(0, count - 1))
+    assert 0 <= cell(track, position, width) < width
+    assert 0 <= position_at(track, data.draw(st.integers(0, width - 1)), width) < count
+    assert timeline(track, position, width, DRAWN)[0].cell_length == width

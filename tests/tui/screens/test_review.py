@@ -15,6 +15,7 @@ from core.curation.commands import Deprecate, Dismiss, Note, Quarantine, Reset, 
 from core.project.debug_hooks import on_escalation
 from core.project.project import Project
 from core.records.decisions import Verb
+from core.show.work import session_key
 from core.state.review_items import BURST, CONTRADICTED, ESCALATION, INVERSION, PROPOSAL
 from tests.core.meaning import meaning
 from tests.tui.screens.review_steps import (
@@ -29,7 +30,6 @@ from tests.tui.screens.review_steps import (
     waiting,
 )
 from tests.tui.user import NOW, User, open_dashboard
-from tui.present.memory import TASKS, session_key
 
 
 def newest(user: User) -> str:
@@ -341,17 +341,16 @@ async def test_an_empty_queue_is_reported(sample: Path, home: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_an_escalation_of_another_process_is_reported_and_first_in_memory(sample: Path, home: Path) -> None:
+async def test_an_escalation_of_another_process_is_reported_and_shown_in_loops(sample: Path, home: Path) -> None:
     opened = Project(ProjectPaths(sample), Settings(), by="ada", clock=lambda: NOW, cache=False)
     opened.load()
     session = next(one for one in opened.view.snapshot.debug_sessions.values() if one.status == "in_progress")
-    async with open_dashboard(sample, home, size=(200, 50), place="memory") as user:
+    async with open_dashboard(sample, home, size=(200, 50), place="loops") as user:
         on_escalation(opened, session.id, reason="needs credentials")
         await user.until(lambda: session.id in waiting(user), "the question")
         await user.until(lambda: any("needs credentials" in text for text in user.toasts()), "the notice")
         user.place.go_to(session_key(session.id))
         await user.settled()
-        assert user.table.keys.index(session_key(session.id)) < user.table.keys.index(TASKS)
         await user.sees("Needs a human: needs credentials", "escalated by ada", "context kept in")
         assert await at_question(user, ESCALATION)
         user.place.go_to(session.id)

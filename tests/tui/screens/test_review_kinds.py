@@ -17,6 +17,7 @@ from core.project.project import Project
 from core.questions.session import plan
 from core.records.decisions import Verb
 from core.records.patterns import Maturity, PatternType
+from core.show.work import session_key
 from core.state.review_items import (
     BORDERLINE,
     BROAD,
@@ -49,7 +50,6 @@ from tests.tui.screens.review_steps import (
 )
 from tests.tui.user import NOW, User, open_dashboard
 from tui.app import RalphdeckApp
-from tui.present.memory import session_key
 from tui.screens.dialogs import AskText
 
 NULL = "pat-error-null-check-015"
@@ -323,7 +323,7 @@ async def test_an_escalation_is_acknowledged_without_other_effects(sample: Path,
         assert "this question is about a debug session" in (user.place.why_not("promote") or "")
         await user.press("enter")
         await user.settled()
-        assert user.place.place == "memory" and user.table.cursor_key == session_key("dm-stuck")
+        assert user.place.place == "loops" and user.table.cursor_key == session_key("dm-stuck")
         await user.go("review")
         await user.decides("a")
         assert "dm-stuck" not in waiting(user)

@@ -9,8 +9,8 @@ import pytest
 
 from core.hooks import answer, background
 from tests.core.hooks.agents import EDIT, FAILING, PASSING, SimulatedAgent, make_project
-from tests.tui.user import NOW, open_dashboard
-from tui.present.loops import TABS
+from tests.tui.user import NOW, User, open_dashboard
+from tui.screens.loops import LoopsScreen
 from tui.widgets.text_pane import TextPane
 
 PROMPT = "Fix the TypeError in the account page"
@@ -31,6 +31,13 @@ def agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[SimulatedAg
     return SimulatedAgent(project, "s1", at=before), SimulatedAgent(project, "s2", "copilot", at=before)
 
 
+def tab_number(user: User, name: str) -> int:
+    """The place of a tab of the row under the cursor."""
+    place = user.place
+    assert isinstance(place, LoopsScreen)
+    return place.tabs(user.table.cursor_key).index(name)
+
+
 async def test_a_session_is_a_row_from_its_prompt_to_its_lesson(
     agents: tuple[SimulatedAgent, SimulatedAgent], home: Path
 ) -> None:
@@ -47,7 +54,7 @@ async def test_a_session_is_a_row_from_its_prompt_to_its_lesson(
         second.send("SessionEnd", reason="complete")
         await user.until(lambda: "completed" in user.row(LOOP), "its end")
         user.place.go_to(LOOP)
-        for _ in range(TABS.index("Patterns")):
+        for _ in range(tab_number(user, "Lessons")):
             await user.press("right_square_bracket")
         await user.settled()
         assert "pat-error" in user.place.query_one(TextPane).plain, "what it was given"

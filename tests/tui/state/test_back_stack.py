@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from core.show.work import attempt_key
 from core.state.review_items import INVERSION, OFFER
 from tests.tui.screens.review_steps import at_question, front
 from tests.tui.user import NOW, User, open_dashboard
@@ -15,6 +16,7 @@ from tui.widgets.filter_line import FilterLine
 
 NULL = "pat-error-null-check-015"
 TYPED = "Fix the flaky login test"
+from tui.screens.loops import LoopsScreen
 
 
 async def at(user: User, place: str) -> None:
@@ -97,13 +99,11 @@ async def test_esc_returns_from_review_and_along_several_links(sample: Path, hom
 @pytest.mark.slow
 async def test_a_deciding_key_typed_on_the_previous_screen_does_nothing(sample: Path, home: Path) -> None:
     seconds = [100.0]
-    async with open_dashboard(sample, home, clock=lambda: seconds[0], place="memory") as user:
-        key = next(
-            key
-            for key in user.table.keys
-            if user.table.go_to(key) and user.place.why_not("to_patterns") is None and key.startswith("attempt")
-        )
-        assert user.table.go_to(key)
+    async with open_dashboard(sample, home, clock=lambda: seconds[0], place="loops") as user:
+        place = user.place
+        assert isinstance(place, LoopsScreen)
+        attempts = user.app.view.snapshot.attempts.values()
+        place.go_to(attempt_key(next(one.id for one in attempts if place.links.patterns_of(one))))
         known = len(user.app.view.snapshot.decisions)
         seconds[0] += 60.0
         await user.press("p", "p")

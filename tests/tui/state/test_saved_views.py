@@ -63,7 +63,7 @@ def test_the_number_of_matches_is_limited(tmp_path: Path) -> None:
 def test_two_dashboards_keep_each_others_saved_values(tmp_path: Path) -> None:
     one, other = UserState(tmp_path / "state.json", "/one"), UserState(tmp_path / "state.json", "/two")
     one.set_here("place", "log")
-    other.set_here("place", "memory")
+    other.set_here("place", "loops")
     save_view(one, ONE)
     one.save()
     other.set("theme", "light")

@@ -3,8 +3,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from core.queries.filter_parser import MAX_ID_QUERY, build_id_query, parse_query
-from core.queries.memory_links import MemoryLinks
-from core.queries.record_filters import MemoryCatalog
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, Task
 from core.records.events import Event
@@ -13,6 +11,8 @@ from core.records.patterns import Pattern, PatternType, SourceLoop
 from core.records.reflections import Reflection
 from core.records.snapshot import Delta, Snapshot
 from core.show.pattern_filter import PATTERN_FIELDS
+from core.show.work import WorkCatalog
+from core.show.work_links import WorkLinks
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 TASK = Task(id="task-001", loop_id="ralph-a1")
@@ -29,7 +29,7 @@ def pattern(id: str, *loops: str) -> Pattern:
     )
 
 
-def make_links(*events: Event) -> MemoryLinks:
+def make_links(*events: Event) -> WorkLinks:
     snapshot = Snapshot(
         patterns={
             one.id: one for one in (pattern("p-extracted", "ralph-a1"), pattern("p-session", "dm-2"), pattern("p-used"))
@@ -52,7 +52,7 @@ def make_links(*events: Event) -> MemoryLinks:
         },
         events=events,
     )
-    return MemoryLinks(snapshot, MemoryCatalog(snapshot))
+    return WorkLinks(snapshot, WorkCatalog(snapshot))
 
 
 def test_loop_of_each_record() -> None:
@@ -104,7 +104,7 @@ def test_updated_links_rebuild_only_changed_indexes() -> None:
         tasks={"task-001": TASK},
         attempts={SECOND.id: SECOND},
     )
-    catalog = MemoryCatalog(newer)
+    catalog = WorkCatalog(newer)
     later = links.updated(newer, catalog, Delta(patterns=frozenset({"p-new"})))
     assert later.patterns_of(SECOND) == ("p-new",)
     assert later.loop_of(TASK) == "ralph-a1", "the delta contains no loops"

@@ -1,3 +1,5 @@
+"""What is below the rows of Loops: attempts, iterations, debug sessions and lessons."""
+
 from __future__ import annotations
 
 import json
@@ -7,9 +9,9 @@ from unittest.mock import Mock
 import pytest
 
 from core.ledger.decision_log import FILE as LEDGER
-from tests.tui.user import User, copy_tree, make_app, open_dashboard
-from tui.present.memory import ESCALATIONS, SESSIONS, TASKS, attempt_key, earlier_key, parts, session_key, task_key
-from tui.screens.memory import MemoryScreen
+from core.show.work import attempt_key, earlier_key, iteration_key, lesson_key, parse_key, session_key, task_key
+from tests.tui.user import User, make_app, open_dashboard
+from tui.screens.loops import LoopsScreen
 from tui.screens.replay import ReplayScreen
 from tui.widgets.filter_line import FilterLine
 from tui.widgets.text_pane import TextPane
@@ -17,22 +19,18 @@ from tui.widgets.text_pane import TextPane
 ENDED, RUNNING = "task-001", "task-002"
 
 
-async def in_memory(user: User) -> MemoryScreen:
-    await user.go("memory")
-    assert isinstance(user.place, MemoryScreen)
+async def in_loops(user: User) -> LoopsScreen:
+    await user.go("loops")
+    assert isinstance(user.place, LoopsScreen)
     return user.place
 
 
 def kinds(user: User) -> list[str]:
-    return [parts(key)[0] for key in user.table.keys]
+    return [parse_key(key).kind for key in user.table.keys]
 
 
 def details(user: User) -> str:
-    return user.place.query_one("#memory-text", TextPane).plain
-
-
-def beside(user: User) -> TextPane:
-    return user.place.query_one("#memory-beside", TextPane)
+    return user.place.query_one(TextPane).plain
 
 
 async def at(user: User, key: str) -> None:
@@ -41,20 +39,20 @@ async def at(user: User, key: str) -> None:
     assert user.table.cursor_key == key
 
 
-async def test_escalations_are_first_then_tasks_then_sessions(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await in_memory(user)
-        snapshot = user.app.view.snapshot
-        groups = [key for key in user.table.keys if parts(key)[0] == "group"]
-        assert groups == [ESCALATIONS, TASKS, SESSIONS]
-        first = user.table.keys[1 : user.table.position(TASKS)]
-        assert {snapshot.debug_sessions[parts(key)[1]].status for key in first} == {"escalated"}
-        tasks = [snapshot.tasks[parts(key)[1]] for key in user.table.keys if parts(key)[0] == "task"]
-        created = [task.created_at for task in tasks if task.created_at is not None]
-        assert created == sorted(created, reverse=True)
-        await user.sees("▲ escalated", "● running", "‖ paused", "✓ completed", "✗ failure", "◌ unfinished")
-        await user.sees("Needs a human: the agents")
-        assert "enter fold" in user.key_line()
+def home_of(user: User, task_id: str) -> str:
+    """The key of the row that has the attempts at a task below it."""
+    assert isinstance(user.place, LoopsScreen)
+    return user.place._catalog.homes.get(task_id) or task_key(task_id)
+
+
+async def test_sessions_that_need_a_person_are_first_and_can_be_filtered(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, place="loops") as user:
+        first = user.table.keys[0]
+        await user.sees("▲ asks", "1 needs you")
+        await at(user, first)
+        assert "asks since" in details(user)
+        await user.filter("is:stuck")
+        assert first in user.table.keys
 
 
 @pytest.mark.slow
@@ -66,7 +64,7 @@ async def test_a_session_made_from_an_attempt_is_shown_with_the_attempt(sample: 
     file.parent.mkdir(exist_ok=True)
     file.write_text(json.dumps(session))
     async with open_dashboard(sample, home) as user:
-        screen = await in_memory(user)
+        screen = await in_loops(user)
         assert session_key("s-of-attempt") not in user.table.keys
         screen.go_to(session_key("s-of-attempt"))
         await user.settled()
@@ -77,74 +75,88 @@ async def test_a_session_made_from_an_attempt_is_shown_with_the_attempt(sample: 
 @pytest.mark.slow
 async def test_enter_and_the_arrows_fold_and_unfold(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
-        await in_memory(user)
-        await at(user, task_key(ENDED))
+        await in_loops(user)
+        top = home_of(user, ENDED)
+        await at(user, top)
         rows = len(user.table.keys)
-        assert "▸" in user.row(task_key(ENDED))
+        assert "▸" in user.row(top)
         assert "enter unfold" in user.key_line()
         await user.press("enter")
         attempts = [one for one in user.app.view.snapshot.attempts.values() if one.task_id == ENDED]
-        assert len(user.table.keys) == rows + len(attempts)
-        assert "▾" in user.row(task_key(ENDED))
+        assert len(user.table.keys) >= rows + len(attempts)
+        assert "▾" in user.row(top)
         await user.press("right")
         assert user.table.cursor_key == attempt_key(f"{ENDED}.1")
         assert "enter replay" in user.key_line()
         await user.press("right")
         assert "nothing to unfold" in user.toasts()[-1]
         await user.press("left")
-        assert user.table.cursor_key == task_key(ENDED)
+        assert user.table.cursor_key == top
+        assert top in json.loads(user.app.user_state.get_here("loops-unfolded"))
         await user.press("left")
         assert len(user.table.keys) == rows
         await user.press("left")
-        assert user.table.cursor_key == TASKS
+        assert "nothing to fold" in user.toasts()[-1]
+
+
+async def test_a_loop_unfolds_to_iterations_and_lessons(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home) as user:
+        await in_loops(user)
+        view = user.app.view
+        loop = next(loop for loop in view.snapshot.loops.values() if loop.injected and loop.iterations)
+        pattern = view.loop_patterns(loop.id).injected_ids[0]
+        await at(user, iteration_key(loop.id, len(loop.iterations) - 1))
+        assert loop.iterations[-1].action[:30] in details(user)
+        await at(user, lesson_key(loop.id, pattern))
+        assert view.snapshot.patterns[pattern].title[:20] in user.row(lesson_key(loop.id, pattern))
         await user.press("enter")
-        assert "task" not in kinds(user)
-        await user.press("enter")
-        assert len(user.table.keys) == rows
-        assert json.loads(user.app.user_state.get_here("memory-folded"))[TASKS] is False
+        await user.until(lambda: user.place.place == "patterns" and user.table.cursor_key == pattern, "the pattern")
+        await user.press("escape")
+        await user.until(lambda: user.place.place == "loops", "Loops in front")
+        assert user.table.cursor_key == lesson_key(loop.id, pattern)
+        await user.press("l")
+        assert user.table.cursor_key == loop.id
 
 
 @pytest.mark.slow
-async def test_a_filter_shows_the_task_of_an_attempt_that_matches(sample: Path, home: Path) -> None:
+async def test_a_filter_shows_the_row_above_an_attempt_that_matches(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
-        await in_memory(user)
-        everything = len(user.app.view.snapshot.tasks) + len(user.app.view.snapshot.debug_sessions)
-        assert f" {everything}, newest first" in user.text()
+        await in_loops(user)
         await user.filter("is:attempt outcome:success")
         attempts = user.app.view.snapshot.attempts
-        shown = [attempts[parts(key)[1]] for key in user.table.keys if parts(key)[0] == "attempt"]
-        assert {attempt.outcome.value for attempt in shown} == {"success"}
-        assert {parts(key)[1] for key in user.table.keys if parts(key)[0] == "task"} == {one.task_id for one in shown}
+        shown = [attempts[parse_key(key).id] for key in user.table.keys if parse_key(key).kind == "attempt"]
+        assert shown and {attempt.outcome.value for attempt in shown} == {"success"}
+        assert {home_of(user, one.task_id) for one in shown} <= set(user.table.keys)
         assert "session" not in kinds(user)
-        await user.filter("cause:null_undefined")
-        assert set(kinds(user)) == {"group", "session"}
         await user.filter("is:escalated")
-        assert user.table.keys[0] == ESCALATIONS
-        assert len(user.table.keys) == 1 + len(user.app.view.escalations())
+        assert kinds(user).count("session") == len(user.app.view.escalations())
         await user.press("escape")
-        assert "attempt" in kinds(user)
+        assert "attempt" not in kinds(user)
 
 
 @pytest.mark.slow
 async def test_every_tab_of_every_row_can_be_read(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(100, 40)) as user:
-        place = await in_memory(user)
-        place.go_to(attempt_key(f"{ENDED}.1"))
+        place = await in_loops(user)
+        for key in user.table.keys:
+            place._unfolded[key] = None
+        await at(user, attempt_key(f"{ENDED}.1"))
         for key in user.table.keys:
             for tab in place.tabs(key):
-                assert "".join(line.plain for line in place.details(key, tab)).strip(), (key, tab)
-        await at(user, attempt_key(f"{ENDED}.1"))
+                if parse_key(key).kind != "earlier":
+                    assert "".join(line.plain for line in place.details(key, tab)).strip(), (key, tab)
         for tab in place.tabs(user.table.cursor_key):
             assert details(user).strip(), tab
-            assert "Reading…" not in details(user)
             await user.press("right_square_bracket")
-        assert set(kinds(user)) == {"group", "task", "attempt", "session"}
+        assert set(kinds(user)) >= {"loop", "attempt", "session", "iteration", "lesson"}
 
 
-async def test_a_task_shows_attempts_quality_and_lessons(sample: Path, home: Path) -> None:
+async def test_a_task_is_shown_with_the_attempts_of_its_loop(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(120, 60)) as user:
-        await in_memory(user)
-        await at(user, task_key(ENDED))
+        place = await in_loops(user)
+        place.go_to(task_key(ENDED))
+        await user.settled()
+        assert user.table.cursor_key == home_of(user, ENDED)
         text = details(user)
         snapshot = user.app.view.snapshot
         for attempt in (one for one in snapshot.attempts.values() if one.task_id == ENDED):
@@ -153,79 +165,25 @@ async def test_a_task_shows_attempts_quality_and_lessons(sample: Path, home: Pat
         assert "100 %┤" in text
         assert "each retry improved: " in text
         assert text.index("100 %┤") < text.index("outcome")  # the chart is what a low pane shows
-        text = beside(user).plain
         for reflection in (one for one in snapshot.reflections.values() if one.task_id == ENDED):
             assert reflection.text[:40] in " ".join(text.split())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("width", [80, 120, 200])
-async def test_reflections_are_beside_their_attempt_if_there_is_space(sample: Path, home: Path, width: int) -> None:
-    async with open_dashboard(sample, home, size=(width, 40)) as user:
-        place = await in_memory(user)
-        key = attempt_key(f"{ENDED}.2")
-        await at(user, key)
-        if width == 80:
-            assert not beside(user).display
-            for _ in range(place.tabs(key).index("Reflections")):
-                await user.press("right_square_bracket")
-            shown_there = details(user)
-        elif width == 120:
-            assert "Reflections" not in place.tabs(key)
-            assert beside(user).display
-            shown_there = beside(user).plain
-        else:  # below, as the details are tall there
-            assert not beside(user).display
-            shown_there = details(user)
-            assert "enter: replay" in shown_there
-        (reflection, *_) = place.links.reflections_of(user.app.view.snapshot.attempts[f"{ENDED}.2"])
-        assert reflection.learning[:40] in shown_there
-
-
-@pytest.mark.slow
-async def test_one_key_opens_loop_patterns_or_reflections(sample: Path, home: Path) -> None:
+async def test_links_lead_from_an_attempt_and_back(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="patterns") as user:
         await user.filter("type:anti")
-        await user.press("enter", "j")
-        mine, under = list(user.table.keys), user.table.cursor_key
-        place = await in_memory(user)
-        catalog, links = place._catalog, place.links
-        task = next(task for task in catalog.tasks.values() if len(links.patterns_of(task)) > 1)
-        loop = links.loop_of(task)
-        await at(user, task_key(task.id))
-        await user.press("l")
-        await user.until(lambda: user.place.place == "loops" and user.table.cursor_key == loop, "the loop")
-        assert user.place.effect("back") == "back to Memory"
-        await user.press("escape")
-        await user.until(
-            lambda: user.place.place == "memory" and user.table.cursor_key == task_key(task.id), "the task"
-        )
-        patterns = links.patterns_of(task)
+        place = await in_loops(user)
+        links, attempts = place.links, user.app.view.snapshot.attempts.values()
+        attempt = next(one for one in attempts if links.patterns_of(one) and links.reflections_of(one))
+        key, patterns, wanted = attempt_key(attempt.id), links.patterns_of(attempt), links.reflections_of(attempt)[0].id
+        await at(user, key)
         await user.press("p")
         await user.until(lambda: user.place.place == "patterns", "Patterns in front")
-        await user.until(lambda: set(user.table.keys) == set(patterns), "the patterns")
         assert user.table.cursor_key == patterns[0]
-
         await user.press("escape")
-        assert user.place.place == "memory", "one escape leads back, whatever filter the link has put on"
-        await user.press("p")
-        await user.until(lambda: set(user.table.keys) == set(patterns), "the patterns")
-        for leave in ("6", "escape"):
-            await user.press(leave)
-            assert user.place.place == "memory"
-            assert user.app.user_state.get_here("patterns-filter") == "type:anti"
-            await user.go("patterns")
-            assert (user.table.keys, user.table.cursor_key) == (mine, under), "the own filter stands again"
-            await user.go("memory")
-            await user.press("p")
-            await user.until(lambda: set(user.table.keys) == set(patterns), "the patterns")
-        await user.filter("type:error")
-        await user.press("enter", "6", "2")
-        assert user.place.query_one(FilterLine).text == "type:error", "what was typed there is not a filter of a link"
-
-        await user.go("memory")
-        await at(user, attempt_key(f"{ENDED}.2"))
-        wanted = links.reflections_of(user.app.view.snapshot.attempts[f"{ENDED}.2"])[0].id
+        await user.until(lambda: user.place.place == "loops" and user.table.cursor_key == key, "the attempt")
+        assert user.app.user_state.get_here("patterns-filter") == "type:anti"
         await user.press("enter", "right")
         player = user.place
         assert isinstance(player, ReplayScreen)
@@ -240,18 +198,18 @@ async def test_one_key_opens_loop_patterns_or_reflections(sample: Path, home: Pa
             lambda: isinstance(user.place, ReplayScreen) and user.place.position == 1, "the player at its place"
         )
         await user.press("escape")
-        for key in "lpro":
-            await at(user, TASKS)
-            await user.press(key)
-            assert "This is a heading" in user.toasts()[-1]
+        await user.go("patterns")
+        assert user.place.query_one(FilterLine).text == "type:anti"
 
 
 @pytest.mark.slow
 async def test_a_session_shows_failures_causes_and_fixes(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
-        await in_memory(user)
+        await in_loops(user)
         sessions = user.app.view.snapshot.debug_sessions
-        passed = next(one for one in sessions.values() if one.status == "passed" and len(one.executions) > 1)
+        passed = next(
+            one for one in sessions.values() if one.status == "passed" and one.executions and one.executions[0].analysis
+        )
         await at(user, session_key(passed.id))
         await user.press("enter")
         assert not user.shows_list()
@@ -263,14 +221,11 @@ async def test_a_session_shows_failures_causes_and_fixes(sample: Path, home: Pat
         assert "✓ verified" in text
         await user.press("escape")
         assert user.shows_list()
-        await at(user, SESSIONS)
-        assert run.analysis.category in details(user)
-        assert "▮" in details(user)
 
 
 async def test_records_of_an_agent_are_shown_at_once(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
-        await in_memory(user)
+        await in_loops(user)
         attempt = next(
             one for one in user.app.view.snapshot.attempts.values() if one.task_id == RUNNING and one.is_open
         )
@@ -298,8 +253,8 @@ async def test_earlier_attempts_unfold_and_can_be_opened(sample: Path, home: Pat
         folder.mkdir(parents=True)
         (folder / "outcome.json").write_text('{"outcome": "failure"}')
     async with open_dashboard(sample, home) as user:
-        await in_memory(user)
-        earlier = earlier_key(RUNNING)
+        await in_loops(user)
+        earlier = earlier_key(f"attempt/{task_key(RUNNING)}")
         await at(user, earlier)
         await user.sees("earlier attempts", "enter unfold")
         await user.press("left")
@@ -313,30 +268,22 @@ async def test_earlier_attempts_unfold_and_can_be_opened(sample: Path, home: Pat
 
 async def test_v_toggles_full_details_and_missing_records_are_reported(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
-        place = await in_memory(user)
+        place = await in_loops(user)
         await user.press("v")
         assert place.has_class("-detail") and "v show list" in user.key_line()
         await user.press("v")
         assert not place.has_class("-detail") and user.in_focus(user.table)
         place.go_to(task_key("task-gone"))
         await user.pilot.pause()
-        assert user.toasts()[-1] == "Task task-gone is no longer in Memory"
-
-
-async def test_without_tasks_finished_loops_are_listed(tmp_path: Path, home: Path) -> None:
-    async with open_dashboard(
-        copy_tree("upstream", tmp_path / "upstream"), home, size=(80, 24), place="memory"
-    ) as user:
-        loops = len(user.app.view.snapshot.loops)
-        await user.sees(f"0 of {loops} loops", "only in the cross-task memory, 4", "ralphdeck task init --loop LOOP")
+        assert user.toasts()[-1] == "Task task-gone is no longer in Loops"
 
 
 @pytest.mark.slow
 async def test_an_empty_project_explains_what_to_do(tmp_path: Path, home: Path) -> None:
     project = tmp_path / "empty"
     (project / LEDGER).parent.mkdir(parents=True)
-    async with open_dashboard(project, home, place="memory") as user:
-        await user.sees("Nothing here yet", "ralphdeck task init")
+    async with open_dashboard(project, home, place="loops") as user:
+        await user.sees("No sessions yet")
         await user.press("enter", "left", "right", "v", "l", "p", "r", "o", "y", "S", "escape")
 
 
@@ -344,11 +291,11 @@ async def test_the_filter_finds_attempts_by_the_output_of_their_actions(sample: 
     log = sample / ".aiwg/ralph/tasks" / ENDED / "attempts/002/actions.jsonl"
     log.write_text(log.read_text() + json.dumps({"type": "bash", "output": "saw a quetzal\x1b[31m [b]fly"}) + "\n")
     async with open_dashboard(sample, home) as user:
-        await in_memory(user)
+        await in_loops(user)
         await user.filter("quetzal fly")
         await user.until(lambda: user.table.cursor_key == attempt_key(f"{ENDED}.2"), "the cursor on the attempt")
         await user.settled()
-        assert kinds(user) == ["group", "task", "attempt"]
+        assert kinds(user)[-1] == "attempt" and len(user.table.keys) == 2
         assert "saw a quetzal\N{SYMBOL FOR ESCAPE}[31m [b]fly" in details(user)
         await user.press("enter")
         await user.until(lambda: isinstance(user.app.screen, ReplayScreen), "the replay")
@@ -364,7 +311,7 @@ async def test_a_failed_search_is_reported_beside_the_filter(
     sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with open_dashboard(sample, home) as user:
-        await in_memory(user)
+        await in_loops(user)
         with monkeypatch.context() as failing:
             failing.setattr(user.app.project.index, "search", Mock(side_effect=KeyError))
             await user.filter("lock")
@@ -374,25 +321,16 @@ async def test_a_failed_search_is_reported_beside_the_filter(
         assert "failed (KeyError)" not in user.text()
 
 
-async def test_the_cursor_goes_to_the_first_match_of_a_filter(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await in_memory(user)
-        for text, kind in (("is:task", "task"), ("is:attempt", "attempt"), ("is:escalated", "session")):
-            await user.filter(text)
-            await user.settled()
-            key = user.table.cursor_key or ""
-            assert (parts(key)[0], kinds(user).index(kind)) == (kind, user.table.cursor), text
-
-
 @pytest.mark.parametrize(("text", "kind"), [("is:attempt", "attempt"), ("is:escalated", "session")])
 async def test_the_cursor_is_on_the_first_match_of_the_filter_of_the_last_run(
     sample: Path, home: Path, text: str, kind: str
 ) -> None:
-    app = make_app(sample, home, place="memory")
-    app.user_state.set_here("memory-filter", text)
+    app = make_app(sample, home, place="loops")
+    app.user_state.set_here("loops-filter", text)
     async with app.run_test(size=(120, 40)) as pilot:
         user = User(app, pilot)
         await user.until(lambda: app.progress is None, "the first load")
         await user.settled()
+        assert user.place.place == "loops"
         key = user.table.cursor_key or ""
-        assert (parts(key)[0], kinds(user).index(kind)) == (kind, user.table.cursor)
+        assert (parse_key(key).kind, kinds(user).index(kind)) == (kind, user.table.cursor)

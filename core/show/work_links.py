@@ -11,9 +11,9 @@ from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, Task
 
 if TYPE_CHECKING:
-    from core.queries.record_filters import MemoryCatalog
     from core.records.reflections import Reflection
     from core.records.snapshot import Delta, Snapshot
+    from core.show.work import WorkCatalog
 
 Remembered: TypeAlias = Task | Attempt | DebugSession
 
@@ -26,16 +26,16 @@ _SOURCES: Final = {
 }  # for each cached index, the field of `Delta` that reports changes of its source
 
 
-class MemoryLinks:
+class WorkLinks:
     """Links between records of one snapshot; immutable, indexes are built on first use."""
 
-    def __init__(self, snapshot: Snapshot, catalog: MemoryCatalog | None) -> None:
+    def __init__(self, snapshot: Snapshot, catalog: WorkCatalog | None) -> None:
         self.snapshot = snapshot
         self._catalog = catalog  # of the same snapshot; needed for the attempts of a task
 
-    def updated(self, snapshot: Snapshot, catalog: MemoryCatalog | None, delta: Delta) -> MemoryLinks:
+    def updated(self, snapshot: Snapshot, catalog: WorkCatalog | None, delta: Delta) -> WorkLinks:
         """Return links of a newer snapshot; reuse indexes not affected by `delta`."""
-        newer = MemoryLinks(snapshot, catalog)
+        newer = WorkLinks(snapshot, catalog)
         unchanged = {part for part, kind in _SOURCES.items() if not getattr(delta, kind)}
         newer.__dict__.update({part: index for part, index in self.__dict__.items() if part in unchanged})
         return newer

@@ -1,0 +1,336 @@
+"""The list of loops: its columns, its orders, and the cells of each kind of row.
+
+A row is a loop (a session of an agent, or of a runner), or something below it: an attempt, an iteration, a debug
+session, or a lesson that it was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from core.adapters.claims import CONTRADICTED
+from core.base.formatting import format_cost, format_count, format_duration
+from core.base.text import plural
+from core.documents import loops as documents
+from core.documents.document import Block, Document, Moment, Sign, Sparkline, Text, line, section
+from core.documents.loops import elapsed, find_result, loop_result_sign
+from core.documents.signs import (
+    attempt_sign,
+    loop_sign,
+    outcome_sign,
+    result_sign,
+    session_sign,
+    status_sign,
+    task_sign,
+)
+from core.documents.tasks import took
+from core.episodes.attempt_state import AttemptState
+from core.records.loops import Liveness, LoopStatus, StateSource
+from core.records.times import minute_of
+from core.records.waits import WAITS_FOR_YOU, waits_for
+from core.show.needs import Need, NeedKind, describe_need, need_sign
+from core.show.table import Cells, Column
+
+if TYPE_CHECKING:
+    from core.debug_memory.escalations import EscalatedSession
+    from core.episodes.attempt_state import AttemptCondition
+    from core.learning.evidence import LoopPatterns
+    from core.records.debug_sessions import DebugSession, Execution
+    from core.records.episodes import Attempt, Task
+    from core.records.events import Observation
+    from core.records.loops import Iteration, Loop, LoopDetails
+    from core.records.patterns import Pattern
+    from core.state.project_state import ProjectState
+
+COLUMNS: Final = (
+    Column("task", "what", 36, flex=1, best=44, about="the task, or what was done below it"),
+    Column("needs", "needs", 15, keep=8, about="why it needs a person; below a session its errors"),
+    Column("status", "status", 14, best=16, about="running, paused, or how it ended; ? if no file reports it"),
+    Column("result", "result", 7, keep=6, about="worked, failed or unclear, once it has ended"),
+    Column("iteration", "steps", 10, keep=3, about="the iteration and the maximum, or attempts, actions, runs"),
+    Column("lessons", "lessons", 12, keep=5, best=21, about="given in its context, and followed; found: e shows them"),
+    Column("runner", "runner", 12, keep=4, about="the program that runs it, or the agent whose session it is"),
+    Column("agent", "agent", 6, keep=1, best=20, about="the coding agent and its model"),
+    Column("tokens", "tokens", 7, align="right", keep=3, about="input and output tokens, with cached ones"),
+    Column("cost", "cost", 7, align="right", keep=2, about="what the runner or agent reported, in US dollars"),
+    Column("reason", "ended because", 14, keep=1, best=24, about="why it ended, or what a waiting session asks"),
+    Column("quality", "quality", 8, keep=0, about="quality of the work, 0 to 100 %, over the last iterations"),
+    Column("elapsed", "took", 6, align="right", keep=2, about="time from its start to its end, or to now"),
+    Column("sign", "activity", 10, align="right", keep=7, about="time since it last wrote a file"),
+)
+_ON_SCREENS: Final = frozenset({"agent", "reason", "quality", "sign"})
+LISTED: Final = (
+    *(column for column in COLUMNS if column.id not in _ON_SCREENS),
+    Column("started", "started (utc)", 16, keep=1),
+    Column("id", "id", 24, keep_end=8),
+)
+"""The columns of `loop list`."""
+RUNNER_COLUMNS: Final = frozenset({"runner", "agent", "tokens", "cost", "reason"})
+"""Columns that are shown if there is a loop of another runner than `.aiwg`."""
+SORTS: Final = (
+    *(("newest", True), ("needs", False), ("status", False), ("result", False), ("task", False)),
+    *(("elapsed", True), ("sign", True), ("tokens", True), ("cost", True)),
+)
+_INDENT: Final = "    "
+_URGENCY: Final = {kind: number for number, kind in enumerate(NeedKind)}
+
+
+def loop_cells(
+    state: ProjectState, loop: Loop, need: Need | None, now: datetime, *, found: int = 0, fold: Text = ()
+) -> Cells:
+    """Return the cells of a loop; `found` patterns can be extracted, and `fold` is drawn before the title."""
+    seconds, quiet = elapsed(loop, now), "quiet" if loop.status.ended else ""
+    result = find_result(state, loop)
+    usage = loop.usage
+    return {
+        "task": (*fold, (title_of(loop), "quiet" if loop.archived else "")),
+        "id": ((loop.id, "quiet"),),
+        "needs": (need_sign(need, now),) if need is not None else (),
+        "status": _status(loop),
+        "result": (loop_result_sign(result),) if result is not None else (),
+        "iteration": ((progress(loop), quiet),),
+        "lessons": lessons_text(state.loop_patterns(loop.id), found),
+        "runner": ((loop.source_name, quiet),),
+        "agent": ((" ".join(filter(None, (loop.agent, loop.model))), quiet),),
+        "tokens": ((format_count(usage.total) if usage.total is not None else "", quiet),),
+        "cost": ((format_cost(usage.cost_usd) if usage.cost_usd is not None else "", quiet),),
+        "reason": ((loop.question or loop.end_words or (waits_for(loop) if loop.runner else ""), quiet),),
+        "quality": (Sparkline(loop.quality, 8),),
+        "elapsed": ((format_duration(seconds) if seconds is not None else "—", quiet),),
+        "started": ((minute_of(loop.started_at) if loop.started_at is not None else "", quiet),),
+        "sign": _last_activity(loop),
+    }
+
+
+def loop_overview(
+    state: ProjectState,
+    loop: Loop,
+    need: Need | None,
+    details: LoopDetails | None,
+    offers: Sequence[Block] = (),
+    newest: int | None = documents.NEWEST,
+) -> Iterable[Block]:
+    """Describe why a loop needs a person, and then the loop, as `core.documents.loops.overview` does."""
+    if need is not None:
+        yield line((f"{describe_need(need, state.now)}", need_sign(need, state.now).style))
+        yield line("")
+    yield from documents.overview(state, loop, details, offers, newest)
+
+
+def loop_document(state: ProjectState, loop: Loop, need: Need | None, details: LoopDetails) -> Document:
+    """Describe a loop with all iterations, its lessons, reflections and files."""
+    blocks = (
+        *loop_overview(state, loop, need, details, newest=None),
+        *section("Lessons", documents.patterns(state, loop)),
+        *section("Reflections", documents.reflection_rows(documents.loop_reflections(state, loop))),
+        *section("Files", documents.files(loop, details)),
+    )
+    return Document(title_of(loop), blocks)
+
+
+def loop_rank(loop: Loop, need: Need | None) -> tuple[int, bool, bool, bool, float, str]:
+    """Return the sort key of the default order: those that need a person, running, others, ended, archived; newest."""
+    start = loop.started_at or loop.updated_at
+    is_over = loop.status.ended or loop.archived
+    newest_first = -start.timestamp() if start else 0.0
+    return urgency(need), is_over, not loop.is_running, is_over and loop.archived, newest_first, loop.id
+
+
+def urgency(need: Need | None) -> int:
+    """Return the place of a need in the order of urgency; the last one for None."""
+    return _URGENCY[need.kind] if need is not None else len(_URGENCY)
+
+
+def title_of(loop: Loop) -> str:
+    """Return the first words of a loop's task; untrusted."""
+    return loop.task or ("no task recorded" if loop.runner else loop.id)
+
+
+def progress(loop: Loop) -> str:
+    """Return the iteration and the maximum, such as `3/10`; "" if none is known."""
+    if loop.iteration is None and not loop.max_iterations:
+        return ""
+    most = f"/{loop.max_iterations}" if loop.max_iterations else ""
+    return f"{loop.iteration or 0}{most}"
+
+
+def lessons_text(patterns: LoopPatterns, found: int = 0) -> Text:
+    """Return how many lessons a loop was given and followed, and how many were or can be (`found`) extracted."""
+    parts: list[tuple[str, str]] = [(f"{found} found", "accent")] if found else []
+    if given := len(patterns.injected_ids):
+        followed = len(patterns.applied_ids)
+        parts.append((f"{followed}/{given} followed" if followed else f"{given} given", "quiet"))
+    if patterns.extracted and not found:
+        parts.append((f"{len(patterns.extracted)} found", "quiet"))
+    return tuple(part for n, text in enumerate(parts) for part in ((", ", text) if n else (text,)))
+
+
+def _status(loop: Loop) -> Text:
+    """Return the status with the badges that add something to it; those of other runners are in the details."""
+    sign = loop_sign(loop)
+    if sign.text == WAITS_FOR_YOU:  # the column before says so
+        sign = status_sign(loop.status)
+    usual = {"crashed", "unregistered", CONTRADICTED, "stale"}
+    is_inferred = loop.state_source is StateSource.INFERRED and loop.status is not LoopStatus.UNKNOWN
+    badges = () if loop.runner else tuple(badge for badge in loop.badges if badge not in usual)
+    return (
+        sign,
+        ("?" if is_inferred else "", "warning"),
+        *((f" {badge}", "warning") for badge in badges),
+    )
+
+
+def _last_activity(loop: Loop) -> Text:
+    if loop.liveness is Liveness.DEAD:
+        return (("no process", "bad"),)
+    if loop.status.ended or loop.archived:
+        return (Moment(loop.ended_at, is_age=True),)
+    return (Moment(loop.last_activity, "warning" if loop.liveness is Liveness.STALE else "", is_age=True),)
+
+
+# Rows below a loop, and work of no known loop
+
+
+def task_cells(task: Task, attempts: Sequence[Attempt], last: AttemptState | None, fold: Text) -> Cells:
+    """Return the cells of a task of no known loop, with totals over its attempts; `last` is the state of the last."""
+    quality = tuple(entry.quality for attempt in attempts for entry in attempt.quality)
+    activity = task_activity(task, attempts)
+    return {
+        "task": (*fold, task.description or task.id, (f"  {task.id}" if task.description else "", "quiet")),
+        "needs": _errors([attempt.errors for attempt in attempts]),
+        "status": (_short(task_sign(task, last)),),
+        "iteration": ((plural(len(attempts), "attempt") if attempts else "", ""),),
+        "quality": (Sparkline(quality, 8),),
+        "sign": (Moment(activity, "quiet" if task.status.ended else "", is_age=True),),
+    }
+
+
+def attempt_cells(attempt: Attempt, condition: AttemptCondition, title: str = "") -> Cells:
+    """Return the cells of an attempt; `title` is that of its task, if the loop has several."""
+    ended = condition.state is AttemptState.ENDED
+    text = attempt.plan or attempt.reason or title or "no plan"
+    return {
+        "task": (_INDENT, (f"attempt {attempt.number}  ", "name"), (text, "quiet" if ended else "")),
+        "needs": _errors([attempt.errors]),
+        "status": (_short(attempt_sign(attempt, condition)),),
+        "iteration": ((plural(attempt.actions, "action") if attempt.actions is not None else "", "quiet"),),
+        "quality": (Sparkline(tuple(entry.quality for entry in attempt.quality), 8),),
+        "elapsed": ((took(attempt), "quiet"),),
+        "sign": (Moment(attempt.last_activity, "quiet" if ended else "", is_age=True),),
+    }
+
+
+def earlier_cells(count: int, noun: str, fold: Text) -> Cells:
+    """Return the cells of the row that stands for earlier attempts or iterations."""
+    return {"task": (_INDENT, *fold, (f"{plural(count, f'earlier {noun}')}", "quiet"))}
+
+
+def iteration_cells(iteration: Iteration) -> Cells:
+    """Return the cells of an iteration of a loop."""
+    number = "?" if iteration.number is None else str(iteration.number)
+    took_text = format_duration(iteration.duration_ms / 1000) if iteration.duration_ms else ""
+    return {
+        "task": (_INDENT, (f"iteration {number}  ", "name"), iteration.action or iteration.result),
+        "needs": ((iteration.failures[0].summary, "bad"),) if iteration.failures else (),
+        "status": (outcome_sign(iteration.outcome),),
+        "quality": (Sparkline((iteration.quality,), 8),) if iteration.quality is not None else (),
+        "elapsed": ((took_text, "quiet"),),
+        "sign": (Moment(iteration.at, is_age=True),),
+    }
+
+
+def session_cells(session: DebugSession, escalated: EscalatedSession | None, now: datetime, *, is_below: bool) -> Cells:
+    """Return the cells of a debug session; the quality is the share of passed tests."""
+    from core.debug_memory.escalations import describe_first_failure
+
+    activity = escalated.last_activity if escalated is not None else session.changed_at
+    passing = tuple(share for execution in session.executions if (share := _passed_share(execution)) is not None)
+    needs = _errors([_failed_tests(execution) for execution in session.executions], "failure")
+    if escalated is not None and not escalated.has_ended:
+        needs = (need_sign(Need(kind=NeedKind.ASKS), now),)
+    runs = len(session.executions)
+    return {
+        "task": (
+            _INDENT if is_below else "",
+            ("debug  ", "name"),
+            session.file_path or session.id,
+            (f"  {describe_first_failure(session)}", "quiet"),
+        ),
+        "needs": needs,
+        "status": (session_sign(session, is_escalated=escalated is not None),),
+        "iteration": ((plural(runs, "run") if runs else "", "quiet"),),
+        "quality": (Sparkline(passing, 8),),
+        "sign": (Moment(activity, is_age=True),),
+    }
+
+
+def lesson_cells(pattern_id: str, pattern: Pattern | None, uses: Sequence[Observation]) -> Cells:
+    """Return the cells of a lesson that a loop was given, found, or both; `uses` are those in the loop."""
+    last = uses[-1] if uses else None
+    followed = next((use for use in reversed(uses) if use.kind != "injected"), None)
+    word = "found" if last is None else "given" if followed is None else "followed"
+    return {
+        "task": (_INDENT, (f"{word}  ", "name"), pattern.title if pattern is not None else pattern_id),
+        "status": (result_sign(followed.success if followed is not None else None), f" {lesson_result(followed)}"),
+        "sign": (Moment(last.at if last is not None else None, is_age=True),),
+    }
+
+
+def lesson_result(followed: Observation | None) -> str:
+    """Return the result of following a lesson in words."""
+    if followed is None:
+        return ""
+    word = {True: "worked", False: "failed", None: "no result"}[followed.success]
+    return f"{word}, as all" if followed.inferred else word
+
+
+def task_activity(task: Task, attempts: Sequence[Attempt]) -> datetime | None:
+    """Return the newest time of a task and its attempts."""
+    moments = [task.updated_at, task.completed_at, task.created_at, *(attempt.last_activity for attempt in attempts)]
+    return max(filter(None, moments), default=None)
+
+
+def second_line(record: Loop | Task | Attempt | DebugSession) -> Text:
+    """Return the second line of a row with two lines: what is not in the first one."""
+    from core.records.episodes import Attempt, Task
+    from core.records.loops import Loop
+
+    if isinstance(record, Loop):
+        tags = " ".join(f"#{tag}" for tag in record.tags[:6])
+        return (("   ".join(filter(None, (record.id, record.owner, tags))), "quiet"),)
+    if isinstance(record, Task):
+        return _labelled("done when", record.criteria)
+    if isinstance(record, Attempt):
+        known = (("because", (record.reason,)), ("did not work", record.failed), ("next time", record.suggestions))
+        return next((_labelled(label, texts[0]) for label, texts in known if texts and texts[0]), ())
+    causes = (one.analysis.root_cause for one in reversed(record.executions) if one.analysis is not None)
+    return _labelled("cause", next(filter(None, causes), ""))
+
+
+def _labelled(label: str, text: str) -> Text:
+    return ((f"    {label}  {text}", "quiet"),) if text else ()
+
+
+def _short(sign: Sign) -> Sign:
+    """Shorten "left unfinished"."""
+    return Sign("unfinished", sign.style, sign.glyph) if sign.text == AttemptState.LEFT else sign
+
+
+def _errors(counts: Sequence[int | None], noun: str = "error") -> Text:
+    """Return the sum of the known counts; empty if it is 0."""
+    total = sum(count for count in counts if count is not None)
+    return ((plural(total, noun), "bad"),) if total else ()
+
+
+def _passed_share(execution: Execution) -> float | None:
+    results = execution.results
+    if results is None or not results.total or results.passed is None:
+        return None
+    return min(max(results.passed / results.total, 0.0), 1.0)
+
+
+def _failed_tests(execution: Execution) -> int | None:
+    failing = execution.results.failing if execution.results is not None else None
+    return len(execution.failures) or None if failing is None else failing

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from core.adapters.claims import CONTRADICTED
+from core.documents.document import Sign, Sparkline, Text
+from core.documents.loops import Result, find_result
+from core.episodes.attempt_state import AttemptCondition, AttemptState
+from core.learning.evidence import LoopPatterns
+from core.records.debug_sessions import DebugSession, Execution, Failure, Results
+from core.records.episodes import Attempt, Quality, Task, TaskStatus
+from core.records.events import Observation
+from core.records.loops import (
+    CHECK_FAILED,
+    ExtractedPattern,
+    Liveness,
+    Loop,
+    LoopDetails,
+    LoopStatus,
+    Outcome,
+    Progress,
+)
+from core.records.snapshot import Snapshot
+from core.show.loops import (
+    attempt_cells,
+    lesson_cells,
+    lessons_text,
+    loop_cells,
+    loop_document,
+    loop_rank,
+    session_cells,
+    task_cells,
+)
+from core.show.needs import Need, NeedKind
+from core.state.project_state import ProjectState
+from tests.factories import NOW, SETTINGS, days_ago, make_event, make_pattern
+
+
+def state_of(*loops: Loop, **records: Any) -> ProjectState:
+    return ProjectState.open(Snapshot(loops={loop.id: loop for loop in loops}, **records), SETTINGS, NOW)
+
+
+def plain(text: Text) -> str:
+    parts = [part.text if isinstance(part, Sign) else part[0] if isinstance(part, tuple) else part for part in text]
+    return "".join(part for part in parts if isinstance(part, str))
+
+
+@pytest.mark.parametrize(
+    ("fields", "result"),
+    [
+        ({"status": LoopStatus.RUNNING}, None),
+        ({"status": LoopStatus.PAUSED}, None),
+        ({"status": LoopStatus.COMPLETED}, Result.WORKED),
+        ({"status": LoopStatus.FAILED}, Result.FAILED),
+        ({"status": LoopStatus.ABORTED}, Result.UNCLEAR),
+        ({"status": LoopStatus.PARTIAL}, Result.UNCLEAR),
+        ({"status": LoopStatus.COMPLETED, "badges": (CONTRADICTED,)}, Result.UNCLEAR),
+        ({"status": LoopStatus.COMPLETED, "runner": "codex"}, Result.UNCLEAR),
+        ({"status": LoopStatus.COMPLETED, "runner": "codex", "progress": Progress(test_passed=True)}, Result.WORKED),
+        ({"status": LoopStatus.RUNNING, "archived": True, "liveness": Liveness.ENDED}, Result.UNCLEAR),
+    ],
+)
+def test_a_session_that_ended_worked_or_failed_or_is_unclear(fields: dict[str, Any], result: Result | None) -> None:
+    loop = Loop(id="a", ended_at=NOW, **fields)
+    assert find_result(state_of(loop), loop) is result
+
+
+def test_a_report_decides_about_the_result() -> None:
+    loop = Loop(id="a", status=LoopStatus.ABORTED, ended_at=NOW)
+    state = state_of(loop, events=(make_event(1, "outcome", NOW, pattern_id="", loop_id="a", success=True),))
+    assert find_result(state, loop) is Result.WORKED
+
+
+def test_a_failed_check_is_the_status_of_a_session() -> None:
+    loop = Loop(id="a", runner="claude", status=LoopStatus.FAILED, end_reason=CHECK_FAILED, ended_at=NOW)
+    assert plain(loop_cells(state_of(loop), loop, None, NOW)["status"]) == "tests failed"
+
+
+def test_an_archived_loop_is_not_running_whatever_its_files_say() -> None:
+    loop = Loop(id="a", status=LoopStatus.RUNNING, archived=True)
+    assert plain(loop_cells(state_of(loop), loop, None, NOW)["status"]).startswith("no result")
+
+
+def test_the_needs_of_a_loop_are_in_its_row_and_first_in_its_details() -> None:
+    loop = Loop(id="a", task="Migrate", status=LoopStatus.RUNNING)
+    need = Need(kind=NeedKind.SAME_ERROR, loop_id="a", since=NOW - timedelta(minutes=38), count=4, text="TimeoutError")
+    state = state_of(loop)
+    assert plain(loop_cells(state, loop, need, NOW)["needs"]) == "same error x4"
+    document = loop_document(state, loop, need, LoopDetails(loop_id="a"))
+    assert document.title == "Migrate"
+    assert "TimeoutError" in str(document.blocks[0])
+
+
+def test_lessons_are_given_followed_and_found() -> None:
+    uses = tuple(
+        Observation(pattern_id=id, kind=kind, source="event-log") for id, kind in (("a", "injected"), ("b", "applied"))
+    )
+    found = LoopPatterns(uses=uses, extracted=(ExtractedPattern(pattern_id="c"),))
+    assert plain(lessons_text(found)) == "1/2 followed, 1 found"
+    assert plain(lessons_text(LoopPatterns(uses=uses[:1]), found=3)) == "3 found, 1 given"
+    assert lessons_text(LoopPatterns()) == ()
+
+
+def test_a_lesson_has_its_name_and_its_result() -> None:
+    use = Observation(pattern_id="p", kind="applied", source="event-log", success=True, at=NOW)
+    cells = lesson_cells("p", make_pattern("p", title="Freeze the clock"), [use])
+    assert "followed  Freeze the clock" in plain(cells["task"]) and "worked" in plain(cells["status"])
+    assert "found  p" in plain(lesson_cells("p", None, [])["task"])
+
+
+def test_sessions_that_need_a_person_are_first_then_running_ones_then_the_newest() -> None:
+    asks = Need(kind=NeedKind.ASKS)
+    order = [
+        loop_rank(Loop(id="asks", status=LoopStatus.WAITING, started_at=days_ago(9)), asks),
+        loop_rank(Loop(id="failed", status=LoopStatus.FAILED), Need(kind=NeedKind.TESTS_FAILED)),
+        loop_rank(Loop(id="runs", status=LoopStatus.RUNNING, started_at=days_ago(5)), None),
+        loop_rank(Loop(id="paused", status=LoopStatus.PAUSED, started_at=days_ago(1)), None),
+        loop_rank(Loop(id="new", status=LoopStatus.COMPLETED, started_at=days_ago(1)), None),
+        loop_rank(Loop(id="old", status=LoopStatus.COMPLETED, started_at=days_ago(2)), None),
+        loop_rank(Loop(id="archived", status=LoopStatus.RUNNING, archived=True, started_at=days_ago(1)), None),
+    ]
+    assert order == sorted(order)
+
+
+def test_a_task_row_summarizes_its_attempts() -> None:
+    task = Task(id="old", description="Add OAuth", status=TaskStatus.COMPLETED)
+    attempts = [Attempt(task_id="old", number=n, errors=5 * n, quality=(Quality(1, 0.5),)) for n in (0, 1)]
+    cells = task_cells(task, attempts, AttemptState.ENDED, ())
+    assert (plain(cells["iteration"]), plain(cells["needs"])) == ("2 attempts", "5 errors")
+    assert cells["quality"] == (Sparkline((0.5, 0.5), 8),)
+    assert plain(cells["status"]) == "completed"
+
+
+def test_a_running_task_without_activity_is_shown_as_unfinished() -> None:
+    task = Task(id="new", status=TaskStatus.RUNNING)
+    assert plain(task_cells(task, [Attempt(task_id="new", number=1)], AttemptState.LEFT, ())["status"]) == "unfinished"
+    assert plain(task_cells(task, (), None, ())["status"]) == "not started"
+
+
+def test_an_attempt_without_a_plan_has_the_title_of_its_task() -> None:
+    attempt, left = Attempt(task_id="t", number=1, outcome=Outcome.FAILURE), AttemptCondition(AttemptState.LEFT, "")
+    assert plain(attempt_cells(attempt, left, "Add OAuth")["task"]).split() == ["attempt", "1", "Add", "OAuth"]
+
+
+def test_a_debug_session_shows_its_file_its_failures_and_the_share_of_passed_tests() -> None:
+    run = Execution(results=Results(total=4, passed=3, failed=1), failures=(Failure(message="total is null"),))
+    session = DebugSession(id="s", file_path="src/cart.ts", status="failed", executions=(run,))
+    cells = session_cells(session, None, NOW, is_below=True)
+    assert "src/cart.ts  total is null" in plain(cells["task"])
+    assert (plain(cells["iteration"]), plain(cells["needs"])) == ("1 run", "1 failure")
+    assert cells["quality"] == (Sparkline((0.75,), 8),)

@@ -1,0 +1,267 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from msgspec.structs import replace
+
+from core.learning.evidence import LoopPatterns
+from core.queries.filter_parser import parse_query
+from core.records.agent_sessions import HOOKS
+from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure
+from core.records.episodes import Attempt, Task, TaskStatus
+from core.records.events import Observation
+from core.records.loops import ExtractedPattern, InjectedUse, Iteration, Loop, LoopStatus, Outcome
+from core.records.snapshot import Snapshot
+from core.show.work import (
+    FIELDS,
+    LAST_ROWS,
+    FoundWork,
+    WorkCatalog,
+    attempt_key,
+    build_tree,
+    earlier_key,
+    iteration_key,
+    lesson_key,
+    parse_key,
+    session_key,
+    task_key,
+)
+
+LOOPS = {
+    loop.id: loop
+    for loop in (
+        Loop(
+            id="ralph-fix-auth-1", task="Fix login", status=LoopStatus.RUNNING, sources=("loops", "registry"),
+            tags=("Auth",), injected=(InjectedUse(pattern_id="pat-error-null-001"),), owner="test-engineer",
+            iterations=(Iteration(failures=(Failure(error_type="KeyError", message="no user"),)),),
+        ),
+        Loop(
+            id="ralph-docs-2", task="Write docs", status=LoopStatus.CRASHED, raw_status="in_progress",
+            sources=("external",), badges=("crashed", "orphan"),
+        ),
+        Loop(
+            id="ralph-old-3", task="Old thing", status=LoopStatus.COMPLETED, sources=("archive",), archived=True,
+            files=("archive/old.json",),
+        ),
+        Loop(id="codex:4", runner="codex", status=LoopStatus.WAITING, badges=("success-contradicted",)),
+    )
+}  # fmt: skip
+TASKS = {
+    "task-001": Task(
+        id="task-001", description="Add OAuth", status=TaskStatus.COMPLETED, tags=("auth",), loop_id="ralph-old-3"
+    ),
+    "task-002": Task(id="task-002", description="Speed up reports", status=TaskStatus.RUNNING),
+}
+ATTEMPTS = {
+    attempt.id: attempt
+    for attempt in (
+        Attempt(task_id="task-001", number=2, outcome=Outcome.SUCCESS, agent="implementer"),
+        Attempt(task_id="task-001", number=1, outcome=Outcome.TIMEOUT, plan="types last", agent="architect"),
+        Attempt(task_id="task-002", number=1),
+        Attempt(task_id="task-002", number=2, loop_id="codex:4"),
+        Attempt(task_id="task-009", number=1, outcome=Outcome.FAILURE),
+    )
+}
+SESSIONS = {
+    "dm-1": DebugSession(
+        id="dm-1",
+        status="passed",
+        file_path="src/auth/validate.ts",
+        executions=(
+            Execution(
+                failures=(Failure(error_type="TypeError", message="no length of null"),),
+                analysis=Analysis(category="null_undefined_access"),
+            ),
+        ),
+    ),
+    "dm-2": DebugSession(id="dm-2", status="escalated", agent="debugger", loop_id="ralph-docs-2"),
+    "dm-3": DebugSession(id="dm-3", status="in_progress", task_id="task-001"),
+}
+SNAPSHOT = Snapshot(loops=LOOPS, tasks=TASKS, attempts=ATTEMPTS, debug_sessions=SESSIONS)
+CATALOG = WorkCatalog(SNAPSHOT)
+
+
+def injected(loop_id: str) -> list[str]:
+    return [use.pattern_id for use in LOOPS[loop_id].injected]
+
+
+def select(text: str, catalog: WorkCatalog = CATALOG) -> list[FoundWork]:
+    query = parse_query(text, FIELDS)
+    assert not query.problems
+    return catalog.select(query, {"ralph-docs-2"}, injected)
+
+
+def found(text: str, catalog: WorkCatalog = CATALOG) -> set[str]:
+    """The last parts of the keys of all rows that match themselves."""
+    chosen = select(text, catalog)
+    keys = [*(one.key for one in chosen if one.own), *(key for one in chosen for key in one.below)]
+    return {key.rpartition("-")[2].rpartition(":")[2] for key in keys}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("login", {"1"}),
+        ("engineer", {"1"}),
+        ("status:in_prog -is:session", {"2"}),
+        ("status:waits", {"4"}),
+        ("source:ext", {"2"}),
+        ("runner:codex -is:attempt", {"4"}),
+        ("is:waiting", {"4"}),
+        ("is:contradicted", {"4"}),
+        ("is:stuck", {"2"}),
+        ("id:docs", {"2"}),
+        ("pattern:null", {"1"}),
+        ("is:orphan", {"2"}),
+        ("is:live", {"1"}),
+        ("is:archived thing -is:attempt -is:session", {"3"}),
+        ("error:keyerror", {"1"}),
+        ("file:old.json", {"3"}),
+        ("model:opus", set()),
+    ],
+)
+def test_a_filter_selects_loops(text: str, expected: set[str]) -> None:
+    loops = {"1", "2", "3", "4"}
+    assert found(text) & loops == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("oauth", {"001.1", "001.2"}),
+        ("types", {"001.1"}),
+        ("is:task", {"3", "4", "002", "009"}),
+        ("is:session", {"1", "2", "3"}),
+        ("is:open speed", {"002", "002.2"}),
+        ("is:failed -is:open is:attempt", {"001.1", "009.1"}),
+        ("is:escalated", {"2"}),
+        ("outcome:timeout agent:arch", {"001.1"}),
+        ("tag:auth is:attempt", {"001.1", "001.2"}),
+        ("task:001 is:attempt", {"001.1", "001.2"}),
+        ("cause:null", {"1"}),
+        ("error:typeerror", {"1"}),
+        ("file:validate", {"1"}),
+        ("thing outcome:timeout", {"001.1"}),
+        ("nowhere", set()),
+    ],
+)
+def test_a_filter_selects_work_below_loops_and_of_no_loop(text: str, expected: set[str]) -> None:
+    assert found(text) == expected
+
+
+def test_a_loop_is_selected_by_a_matching_attempt_and_a_text_of_its_task() -> None:
+    (one,) = select("outcome:timeout")
+    assert one == FoundWork("ralph-old-3", False, (attempt_key("task-001.1"),))
+    query = parse_query("hidden", FIELDS)
+    assert [one.key for one in CATALOG.select(query, found_ids={"task-001"})] == ["ralph-old-3"]
+
+
+def test_attempts_belong_to_the_loop_that_made_them() -> None:
+    assert [one.id for one in CATALOG.attempts_of["ralph-old-3"]] == ["task-001.1", "task-001.2"]
+    assert [one.id for one in CATALOG.attempts_of["codex:4"]] == ["task-002.2"]
+    assert CATALOG.free_tasks.keys() == {"task-002", "task-009"}
+    assert CATALOG.row_above(attempt_key("task-002.1")) == task_key("task-002")
+    assert CATALOG.row_above(session_key("dm-3")) == "ralph-old-3"
+    assert CATALOG.row_above(session_key("dm-1")) == ""
+
+
+def test_a_later_catalog_contains_changed_texts() -> None:
+    tasks = {**TASKS, "task-002": replace(TASKS["task-002"], description="Slow reports")}
+    later = WorkCatalog(SNAPSHOT.with_changes(tasks=tasks), CATALOG)
+    assert found("speed", later) == set()
+    assert found("slow", later) == {"002", "002.2"}
+
+
+def test_a_catalog_with_changed_attempts_equals_a_rebuilt_one() -> None:
+    changed = replace(ATTEMPTS["task-001.1"], plan="types first", outcome=Outcome.SUCCESS)
+    after = SNAPSHOT.with_changes(attempts={**ATTEMPTS, changed.id: changed})
+    newer, rebuilt = CATALOG.with_changes(after, {changed.id}), WorkCatalog(after)
+    assert newer.attempts == rebuilt.attempts and newer.attempts_of == rebuilt.attempts_of
+    assert CATALOG.attempts == WorkCatalog(SNAPSHOT).attempts
+    for text in ("first", "last", "outcome:success"):
+        assert select(text, newer) == select(text, rebuilt)
+
+
+def test_a_debug_session_made_from_an_attempt_is_listed_as_the_attempt_unless_it_needs_a_person() -> None:
+    attempt = Attempt(task_id="task-001", number=1)
+    session = DebugSession(id="s", task_id="task-001", attempt=1, status="passed")
+    snapshot = Snapshot(attempts={attempt.id: attempt}, debug_sessions={"s": session})
+    catalog = WorkCatalog(snapshot)
+    assert (catalog.sessions, catalog.of_attempts) == ({}, {"task-001.1": session})
+    stuck = replace(session, status="escalated")
+    assert WorkCatalog(snapshot.with_changes(debug_sessions={"s": stuck})).sessions == {"s": stuck}
+    assert WorkCatalog(Snapshot(debug_sessions={"s": session})).sessions == {"s": session}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("is:banana", "is: must be one of stuck, live"),
+        ("outcome:bad", "outcome: must be one of success"),
+        ("in:errors oauth", "in: works in the command palette, not in this filter"),
+        ("inn:errors", "unknown field 'inn' in inn:errors; use agent, cause, error, file, id, is"),
+    ],
+)
+def test_an_invalid_word_is_a_problem(text: str, problem: str) -> None:
+    assert " ".join(parse_query(text, FIELDS).problems).startswith(problem)
+
+
+@pytest.mark.parametrize("key", ["", "task", "iteration/x/a", "lesson/p", "ralph/task/1"])
+def test_a_key_of_no_known_kind_is_that_of_a_loop(key: str) -> None:
+    assert parse_key(key).kind == "loop"
+
+
+# The tree
+
+
+def no_patterns(_: str) -> LoopPatterns:
+    return LoopPatterns()
+
+
+def keys(unfolded: Sequence[str] = (), text: str = "") -> list[str]:
+    return list(build_tree(CATALOG, select(text), unfolded, no_patterns).keys)
+
+
+def test_rows_are_folded_until_the_user_unfolds_them() -> None:
+    assert keys() == [*LOOPS, "task/task-002", "task/task-009", "session/dm-1"]
+    assert keys(["ralph-old-3"])[2:6] == [
+        "ralph-old-3",
+        attempt_key("task-001.1"),
+        attempt_key("task-001.2"),
+        session_key("dm-3"),
+    ]
+
+
+def test_a_row_that_only_matches_below_is_followed_by_what_matches() -> None:
+    assert keys(text="outcome:timeout") == ["ralph-old-3", attempt_key("task-001.1")]
+    tree = build_tree(CATALOG, select("outcome:timeout"), (), no_patterns)
+    assert tree.headings == {"ralph-old-3"}
+
+
+def test_iterations_debug_sessions_and_lessons_are_below_their_loop() -> None:
+    patterns = LoopPatterns(
+        uses=(Observation(pattern_id="p", kind="injected", source="event-log"),),
+        extracted=(ExtractedPattern(pattern_id="q"),),
+    )
+    tree = build_tree(CATALOG, [FoundWork("ralph-fix-auth-1")], ["ralph-fix-auth-1"], lambda _: patterns)
+    own = "ralph-fix-auth-1"
+    assert tree.keys == (own, iteration_key(own, 0), lesson_key(own, "p"), lesson_key(own, "q"))
+
+
+def test_the_attempts_of_a_session_that_only_hooks_recorded_are_not_listed_again_as_iterations() -> None:
+    loop = Loop(id="claude:a", runner="claude", sources=(HOOKS,), iterations=(Iteration(),))
+    catalog = WorkCatalog(Snapshot(loops={loop.id: loop}))
+    assert build_tree(catalog, [FoundWork(loop.id)], [loop.id], no_patterns).keys == (loop.id,)
+
+
+def test_the_last_of_very_many_attempts_follow_a_row_for_the_earlier_ones() -> None:
+    attempts = {f"t.{n}": Attempt(task_id="t", number=n) for n in range(1, 1002)}
+    catalog = WorkCatalog(Snapshot(attempts=attempts))
+    top, earlier = task_key("t"), earlier_key(f"attempt/{task_key('t')}")
+    tree = build_tree(catalog, [FoundWork(top)], [top], no_patterns)
+    assert tree.keys[:2] == (top, earlier) and len(tree.keys) == 2 + LAST_ROWS
+    assert tree.earlier == {earlier: 1001 - LAST_ROWS}
+    assert catalog.row_above(earlier) == top
+    unfolded = build_tree(catalog, [FoundWork(top)], [top, earlier], no_patterns).keys
+    assert len(unfolded) == 1003 and unfolded[2] == attempt_key("t.1")
