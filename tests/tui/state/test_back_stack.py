@@ -12,11 +12,11 @@ from tests.tui.screens.review_steps import at_question, front
 from tests.tui.user import NOW, User, open_dashboard
 from tui.actions import PLACES
 from tui.screens.context import ContextScreen
+from tui.screens.loops import LoopsScreen
 from tui.widgets.filter_line import FilterLine
 
 NULL = "pat-error-null-check-015"
 TYPED = "Fix the flaky login test"
-from tui.screens.loops import LoopsScreen
 
 
 async def at(user: User, place: str) -> None:
