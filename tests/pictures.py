@@ -49,6 +49,7 @@ class Picture:
 
 
 PICTURES: Final = {
+    "now": Picture("loops", "1", size=(120, 40)),
     "loops": Picture("loops"),
     "patterns": Picture("patterns", "j j j right_square_bracket right_square_bracket"),
     "review": Picture("review", "question:inversion", size=(140, 42)),
@@ -74,12 +75,13 @@ class Step:
 
 
 TOUR: Final = (
-    Step("Patterns: what your agents believe", "", 3),
-    Step("Review: one question, and what each answer changes", "2", 4),
-    Step("Review: yes, and the next question", "a", 3),
-    Step("Context: the exact text that the next loop gets", "6", 4),
-    Step("Metrics: do lessons help?", "M", 3),
-    Step("Log: every decision, with undo", "L", 3),
+    Step("Now: what needs you, what happened, whether lessons help", "1", 4),
+    Step("Review: one lesson, its evidence, two keys", "2 question:extracted", 4),
+    Step("Review: yes, and the next question", "a", 2),
+    Step("Patterns: what your agents believe", "3", 3),
+    Step("Context: the exact text that the next session gets", "6", 3),
+    Step("Metrics: do lessons help?", "M", 2),
+    Step("Log: every decision, with undo", "L", 2),
 )
 
 
@@ -172,7 +174,7 @@ async def draw(picture: Picture) -> str:
 async def draw_tour() -> str:
     """Return the tour as an animated SVG."""
     frames = []
-    async with opened(Picture("patterns", size=(110, 30))) as (story, _):
+    async with opened(Picture("loops", size=(110, 30))) as (story, _):
         for step in TOUR:
             await press(story, step.keys)
             frames.append((step.seconds, make_portable(story.app.export_screenshot(title=step.caption))))
