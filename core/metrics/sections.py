@@ -187,12 +187,12 @@ def _evidence(found: Dashboard) -> _Data:
     if not uses and not shown:
         return {}
     unknown = uses - good - bad
-    rest = f", {unknown:,} without a result" if unknown else ""
+    rest = f", {unknown:,} unclear" if unknown else ""
     takeaway = f"{plural(uses, 'use')} in {plural(found.weeks, 'week')}: {good:,} worked, {bad:,} failed{rest}"
     cells = [((week.good, week.bad, week.open, week.shown), week.uses) for week in weeks]
     trend = f". {_describe_trend(found, found.trend)}" if found.trend is not None else ""
     rows = _week_rows(found, cells, weeks)
-    return {"takeaway": f"{takeaway}; {shown:,} injected without result{trend}", "rows": rows}
+    return {"takeaway": f"{takeaway}; {shown:,} given and not followed{trend}", "rows": rows}
 
 
 def _as_values(value: float | None) -> tuple[float, ...]:
@@ -297,7 +297,7 @@ def _coverage(found: Dashboard) -> _Data:
     injected, reviewed = sum(week.injected for week in weeks), sum(week.reviewed for week in weeks)
     if not injected:
         return {}
-    share, injections = format_percent(reviewed / injected), f"{injected:,} uses and injections"
+    share, injections = format_percent(reviewed / injected), f"{injected:,} times that patterns were given"
     decisions = f"{plural(sum(week.decisions for week in weeks), 'decision')} in {plural(found.weeks, 'week')}"
     rows = _week_rows(found, [(_as_values(week.share), week.injected) for week in weeks])
     return {"takeaway": f"A person had reviewed {share} of {injections}; {decisions}", "rows": rows}
@@ -386,7 +386,7 @@ def _context(found: Dashboard) -> _Data:
         return {}
     total, each = f"About {format_count(tokens)} tokens in {plural(found.weeks, 'week')}", round(tokens / given)
     rows = _week_rows(found, [((week.tokens,), week.patterns) for week in weeks])
-    return {"takeaway": f"{total}: {plural(given, 'injected pattern')} of about {plural(each, 'token')}", "rows": rows}
+    return {"takeaway": f"{total}: {plural(given, 'given pattern')} of about {plural(each, 'token')}", "rows": rows}
 
 
 def _team(found: Dashboard) -> _Data:

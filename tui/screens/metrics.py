@@ -71,8 +71,8 @@ _ASCII_FILLS: Final = "#=+.%:"
 _STYLES: Final = {
     "worked": "$success",
     "failed": "$error",
-    "no result": "$warning",
-    "injected, no result": "$quiet",
+    "unclear": "$warning",
+    "not followed": "$quiet",
     **{state.value: STATE_STYLES[state] for state in Maturity},
 }
 """Styles of parts; a change has the style of the new state, other parts the accent."""
@@ -128,7 +128,7 @@ def row_columns(figure: Figure, width: int, glyphs: Glyphs) -> tuple[Column, ...
     rest = [Column("reach", figure.reach, REACH_CELLS, align="right", keep=5)] if figure.reach else []
     if figure.extra:
         rest.append(Column("extra", figure.extra, COUNT_CELLS, align="right", keep=3))
-    if figure.has_count and (figure.percent or len(figure.parts) > 1 or figure.reach):
+    if figure.has_count and any(row.values != (row.count,) for row in figure.rows):
         rest.append(Column("count", "n", COUNT_CELLS, align="right", keep=2))
     found: tuple[Column, ...] = ()
     for form in Title:

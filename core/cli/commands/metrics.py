@@ -149,10 +149,11 @@ def _print_section(figure: Figure) -> None:
     """Print the summary and the rows of a section, without weeks that have no data."""
     from core.metrics.sections import reach_text
 
+    title = figure.title if figure.title.endswith("?") else f"{figure.title}:"
     if not figure.rows:
-        line((figure.title, "bold"), f": {figure.takeaway.removesuffix('.')}. {figure.missing}")
+        line((title, "bold"), f" {figure.takeaway.removesuffix('.')}. {figure.missing}")
         return
-    line((figure.title, "bold"), f": {figure.takeaway}")
+    line((title, "bold"), f" {figure.takeaway}")
     columns = [Column(f"  {figure.about}", lambda row: f"  {row.label}")]
     if figure.group:
         columns.append(Column(figure.group, lambda row: row.group))

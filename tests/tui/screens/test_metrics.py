@@ -146,12 +146,12 @@ def test_if_space_is_short_a_row_loses_its_bar_first_and_keeps_its_score() -> No
     figure = replace(figure, rows=rows, group="verdict", percent=True)
     wide, narrow = (
         {column.id: cells for column, cells in fit_columns(row_columns(figure, width, ASCII), width)}
-        for width in (100, 56)
+        for width in (100, 50)
     )
     assert wide.keys() - narrow.keys() >= {"bar"}
     assert {"label", "group", "part0", "reach"} <= narrow.keys()
     assert narrow["part0"] >= len("12 of 123")
-    assert sum(narrow.values()) + len(narrow) - 1 <= 56
+    assert sum(narrow.values()) + len(narrow) - 1 <= 50
     assert row_cells(figure, rows[0], 10, ASCII)["part0"].plain == "12 of 123"
 
 

@@ -23,7 +23,7 @@ def test_the_metrics_begin_with_the_answer_and_print_no_average_of_too_few_cases
     result = call("metrics", "--project", examples)
     lines = result.out.splitlines()
     assert result.code == 0
-    assert lines[0].startswith("Do lessons help?: Can't tell yet: about 6 more sessions")
+    assert lines[0].startswith("Do lessons help? Can't tell yet: about 6 more sessions")
     assert any(line.startswith("Loops: Not enough data: about 3 more loops per group.") for line in lines)
     assert "improvement" not in result.out
     assert any(line.startswith(f"! {METRICS}: ") and "total_patterns 47, evidence 6" in line for line in lines)
@@ -35,7 +35,7 @@ def test_the_difference_is_printed_with_its_interval(examples: Path, call: Call)
         complete(examples, f"ralph-fix-other-{number}", 5)
     out = call("metrics", "--project", examples).out
     assert out.startswith(
-        "Do lessons help?: Loops with lessons took 3.0 iterations instead of 5.0 (3 and 3 loops: likely)\n"
+        "Do lessons help? Loops with lessons took 3.0 iterations instead of 5.0 (3 and 3 loops: likely)\n"
     )
     assert "\nLoops: -2.0 iterations with patterns (90 % interval -2.5 to -1.5). With patterns " in out
     document = call("metrics", "--json", "--project", examples).document
