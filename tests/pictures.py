@@ -57,7 +57,7 @@ PICTURES: Final = {
     "what-if": Picture("patterns", "t 3 0 j j j 2 j j j . 4"),
     "session": Picture("loops", "right"),
     "metrics": Picture("metrics"),
-    "compare": Picture("patterns", "H"),
+    "compare": Picture("log", "H"),
     "runners": Picture("loops", "g", size=(120, 40), runners=True),
     "lesson": Picture("review", "question:lesson", size=(120, 40), runners=True),
     "agents-files": Picture("context", "v", size=(150, 40), runners=True),

@@ -11,12 +11,18 @@ from core.curation.case import change
 from core.learning.assessment import HELD, QUARANTINE
 from core.records.decisions import TURNS, WAS_HELD, WAS_QUARANTINED, Decision, verb_info
 
+HOOK: Final = "hook"
 ABOUT: Final = "about"  # Key in `after` of a decision: a short name for a question whose ID is too long to read.
 
 
 def verb_text(decision: Decision) -> str:
     """Return the verb of a decision: `promote`, `acknowledge`, `accept inversion`."""
     return verb_info(decision).word
+
+
+def author_text(decision: Decision) -> str:
+    """Return who decided: the signature, or `hook` for what was extracted when a session ended."""
+    return HOOK if decision.is_unattended and not decision.is_proposal else decision.by
 
 
 def subject_text(decision: Decision) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from core.curation.decision_text import about_text, describe_change, verb_text
+from core.curation.decision_text import about_text, author_text, describe_change, verb_text
 from core.documents.document import Document, Line, Moment, Text, fields, line, section
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def decision_line(state: ProjectState, decision: Decision) -> Line:
     return line(
         Moment(decision.at),
         ("  " + verb_text(decision), "strike quiet" if is_undone else "strong"),
-        f"  {decision.by}",
+        f"  {author_text(decision)}",
         change and f"  {change}",
         (f"  “{text}”", "quiet") if text else None,
         ("  (undone)", "warning") if is_undone else None,

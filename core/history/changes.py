@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -11,10 +10,11 @@ import numpy as np
 from msgspec import Struct
 
 from core.base.text import plural, visible_line
+from core.curation.decision_text import author_text
 from core.learning.states import STATES
 from core.records.decisions import TURNS, Decision, Verb
 from core.records.loops import Loop, LoopStatus
-from core.records.patterns import Maturity
+from core.records.patterns import Maturity, Pattern
 from core.state.review_items import (
     BROAD,
     DUPLICATE,
@@ -117,9 +117,9 @@ class StateComparison(Struct, frozen=True, kw_only=True):
     states_after: dict[Maturity, int]
 
     @property
-    def deciders(self) -> dict[str, int]:
-        """Number of decisions by author, highest first."""
-        return dict(Counter(decision.by for decision in self.decisions).most_common())
+    def longest(self) -> int:
+        """Number of rows of the longest part."""
+        return max(map(len, (self.patterns, self.decisions, self.loops, self.questions)))
 
     def count(self, kind: str) -> int:
         """Return the number of pattern and loop changes of a kind."""
@@ -201,7 +201,7 @@ def _patterns(
             is_cause = decision is not None and any(
                 one.pattern_id == id and (one.remove or one.insert is not None) for one in decision.effects
             )
-            because = "discovered" if now else "its record was removed"
+            because = _describe_origin(new[id], after) if now else "its record was removed"
         else:
             has_new_pin = before.assessment(id).pin != after.assessment(id).pin
             is_cause = kind != RATE and (has_new_pin or about is None or about.verb not in _PINNING_VERBS)
@@ -211,7 +211,7 @@ def _patterns(
             word = about.verb.value.replace("_", " ")
             what = word if about is decision else f"{decision.verb.value} of {word}"
             reason = f": {visible_line(decision.reason, 200)}" if decision.reason else ""
-            because, by = f"{what} by {visible_line(decision.by, 40)}{reason}", decision.by
+            because, by = f"{what} by {visible_line(author_text(decision), 40)}{reason}", decision.by
         title = (old if kind == REMOVED else new)[id].title
         yield PatternChange(pattern_id=id, title=title, kind=kind, before=then, after=now, because=because, by=by)
 
@@ -250,6 +250,12 @@ def _subjects(decision: Decision) -> Iterator[str]:
     for key in ("patterns", "joined"):
         many = decision.after.get(key)
         yield from (one for one in many if isinstance(one, str)) if isinstance(many, list | tuple) else ()
+
+
+def _describe_origin(pattern: Pattern, state: ProjectState) -> str:
+    """Describe where a new pattern was found: the task of its first source loop."""
+    loop = next((loop for one in pattern.source_loops if (loop := state.snapshot.loops.get(one.loop_id))), None)
+    return f"found in “{visible_line(loop.task, 80)}”" if loop is not None and loop.task else "discovered"
 
 
 def _describe_evidence(before: PatternStatus, after: PatternStatus) -> str:

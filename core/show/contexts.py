@@ -12,10 +12,9 @@ from msgspec.structs import replace
 from core.base.context_blocks import APPROVED, NO_BLOCKS, UNREVIEWED, Voice
 from core.base.diff import DELETED, EQUAL, INSERTED, line_changes
 from core.base.formatting import format_decimal
-from core.base.text import ELLIPSIS, plural, visible, visible_line
+from core.base.text import plural, visible
 from core.documents import document as doc
 from core.documents.document import code, fields, line
-from core.documents.markdown import plain_text
 from core.documents.pattern_titles import pattern_title
 from core.documents.signs import state_sign
 from core.retrieval import learnings
@@ -24,7 +23,7 @@ from core.retrieval.reflections import WEAK_MATCH, ChosenReflection, ReflectionL
 from core.retrieval.relevance import MAX_PAST, PAST_TASKS, SEMANTIC_WEIGHTS
 from core.retrieval.rendering import count_tokens
 from core.retrieval.similarity import Repetition, find_repeated
-from core.show.table import Cells, Column
+from core.show.table import Cells, Column, list_table
 from core.state.contexts import prepare_task_injection
 
 if TYPE_CHECKING:
@@ -51,7 +50,6 @@ COLUMNS: Final = (
     Column("other", "by bound", 8, align="right", keep=0, about="rank in the other order"),
 )
 _MAX_SOURCES: Final = 8
-_MAX_TITLE: Final = 50  # characters in the page, which is printed at any width
 _SIGNS: Final = {"+": "good", "-": "bad"}
 
 
@@ -407,18 +405,8 @@ def context_document(preview: Preview, state: ProjectState, task: str) -> doc.Do
     )
 
 
-def _short(cell: doc.Text, column: str) -> doc.Text:
-    """Shorten a title, so that the reason beside it fits."""
-    if column != "title" or len(text := visible_line(plain_text(cell))) <= _MAX_TITLE:
-        return cell
-    return (f"{text[: _MAX_TITLE - 1]}{ELLIPSIS}",)
-
-
 def _row_table(
     preview: Preview, keys: Sequence[str], state: ProjectState, columns: Sequence[str]
 ) -> Iterable[doc.Table]:
     if keys:
-        rows = [context_cells(preview, key, state) for key in keys]
-        titles = {column.id: column.title for column in COLUMNS}
-        cells = tuple(tuple(_short(row.get(id, ()), id) for id in columns) for row in rows)
-        yield doc.Table(tuple(titles[id] for id in columns), cells)
+        yield list_table(COLUMNS, [context_cells(preview, key, state) for key in keys], columns)

@@ -30,6 +30,7 @@ from core.show import offers
 from core.show.card_texts import exact_text, side_by_side
 from core.show.cards import review_card
 from core.show.contexts import Preview, context_cells, row_details
+from core.show.decisions import Entry, decision_cells
 from core.show.loops import (
     attempt_cells,
     iteration_cells,
@@ -51,7 +52,6 @@ from tests.factories import forecast
 from tests.hostile.conftest import EAST, WEST
 from tests.hostile.payloads import PAYLOADS
 from tui.present import (
-    decisions,
     notifications,
     reflections,
 )
@@ -195,7 +195,10 @@ def test_debug_sessions_are_harmless(view: ProjectState, glyphs: Glyphs) -> None
 @in_zones
 def test_decisions_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
     for made in view.snapshot.decisions:
-        check(decisions.decision_cells(made, view, glyphs).values(), where="a row of the log")
+        check(
+            draw_cells(decision_cells(Entry((made,)), view.snapshot), view.now, glyphs).values(),
+            where="a row of the log",
+        )
         check(document_lines(decision_document(view, made).blocks, view.now, glyphs), where="a decision")
 
 

@@ -16,7 +16,7 @@ OVERLAYS = {
     "findings": ("F",),
     "views": ("V",),
     "what-if": ("3", "t"),
-    "compare": ("H",),
+    "compare": ("L", "H"),
     "reason": ("3", "d"),
     "bulk preview": ("3", "asterisk", "d"),
     "replay": ("7", *("j",) * 8, "enter"),

@@ -205,7 +205,7 @@ async def test_changed_text(accept: Accept, sample: Path, home: Path) -> None:
 
 @pytest.mark.slow
 async def test_past(accept: Accept, sample: Path, home: Path) -> None:
-    accept(await pictures(sample, home, "patterns", *SIZES, keys="H"))
+    accept(await pictures(sample, home, "log", *SIZES, keys="H"))
 
 
 @pytest.mark.slow

@@ -13,11 +13,24 @@ from textual.content import Content
 from textual.widgets import Static
 
 from core.base.errors import BadInput
+from core.base.text import visible_line
 from core.base.time_parsing import parse_past_time
+from core.documents.markdown import to_markdown
 from core.history.as_of import build_past_state
 from core.history.changes import LoopChange, PatternChange, QuestionChange, StateComparison, compare_states
 from core.records.times import day_of
-from tui.present import compare as present
+from core.show.comparison import (
+    COLUMNS,
+    Change,
+    change_cells,
+    comparison_document,
+    list_changes,
+    pattern_summary,
+    use_summary,
+    work_summary,
+)
+from tui.present.document import draw_cells
+from tui.present.numbers import moment_text
 from tui.screens.history_query import HistoryQueryScreen
 from tui.widgets.bars import Item, ItemLine
 from tui.widgets.record_table import RecordTable
@@ -38,6 +51,15 @@ TYPED: Final = frozenset("0123456789-hdw")  # characters of a date or a duration
 BESIDE: Final = 70  # cells of the screen from which the two moments are side by side
 
 
+def since_note(last_visit: datetime | None, now: datetime) -> Content:
+    """Return the time of the last visit, or examples for the field of the first time."""
+    return _quiet(f"visit {moment_text(last_visit, now)}" if last_visit else "7d, 36h, day")
+
+
+def _quiet(text: str) -> Content:
+    return Content.styled(visible_line(text), "$quiet")
+
+
 class CompareScreen(HistoryQueryScreen):
     """Shows two moments, the patterns per state at each, and all changes between them."""
 
@@ -51,17 +73,17 @@ class CompareScreen(HistoryQueryScreen):
         self._known: tuple[int, datetime, ProjectState] | None = None
         """Snapshot number, past moment, and the project as of that moment."""
         self._found: StateComparison | None = None
-        self._rows: dict[str, present.Change] = {}
+        self._rows: dict[str, Change] = {}
 
     def compose_content(self) -> ComposeResult:
         yield ItemLine(id="past-title")
         with Vertical(classes="past--moments"):
-            note = present.since_note(self.services.last_visit, self.view.now)
+            note = since_note(self.services.last_visit, self.view.now)
             yield ValueField(SINCE, Content("from"), note, self._first_choice(), typed=TYPED)
             yield ValueField(UNTIL, Content("until"), Content.styled("day", "$quiet"), NOW, typed=TYPED)
         yield Static(Content(""), id="past-counts")
         yield ItemLine(id="past-head")
-        yield RecordTable(self.TABLE.columns, self._cells, self._empty)
+        yield RecordTable(COLUMNS, self._cells, self._empty)
         yield ItemLine(id="past-sums")
 
     def _first_choice(self) -> str:
@@ -123,7 +145,7 @@ class CompareScreen(HistoryQueryScreen):
         return compare
 
     def show_result(self, result: StateComparison) -> None:
-        self._found, self._rows = result, present.rows(result)
+        self._found, self._rows = result, list_changes(result)
 
     def show_all(self) -> None:
         if not self.is_composed:
@@ -133,7 +155,7 @@ class CompareScreen(HistoryQueryScreen):
         self._show_head()
         if found := self._found:
             self.show_counts("#past-counts", found.states_before, found.states_after)
-            self.query_one("#past-sums", ItemLine).show([Item(present.change_counts(found))])
+            self.query_one("#past-sums", ItemLine).show([Item(_quiet(work_summary(found)))])
         self.table.show(list(self._rows))
         self.refresh_frame()
 
@@ -142,17 +164,23 @@ class CompareScreen(HistoryQueryScreen):
             return
         found, right = self._found, list[Item]()
         if found is not None:
-            right = [Item(Content.styled("Computing…", "$warning") if self.is_asking else present.use_summary(found))]
-        self.query_one("#past-head", ItemLine).show([Item(present.headline(found))], right)
+            right = [Item(Content.styled("Computing…", "$warning") if self.is_asking else _quiet(use_summary(found)))]
+        head = _quiet("loading the earlier state…") if found is None else Content.styled(pattern_summary(found), "bold")
+        self.query_one("#past-head", ItemLine).show([Item(head)], right)
 
     def _cells(self, key: str) -> Cells:
-        return present.cells(self._rows[key], self.view, self.glyphs)
+        return draw_cells(change_cells(self._rows[key], self.view), self.view.now, self.glyphs)
 
     def _empty(self) -> Content:
-        return Content("") if self._found is None else present.nothing_changed()
+        if self._found is None:
+            return Content("")
+        return _quiet("Nothing changed between these two times. Press left to go back one day.")
 
     def default_text(self, field: ValueField) -> str:
         return NOW if field.name == UNTIL else self._first_choice()
+
+    def own_keys(self) -> frozenset[str]:
+        return frozenset({"past"})  # it closes the screen, as `back` does
 
     def why_not(self, action: str) -> str | None:
         if action == "last_visit" and self.services.last_visit is None:
@@ -200,7 +228,10 @@ class CompareScreen(HistoryQueryScreen):
         elif isinstance(change, QuestionChange):
             self.services.open_record("review", change.subject)
         else:
-            self.services.open_record("log", change.id)
+            self.services.open_record("log", change.key)
 
     def copy_text(self) -> str:
         return super().copy_text().partition(" ")[2]
+
+    def copy_markdown(self) -> str:
+        return to_markdown(comparison_document(self._found, self.view)) if self._found is not None else ""

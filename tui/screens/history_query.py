@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import events, on
+from textual.content import Content
 from textual.widgets import Static
 
-from tui.present.compare import Counts, count_lines
+from core.records.patterns import Maturity
+from tui.present.glyphs import STATE_STYLES, Glyphs, draw_state
 from tui.screens.base_screen import BaseScreen
 from tui.widgets.value_field import ValueField, focused_field
 
+if TYPE_CHECKING:
+    from core.show.comparison import Counts
+
+_MAX_BAR: Final = 60
 PAUSE_SECONDS: Final = 0.1  # seconds without typing before the query starts
 TALL: Final = 30  # lines of the screen from which each state has a line and a bar of its own
 _QUERY: Final = "query"
@@ -104,3 +110,43 @@ class HistoryQueryScreen(BaseScreen):
 
     def copy_text(self) -> str:
         return "" if self.field is not None else self.table.cursor_key or ""
+
+
+def count_lines(before: Counts, after: Counts, width: int, glyphs: Glyphs, *, short: bool) -> Content:
+    """Return the patterns per state before and after; `short`: two states a line."""
+    counts = [_count(state, before, after, glyphs) for state in Maturity]
+    if short:
+        half = width // 2
+        padded = [count.pad_right(max(half - count.cell_length, 2)) for count in counts[::2]]
+        rows = [Content.assemble(*pair) for pair in zip(padded, counts[1::2], strict=True)]
+        return Content("\n").join(rows)
+    most = max(1, *before.values(), *after.values())
+    room = max(min(width - counts[0].cell_length - 2, _MAX_BAR), 0)
+    return Content("\n").join(
+        Content.assemble(count, "  ", _bar(state, before, after, room / most, glyphs))
+        for state, count in zip(Maturity, counts, strict=True)
+    )
+
+
+def _count(state: Maturity, before: Counts, after: Counts, glyphs: Glyphs) -> Content:
+    then, now = before[state], after[state]
+    digits = max(len(f"{count:,}") for count in (*before.values(), *after.values()))
+    change = f"{now - then:+,}" if now != then else ""
+    name = draw_state(state, glyphs)
+    return Content.assemble(
+        name.pad_right(14 - name.cell_length),
+        (f"{then:>{digits},} ", "$quiet"),
+        (f"{glyphs.arrow} ", "$quiet"),
+        (f"{now:>{digits},}", "bold" if change else "$quiet"),
+        (f" {change:<{digits + 1}}", "$accent bold"),
+    )
+
+
+def _bar(state: Maturity, before: Counts, after: Counts, scale: float, glyphs: Glyphs) -> Content:
+    then, now = before[state] * scale, after[state] * scale
+    stay, gained, lost = min(then, now), max(now - then, 0), max(then - now, 0)
+    return Content.assemble(
+        (glyphs.full * round(stay), STATE_STYLES[state]),
+        (glyphs.full * (round(stay + gained) - round(stay)), "$accent bold"),
+        (glyphs.empty * (round(stay + lost) - round(stay)), "$quiet"),
+    )

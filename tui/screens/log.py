@@ -12,9 +12,11 @@ from core.base.errors import Refused
 from core.base.text import visible_line
 from core.curation.commands import Undo
 from core.curation.undo import named_act
-from core.documents.decisions import decision_document, reason_text
+from core.documents.decisions import reason_text
 from core.queries.record_filters import DECISION_FIELDS, select_decisions
-from tui.present import decisions as present
+from core.records.decisions import TURNS
+from core.show.decisions import Entry, decision_cells, entry_blocks, group_decisions
+from tui.present.document import draw_cells
 from tui.present.findings import log_doubt
 from tui.screens.list_screen import ListScreen
 from tui.screens.trust import confirm_one
@@ -37,33 +39,62 @@ class LogScreen(ListScreen):
     def file_note(self) -> str:
         return log_doubt(self.view, self.services.shown_key("findings"))
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._entries: dict[str, Entry] = {}  # rows by key: the ID of their newest decision
+        self._unfolded: frozenset[str] = frozenset()  # IDs of decisions whose row was divided into acts
+
     def _decision(self, key: str | None) -> Decision | None:
-        return next((d for d in self.view.snapshot.decisions if d.id == key), None)
+        """Return the newest decision of a row."""
+        return self._entries[key].decisions[0] if key in self._entries else None
 
     def is_affected_by(self, delta: Delta) -> bool:
         return delta.decisions
 
     def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
-        return select_decisions(view.snapshot.decisions, query)[::-1]
+        known = {decision.id: decision for decision in view.snapshot.decisions}
+        matching = [known[id] for id in select_decisions(view.snapshot.decisions, query)[::-1]]
+        entries = group_decisions(matching, view.snapshot.curation.undone, self._unfolded)
+        self._entries = {entry.key: entry for entry in entries}
+        return list(self._entries)
+
+    def matching(self, shown: int) -> int:
+        return sum(len(entry.decisions) for entry in self._entries.values())
 
     def total(self, view: ProjectState) -> int:
         return len(view.snapshot.decisions)
 
+    def go_to(self, key: str) -> None:
+        """Move the cursor to the row of a decision."""
+        if key not in self._entries:
+            rows = (row for row, entry in self._entries.items() if any(one.id == key for one in entry.decisions))
+            key = next(rows, key)
+        super().go_to(key)
+
     def cells(self, key: str) -> Cells:
-        decision = self._decision(key)
-        return present.decision_cells(decision, self.view, self.glyphs) if decision else {}
+        if (entry := self._entries.get(key)) is None:
+            return {}
+        return draw_cells(decision_cells(entry, self.view.snapshot), self.view.now, self.glyphs)
 
     def below(self, key: str) -> Content:
         decision = self._decision(key)
         return Content.styled(visible_line(reason_text(decision), 400), "$quiet") if decision else Content("")
 
     def blocks(self, key: str, tab: str) -> Sequence[Block]:
-        decision = self._decision(key)
-        return decision_document(self.view, decision).blocks if decision else ()
+        entry = self._entries.get(key)
+        return entry_blocks(entry, self.view) if entry is not None else ()
+
+    @property
+    def _folded(self) -> Entry | None:
+        """The row under the cursor if it has several acts."""
+        entry = self._entries.get(self.table.cursor_key or "")
+        return entry if entry is not None and entry.is_several_acts else None
 
     def why_not(self, action: str) -> str | None:
-        if action == "open" and self._subject() is None:
+        if action == "open" and self._folded is None and self._subject() is None:
             return "The record of this decision no longer exists"
+        if action == "undo_this" and self._folded is not None:
+            return "Press enter to list these decisions, then undo one of them"
         if action not in ("undo_this", "confirm_decision"):
             return super().why_not(action)
         decision = self._decision(self.table.cursor_key)
@@ -81,14 +112,17 @@ class LogScreen(ListScreen):
         return None
 
     def label_for(self, action: str) -> str | None:
+        if action == "open" and self._folded is not None:
+            return f"list {len(self._folded.decisions)}"
         subject = self._subject()
         return f"show {subject[0].removesuffix('s')}" if action == "open" and subject else None
 
     def _subject(self) -> tuple[str, str] | None:
         """Return the screen and ID of the first record of a decision that still exists."""
         decision = self._decision(self.table.cursor_key)
-        while decision is not None and decision.verb.value in {"undo", "redo"}:
-            decision = self._decision(decision.subject)
+        known = {one.id: one for one in self.view.snapshot.decisions}
+        while decision is not None and decision.verb in TURNS:
+            decision = known.get(decision.subject)
         if decision is None:
             return None
         snapshot = self.view.snapshot
@@ -111,5 +145,8 @@ class LogScreen(ListScreen):
             self.services.engine.write(partial(confirm_one, decision.id))
 
     def action_open(self) -> None:
-        if subject := self._subject():
+        if (folded := self._folded) is not None:
+            self._unfolded |= {one.id for one in folded.decisions}
+            self._select(self.view)
+        elif subject := self._subject():
             self.services.open_record(*subject)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partialmethod, reduce
 from typing import TYPE_CHECKING, Final
 
@@ -12,8 +12,13 @@ from textual.content import Content
 from textual.widgets import Static
 
 from core.base.errors import BadInput
+from core.base.text import plural, visible_line
+from core.config.settings import DEFAULTS, find_threshold
+from core.documents.markdown import to_markdown
 from core.learning import threshold_replay
-from tui.present import what_if as present
+from core.show.what_if import COLUMNS, by_consequence, difference_cells, summary, what_if_document
+from tui.present.document import draw_cells
+from tui.present.knobs import Knob
 from tui.screens.history_query import HistoryQueryScreen
 from tui.widgets.bars import Item, ItemLine
 from tui.widgets.record_table import RecordTable
@@ -27,13 +32,63 @@ if TYPE_CHECKING:
     from core.records.snapshot import Delta
     from core.state.project_state import ProjectState
     from tui.present.glyphs import Cells
-    from tui.present.knobs import Knob
 
+_NAMES: Final = {
+    "Maturity": "maturity.half_life_days min_feedback min_helpful max_harmful maturity.deprecation_threshold",
+    "Inversion": "min_observations failure_ratio_threshold",
+    "Loop outcomes": "fast_completion_threshold_ms slow_completion_threshold_ms "
+    "max_errors_for_helpful neutral_counts_as",
+    "Suspicious reports": "max_marks burst_minutes",
+}
+GROUPS: Final[Mapping[str, tuple[Knob, ...]]] = {
+    heading: tuple(Knob(find_threshold(name)) for name in names.split()) for heading, names in _NAMES.items()
+}
 BESIDE: Final = 118  # cells of the screen from which thresholds and result are side by side
 TWO_COLUMNS: Final = 80  # cells of the screen from which the thresholds above the result are in two columns
 BUSY_SECONDS: Final = 0.3  # seconds before a running query is reported
 
-KNOBS: Final = {knob.setting.name: knob for knobs in present.GROUPS.values() for knob in knobs}
+KNOBS: Final = {knob.setting.name: knob for knobs in GROUPS.values() for knob in knobs}
+
+
+def fault_text(error: BadInput, knob: Knob) -> str:
+    """Return the reason why the text of a field is invalid."""
+    return visible_line(str(error).removeprefix(f"{knob.setting.name} ").rpartition(", not ")[0] or str(error), 120)
+
+
+def default_note(knob: Knob) -> Content:
+    return Content.styled(f" {knob.unit:<4}{knob.text(DEFAULTS):>5}" if knob.unit else knob.text(DEFAULTS), "$quiet")
+
+
+def threshold_help(knob: Knob) -> tuple[Content, Content]:
+    """Return the help text of a threshold, and its name in the settings."""
+    return Content.styled(knob.setting.help, "$quiet"), Content.styled(knob.setting.name, "$secondary")
+
+
+def headline(replay: Replay | None, *, as_today: bool, faulty: bool = False) -> Content:
+    """Return a summary of the changes; `as_today`: no threshold is changed."""
+    if replay is None:
+        return Content.styled("replaying all history…", "$quiet")
+    if as_today and faulty:
+        return Content.styled("The value marked ! is invalid; the current one is used.", "$warning")
+    if as_today:
+        return Content.assemble(("These are the current thresholds. ", "bold"), ("Change one.", "$quiet"))
+    return Content.styled(summary(replay), "bold" if replay.turns else "")
+
+
+def scope_note(*, wide: bool) -> Content:
+    """Return a note that pins are ignored, unlike in Metrics."""
+    long = "Rules only, without pins. Nothing is written."
+    return Content.styled(long if wide else "Rules only, without pins.", "$quiet")
+
+
+def replay_size(replay: Replay) -> Content:
+    return Content.styled(f"{plural(replay.events, 'result')} replayed", "$quiet")
+
+
+def nothing_turned(*, as_today: bool) -> Content:
+    if as_today:
+        return Content.styled("Change a threshold with the left and right keys, or type another value.", "$quiet")
+    return Content.styled("The recorded history leads to the same states.", "$quiet")
 
 
 class WhatIfScreen(HistoryQueryScreen):
@@ -55,7 +110,7 @@ class WhatIfScreen(HistoryQueryScreen):
         yield ItemLine(id="what-if-title")
         with Vertical(classes="trial"):
             with Vertical(classes="trial--fields"):
-                groups = list(present.GROUPS.items())
+                groups = list(GROUPS.items())
                 for column in (groups[:2], groups[2:]):
                     with Vertical(classes="trial--column"):
                         for number, (heading, knobs) in enumerate(column):
@@ -63,12 +118,12 @@ class WhatIfScreen(HistoryQueryScreen):
                             for knob in knobs:
                                 text = knob.text(self.view.settings)
                                 yield ValueField(
-                                    knob.setting.name, Content(knob.setting.label), present.default_note(knob), text
+                                    knob.setting.name, Content(knob.setting.label), default_note(knob), text
                                 )
             with Vertical(classes="trial--answer"):
                 yield ItemLine(id="what-if-head")
                 yield Static(Content(""), id="what-if-counts")
-                yield RecordTable(self.TABLE.columns, self._cells, self._empty)
+                yield RecordTable(COLUMNS, self._cells, self._empty)
 
     @property
     def settings(self) -> Settings:
@@ -94,7 +149,7 @@ class WhatIfScreen(HistoryQueryScreen):
         try:
             changed = bool(text) and knob.with_text(today, text) != today
         except BadInput as error:
-            changed, fault = field.name in self._tried, present.reason(error, knob)
+            changed, fault = field.name in self._tried, fault_text(error, knob)
         else:
             self._tried.pop(knob.setting.name, None)
             if changed:
@@ -114,7 +169,7 @@ class WhatIfScreen(HistoryQueryScreen):
 
         def work() -> tuple[Settings, Replay, Sequence[PatternDifference]]:
             replay = threshold_replay.what_if(settings, history)
-            return settings, replay, present.by_consequence(replay, settings)
+            return settings, replay, by_consequence(replay, settings)
 
         return work
 
@@ -136,9 +191,9 @@ class WhatIfScreen(HistoryQueryScreen):
     def _show_title(self) -> None:
         right: list[Item] = []
         if self._last is not None:
-            what, name = present.threshold_help(_knob(self._last))
+            what, name = threshold_help(_knob(self._last))
             right = [*([Item(what)] if self.has_class("-wide") else []), Item(name)]
-        left = [Content.styled("What-if", "bold"), present.scope_note(wide=self.has_class("-wide"))]
+        left = [Content.styled("What-if", "bold"), scope_note(wide=self.has_class("-wide"))]
         self.query_one("#what-if-title", ItemLine).show([Item(part) for part in left], right)
 
     def _show_head(self) -> None:
@@ -147,16 +202,16 @@ class WhatIfScreen(HistoryQueryScreen):
         replay, right = self._replay, list[Item]()
         if replay is not None:
             busy = Content.styled("Replaying…", "$warning")
-            right = [Item(busy if self.is_asking else present.replay_size(replay))]
+            right = [Item(busy if self.is_asking else replay_size(replay))]
         faulty = any(field.fault for field in self.fields)
-        headline = present.headline(replay, as_today=self._as_today, faulty=faulty)
-        self.query_one("#what-if-head", ItemLine).show([Item(headline)], right)
+        head = headline(replay, as_today=self._as_today, faulty=faulty)
+        self.query_one("#what-if-head", ItemLine).show([Item(head)], right)
 
     def _cells(self, key: str) -> Cells:
-        return present.turn_cells(self._turns[key], self.view, self.glyphs)
+        return draw_cells(difference_cells(self._turns[key], self.view), self.view.now, self.glyphs)
 
     def _empty(self) -> Content:
-        return Content("") if self._replay is None else present.nothing_turned(as_today=self._as_today)
+        return Content("") if self._replay is None else nothing_turned(as_today=self._as_today)
 
     @on(ValueField.Entered)
     def _remember_field(self, message: ValueField.Entered) -> None:
@@ -214,6 +269,12 @@ class WhatIfScreen(HistoryQueryScreen):
 
     def open_row(self, key: str) -> None:
         self.services.open_record("patterns", key, tab="Why")
+
+    def copy_markdown(self) -> str:
+        if self._replay is None:
+            return ""
+        tried = [KNOBS[name].setting for name in self._tried]
+        return to_markdown(what_if_document(self._replay, tried, self.settings, self.view))
 
 
 def _knob(field: ValueField) -> Knob:

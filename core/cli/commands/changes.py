@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
-from core.base.text import plural
-from core.cli.render.output import Column, id_column, line, minute, percent, print_table, respond
+from core.cli.render.document import print_document
+from core.cli.render.output import end, minute, print_json, remark
 from core.cli.support.as_of import PastMoment, remark_undated
-from core.cli.support.options import ReadingCommand
+from core.cli.support.options import ReadingCommand, invocation
 from core.cli.support.project import chosen_project, open_project
-from core.curation.decision_text import subject_text
-from core.records.decisions import TURNS, Decision
-
-if TYPE_CHECKING:
-    from core.history.changes import PatternChange, StateComparison
 
 LAST_VISIT: Final = "last-visit"
 DEFAULT_SINCE: Final = timedelta(days=7)  # How far `changes` looks back without a last visit.
@@ -54,9 +48,11 @@ def changes(since: datetime | str | None, until: datetime | None, is_complete: b
       ralphdeck changes --since 2026-11-01 --until 2026-11-15
       ralphdeck changes --since 36h --json | jq -r '.patterns[].id'
     """
+    from core.cli.json import objects
     from core.cli.support.user_files import last_visit
     from core.history.as_of import build_past_state
     from core.history.changes import compare_states
+    from core.show.comparison import comparison_document
     from core.state.findings import all_findings
 
     state = open_project().view
@@ -70,79 +66,12 @@ def changes(since: datetime | str | None, until: datetime | None, is_complete: b
     before = build_past_state(state, start)
     found = compare_states(before, build_past_state(state, until))
 
-    def show() -> None:
-        _print(found, {decision.id: decision for decision in state.snapshot.decisions}, is_complete)
+    if invocation().as_json:
+        states = [(state, count, found.states_after[state]) for state, count in found.states_before.items()]
+        print_json(objects.ChangesDocument.of(found, results=found, states=states, findings=all_findings(before)))
+    else:
+        print_document(comparison_document(found, state, None if is_complete else MAX_ROWS))
+        if not is_complete and found.longest > MAX_ROWS:
+            remark("all rows: ralphdeck changes --all")
         remark_undated(all_findings(before))
-
-    states = [(state, count, found.states_after[state]) for state, count in found.states_before.items()]
-    respond("ChangesDocument", show, all_findings(before), found, results=found, states=states)
-
-
-def summary(found: StateComparison) -> str:
-    from core.history.changes import ENDED, NEW, REMOVED, STARTED, STATE
-
-    states = found.count(STATE)
-    parts = [f"{plural(states, 'pattern')} changed state"] * bool(states)
-    parts += [f"{found.count(kind)} {kind}" for kind in (NEW, REMOVED) if found.count(kind)]
-    parts += [f"{plural(found.helped, 'use')} helped, {found.failed} failed"] * bool(found.helped or found.failed)
-    parts += [", ".join(f"{count} decided by {by}" for by, count in found.deciders.items())] * bool(found.decisions)
-    parts += [f"{plural(found.count(kind), 'loop')} {kind}" for kind in (STARTED, ENDED) if found.count(kind)]
-    return "; ".join(parts) or "no changes"
-
-
-_PATTERN_COLUMNS: Final = (
-    id_column("PATTERN", lambda one: one.pattern_id),
-    Column("CHANGE", lambda one: one.kind, expendable=2),
-    Column("BEFORE", lambda one: one.before.state.value if one.before is not None else ""),
-    Column("AFTER", lambda one: one.after.state.value if one.after is not None else ""),
-    Column("RATE", lambda one: _rates(one), right=True, expendable=1),
-    Column("BECAUSE", lambda one: one.because, free=True),
-)
-_LOOP_COLUMNS: Final = (
-    id_column("LOOP", lambda one: one.loop_id),
-    Column("CHANGE", lambda one: one.kind),
-    Column("STATUS", lambda one: one.status.value, expendable=1),
-    Column("AT (UTC)", lambda one: minute(one.at), expendable=2),
-    Column("TASK", lambda one: one.task, free=True),
-)
-_QUESTION_COLUMNS: Final = (
-    Column("QUESTION", lambda one: one.kind),
-    Column("", lambda one: "new" if one.new else "settled"),
-    id_column("ABOUT", lambda one: one.subject),
-    Column("TEXT", lambda one: one.text, free=True),
-)
-
-
-def _print(found: StateComparison, known: Mapping[str, Decision], is_complete: bool) -> None:
-    line(f"{minute(found.since)} to {minute(found.until)} UTC: {summary(found)}")
-    line(", ".join(f"{state} {count} → {found.states_after[state]}" for state, count in found.states_before.items()))
-    decision_columns = (
-        Column("DECIDED (UTC)", lambda one: minute(one.at)),
-        Column("BY", lambda one: one.by, expendable=1),
-        Column("VERB", lambda one: one.verb.value),
-        id_column("SUBJECT", lambda one: _subject(one, known)),
-        Column("REASON", lambda one: one.reason, free=True),
-    )
-    tables: tuple[tuple[str, Sequence[Column], Sequence[Any]], ...] = (
-        ("patterns", _PATTERN_COLUMNS, found.patterns),
-        ("decisions", decision_columns, found.decisions),
-        ("loops", _LOOP_COLUMNS, found.loops),
-        ("questions", _QUESTION_COLUMNS, found.questions),
-    )
-    for name, columns, rows in tables:
-        if rows:
-            line("")
-            print_table(columns, rows if is_complete else rows[:MAX_ROWS])
-            if not is_complete and len(rows) > MAX_ROWS:
-                line(f"and {len(rows) - MAX_ROWS:,} more {name}; see: ralphdeck changes --all")
-
-
-def _rates(change: PatternChange) -> str:
-    before, after = (percent(one.rate) if one is not None else "" for one in (change.before, change.after))
-    return f"{before} → {after}".strip() if before != after else after
-
-
-def _subject(decision: Decision, known: Mapping[str, Decision]) -> str:
-    if decision.verb in TURNS and (turned := known.get(decision.subject)) is not None:
-        return f"{turned.verb.value} {subject_text(turned)}"
-    return subject_text(decision)
+    end(all_findings(before))

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
 from core.base.errors import RalphdeckError
 from core.base.text import plural, visible_line
 from core.cli.json import objects
-from core.cli.render.output import STRICT_EXIT, Column, line, minute, print_table, remark, respond, warn
+from core.cli.render.document import print_list
+from core.cli.render.output import STRICT_EXIT, end, line, print_json, remark, respond, warn
 from core.cli.support.input_file import read_input
 from core.cli.support.options import ReadingCommand, invocation, limit_option, output_option, words_option
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
-from core.curation.decision_text import about_text, describe_change, verb_text
-from core.records.decisions import Decision, Verb
+from core.curation.decision_text import author_text
+from core.records.decisions import Verb
+from core.show.decisions import COMMAND_COLUMNS, command_cells, group_decisions
 from core.storage.atomic_write import export_file, write_file
 from core.storage.user_files import team_file
 
@@ -24,13 +26,11 @@ if TYPE_CHECKING:
     from core.ledger.decision_log import Head
     from core.team.verification import SpaceVerification
 
-_MIN_SUBJECT: Final = 16  # Narrowest width of a subject: it is shortened before the author is left out.
-
 
 @click.command(cls=ReadingCommand)
 @limit_option
 @words_option("--verb", words=(verb.value.replace("_", "-") for verb in Verb), help="Only decisions with these verbs.")
-@click.option("--by", metavar="NAME", help="Only decisions of this person.")
+@click.option("--by", metavar="NAME", help="Only decisions of this person, or of hook.")
 @click.option("--verify", "is_verified", is_flag=True, help="Check the hash chain of the log instead of listing it.")
 @click.option(
     "--against", metavar="FILE", help="With --verify: also compare with the heads in FILE, - for standard input."
@@ -47,6 +47,8 @@ def log(
     output: Path | None,
 ) -> None:
     """List the decisions, newest first, and whether they are in effect.
+
+    Decisions of one step are one row, and so is what hooks extracted in one day; --json has each decision.
 
     Every line of the log has a hash of the lines before it. --verify reports lines that were changed, removed, inserted
     or moved. It cannot detect someone who recomputes all hashes. To detect that, save the --head of the log where that
@@ -81,41 +83,20 @@ def log(
     snapshot = read_snapshot()
     verbs = {word.replace("-", "_") for word in verb}
     undone, elsewhere = snapshot.curation.undone, snapshot.curation.claims
-    by_id = {decision.id: decision for decision in snapshot.decisions}
     chosen = [
         decision
         for decision in reversed(snapshot.decisions)
-        if (not verbs or decision.verb in verbs) and by in {None, decision.by}
+        if (not verbs or decision.verb in verbs) and by in {None, decision.by, author_text(decision)}
     ][:limit]
-
-    def _mark(decision: Decision) -> str:
-        return " (undone)" if decision.id in undone else " (made elsewhere)" if decision.id in elsewhere else ""
-
-    columns = (
-        Column("AT (UTC)", lambda one: minute(one.at)),
-        Column("BY", lambda one: one.by, expendable=3),
-        Column(
-            "DECISION",
-            lambda one: verb_text(one) + _mark(one),
-            colours={"promote": "green", "deprecate": "red"},
-        ),
-        Column("SUBJECT", lambda one: about_text(one, by_id), least=_MIN_SUBJECT),
-        Column("CHANGE", describe_change, expendable=2),
-        Column("REASON", _reason, free=True, expendable=1),
-    )
-    respond(
-        "DecisionLog",
-        lambda: print_table(columns, chosen, "no decisions"),
-        snapshot.findings,
-        decisions=(
+    if invocation().as_json:
+        rows = [
             objects.LoggedDecision.of(one, undone=one.id in undone, elsewhere=one.id in elsewhere) for one in chosen
-        ),
-    )
-
-
-def _reason(decision: Decision) -> str:
-    text = decision.after.get("text") if decision.verb is Verb.NOTE else None
-    return text if isinstance(text, str) else decision.reason
+        ]
+        print_json(objects.DecisionLog.of(decisions=rows, findings=snapshot.findings))
+    else:
+        entries = group_decisions(chosen, undone)
+        print_list(COMMAND_COLUMNS, (command_cells(entry, snapshot) for entry in entries), "no decisions")
+    end(snapshot.findings)
 
 
 def _print_head(output: Path | None) -> None:

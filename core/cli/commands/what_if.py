@@ -8,10 +8,10 @@ import click
 from click.shell_completion import CompletionItem
 
 from core.base.errors import BadInput, ProjectNotFound
-from core.base.text import plural
 from core.cli.json import objects
-from core.cli.render.output import Column, day, id_column, line, print_table, respond, warn
-from core.cli.support.options import ReadingCommand
+from core.cli.render.document import print_blocks
+from core.cli.render.output import Column, end, line, print_json, print_table, respond, warn
+from core.cli.support.options import ReadingCommand, invocation
 from core.cli.support.project import named_project, open_project, read_configuration
 from core.config.settings import THRESHOLDS, Settings, find_threshold, with_threshold
 from core.learning import threshold_replay
@@ -19,18 +19,9 @@ from core.learning.outcomes import criterion_weight, effective_weight, should_de
 
 if TYPE_CHECKING:
     from core.config.declaration import Setting
-    from core.learning.threshold_replay import PatternDifference, Replay
     from core.project.project import Project
     from core.sources.configuration import Configuration
 
-TURN_COLUMNS = (
-    id_column("ID", lambda turn: turn.pattern_id),
-    Column("BEFORE", lambda turn: turn.before.state),
-    Column("AFTER", lambda turn: turn.after.state),
-    Column("SINCE", lambda turn: _since(turn), expendable=1),
-    Column("INVERSION", lambda turn: _inversion(turn)),
-    Column("PINNED", lambda turn: "pinned" if turn.pinned else "", expendable=2),
-)
 CRITERION_COLUMNS = (
     Column("CRITERION", lambda one: one.criterion, free=True),
     Column("WEIGHT", lambda one: f"{one.effective_weight_before:.2f}", right=True),
@@ -62,6 +53,7 @@ def what_if(values: tuple[str, ...]) -> None:
       ralphdeck what-if maturity.half_life_days=30
       ralphdeck what-if deprecation_threshold=20% min_helpful=3 --json
     """
+    from core.show.what_if import what_if_document
     from core.state.findings import all_findings
 
     configuration = _read_configuration()
@@ -87,24 +79,21 @@ def what_if(values: tuple[str, ...]) -> None:
     replay = threshold_replay.what_if(settings, state.board.history)
     criteria = _criteria(project, settings)
 
-    def show() -> None:
-        for known in tried:
-            line(f"{known.name}: {known.text(state.settings)} → {known.text(settings)}")
-        _print(replay)
+    if invocation().as_json:
+        counts = [(state, count, replay.after[state]) for state, count in replay.before.items()]
+        thresholds = [_threshold_json(known, settings) for known in tried]
+        print_json(
+            objects.WhatIfDocument.of(
+                replay, counts=counts, tried=thresholds, criteria=criteria, findings=all_findings(state)
+            )
+        )
+    else:
+        print_blocks(what_if_document(replay, tried, settings, state).blocks)
         changed = [one for one in criteria if one.effective_weight != one.effective_weight_before]  # type: ignore[attr-defined]
         print_table(CRITERION_COLUMNS, changed)
         if criteria and not changed:
             line("no criterion changes its weight")
-
-    respond(
-        "WhatIfDocument",
-        show,
-        all_findings(state),
-        replay,
-        counts=((state, count, replay.after[state]) for state, count in replay.before.items()),
-        tried=(_threshold_json(known, settings) for known in tried),
-        criteria=criteria,
-    )
+    end(all_findings(state))
 
 
 def _threshold_json(known: Setting, settings: Settings) -> objects.Wire:
@@ -162,19 +151,3 @@ def _list(settings: Settings) -> None:
         lambda: print_table(columns, THRESHOLDS),
         thresholds=(_threshold_json(known, settings) for known in THRESHOLDS),
     )
-
-
-def _print(replay: Replay) -> None:
-    counts = ", ".join(f"{state} {count} → {replay.after[state]}" for state, count in replay.before.items())
-    line(f"{plural(replay.events, 'result')} replayed, states by rule, without pins: {counts}")
-    print_table(TURN_COLUMNS, replay.turns, "no pattern changes")
-
-
-def _since(turn: PatternDifference) -> str:
-    return "" if turn.after.state is turn.before.state else day(turn.after.since)
-
-
-def _inversion(turn: PatternDifference) -> str:
-    if turn.before.inverts is turn.after.inverts:
-        return ""
-    return "proposed" if turn.after.inverts else "no longer"

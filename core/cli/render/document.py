@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_decimal, format_percent
 from core.base.text import plural, visible
-from core.cli.render.output import MIN_ID, Column, day, line, print_table
+from core.cli.render.output import MIN_ID, Column, day, line, minute, print_table
 from core.documents import document as doc
 from core.documents.markdown import sign_text
 from core.documents.reflections import reflection_section
@@ -123,7 +123,7 @@ def _print_table(block: doc.Table) -> None:
 
 
 def print_list(columns: Sequence[ListColumn], rows: Iterable[Cells], empty: str = "") -> None:
-    """Print the rows of a list with a heading, or the remark `empty` without rows; a time is a day."""
+    """Print the rows of a list with a heading, or the remark `empty` without rows; an age is a day."""
     texts: dict[str, list[str]] = {column.id: [] for column in columns}
     colours: dict[str, dict[str, str]] = {column.id: {} for column in columns}
     known: dict[str, dict[doc.Text, str]] = {column.id: {} for column in columns}  # most cells equal another one
@@ -160,7 +160,7 @@ def _cell_text(part: doc.Part) -> str:
     if isinstance(part, tuple):
         return part[0]
     if isinstance(part, doc.Moment):
-        return day(part.at)
+        return day(part.at) if part.is_age else minute(part.at)
     return _plain((part,))
 
 

@@ -26,6 +26,7 @@ from core.records.episodes import Attempt, Milestone, Quality
 from core.retrieval.injection import Injection
 from core.show.card_evidence import report_source
 from core.show.cards import review_card
+from core.show.decisions import decision_cells, group_decisions
 from core.show.loops import loop_cells, loop_document
 from core.show.needs import find_need
 from core.show.patterns import pattern_cells
@@ -34,7 +35,7 @@ from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
 from tests.tui.user import NOW, TREES, copy_tree
-from tui.present import decisions, reflections
+from tui.present import reflections
 from tui.present.document import document_lines, draw_cells, inline
 from tui.present.glyphs import ASCII, DRAWN, Glyphs
 from tui.screens.context import context_lines
@@ -132,8 +133,9 @@ def test_every_row_is_one_line(opened: Project, glyphs: Glyphs) -> None:
         check(draw_cells(loop_cells(view, loop, None, view.now), view.now, glyphs).values(), one_line=True)
     for reflection in view.snapshot.reflections.values():
         check(reflections.reflection_cells(reflection, view.now).values(), one_line=True)
-    for decision in view.snapshot.decisions:
-        check(decisions.decision_cells(decision, view, glyphs).values(), one_line=True)
+    for entry in group_decisions(reversed(view.snapshot.decisions)):
+        cells = draw_cells(decision_cells(entry, view.snapshot), view.now, glyphs)
+        check(cells.values(), one_line=True)
 
 
 @pytest.mark.slow

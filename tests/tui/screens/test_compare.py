@@ -8,9 +8,13 @@ import pytest
 from core.base.time_parsing import LAST_VISIT
 from core.history.as_of import build_past_state
 from core.history.changes import compare_states
+from core.records.patterns import Maturity
 from core.records.times import iso
+from core.show.comparison import Counts
 from tests.tui.user import NOW, User, open_dashboard
+from tui.present.glyphs import ASCII, DRAWN
 from tui.screens.compare import CompareScreen
+from tui.screens.history_query import count_lines
 from tui.screens.patterns import PatternsScreen
 from tui.state.user_state import UserState
 from tui.widgets.value_field import ValueField
@@ -19,7 +23,7 @@ VISITED = NOW - timedelta(days=9, hours=3)
 
 
 async def open_compare(user: User) -> CompareScreen:
-    await user.press("H")
+    await user.press("L", "H")
     await user.until(lambda: isinstance(user.place, CompareScreen) and bool(user.table.keys), "what changed")
     await user.settled()
     assert isinstance(user.place, CompareScreen)
@@ -43,7 +47,7 @@ async def test_lists_changes_since_the_last_visit_and_opens_their_records(sample
         assert len(user.table.keys) == sum(
             map(len, (expected.patterns, expected.decisions, expected.loops, expected.questions))
         )
-        await user.sees("Read-only", first.because, f"{expected.helped} uses succeeded", "decided by imre")
+        await user.sees("Read-only", first.because, f"{expected.helped} uses worked", "decided by imre")
         await user.press("enter", "enter")
         await user.settled()
         assert isinstance(user.place, PatternsScreen)
@@ -82,4 +86,37 @@ async def test_days_can_be_stepped_or_typed_and_invalid_days_are_reported(sample
         await user.press("left", "left", "left")
         await user.sees("must be before the other moment")
         await user.press("H")
-        assert user.place.place == "loops"
+        assert user.place.place == "log"
+
+
+def counts(*numbers: int) -> Counts:
+    return dict(zip(Maturity, numbers, strict=True))
+
+
+BEFORE, AFTER = counts(11, 12, 10, 7), counts(14, 12, 7, 7)
+NONE, LARGE, MOVED = counts(0, 0, 0, 0), counts(100_000, 0, 0, 0), counts(0, 100_000, 0, 0)
+
+
+def test_counts_before_and_after_have_glyph_word_and_number() -> None:
+    lines = count_lines(BEFORE, AFTER, 60, DRAWN, short=False).plain.splitlines()
+    assert [line.split("▮")[0].strip() for line in lines] == [
+        "○ candidate   11 → 14 +3",
+        "◐ established 12 → 12",
+        "● proven      10 →  7 -3",
+        "⊘ deprecated   7 →  7",
+    ]
+    assert [(line.count("▮"), line.count("▯")) for line in lines] == [(33, 0), (28, 0), (16, 8), (16, 0)]
+    assert max(len(line) for line in lines) == 60
+    short = count_lines(BEFORE, AFTER, 78, ASCII, short=True).plain.splitlines()
+    assert [line.split() for line in short] == [
+        ["o", "candidate", "11", "->", "14", "+3", "+", "established", "12", "->", "12"],
+        ["*", "proven", "10", "->", "7", "-3", "x", "deprecated", "7", "->", "7"],
+    ]
+
+
+def test_counts_of_any_size_are_aligned() -> None:
+    lines = count_lines(LARGE, MOVED, 60, DRAWN, short=False).plain.splitlines()
+    assert len({line.index("→") for line in lines}) == 1
+    assert "100,000 →       0 -100,000" in lines[0]
+    assert count_lines(NONE, NONE, 60, DRAWN, short=False)
+    assert "▮" not in count_lines(LARGE, MOVED, 10, DRAWN, short=False).plain

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from core.curation.commands import Deprecate, Extract, Merge, Note, Promote, Reset
+from core.records.authors import sign_unattended
 from core.records.decisions import Verb
 from tests.tui.user import open_dashboard
 from tui.widgets.text_pane import TextPane
@@ -24,7 +25,7 @@ async def test_decisions_are_newest_first_and_undone_ones_struck_out(sample: Pat
         await user.decides("u")
         assert user.app.view.snapshot.decisions[-1].verb is Verb.UNDO
         assert "undo" in user.row(user.table.keys[0])
-        assert "promote pat-error-uniqu" in user.row(user.table.keys[0])
+        assert "promote duplicate key" in user.row(user.table.keys[0])
         drawn = user.table.render_line(user.table.position(promoted) + 1)  # type: ignore[operator]
         assert any(segment.style and segment.style.strike and "promote" in segment.text for segment in drawn)
         await user.decides("U")
@@ -96,6 +97,7 @@ async def test_another_persons_decision_is_undone_only_after_a_question(sample: 
 
 
 LOOP = "ralph-move-the-settlement-jobs-from--18be2e49"
+OTHER_LOOP = "ralph-raise-the-coverage-of-payment--202a7594"
 
 
 @pytest.mark.slow
@@ -139,7 +141,7 @@ async def test_the_decision_under_the_cursor_is_undone_unless_a_later_one_depend
         await user.press("k")
         await user.decides("x")
         assert user.app.view.snapshot.decisions[-1].verb is Verb.UNDO
-        assert "undo note pat-error-null" in " ".join(user.row(user.table.keys[0]).split())
+        assert "undo note Cannot read property" in " ".join(user.row(user.table.keys[0]).split())
 
 
 async def test_a_broken_hash_chain_is_reported_at_the_top(sample: Path, home: Path) -> None:
@@ -153,3 +155,23 @@ async def test_a_broken_hash_chain_is_reported_at_the_top(sample: Path, home: Pa
         assert any(short in user.text().splitlines()[0] for short in ("1 error", "1!"))
         await user.press("F")
         await user.sees("ledger.jsonl line 1", "was changed after it was written")
+
+
+@pytest.mark.slow
+async def test_what_hooks_extracted_in_one_day_is_one_row_that_enter_divides(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, place="log") as user:
+        for loop in (LOOP, OTHER_LOOP):
+            user.app.decide(Extract(loop, unattended=True, by=sign_unattended("ana")))
+            await user.settled()
+        first, second = user.app.view.snapshot.decisions[-1], user.app.view.snapshot.decisions[-2]
+        count = sum(len(one.after["patterns"]) for one in (first, second))
+        row = user.row(first.id)
+        assert "2 sessions" in row and f"{count} patterns" in row and "hook" in row and "unattended" not in row
+        user.place.go_to(second.id)
+        assert user.table.cursor_key == first.id
+        assert "Press enter" in (user.place.reason_against("undo_this") or "")
+        await user.press("enter")
+        assert list(user.table.keys[:2]) == [first.id, second.id]
+        assert user.place.reason_against("undo_this") is None
+        await user.filter("by:hook")
+        assert list(user.table.keys[:2]) == [first.id, second.id]

@@ -6,15 +6,17 @@ from pathlib import Path
 import pytest
 from textual.widgets import Static
 
+from core.base.errors import BadInput
 from core.config.settings import Settings, with_threshold
 from core.curation.commands import Note, Promote
 from core.learning import threshold_replay
 from core.learning.threshold_replay import History, Replay, what_if
 from core.records.patterns import Maturity
+from tests.core.show.test_what_if import replay
 from tests.tui.user import User, open_dashboard
 from tui.screens.help import Help
 from tui.screens.patterns import PatternsScreen
-from tui.screens.what_if import WhatIfScreen
+from tui.screens.what_if import KNOBS, WhatIfScreen, default_note, fault_text, headline, nothing_turned, replay_size
 from tui.widgets.value_field import ValueField
 
 HALF_LIFE = "maturity.half_life_days"
@@ -290,3 +292,76 @@ async def test_every_field_can_be_reached_on_a_small_terminal(sample: Path, home
             assert user.app.screen.find_widget(found.query_one("Input")).visible_region
             await user.press("down")
             await user.pilot.pause()
+
+
+TODAY = Settings()
+
+
+@pytest.mark.parametrize("name", KNOBS)
+def test_a_field_starts_with_the_current_value(name: str) -> None:
+    knob = KNOBS[name]
+    assert knob.with_text(TODAY, knob.text(TODAY)) == TODAY
+    assert knob.text(TODAY) in default_note(knob).plain
+    assert len(knob.setting.label) <= 16, "has to fit into half of 80 cells"
+
+
+@pytest.mark.parametrize("name", KNOBS)
+@pytest.mark.parametrize("steps", [1, -1])
+def test_every_step_leads_to_a_value(name: str, steps: int) -> None:
+    knob, settings = KNOBS[name], TODAY
+    for _ in range(200):
+        settings = knob.with_text(settings, knob.stepped(settings, steps))
+    assert settings.learning.half_life_days == TODAY.learning.half_life_days
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "steps", "text"),
+    [
+        ("maturity.half_life_days", "90", 1, "95"),
+        ("maturity.half_life_days", "7", 1, "10"),
+        ("maturity.half_life_days", "7", -1, "5"),
+        ("maturity.half_life_days", "5", -1, "1"),
+        ("maturity.half_life_days", "1", -1, "1"),
+        ("maturity.max_harmful", "0.15", 1, "0.16"),
+        ("maturity.max_harmful", "0.15", -1, "0.14"),
+        ("maturity.max_harmful", "1", 1, "1"),
+        ("maturity.max_harmful", "0", -1, "0"),
+        ("anti_pattern.min_observations", "3", -1, "2"),
+        ("learning.slow_completion_threshold_ms", "1800000", 1, "35"),
+        ("learning.neutral_counts_as", "nothing", 1, "failure"),
+        ("learning.neutral_counts_as", "nothing", -1, "failure"),
+    ],
+)
+def test_steps_are_whole_and_stay_within_what_is_possible(name: str, start: str, steps: int, text: str) -> None:
+    assert KNOBS[name].stepped(with_threshold(TODAY, name, start), steps) == text
+
+
+def test_minutes_in_the_field_are_milliseconds_in_the_settings() -> None:
+    knob = KNOBS["learning.fast_completion_threshold_ms"]
+    assert knob.text(TODAY) == "5"
+    assert knob.with_text(TODAY, "2.5").learning.fast_completion_threshold_ms == 150_000
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("maturity.half_life_days", "0", "must be a number of days above 0"),
+        ("maturity.half_life_days", "ten", "must be a number of days above 0"),
+        ("maturity.max_harmful", "1.5", "must be a number from 0 to 1"),
+        ("anti_pattern.min_observations", "2.5", "must be a whole number of at least 0"),
+        ("learning.fast_completion_threshold_ms", "nan", "must be a finite number of at least 0"),
+        ("learning.neutral_counts_as", "12", "must be nothing or failure"),
+    ],
+)
+def test_an_invalid_value_shows_the_reason(name: str, text: str, reason: str) -> None:
+    with pytest.raises(BadInput) as error:
+        KNOBS[name].with_text(TODAY, text)
+    assert fault_text(error.value, KNOBS[name]) == reason
+
+
+def test_the_headline_is_empty_before_any_trial() -> None:
+    assert "replaying" in headline(None, as_today=True).plain
+    assert "current thresholds" in headline(replay(), as_today=True).plain
+    assert "is invalid" in headline(replay(), as_today=True, faulty=True).plain
+    assert replay_size(replay()).plain == "1,240 results replayed"
+    assert nothing_turned(as_today=True).plain != nothing_turned(as_today=False).plain
