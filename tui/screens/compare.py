@@ -64,6 +64,7 @@ class CompareScreen(HistoryQueryScreen):
     """Shows two moments, the patterns per state at each, and all changes between them."""
 
     place = "past"
+    LIST = {"columns": COLUMNS}
     NO_ROWS = "Nothing changed"
 
     def __init__(self) -> None:
@@ -83,7 +84,7 @@ class CompareScreen(HistoryQueryScreen):
             yield ValueField(UNTIL, Content("until"), Content.styled("day", "$quiet"), NOW, typed=TYPED)
         yield Static(Content(""), id="past-counts")
         yield ItemLine(id="past-head")
-        yield RecordTable(COLUMNS, self._cells, self._empty)
+        yield RecordTable(self.TABLE.columns, self._cells, self._empty)
         yield ItemLine(id="past-sums")
 
     def _first_choice(self) -> str:

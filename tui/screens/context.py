@@ -297,6 +297,7 @@ class ContextScreen(BaseScreen):
     """Shows the context for a typed task or a loop's task, with adjustable settings."""
 
     place = "context"
+    LIST = {"columns": COLUMNS}
 
     def __init__(self) -> None:
         super().__init__()

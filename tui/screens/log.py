@@ -15,7 +15,7 @@ from core.curation.undo import named_act
 from core.documents.decisions import reason_text
 from core.queries.record_filters import DECISION_FIELDS, select_decisions
 from core.records.decisions import TURNS
-from core.show.decisions import Entry, decision_cells, entry_blocks, group_decisions
+from core.show.decisions import COLUMNS, Entry, decision_cells, entry_blocks, group_decisions
 from tui.present.document import draw_cells
 from tui.present.findings import log_doubt
 from tui.screens.list_screen import ListScreen
@@ -34,6 +34,7 @@ class LogScreen(ListScreen):
     """Lists the decisions, newest first. Enter opens the pattern or the loop."""
 
     place = "log"
+    LIST = {"columns": COLUMNS}
     FIELDS = DECISION_FIELDS
 
     def file_note(self) -> str:

@@ -15,7 +15,7 @@ from core.curation.rules import why_refused
 from core.documents import patterns as documents
 from core.records.decisions import APPROVE, VERBS, Verb, VerbInfo
 from core.show.pattern_filter import PATTERN_FIELDS, PatternCatalog
-from core.show.patterns import COLUMNS, pattern_cells
+from core.show.patterns import COLUMNS, SORTS, pattern_cells
 from core.show.table import list_words
 from tui.present.document import draw_cells
 from tui.present.glyphs import draw_state
@@ -61,6 +61,7 @@ def tab_blocks(view: ProjectState, pattern: Pattern, tab: str, me: str = "") -> 
 
 class PatternsScreen(ListScreen):
     place = "patterns"
+    LIST = {"columns": COLUMNS, "sorts": SORTS}
     FIELDS = PATTERN_FIELDS
     TABS = TABS
 

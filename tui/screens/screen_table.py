@@ -6,9 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import msgspec
-from msgspec.structs import replace
 
-from core.show import comparison, contexts, decisions, patterns, what_if
 from core.show.table import Column
 
 
@@ -28,11 +26,5 @@ class ScreenTable(msgspec.Struct):
 
 @cache
 def load_tables() -> dict[str, ScreenTable]:
-    """Load `screens.toml` as tables by screen ID, with the columns of lists that other programs draw too."""
-    tables = msgspec.toml.decode(Path(__file__).with_name("screens.toml").read_bytes(), type=dict[str, ScreenTable])
-    tables["patterns"] = replace(tables["patterns"], columns=patterns.COLUMNS, sorts=patterns.SORTS)
-    tables["what_if"] = replace(tables["what_if"], columns=what_if.COLUMNS)
-    tables["past"] = replace(tables["past"], columns=comparison.COLUMNS)
-    tables["log"] = replace(tables["log"], columns=decisions.COLUMNS)
-    tables["context"] = replace(tables["context"], columns=contexts.COLUMNS)
-    return tables
+    """Load `screens.toml` as tables by screen ID."""
+    return msgspec.toml.decode(Path(__file__).with_name("screens.toml").read_bytes(), type=dict[str, ScreenTable])

@@ -95,6 +95,7 @@ class WhatIfScreen(HistoryQueryScreen):
     """Overlay with the thresholds on the left or above, and the changes beside or below."""
 
     place = "what_if"
+    LIST = {"columns": COLUMNS}
     NO_ROWS = "No pattern changes"
     TO_LIST, TO_RECORD = "go to patterns", "why"
 
@@ -123,7 +124,7 @@ class WhatIfScreen(HistoryQueryScreen):
             with Vertical(classes="trial--answer"):
                 yield ItemLine(id="what-if-head")
                 yield Static(Content(""), id="what-if-counts")
-                yield RecordTable(COLUMNS, self._cells, self._empty)
+                yield RecordTable(self.TABLE.columns, self._cells, self._empty)
 
     @property
     def settings(self) -> Settings:
