@@ -237,6 +237,7 @@ def _needs(state: ProjectState) -> NowSection:
 
 def _need(state: ProjectState, need: Need) -> NowLine:
     sign, text = need_sign(need, state.now), describe_need(need, state.now)
+    sign = Sign("", sign.style, sign.glyph)  # the sentence has its words
     if need.loop_id:
         loop = state.snapshot.loops[need.loop_id]
         return NowLine(sign, _title(loop), (), text, Target("loops", loop.id))

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 from textual.content import Content
 
-from core.base.text import plural, visible_line
+from core.base.text import capitalized, plural, visible_line
 from core.documents.markdown import to_markdown
 from core.show.now import PROPOSE, TRUST, Now, NowLine, NowSection, Target, make_page, page_document
 from core.show.setup import MOST_PROPOSED, Setup, find_offers, read_setup, try_hooks
@@ -39,8 +39,9 @@ REST: Final = ":rest"  # suffix of the keys of rows that count what is left out
 LEAST_WITH_GAPS: Final = 5  # lines for each section from which on there are empty lines between sections
 LEAST_WITH_REST: Final = 3  # lines of a section from which on the last one counts what is left out
 MAX_TEXT: Final = 400  # characters
-TITLE_CELLS: Final = 60
-TITLE_SHARE: Final = 0.36  # largest share of the width for the titles of lines
+WIDE: Final = 100  # cells from which the word of a sign and all facts are shown
+INDENT: Final = 6  # cells of a line beside its title, facts and text
+TITLE_SHARE: Final = 0.36  # share of the width that titles of lines get if texts are long
 REFRESH_TICKS: Final = 10  # seconds between two refreshes of ages
 
 
@@ -93,32 +94,36 @@ def _share_lines(sections: Sequence[NowSection], height: int) -> list[int]:
     return counts
 
 
-def draw_row(row: Row, titles: int, facts: Sequence[int], glyphs: Glyphs) -> Content:
-    """Draw a row: titles of lines have `titles` cells, and each of their facts those of `facts`."""
+def draw_row(row: Row, width: int, glyphs: Glyphs) -> Content:
+    """Draw a row of `width` cells; in a wide one the sign of a line has its word."""
     section, line = row.section, row.line
     if line is None:
         if row.left_out:
             return Content.styled(f"    and {row.left_out:,} more", "$quiet")
         return Content.assemble((section.title, "bold"), "   ", (section.note, "$quiet"))
-    parts: list[Content | str | tuple[str, str]] = ["  ", (glyphs[line.sign.glyph], style_of(line.sign.style)), " "]
+    style = style_of(line.sign.style)
+    parts: list[Content | str | tuple[str, str]] = ["  ", (glyphs[line.sign.glyph], style), " "]
+    words = max(len(one.sign.text) for one in section.lines) if width >= WIDE else 0
+    if words:
+        parts += [(line.sign.text.ljust(words), style), "  "]
     title = Content(visible_line(line.title))
     if not line.facts and (not line.text or line.target == Target(PROPOSE)):
         return Content.assemble(*parts, title)
-    parts += [fit(title, titles), "  "]
-    for number, cells in enumerate(facts):
+    facts = _fact_cells(section)
+    first = 0 if width >= WIDE else max(len(facts) - 1, 0)  # a narrow one has the last fact only
+    parts += [fit(title, _title_cells(section, facts[first:], width - words)), "  "]
+    for number, cells in enumerate(facts[first:], first):
         text = line.facts[number] if number < len(line.facts) else ""
-        parts += [Content.styled((text.rjust(cells) if text[:1].isdigit() else text.ljust(cells)), "$quiet"), "  "]
+        parts += [Content.styled(text.rjust(cells), "$quiet"), "  "]
     return Content.assemble(*parts, visible_line(line.text, MAX_TEXT))
 
 
-def _title_cells(page: Now, width: int) -> int:
-    """Return the cells of all titles of lines: of the longest one, or their share of the width."""
-    lines = (line for section in page.sections for line in section.lines)
-    longest = max(
-        (cell_len(line.title) for line in lines if line.facts or (line.text and line.target != Target(PROPOSE))),
-        default=0,
-    )
-    return max(min(longest, TITLE_CELLS, int(width * TITLE_SHARE)), 1)
+def _title_cells(section: NowSection, facts: Sequence[int], width: int) -> int:
+    """Return the cells of the titles in a section: of the longest one, if the other texts leave room for it."""
+    longest = max(cell_len(line.title) for line in section.lines)
+    texts = max(cell_len(line.text) for line in section.lines)
+    room = width - sum(facts) - 2 * len(facts) - texts - INDENT
+    return max(min(longest, max(room, int(width * TITLE_SHARE))), 1)
 
 
 def _fact_cells(section: NowSection) -> list[int]:
@@ -203,10 +208,15 @@ class NowScreen(BaseScreen):
         """Choose the rows for the size of the screen."""
         if (page := self._page) is None:
             return
-        name = visible_line(self.services.project.project.project.name, 40)
-        self.table.use((Column(LINE, f"{name} · {page.span}", 10, flex=1),))
+        self.table.use((Column(LINE, self._headline(page), 10, flex=1),))
         self._rows = lay_out(page, max(self.table.size.height - 1, 1))
         self.table.show([*self._rows])
+
+    def _headline(self, page: Now) -> str:
+        """Return the heading: since when things are new, and which agents are connected."""
+        connected = self._setup.connected if self._setup is not None else ()
+        agents = f"{', '.join(connected)} connected" if connected else "no agent connected"
+        return f"{capitalized(page.span)} · {agents}"
 
     def on_resize(self, event: events.Resize) -> None:
         self.call_after_refresh(self._lay_out)
@@ -217,15 +227,13 @@ class NowScreen(BaseScreen):
             self.refresh_view(self.view, None)
 
     def _cells(self, key: str) -> Cells:
-        row, page = self._rows.get(key), self._page
-        if row is None or page is None:
+        if (row := self._rows.get(key)) is None:
             return {}
         if self._proposing is not None and row.line is not None and row.line.target == Target(PROPOSE):
             done, total = self._proposing
             text = f"Proposing lessons: {done} of {plural(total, 'session')}"
             row = Row(row.section, replace(row.line, title=text))
-        titles = _title_cells(page, self.table.width_of(LINE))
-        return {LINE: draw_row(row, titles, _fact_cells(row.section), self.glyphs)}
+        return {LINE: draw_row(row, self.table.width_of(LINE), self.glyphs)}
 
     def _nothing(self) -> Content:
         return Content.styled("Reading the project", "$quiet")
@@ -272,7 +280,7 @@ class NowScreen(BaseScreen):
         return any(row.line is not None and row.line.target == Target(PROPOSE) for row in rows)
 
     def label_for(self, action: str) -> str | None:
-        return "find" if action == "filter" else None
+        return {"filter": "find", "next_tab": "next section"}.get(action)
 
     async def action_open(self) -> None:
         if (target := self._target()) is None:
