@@ -17,7 +17,7 @@ from core.base.formatting import format_cost, format_count, format_duration
 from core.base.text import plural, visible_line
 from core.documents.document import Document, Section, Sign, Table, Text
 from core.index.records import RecordMap
-from core.records.loops import LoopStatus
+from core.records.loops import Liveness, LoopStatus
 from core.show.needs import describe_need, find_needs, need_sign
 from core.show.setup import SHOWN_SPAN, Setup, count_sessions, find_offers, is_first_start, offers_text
 from core.state.review_items import EXTRACTED
@@ -157,7 +157,8 @@ def _active_at(loop: Loop) -> datetime | None:
 
 
 def _is_open(loop: Loop) -> bool:
-    return loop.is_running or (loop.status in (LoopStatus.WAITING, LoopStatus.PAUSED) and not loop.archived)
+    is_at_rest = loop.status in (LoopStatus.WAITING, LoopStatus.PAUSED) and not loop.archived
+    return (loop.is_running or is_at_rest) and loop.liveness is not Liveness.STALE
 
 
 def result_of(loop: Loop) -> str:

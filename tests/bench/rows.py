@@ -126,6 +126,7 @@ ROWS: Final = (
     Row("screen", "all lists, opened for the first time", "showing.all_from_nothing", 2500, SWEEP),
     Row("screen", "first rows of loops, opened for the first time", "showing.loops_from_nothing", 500, BARE),
     Row("screen", "first frame", "showing.first_frame", 400, BARE),
+    Row("screen", "Now on screen, opened before", "showing.now_reopened", 300, SWEEP),
     Row("screen", "loops on screen, opened before", "showing.loops_reopened", 300, SWEEP),
     Row("screen", "all files checked, opened before", "showing.all_checked", 700, SWEEP, slow=True),
     Row("screen", "patterns on screen, opened before", "showing.patterns_reopened", 800, SWEEP),

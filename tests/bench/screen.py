@@ -74,6 +74,10 @@ class Screen:
             tail = tail[-100:]
         raise TimeoutError(f"{' or '.join(texts)} did not appear on the screen")
 
+    def show_now(self) -> float:
+        """Wait for the first lines of the Now screen; returns their time by `time.perf_counter`."""
+        return self.wait_for("Task ")
+
     def show_loops(self) -> float:
         """Open the Loops screen; returns the time of the first rows by `time.perf_counter`."""
         self.wait_for("Loops")

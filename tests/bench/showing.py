@@ -80,6 +80,12 @@ def loops_of_many_from_nothing(place: Place) -> Measured:
     return _from_nothing(place.many, Screen.show_loops)
 
 
+def now_reopened(place: Place) -> Measured:
+    """Time from the start of the process to the first lines of the first screen."""
+    _fill_cache(place.loops)
+    return _opened(place.loops, Screen.show_now)
+
+
 def loops_reopened(place: Place) -> Measured:
     """Time from the start of the process to the first rows of loops."""
     _fill_cache(place.loops)

@@ -47,6 +47,7 @@ def test_five_runners_at_once_are_shown_live_and_none_of_their_files_is_changed(
     with Tmux(tmp_path, env, (120, 40)) as tmux:
         tmux.start([sys.executable, "-m", "tui", str(project)])
         tmux.sees("4 Loops")
+        tmux.keys("4")
         with playing(project, home, env) as started:
             for runner in RUNNERS:
                 tmux.sees(runner)

@@ -42,7 +42,9 @@ def leave(tmux: Tmux, window: str) -> None:
 def test_the_demo_can_be_used_and_quit(home: Path) -> None:
     with Tmux(home, environment(home), (80, 24)) as tmux:
         tmux.start(python("-m", "tui", "demo"))
-        tmux.sees("● running", "⟳")
+        tmux.sees("Needs you", "⟳")
+        tmux.keys("4")
+        tmux.sees("● running")
         before = active_rows(tmux.text())
         tmux.until(lambda: active_rows(tmux.text()) != before, "a running loop to go on")
 
@@ -87,7 +89,7 @@ def test_another_dashboard_shows_a_decision_within_seconds(sample: Path, home: P
         for window in ("first", "second"):
             tmux.start(dashboard(sample), window)
         for window in ("first", "second"):
-            tmux.sees("● running", "⟳", window=window)
+            tmux.sees("Needs you", "⟳", window=window)
             tmux.keys("3", window=window)
             tmux.sees("40 by score", window=window)
             tmux.keys("/", f"id:{PATTERN}", window=window)

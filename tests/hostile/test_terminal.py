@@ -55,7 +55,7 @@ def patterns(terminal: Terminal) -> None:
 def review(terminal: Terminal) -> None:
     """Open some questions, rewrite a text, give answers."""
     terminal.press("n", "n", "n", "N", "\t", "G", "e", "escape", "a", "x", "s", "u", "p", "r", "i")
-    terminal.press("3", "w", "3", "o")
+    terminal.press("2", "w", "2", "o")
 
 
 def context(terminal: Terminal) -> None:
@@ -65,13 +65,18 @@ def context(terminal: Terminal) -> None:
 
 
 WALKS: Final[tuple[tuple[str, str, Callable[[Terminal], None]], ...]] = (
-    ("1", "newest", lambda terminal: browse(terminal, 5)),
-    ("2", "score", patterns),
-    ("3", "Preview (", review),
-    ("4", "min rate", context),
+    (
+        "1",
+        "Needs you",
+        lambda terminal: terminal.press("G", "y", "Y", "[", "enter", "escape", "g", "j", "enter", "escape"),
+    ),
+    ("4", "newest", lambda terminal: browse(terminal, 5)),
+    ("3", "score", patterns),
+    ("2", "Preview (", review),
+    ("6", "min rate", context),
     ("5", "where", lambda terminal: browse(terminal, 1)),
-    ("6", "quality", lambda terminal: browse(terminal, 2)),
-    ("8", "decision", lambda terminal: browse(terminal, 1)),
+    ("7", "quality", lambda terminal: browse(terminal, 2)),
+    ("L", "decision", lambda terminal: browse(terminal, 1)),
 )
 
 
@@ -81,9 +86,9 @@ def test_nothing_hostile_reaches_the_terminal(tmp_path: Path, write: Callable[[P
     write(project)
     home.mkdir()
     with Terminal(dashboard(project), environment(home)) as terminal:
-        terminal.sees("⟳", "newest")
+        terminal.sees("⟳", "Needs you")
         for key, sight, walk in WALKS:
-            if write is write_types and key not in "34":
+            if write is write_types and key not in "23":
                 continue
             terminal.press(key)
             terminal.sees(sight)
@@ -112,8 +117,8 @@ def test_clicking_hostile_markup_has_no_effect(tmp_path: Path) -> None:
     write_texts(project)
     home.mkdir()
     with Terminal(dashboard(project), environment(home)) as terminal:
-        terminal.sees("⟳", "newest")
-        for place, sight in (("1", "newest"), ("2", "score"), ("5", "where"), ("8", "decision")):
+        terminal.sees("⟳", "Needs you")
+        for place, sight in (("4", "newest"), ("3", "score"), ("5", "where"), ("L", "decision")):
             terminal.press("escape", "escape", place)
             terminal.sees(sight)
             terminal.settles(0.3)
@@ -126,7 +131,7 @@ def test_clicking_hostile_markup_has_no_effect(tmp_path: Path) -> None:
                 if (at := terminal.screen.find(text)) is not None:
                     terminal.click(at[0] + 2, at[1])
             terminal.settles()
-        terminal.press("2")
+        terminal.press("3")
         terminal.sees("score")
         terminal.press("q")
         assert terminal.end() == 0
