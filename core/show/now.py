@@ -25,6 +25,7 @@ from core.state.review_items import EXTRACTED
 if TYPE_CHECKING:
     from core.metrics.lesson_effect import LessonEffect, PatternResult
     from core.records.loops import Loop
+    from core.records.patterns import Pattern
     from core.records.snapshot import Snapshot
     from core.show.needs import Need
     from core.state.project_state import ProjectState
@@ -316,7 +317,7 @@ def _lessons(state: ProjectState, *, is_searching: bool) -> NowSection:
     if state.snapshot.as_of is not None or not state.snapshot.complete:
         count = state.pending_count
         return NowSection("lessons", "New lessons", f"{count:,} to read" if count else "reading", (), 0, target)
-    items = _worth_reading(state)
+    items = state.worth_reading
     if not items:
         return NowSection("lessons", "New lessons", "none to read", (), 0, target)
     minutes = max(round(sum(item.seconds for item in items) / 60), 1)
@@ -326,19 +327,27 @@ def _lessons(state: ProjectState, *, is_searching: bool) -> NowSection:
     return NowSection("lessons", "New lessons", note, lines, len(items), target)
 
 
-def _worth_reading(state: ProjectState) -> list[ReviewItem]:
-    return [item for item in state.agenda if item.is_urgent or item.priority > 0 or item.kind == EXTRACTED]
-
-
 def _question(state: ProjectState, item: ReviewItem) -> NowLine:
+    from core.show.cards import card_title  # imports the answers, which the first page does not need
+
     sign = Sign("", "warning strong", "escalated") if item.is_urgent else Sign("", "accent", "proven")
-    pattern = state.snapshot.patterns.get(item.subject) if item.is_about_pattern else None
-    if pattern is not None:
-        return NowLine(sign, visible_line(pattern.title, _MAX_TITLE), (), item.asks, Target("review", item.subject))
+    target = Target("review", item.subject)
+    if item.group is not None:
+        return NowLine(sign, visible_line(item.question, _MAX_TEXT), target=target)
     if item.offer is not None and item.offer.new:
-        title = visible_line(item.offer.new[0].headline, _MAX_TITLE)
-        return NowLine(sign, title, (), item.reason, Target("review", item.subject))
-    return NowLine(sign, visible_line(item.question, _MAX_TITLE), (), item.reason, Target("review", item.subject))
+        return NowLine(sign, visible_line(item.offer.new[0].headline, _MAX_TITLE), (), item.reason, target)
+    pattern = state.snapshot.patterns.get(item.subject) if item.is_about_pattern else None
+    text = item.reason if pattern is None else _lesson(state, pattern) if item.kind == EXTRACTED else item.asks
+    return NowLine(sign, visible_line(card_title(state, item), _MAX_TITLE), (), text, target)
+
+
+def _lesson(state: ProjectState, pattern: Pattern) -> str:
+    """Describe a new lesson: the place, the line that fixed it, why, and how often it was seen."""
+    places = pattern.places or pattern.location_hints
+    added = (line for line in pattern.diff_pattern.splitlines() if line[:1] == "+" and line.strip("+ "))
+    seen = state.assessment(pattern.id).seen
+    times = f"seen {plural(seen, 'time')}" if seen > 1 else ""
+    return "   ".join(filter(None, (*places[:1], " ".join(next(added, "").split()), times, pattern.description)))
 
 
 # As a document

@@ -121,7 +121,7 @@ def draw_row(row: Row, width: int, glyphs: Glyphs) -> Content:
 def _title_cells(section: NowSection, facts: Sequence[int], width: int) -> int:
     """Return the cells of the titles in a section: of the longest one, if the other texts leave room for it."""
     longest = max(cell_len(line.title) for line in section.lines)
-    texts = max(cell_len(line.text) for line in section.lines)
+    texts = max(cell_len(line.text[:MAX_TEXT]) for line in section.lines)
     room = width - sum(facts) - 2 * len(facts) - texts - INDENT
     return max(min(longest, max(room, int(width * TITLE_SHARE))), 1)
 
