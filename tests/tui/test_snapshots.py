@@ -17,8 +17,10 @@ from textual.widgets import Input
 from core.curation.commands import Quarantine
 from core.records.lessons import LessonKind
 from core.records.loops import Loop, LoopStatus
+from core.show.setup import Setup
 from core.state.review_items import DUPLICATE, FURTHER, INVERSION, LESSON, OFFER, QUARANTINE, STALE_PIN
 from tests.agent_lessons import CLOCK, NO_CLOCK, find_when_loaded, make_agent_lesson
+from tests.fix_sessions.transcripts import leave_transcripts
 from tests.tui.screens.review_steps import POOL, add_twin
 from tests.tui.user import NOW, User, copy_tree, make_app
 from tui.actions import PLACES
@@ -114,6 +116,8 @@ async def test_place(accept: Accept, sample: Path, home: Path, place: str) -> No
 @pytest.mark.parametrize(
     ("place", "theme"),
     [
+        ("now", "light"),
+        ("now", "ansi"),
         ("patterns", "high-contrast"),
         ("patterns", "ansi"),
         ("review", "light"),
@@ -123,6 +127,41 @@ async def test_place(accept: Accept, sample: Path, home: Path, place: str) -> No
 )
 async def test_theme(accept: Accept, sample: Path, home: Path, place: str, theme: str) -> None:
     accept(await pictures(sample, home, place, (120, 40), theme=theme))
+
+
+@pytest.mark.slow
+async def test_first_start(accept: Accept, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A repository without `.aiwg` in which an agent has left sessions."""
+    monkeypatch.setenv("HOME", str(tmp_path / "person"))
+    project = tmp_path / "shop"
+    (project / ".git").mkdir(parents=True)
+    leave_transcripts(project, tmp_path / "person", NOW, 4)
+    accept(await pictures(project, home, "now", *SIZES[:2], question=OFFER))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "setup",
+    [
+        pytest.param(Setup(has_folder=False), id="not-set-up"),
+        pytest.param(
+            Setup(
+                agent="claude", writes=((".claude/settings.json", "hooks"), ("CLAUDE.md", "how the agent uses them"))
+            ),
+            id="not-connected",
+        ),
+        pytest.param(Setup(connected=("Claude Code",), hooks="hooks answer in 0.1 s"), id="connected"),
+        pytest.param(Setup(is_trusted=False), id="not-trusted"),
+    ],
+)
+async def test_empty_now(
+    accept: Accept, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, setup: Setup
+) -> None:
+    monkeypatch.setattr("tui.screens.now.read_setup", lambda paths: setup)
+    monkeypatch.setattr("tui.screens.now.try_hooks", lambda paths: (setup.hooks, False))
+    project = tmp_path / "shop"
+    (project / ".aiwg" / "ralph").mkdir(parents=True)
+    accept(await pictures(project, home, "now", *SIZES[:2]))
 
 
 @pytest.mark.slow
