@@ -162,8 +162,8 @@ def _escalation(state: ProjectState, sessions: Sequence[DebugSession]) -> Escala
 
 def _homeless_escalations(state: ProjectState) -> Iterator[Need]:
     """Yield the escalated debug sessions that belong to no loop, and whose work has not ended."""
-    if not state.snapshot.debug_sessions:
-        return
+    if not state.snapshot.debug_sessions or state.snapshot.as_of is not None:
+        return  # the first page of a start does not wait for the index of debug sessions
     names = state.inputs.names
     for one in state.escalations():
         session = one.session

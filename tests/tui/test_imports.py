@@ -27,7 +27,7 @@ FORBIDDEN: Final = {
     "import tui.app, tui.cli.dashboard": _HEAVY
     | {"yaml", "core.project.project", "core.state.project_state", "core.learning.scoreboard", "tui.palette"},
     # the rows of the last run
-    "import tui.app, tui.screens.loops, core.project.kept_project, core.sources.configuration": _HEAVY - {"sqlite3"}
+    "import tui.app, tui.screens.now, core.project.kept_project, core.sources.configuration": _HEAVY - {"sqlite3"}
     | {"yaml", "core.sources.schema", "core.project.project", "core.learning.scoreboard", "core.curation"},
 }
 """Modules that each statement must not import."""
