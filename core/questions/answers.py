@@ -196,7 +196,9 @@ def _agents_proposal(item: ReviewItem, proposed: ProposedDecision, state: Projec
         is_approval = command.verb in (Verb.RELEASE, Verb.PROMOTE)
         needs_reason = is_approval and state.assessment(item.subject).blocked
         why_not = why_refused(command, state)
-    yield _accept(word, "you decide this", command, needs_reason=needs_reason, why_not=why_not)
+    yield _accept(
+        word, f"{VERBS[Verb(proposed.verb)].past} in your name", command, needs_reason=needs_reason, why_not=why_not
+    )
     yield _dismissal(item, "reject", REJECT.word, f"{REJECT.past} {item.about}")
 
 

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_percent
-from core.base.text import plural, safe_matcher
+from core.base.text import plural, safe_matcher, visible_line
 from core.documents.document import Block, Line, Moment, Sign, Table, Text, fields, line, more, section
 from core.documents.patterns import set_aside_reason
 from core.documents.signs import result_sign, state_sign
@@ -62,7 +62,7 @@ def uses(view: ProjectState, pattern: Pattern) -> Iterable[Line]:
     observations = [one for one in view.board.observations(pattern.id) if not one.is_sighting]
     ordered = sorted(observations, key=lambda one: (one.success is not False, one.success is None))
     for use in ordered[:MAX_USES]:
-        yield use_line(use, use.loop_id or use.source)
+        yield _use_line(view, use, use.source)
         if result := find_result(view, use):
             yield line((result, "quiet" if use.success is not False else ""), indent=4)
     if len(ordered) > MAX_USES:
@@ -75,10 +75,22 @@ def uses(view: ProjectState, pattern: Pattern) -> Iterable[Line]:
         yield line(result_sign(False), (f" {aside.source}", "quiet"), (reason, "warning"))
 
 
-def use_line(use: Observation, source: str) -> Line:
+def _use_line(view: ProjectState, use: Observation, source: str) -> Line:
+    """Describe a use by the title of its session, else by its ID, else by the `source` of the record."""
+    source = work_title(view, use.loop_id) or use.loop_id or source
     count = f"{use.count:,} x " if use.count > 1 else ""
     where = f"  iteration {use.iteration}" if use.iteration is not None else ""
     return line(result_sign(use.success), f" {count}{source}", (f"{where}  ", "quiet"), Moment(use.at))
+
+
+def work_title(view: ProjectState, work_id: str) -> str:
+    """Return what a loop, task or attempt is about, in one line; "" if unknown; untrusted."""
+    snapshot = view.snapshot
+    attempt = snapshot.attempts.get(work_id)
+    task = snapshot.tasks.get(attempt.task_id if attempt is not None else work_id)
+    loop = snapshot.loops.get(work_id) or snapshot.loops.get(view.board.loop_of_work(work_id))
+    text = task.description if task is not None and task.description else loop.task if loop is not None else ""
+    return visible_line(text, 100)
 
 
 def find_result(view: ProjectState, use: Observation) -> str:
@@ -218,7 +230,7 @@ def failures(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
     failed = [one for one in used if one.success is False]
     succeeded = [one for one in used if one.success]
     for use in reversed(failed[-MAX_LOOPS:]):
-        yield use_line(use, use.loop_id or f"recorded only by {use.source}")
+        yield _use_line(view, use, f"recorded only by {use.source}")
         if error := find_result(view, use):
             yield line((error, "bad"), indent=2)
     if succeeded:

@@ -221,21 +221,11 @@ def _found_in(state: ProjectState, pattern: Pattern) -> Iterator[Block]:
     if arrival is None and not source:
         return
     at = arrival.at if arrival is not None else pattern.first_discovered
-    title = work_title(state, source)
+    title = found.work_title(state, source)
     where = ("", " in ", (f"“{title}”" if title else source, "strong")) if source else ()
     yield line("")
     yield line("Found ", Moment(at, ""), *where)
     yield from _check_lines(state, pattern, source)
-
-
-def work_title(state: ProjectState, work_id: str) -> str:
-    """Return what a loop, task or attempt is about, in one line; "" if unknown; untrusted."""
-    snapshot = state.snapshot
-    attempt = snapshot.attempts.get(work_id)
-    task = snapshot.tasks.get(attempt.task_id if attempt is not None else work_id)
-    loop = snapshot.loops.get(work_id) or snapshot.loops.get(state.board.loop_of_work(work_id))
-    text = task.description if task is not None and task.description else loop.task if loop is not None else ""
-    return visible_line(text, 100)
 
 
 def _check_lines(state: ProjectState, pattern: Pattern, source: str) -> Iterator[Block]:
@@ -302,7 +292,7 @@ def _arrival(state: ProjectState, pattern: Pattern) -> Iterator[Block]:
 
 
 def _escalation(state: ProjectState, item: ReviewItem, session: DebugSession) -> Iterator[Block]:
-    title = work_title(state, session.task_id or session.loop_id)
+    title = found.work_title(state, session.task_id or session.loop_id)
     yield from fields(("Session", title))
     yield line((item.reason, "quiet"))
     run = session.newest_failing

@@ -528,7 +528,7 @@ class ReviewScreen(BaseScreen):
 
     def _key_items(self) -> tuple[list[Item], list[Item]]:
         """Return the keys of the card: yes, no, later and the menu of all others."""
-        _, right = super()._key_items()
+        right = [item for item in super()._key_items()[1] if item.value != "more"]
         offered = [action for action in SHOWN_KEYS if self.reason_against(action) is None]
         return [self._key_item(id, self.label_for(id) or BY_ID[id].label) for id in offered], right
 

@@ -135,8 +135,9 @@ def _count_text(answer: Answer, outlook: Outlook | None) -> Content:
         if (count := found.changed_of(kind))
     ]
     compared = found.loops + found.paused + found.tasks
+    changed = f"changes {', '.join(parts)}" if parts else ""
     none = f"none of {plural(compared, 'prompt')} changes" if compared else "no session and no task yet"
-    text = f"{BY_WORDS if found.by_words is not None else ''}{', '.join(parts) or none}"
+    text = f"{BY_WORDS if found.by_words is not None else ''}{changed or none}"
     return Content.styled(text, "$quiet")
 
 

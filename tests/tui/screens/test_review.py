@@ -367,7 +367,7 @@ async def test_forecasts_without_embeddings_are_marked_until_these_exist(
     with meaning():
         async with open_dashboard(sample, home, size=(80, 24), place="review") as user:
             await at_question(user, INVERSION)
-            assert "~1 task" in row(user, "a")
+            assert "~changes 1 task" in row(user, "a")
             assert "~ compared by words: 0 of 40 texts have a vector\n" in preview(user)
             await asyncio.to_thread(user.app.project.embed_missing, user.app._vectors._report)
             await user.until(lambda: "~" not in row(user, "a"), "the forecast by meaning")
