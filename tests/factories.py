@@ -45,7 +45,7 @@ from core.ledger.decision_log import DecisionLog
 from core.metrics.sections import Figure, Row
 from core.metrics.sections import Kind as FigureKind
 from core.project.project import Project
-from core.questions.answers import Answer
+from core.questions.answer import Answer
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure, Fix, Lesson, Results
 from core.records.decisions import CurationState, Decision, Pin, Verb
 from core.records.events import Event, Observation

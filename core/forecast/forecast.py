@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from core.learning.scoreboard import Scoreboard
     from core.learning.scores import Codes
     from core.project.project import Project
-    from core.questions.answers import Answer
+    from core.questions.answer import Answer
     from core.records.decisions import Verb
     from core.records.patterns import Pattern
     from core.retrieval.embeddings import Coverage

@@ -1,4 +1,4 @@
-"""Question whether to quarantine a pattern whose trigger matches most common messages."""
+"""Whether to hold back a pattern whose trigger matches most common messages: find it, ask, answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ import yaml
 from msgspec import Struct
 
 from core.base.text import Matcher, visible_line
+from core.curation import commands
+from core.curation.rules import why_refused
 from core.index.verdicts import StoredVerdicts, read_verdicts, write_verdicts
+from core.questions.answer import Answer, dismissal, yes
 from core.questions.impact import WASTED_USE
 from core.state import review_items as kinds
 
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from core.questions.priority import ImpactEstimator
     from core.records.decisions import CurationState
     from core.records.patterns import Pattern
+    from core.state.project_state import ProjectState
     from core.state.review_items import ReviewItem
 
 _AT_ONCE: Final = 50  # Triggers checked in one step, about 5 ms.
@@ -116,3 +120,16 @@ def broad(scales: ImpactEstimator, curation: CurationState, shares: Mapping[str,
             f"{share:.0%} of common messages",
             impact=WASTED_USE * share * scales.uses(pattern_id) + scales.held(pattern_id),
         )
+
+
+TOO_BROAD: Final = "its trigger matches nearly everything"
+"""Default reason to quarantine a pattern with a broad trigger."""
+
+
+def answers(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
+    """Yield yes, which holds it back, and no, which keeps it."""
+    quarantine = commands.Quarantine(item.subject, reason=TOO_BROAD)
+    effect = "no agent gets it until it is changed and released"
+    yield yes("quarantine", effect, quarantine, why_not=why_refused(quarantine, state))
+    summary = f"kept the broad trigger of {visible_line(item.subject, 80)}"
+    yield dismissal(item, "reject", "keep", summary, "it stays as it is")

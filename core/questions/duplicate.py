@@ -1,4 +1,4 @@
-"""Question whether to merge two similar patterns; docs/curation.md#merge."""
+"""Whether two similar patterns are the same lesson: find them, ask, answer; docs/curation.md#merge."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from core.base.text import visible_line
+from core.curation import commands
 from core.index.verdicts import StoredVerdicts, read_verdicts, write_verdicts
+from core.questions.answer import Answer, dismissal, yes
 from core.questions.impact import WASTED_USE
 from core.questions.priority import ImpactEstimator, chars_of, quoted_title
 from core.retrieval.similarity import cap_similarity
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from core.index.similarity import SimilarityIndex
     from core.index.texts import Texts
     from core.records.patterns import Pattern
+    from core.state.project_state import ProjectState
     from core.state.review_items import ReviewItem
 
 _MOST_COMPARED: Final = 20_000
@@ -157,3 +161,12 @@ def _duplicate(scales: ImpactEstimator, target: str, merged: str, similarity: fl
         similarity=similarity,
         evidence=uses,
     )
+
+
+def answers(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
+    """Yield yes, which merges them, no, and the merge into the other one."""
+    name, other = visible_line(item.subject, 80), visible_line(item.other, 80)
+    yield yes("merge", f"merged: {name} stays, with the uses of both", commands.Merge(item.subject, item.other))
+    yield dismissal(item, "reject", "keep both", f"kept both {name} and {other}", "both stay")
+    effect = f"{other} stays, with the uses of both"
+    yield Answer("rewrite", "keep the other one", effect, commands.Merge(item.other, item.subject))

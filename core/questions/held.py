@@ -1,4 +1,4 @@
-"""Question whether agents may get a text that gives orders: of a pattern or a reflection; docs/safety.md#held-texts."""
+"""Whether agents may get a text that gives orders, of a pattern or a reflection; docs/safety.md#held-texts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from core.base.text import plural, visible_line
+from core.curation import commands
+from core.questions.answer import Answer, dismissal, new_text, yes
 from core.questions.context_recipients import Recipient, list_recipients
+from core.records.decisions import APPROVE
 from core.retrieval.embeddings import is_available
 from core.scanning.messages import describe_suspicions, find_withhold_reason
 from core.scanning.rules import FOREIGN_SCRIPT
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from core.state.project_state import ProjectState
     from core.state.review_items import ReviewItem
 
+EXACTLY: Final = "agents may get exactly this text"  # effect of an approval
 SUSPECTED: Final = 2.0  # Factor on the impact of texts with scan results, which may do harm beyond failing.
 MAX_TEXTS: Final = 100  # Maximum number of held reflections that are asked about at a time.
 _STEP_SECONDS: Final = 0.01  # Time in which indexes are built at once.
@@ -177,3 +181,14 @@ def held_texts(scales: ImpactEstimator, curation: CurationState, texts: Sequence
             risk=count_marks(held.marks),
             evidence=len(held.sources),
         )
+
+
+def answers(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
+    """Yield yes, which approves the text, and no, which archives a pattern or leaves a reflection out."""
+    if item.held_text is None:
+        yield from new_text(item, state, APPROVE.word, EXACTLY)
+        return
+    approve = commands.ApproveText(key=item.question_key, text=item.held_text.text, about=item.about)
+    yield yes(APPROVE.word, EXACTLY, approve)
+    summary = f"left out {visible_line(item.about, 100)}"
+    yield dismissal(item, "reject", "leave out", summary, "left out of every prompt")

@@ -1,4 +1,4 @@
-"""Question whether to extract patterns from a loop that ended; docs/curation.md#offers."""
+"""Whether to add what can be extracted from a loop that ended: find it, ask, answer; docs/curation.md#offers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from core.base.errors import RalphdeckError
-from core.base.text import plural
+from core.base.text import plural, visible_line
+from core.curation import commands
 from core.index.verdicts import StoredVerdicts, digest_of, read_verdicts, write_verdicts
+from core.questions.answer import Answer, dismissal, yes
 from core.questions.impact import UNSEEN_USES
 from core.records.agent_sessions import HOOKS
+from core.records.decisions import VERBS, Verb
 from core.records.extractions import Extraction
 from core.state import review_items as kinds
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from core.records.loops import Loop
     from core.records.patterns import Pattern
     from core.records.snapshot import Snapshot
+    from core.state.project_state import ProjectState
     from core.state.review_items import ReviewItem
 
 JUDGED_AT_ONCE: Final = 20  # Last finished loops that each search judges.
@@ -261,3 +265,12 @@ def offer_text(offer: Extraction) -> str:
 def chars_offered(offer: Extraction) -> int:
     """Return the number of characters to read before an extraction."""
     return sum(len(one.headline) for one in (*offer.new, *offer.merges))
+
+
+def answers(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
+    """Yield yes, which adds the lessons of a loop or of a recurring learning, and no."""
+    assert item.offer is not None
+    label = VERBS[Verb.EXTRACT].word if item.kind == kinds.OFFER else "create"
+    yield yes(label, f"adds {offer_text(item.offer)}", commands.Extract(item.subject, expected=item.offer))
+    summary = f"nothing is extracted from {visible_line(item.subject, 80)}"
+    yield dismissal(item, "reject", "never", summary, "nothing is added")

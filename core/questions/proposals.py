@@ -1,4 +1,4 @@
-"""Questions about the decisions that agents propose; see docs/curation.md#who-decides."""
+"""Whether a person makes a decision that an agent proposes: ask, answer; see docs/curation.md#who-decides."""
 
 from __future__ import annotations
 
@@ -13,16 +13,20 @@ from core.base.text import plural, visible_line
 from core.config.settings import PruningSettings
 from core.curation import commands
 from core.curation.command_codec import decode_command
+from core.curation.commands import PatternCommand
+from core.curation.rules import why_refused
 from core.curation.undo import describe_act
-from core.records.decisions import VERBS, Verb
+from core.questions.answer import Answer, dismissal, yes
+from core.records.decisions import REJECT, VERBS, Verb
 from core.scanning.messages import describe_suspicions
 from core.state import review_items as kinds
 
 if TYPE_CHECKING:
-    from core.curation.commands import Command, PatternCommand
+    from core.curation.commands import Command
     from core.questions.priority import ImpactEstimator
     from core.records.decisions import CurationState, Decision
     from core.records.proposed_decisions import ProposedDecision
+    from core.state.project_state import ProjectState
     from core.state.review_items import ReviewItem
 
 _NAMED: Final = 3  # Number of records that a question names.
@@ -157,3 +161,19 @@ def _subjects(command: Command) -> tuple[str, ...]:
         case commands.SnoozeQuestion() | commands.Dismiss():
             return (command.key,)
     return ("what the policy selects",)
+
+
+def answers(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
+    """Yield yes, which makes the decision, and no, which rejects the proposal."""
+    proposed = item.proposed
+    assert proposed is not None
+    command, word = accepted_command(proposed), VERBS[Verb(proposed.verb)].word
+    needs_reason, why_not = False, ""
+    if isinstance(command, PatternCommand):
+        is_approval = command.verb in (Verb.RELEASE, Verb.PROMOTE)
+        needs_reason = is_approval and state.assessment(item.subject).blocked
+        why_not = why_refused(command, state)
+    yield yes(
+        word, f"{VERBS[Verb(proposed.verb)].past} in your name", command, needs_reason=needs_reason, why_not=why_not
+    )
+    yield dismissal(item, "reject", REJECT.word, f"{REJECT.past} {item.about}")

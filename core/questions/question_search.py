@@ -14,23 +14,16 @@ import msgspec
 from msgspec import Struct, structs
 
 from core.index.snapshot import IndexedSnapshot
-from core.index.verdicts import (
-    FOUND,
-    StoredVerdicts,
-    VerdictsInMemory,
-    digest_of,
-    read_verdicts,
-    write_verdicts,
-)
+from core.index.verdicts import FOUND, StoredVerdicts, VerdictsInMemory, digest_of, read_verdicts, write_verdicts
 from core.questions.broad import BroadTriggerSearch
 from core.questions.duplicate import DuplicateSearch
 from core.questions.held import HeldTextSearch
-from core.questions.lesson_search import LessonSearch
+from core.questions.lesson import LessonSearch
 from core.questions.offer import JoinedOffer, OfferSearch
 from core.questions.queue import Found
 from core.questions.recurring import RecurringSearch
 from core.questions.unreconciled import CountSearch
-from core.questions.weakened_search import WeakenedTestSearch
+from core.questions.weakened import WeakenedTestSearch
 from core.records.extractions import Extraction
 from core.retrieval.task import analyse_task
 

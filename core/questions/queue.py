@@ -11,17 +11,23 @@ from msgspec import Struct
 
 from core.base.steps import Steps, run_all
 from core.debug_memory.escalations import find_escalation
+from core.questions.arrivals import arrivals
+from core.questions.borderline import borderline
 from core.questions.broad import broad
+from core.questions.burst import bursts
 from core.questions.duplicate import duplicates
+from core.questions.escalation import escalations
 from core.questions.held import held_texts, suspected
 from core.questions.impact import net
-from core.questions.incoming import arrivals, bursts, escalations, lessons, weakened_tests
+from core.questions.inversion import inversions
+from core.questions.lesson import lessons
 from core.questions.offer import JoinedOffer, offered
+from core.questions.pins import pins
 from core.questions.priority import ImpactEstimator, Questions
 from core.questions.proposals import proposed_decisions
 from core.questions.recurring import RecurringLearning, recurring
-from core.questions.registry import borderline, inversions, pins
 from core.questions.unreconciled import unreconciled
+from core.questions.weakened import weakened_tests
 from core.records.extractions import Extraction
 from core.records.findings import Finding
 from core.records.lessons import JoinedLesson

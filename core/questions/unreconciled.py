@@ -1,4 +1,4 @@
-"""Question about a pattern whose recorded counts contradict the evidence."""
+"""Whether to leave a pattern whose recorded counts contradict the evidence: find it, ask, answer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from core.base.text import visible_line
+from core.curation import commands
+from core.curation.rules import why_refused
 from core.learning.evidence import UseCounts
+from core.questions.answer import Answer, dismissal, no
 from core.records.findings import Finding, Severity
 from core.state import review_items as kinds
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from core.learning.scoreboard import Scoreboard
     from core.questions.priority import ImpactEstimator
     from core.records.patterns import Pattern
+    from core.state.project_state import ProjectState
     from core.state.review_items import ReviewItem
 
 _AT_ONCE: Final = 100  # Records compared with the evidence in one step, at most about 10 ms.
@@ -104,3 +108,16 @@ def _unreconciled(scales: ImpactEstimator, pattern_id: str, doubt: Finding) -> R
         question="The recorded counts of {} contradict its results. Leave them?",
         reason=visible_line(doubt.message, 160),
     )
+
+
+WRONG_COUNTS: Final = "its recorded counts contradict the evidence"
+"""Default reason to quarantine a pattern whose counts disagree."""
+
+
+def answers(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
+    """Yield yes, which leaves it, and no, which holds it back."""
+    summary = f"left the counts of {visible_line(item.subject, 80)} as they are"
+    yield dismissal(item, "accept", "leave", summary, "its results count")
+    quarantine = commands.Quarantine(item.subject, reason=WRONG_COUNTS)
+    effect = "no agent gets it until the counts are corrected and it is released"
+    yield no("quarantine", effect, quarantine, why_not=why_refused(quarantine, state))

@@ -13,7 +13,7 @@ from core.documents.lessons import lesson_blocks, place_name
 from core.documents.reflections import reflection_document
 from core.queries.filter_parser import Fields, parse_query
 from core.queries.record_filters import LESSON_FIELDS, REFLECTION_FIELDS, select_reflections
-from core.questions.answers import reject_lesson
+from core.questions.answer import reject_lesson
 from core.records.lessons import LESSON_ID, JoinedLesson
 from core.show.work import attempt_key, task_key
 from tui.present import lessons as present_lessons

@@ -26,7 +26,8 @@ from core.curation.decision_text import verb_text
 from core.documents.decisions import reason_text
 from core.documents.markdown import to_markdown
 from core.forecast.forecast import Forecaster
-from core.questions.answers import Answer, answers, question_of, snooze_command
+from core.questions.answer import Answer, snooze_command
+from core.questions.answers import answers, question_of
 from core.questions.judge import MAX_TEXTS, Advice, Judge, JudgedText, held_text_of
 from core.questions.session import Pace, measure_pace, plan, time_text
 from core.show.cards import NO, YES, card_title, present_effect, review_card, terminal_card, works_of

@@ -20,7 +20,7 @@ from tui.screens.question_order import Key, key_of
 
 if TYPE_CHECKING:
     from core.forecast.forecast import ContextChange, Forecast, Forecaster, Merger
-    from core.questions.answers import Answer
+    from core.questions.answer import Answer
     from core.state.project_state import ProjectState
     from core.state.review_items import ReviewItem
 

@@ -144,7 +144,7 @@ def reject(lesson_id: str, reason: str) -> None:
       ralphdeck lesson reject 1a2b3c --reason "only true before the migration" && ralphdeck undo
     """
     from core.cli.commands.decisions import decide
-    from core.questions.answers import reject_lesson
+    from core.questions.answer import reject_lesson
 
     project = _open_project()
     found = find_lesson(project, lesson_id)

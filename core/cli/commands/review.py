@@ -193,7 +193,7 @@ def snooze(subject: str, until: datetime | None, uses: int | None, kind: str | N
       ralphdeck review snooze pat-error-pool-timeout-009 --uses 3 --reason "too few to judge"
     """
     from core.cli.commands.decisions import decide
-    from core.questions.answers import snooze_command
+    from core.questions.answer import snooze_command
 
     if until is None and uses is None:
         raise click.UsageError("give --until, --uses, or both")

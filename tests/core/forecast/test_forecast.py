@@ -18,7 +18,8 @@ from core.demo.sample import copy_sample
 from core.forecast.forecast import Forecast, Forecaster, forecast_bulk
 from core.project.project import Project
 from core.questions import context_recipients
-from core.questions.answers import Answer, answer, answers
+from core.questions.answer import Answer
+from core.questions.answers import answer, answers
 from core.questions.context_recipients import PAUSED, list_recipients
 from core.records.decisions import Verb
 from core.records.patterns import Maturity

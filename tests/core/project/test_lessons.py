@@ -16,7 +16,7 @@ from core.demo.sample import copy_sample
 from core.metrics.effectiveness import compute_effectiveness
 from core.project.project import Project
 from core.questions.answers import answer
-from core.questions.lesson_search import MOST_LESSONS
+from core.questions.lesson import MOST_LESSONS
 from core.records.events import Event
 from core.records.lessons import Lesson, LessonKind, LessonState
 from core.records.loops import Loop, LoopStatus, Outcome

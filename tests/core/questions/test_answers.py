@@ -15,7 +15,8 @@ from core.curation.decision_text import describe_change
 from core.curation.text_approval import find_approved_pattern
 from core.forecast.dry_run import dry_run
 from core.project.project import Project
-from core.questions.answers import Answer, answer, answers
+from core.questions.answer import Answer
+from core.questions.answers import answer, answers
 from core.records.decisions import Verb
 from core.records.patterns import Maturity
 from core.state.review_items import (

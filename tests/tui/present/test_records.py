@@ -21,7 +21,8 @@ from core.documents.tasks import milestones
 from core.episodes.history import AttemptDetail
 from core.forecast.forecast import Forecaster
 from core.project.project import Project
-from core.questions.answers import Answer, answers
+from core.questions.answer import Answer
+from core.questions.answers import answers
 from core.records.episodes import Attempt, Milestone, Quality
 from core.retrieval.injection import Injection
 from core.show.card_evidence import report_source

@@ -6,7 +6,7 @@ import pytest
 
 from core.curation.commands import Promote
 from core.forecast.forecast import ContextChange, Forecast, PatternRank
-from core.questions.answers import Answer
+from core.questions.answer import Answer
 from core.questions.context_recipients import LOOP, PAUSED, TASK
 from core.retrieval.rendering import INTRODUCTION, TITLE
 from tui.present.glyphs import ASCII

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
-from core.questions.weakened_search import SEARCHED_ATTEMPTS, WeakenedTestSearch
+from core.questions.weakened import SEARCHED_ATTEMPTS, WeakenedTestSearch
 from core.records.episodes import Attempt
 from core.records.loops import Outcome
 from core.state.review_items import WeakenedTest

@@ -1,4 +1,4 @@
-"""Questions about the registry: states, broad triggers, counts."""
+"""Whether a pattern keeps its state, which is close to another one or may be wrong."""
 
 from __future__ import annotations
 
@@ -9,106 +9,23 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from core.base.formatting import format_day
 from core.base.text import plural, visible_line
+from core.curation import commands
+from core.curation.rules import why_refused
 from core.learning.states import STATES, state_codes
+from core.questions.answer import REJECTED, Answer, dismissal, no, reset_effect, yes
+from core.records.decisions import RE_ENABLE
 from core.records.patterns import Maturity
 from core.state import review_items as kinds
 
 if TYPE_CHECKING:
     from core.learning.scores import Flags, Floats, Ints
     from core.questions.priority import ImpactEstimator
-    from core.records.decisions import CurationState, Pin
+    from core.state.project_state import ProjectState
     from core.state.review_items import ReviewItem
 
 _FIRST_TRIED: Final = 2000  # Patterns of the highest impact that are tried first.
 MOST_BORDERLINE: Final = 50  # Maximum number of borderline questions at a time, highest impact first.
-
-
-def inversions(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewItem]:
-    """Ask about patterns that fail often enough to become anti-patterns."""
-    board, settings = scales.board, scales.settings
-    for row in np.flatnonzero(board.inversion_due).tolist():
-        pattern_id = board.ids[row]
-        if pattern_id not in scales.patterns:
-            continue
-        failures = int(board.failures[row])
-        total = failures + int(board.successes[row])
-        verdict, again = curation.inversions.get(pattern_id), ""
-        if verdict is not None and verdict.verdict == "accepted":
-            continue  # the board may be older than the last decision
-        if verdict is not None and verdict.verdict == "rejected":
-            more = failures - verdict.failures
-            if more < settings.anti_pattern.failures_until_asked_again:
-                continue
-            again = f"; rejected on {format_day(verdict.at)}, {plural(more, 'further failure')} since"
-        make = partial(
-            scales.item,
-            kinds.INVERSION,
-            pattern_id,
-            question=f"{failures} of {plural(total, 'use')} of {{}} failed. Warn agents of it instead?",
-            reason=f"{failures} of {plural(total, 'use')} failed{again}",
-        )
-        impact, propose = scales.unwarned(pattern_id), partial(board.proposal, pattern_id)
-        yield scales.ask(kinds.INVERSION, pattern_id, make, failures, total, again, impact=impact, propose=propose)
-
-
-def pins(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewItem]:
-    """Ask about pins whose text has changed, or that later evidence contradicts."""
-    board = scales.board
-    for pattern_id, pin in curation.pins.items():
-        if pattern_id not in board or pattern_id not in scales.patterns:
-            continue
-        row = board.row(pattern_id)
-        is_deprecated = pin.state is Maturity.DEPRECATED
-        if board.pin_stale[row]:
-            impact = scales.unseen(pattern_id, is_withheld=is_deprecated)
-            yield scales.ask(
-                kinds.STALE_PIN, pattern_id, partial(_stale_pin, scales, pattern_id, pin), pin, impact=impact
-            )
-        elif board.contradicted[row]:
-            impact, place = scales.since(pattern_id, is_withheld=is_deprecated)
-            facts = pin, scales.board.results_since_pin(pattern_id), place
-            make = partial(_contradicted, scales, pattern_id, *facts)
-            yield scales.ask(kinds.CONTRADICTED, pattern_id, make, *facts, impact=impact)
-
-
-_NOUNS: Final = {Maturity.PROVEN: "promotion", Maturity.DEPRECATED: "deprecation"}
-"""Nouns of the decisions that can be confirmed."""
-
-
-def _decided(pin: Pin) -> str:
-    return f"{pin.verb} by {visible_line(pin.by, 40)} on {format_day(pin.at)}"
-
-
-def _stale_pin(scales: ImpactEstimator, pattern_id: str, pin: Pin) -> ReviewItem:
-    return scales.item(
-        kinds.STALE_PIN,
-        pattern_id,
-        question=f"The text of {{}} has changed since. Keep it {pin.verb}?"
-        if pin.state in _NOUNS
-        else "The text of {} has changed since it was accepted. Reset it?",
-        reason=f"{_decided(pin)}; its text has changed since",
-    )
-
-
-def _contradicted(
-    scales: ImpactEstimator, pattern_id: str, pin: Pin, results: tuple[int, int], place: str
-) -> ReviewItem:
-    good, bad = results
-    is_warning, is_deprecated = scales.is_warning(pattern_id), pin.state is Maturity.DEPRECATED
-    words = ("right", "wrong") if is_warning else ("succeeded", "failed")
-    against, word = (good, words[0]) if is_deprecated else (bad, words[1])
-    uses = f"{against} of {plural(good + bad, 'use')} {word}"
-    since = f"the warning was {word} in {against} of {good + bad}" if is_warning else uses
-    noun = _NOUNS.get(pin.state, "decision")
-    return scales.item(
-        kinds.CONTRADICTED,
-        pattern_id,
-        question=f"{visible_line(pin.by, 40)} {pin.verb} {{}}; {uses} since. Undo the {noun}?",
-        reason=f"{_decided(pin)}; since then {since}",
-        place=place,
-    )
 
 
 def borderline(scales: ImpactEstimator, asked: Set[str]) -> Iterator[ReviewItem]:
@@ -193,3 +110,21 @@ def _border(
     if later is not now:
         parts.append(f"decays to {later} within {scales.settings.review.soon_days:g} days")
     return "".join(f"; {part}" for part in parts)
+
+
+def answers(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
+    """Yield answers that re-enable a deprecated pattern, or keep a state."""
+    id, name, assessment = item.subject, visible_line(item.subject, 80), state.assessment(item.subject)
+    if assessment.state is Maturity.DEPRECATED:
+        if assessment.pin is None:
+            effect = "established: given again, with the weight of its evidence"
+            yield yes(RE_ENABLE.word, effect, commands.Release(id), needs_reason=assessment.blocked)
+        else:
+            yield yes(RE_ENABLE.word, reset_effect(assessment), commands.Reset(id))
+        yield dismissal(item, "reject", "leave", f"left {name} deprecated: the evidence decides", "no agent gets it")
+    else:
+        yield dismissal(
+            item, "accept", "keep", f"kept injecting {name}: the evidence decides", "it stays: the evidence decides"
+        )
+        deprecate = commands.Deprecate(id, reason=REJECTED)
+        yield no("deprecate", "no agent gets it until reset", deprecate, why_not=why_refused(deprecate, state))

@@ -10,7 +10,7 @@ from typing import Any
 
 from core.base.errors import Refused
 from core.config.settings import Settings
-from core.questions.lesson_search import LessonSearch, lesson_weight
+from core.questions.lesson import LessonSearch, lesson_weight
 from core.records.decisions import CurationState
 from core.records.extractions import Extraction
 from core.records.lessons import JoinedLesson, LessonState

@@ -1,15 +1,22 @@
-"""Search for tests that passed because they check less, one attempt at a time."""
+"""Whether a person has seen that a test passed because it checks less: find it, ask, answer."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from core.base.text import visible_line
+from core.questions.answer import NOT_YET_DAYS, Answer, dismissal, not_now
+from core.records.decisions import ACKNOWLEDGE
+from core.state import review_items as kinds
+
 if TYPE_CHECKING:
+    from core.questions.priority import ImpactEstimator
     from core.records.episodes import Attempt
-    from core.state.review_items import WeakenedTest
+    from core.state.project_state import ProjectState
+    from core.state.review_items import ReviewItem, WeakenedTest
 
 SEARCHED_ATTEMPTS: Final = 20  # Number of last ended attempts that are searched.
 _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
@@ -51,3 +58,28 @@ class WeakenedTestSearch:
         found = tuple(one for attempt in self._newest for one in self._searched.get(attempt.id, (None, ()))[1])
         changed, self.found = found != self.found, found
         return changed
+
+
+def weakened_tests(scales: ImpactEstimator, found: Sequence[WeakenedTest]) -> Iterator[ReviewItem]:
+    """Ask about tests that passed because they check less; docs/extraction.md#weakened-tests."""
+    for one in found:
+        command, failure = visible_line(one.command, 60), visible_line(one.failure, 120)
+        files = visible_line(", ".join(one.files), 80) or "a test"
+        by = f" by {visible_line(one.agent, 40)}" if one.agent else ""
+        yield scales.item(
+            kinds.WEAKENED,
+            one.task_id,
+            question=f"{{}} was {one.change} to pass. Have you seen it?",
+            name=f"A test of {visible_line(one.attempt_id, 80)}",
+            this="A test",
+            reason=f"{files} was changed{by} after {command!r} failed: {failure}",
+            place="",
+            chars=len(one.diff),
+            weakened=one,
+        )
+
+
+def answers(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
+    """Yield yes, which acknowledges, and no, which asks again tomorrow."""
+    yield dismissal(item, "accept", ACKNOWLEDGE.word, f"{ACKNOWLEDGE.past} {visible_line(item.about, 120)}")
+    yield not_now(item, state, "not yet", NOT_YET_DAYS)

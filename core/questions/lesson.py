@@ -1,23 +1,33 @@
-"""Search for the lessons of agents to ask about, in small steps."""
+"""Whether a note that an agent wrote down becomes a lesson: find it, weigh it, ask, answer."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from operator import is_
 from typing import TYPE_CHECKING, Final
 
 from core.base.errors import RalphdeckError
-from core.records.decisions import lesson_question_id
+from core.base.formatting import shorten_id
+from core.base.text import plural, visible_line
+from core.curation import commands
+from core.questions.answer import Answer, no, reject_lesson, yes
+from core.questions.impact import UNSEEN_USES
+from core.questions.offer import chars_offered, offer_text
+from core.records.decisions import REJECT, lesson_question_id
 from core.records.lessons import LessonKind, LessonState
 from core.records.loops import Outcome
+from core.scanning.messages import describe_danger
+from core.state import review_items as kinds
 
 if TYPE_CHECKING:
     from core.config.settings import Settings
+    from core.questions.priority import ImpactEstimator
     from core.records.extractions import Extraction
     from core.records.lessons import JoinedLesson
     from core.state.project_state import ProjectState
+    from core.state.review_items import ReviewItem
 
 MOST_LESSONS: Final = 20  # Maximum number of lessons that are asked about at a time.
 _MOST_TRIED: Final = 200  # Lessons from which patterns are drafted in one search.
@@ -120,3 +130,40 @@ def lesson_weight(joined: JoinedLesson, now: datetime, half_life_days: float) ->
         cited = math.log2(1 + min(place.uses or 0, _MOST_CITED))
         weight += (1 + (place.outcome is Outcome.SUCCESS) + place.loaded + cited) * 2 ** (-age / half_life_days)
     return weight
+
+
+def lessons(scales: ImpactEstimator, found: Sequence[tuple[JoinedLesson, Extraction]]) -> Iterator[ReviewItem]:
+    """Ask about lessons that agents wrote down, of which a pattern can be made."""
+    weights = [lesson_weight(one, scales.board.now, scales.settings.maturity.half_life_days) for one, _ in found]
+    top = max(weights, default=0.0)
+    for (joined, offer), weight in zip(found, weights, strict=True):
+        lesson = joined.lesson
+        does = describe_danger(lesson.text, scales.settings)
+        parts = [f"written down by {visible_line(', '.join(joined.runners), 60)}", does and f"this text {does}"]
+        if joined.contradicts:
+            parts.append(f"contradicts {shorten_id(joined.contradicts[0])}")
+        if joined.disagrees_with:
+            parts.append(f"contradicts {plural(len(joined.disagrees_with), 'other lesson')}")
+        cited = f", cited {plural(joined.uses, 'time')}" if joined.uses else ""
+        loaded = ", loaded by the agent" if joined.is_loaded else ""
+        yield scales.item(
+            kinds.LESSON,
+            joined.id,
+            question="Make {} a lesson for all agents?",
+            name=f"the note “{visible_line(lesson.text, 80)}”",
+            this="this note of an agent",
+            reason="; ".join(filter(None, parts)),
+            place=f"in {plural(len(joined.places), 'place')}{loaded}{cited}",
+            impact=scales.new(UNSEEN_USES * (weight + top * joined.is_contradicted)),
+            chars=len(lesson.text) + len(lesson.why) + chars_offered(offer),
+            offer=offer,
+            lesson=joined,
+            evidence=len(joined.places),
+        )
+
+
+def answers(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
+    """Yield yes, which makes a pattern of the note, and no, which rejects it."""
+    assert item.offer is not None and item.lesson is not None
+    yield yes("create", f"adds {offer_text(item.offer)}", commands.Extract(item.subject, expected=item.offer))
+    yield no(REJECT.word, "nothing is added", reject_lesson(item.lesson), matters=False)

@@ -1,0 +1,71 @@
+"""Whether a person has seen that an agent gave up or asks for help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from core.base.formatting import format_day
+from core.base.text import plural, visible_line
+from core.questions.answer import NOT_YET_DAYS, Answer, dismissal, not_now
+from core.records.decisions import ACKNOWLEDGE
+from core.state import review_items as kinds
+
+if TYPE_CHECKING:
+    from core.debug_memory.escalations import EscalatedSession
+    from core.questions.priority import ImpactEstimator
+    from core.records.debug_sessions import DebugSession, Escalation
+    from core.state.project_state import ProjectState
+    from core.state.review_items import ReviewItem
+
+STUCK: Final = timedelta(days=14)  # Age at which an escalation stops being urgent.
+WAITS: Final = "an agent waits until a person helps"  # Why an escalation comes first.
+
+
+def escalations(scales: ImpactEstimator, escalated: Iterable[EscalatedSession], now: datetime) -> Iterator[ReviewItem]:
+    """Ask about escalated debug sessions, newest first; only recent ones whose loop has not ended are urgent."""
+    for one in sorted(escalated, key=lambda one: one.at or now, reverse=True):
+        session, at = one.session, one.at
+        since = f", on {format_day(at)}" if at is not None else ""
+        called = f"; {_call_text(one.call)}" if one.call is not None else ""
+        stuck = _stuck_text(session)
+        file, what = visible_line(session.file_path, 80), "an agent asks for help"
+        if one.has_ended:
+            what = f"the agent gave up{f' on {format_day(at)}' if at is not None else ''}"
+        is_stuck = not one.has_ended and (at is None or now - at <= STUCK)
+        yield scales.item(
+            kinds.ESCALATION,
+            session.id,
+            question=f"Escalated{f' at {file}' if file else ''}: {what}. Have you seen it?",
+            reason=f"escalated after {plural(len(session.executions), 'run')}{since}{called}; {stuck}",
+            place=WAITS if is_stuck else "",
+            is_urgent=is_stuck,
+            impact=0.0,
+            chars=len(stuck),
+            escalated=one,
+            evidence=len(session.executions),
+        )
+
+
+def _call_text(call: Escalation) -> str:
+    """Describe why and by whom a person was called: `needs credentials — by ada`."""
+    by = f"by {visible_line(call.by, 40) or 'unknown'}"
+    return f"{visible_line(call.reason, 200)} — {by}" if call.reason else f"called {by}"
+
+
+def _stuck_text(session: DebugSession) -> str:
+    """Describe in one line what an escalated session could not fix."""
+    run = session.newest_failing
+    if run is None:
+        return "no failed run is recorded"
+    failure = run.failures[0]
+    more = f", and {plural(len(run.failures) - 1, 'further failure')}" if len(run.failures) > 1 else ""
+    error = f"{failure.error_type}: {failure.message}".strip(": ")
+    return visible_line(error or failure.test_name or "unnamed failure", 160) + more
+
+
+def answers(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
+    """Yield yes, which acknowledges, and no, which asks again tomorrow."""
+    yield dismissal(item, "accept", ACKNOWLEDGE.word, f"{ACKNOWLEDGE.past} the {visible_line(item.about, 120)}")
+    yield not_now(item, state, "not yet", NOT_YET_DAYS)

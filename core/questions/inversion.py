@@ -1,0 +1,63 @@
+"""Whether a pattern that often fails becomes a warning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from core.base.formatting import format_day
+from core.base.text import plural
+from core.curation import commands
+from core.questions.answer import Answer, no, yes
+from core.records.decisions import VERBS, Verb
+from core.records.patterns import Maturity
+from core.state import review_items as kinds
+
+if TYPE_CHECKING:
+    from core.questions.priority import ImpactEstimator
+    from core.records.decisions import CurationState
+    from core.state.project_state import ProjectState
+    from core.state.review_items import ReviewItem
+
+
+def inversions(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewItem]:
+    """Ask about patterns that fail often enough to become anti-patterns."""
+    board, settings = scales.board, scales.settings
+    for row in np.flatnonzero(board.inversion_due).tolist():
+        pattern_id = board.ids[row]
+        if pattern_id not in scales.patterns:
+            continue
+        failures = int(board.failures[row])
+        total = failures + int(board.successes[row])
+        verdict, again = curation.inversions.get(pattern_id), ""
+        if verdict is not None and verdict.verdict == "accepted":
+            continue  # the board may be older than the last decision
+        if verdict is not None and verdict.verdict == "rejected":
+            more = failures - verdict.failures
+            if more < settings.anti_pattern.failures_until_asked_again:
+                continue
+            again = f"; rejected on {format_day(verdict.at)}, {plural(more, 'further failure')} since"
+        make = partial(
+            scales.item,
+            kinds.INVERSION,
+            pattern_id,
+            question=f"{failures} of {plural(total, 'use')} of {{}} failed. Warn agents of it instead?",
+            reason=f"{failures} of {plural(total, 'use')} failed{again}",
+        )
+        impact, propose = scales.unwarned(pattern_id), partial(board.proposal, pattern_id)
+        yield scales.ask(kinds.INVERSION, pattern_id, make, failures, total, again, impact=impact, propose=propose)
+
+
+def answers(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
+    """Yield yes, which accepts the warning, no, and the edited warning."""
+    failures = state.settings.anti_pattern.failures_until_asked_again
+    by_rule = state.assessment(item.subject).computed is Maturity.DEPRECATED
+    outcome = "stays deprecated" if by_rule else "agents get it again"
+    accepts, rejects = VERBS[Verb.ACCEPT_INVERSION].word, VERBS[Verb.REJECT_INVERSION].word
+    yield yes(accepts, "a warning takes its place", commands.AcceptInversion(item.subject))
+    again = f"asked again after {plural(failures, 'more failure')}"
+    yield no(rejects, f"{outcome}; {again}", commands.RejectInversion(item.subject))
+    yield Answer("rewrite", "rewrite", "a warning in your words", commands.AcceptInversion(item.subject))
