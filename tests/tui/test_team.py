@@ -22,6 +22,7 @@ from tests.tui.screens.review_steps import desk
 from tests.tui.user import User, open_dashboard
 from tui.present.frame import TeamDetail
 from tui.present.team import lease_text, offline_text, top_text
+from tui.widgets.record_table import RecordTable
 
 MARKUP = "[bold]Ben[/] [@click=app.quit]x[/]\x1b[31m"
 
@@ -223,6 +224,7 @@ async def test_metrics_show_the_projects_of_the_team(sample: Path, home: Path, s
     space.uses = (ProjectUses("acme-api", {12: (31, 4, 44)}), ProjectUses(MARKUP, {12: (12, 3, 20)}))
     async with joined(sample, home) as user:
         await user.go("metrics")
-        await user.press("left_square_bracket")
+        sections = user.place.query_one("#metrics-sections", RecordTable)
+        sections.cursor = list(sections.keys).index("team")
         await user.sees("64 uses in 2 of 2 projects in 12 weeks: 43 worked, 7 failed", "all projects", "acme-api")
         await user.sees("[bold]Ben[/]")
