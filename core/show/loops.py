@@ -6,16 +6,18 @@ session, or a lesson that it was given.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, Final
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
 
 from core.adapters.claims import CONTRADICTED
 from core.base.formatting import format_cost, format_count, format_duration
 from core.base.text import plural
 from core.documents import loops as documents
 from core.documents.document import Block, Document, Moment, Sign, Sparkline, Text, line, section
-from core.documents.loops import elapsed, find_result, loop_result_sign
+from core.documents.loops import Result, elapsed, find_result, loop_result_sign
 from core.documents.signs import (
     attempt_sign,
     loop_sign,
@@ -27,6 +29,8 @@ from core.documents.signs import (
 )
 from core.documents.tasks import took
 from core.episodes.attempt_state import AttemptState
+from core.records.debug_sessions import DebugSession
+from core.records.episodes import TaskStatus
 from core.records.loops import Liveness, LoopStatus, StateSource
 from core.records.times import minute_of
 from core.records.waits import WAITS_FOR_YOU, waits_for
@@ -37,16 +41,17 @@ if TYPE_CHECKING:
     from core.debug_memory.escalations import EscalatedSession
     from core.episodes.attempt_state import AttemptCondition
     from core.learning.evidence import LoopPatterns
-    from core.records.debug_sessions import DebugSession, Execution
+    from core.records.debug_sessions import Execution
     from core.records.episodes import Attempt, Task
     from core.records.events import Observation
     from core.records.loops import Iteration, Loop, LoopDetails
     from core.records.patterns import Pattern
+    from core.show.work import WorkCatalog
     from core.state.project_state import ProjectState
 
 COLUMNS: Final = (
     Column("task", "what", 36, flex=1, best=44, about="the task, or what was done below it"),
-    Column("needs", "needs", 15, keep=8, about="why it needs a person; below a session its errors"),
+    Column("needs", "needs", 10, keep=8, about="why it needs a person; below a session its errors"),
     Column("status", "status", 14, best=16, about="running, paused, or how it ended; ? if no file reports it"),
     Column("result", "result", 7, keep=6, about="worked, failed or unclear, once it has ended"),
     Column("iteration", "steps", 10, keep=3, about="the iteration and the maximum, or attempts, actions, runs"),
@@ -74,6 +79,8 @@ SORTS: Final = (
     *(("elapsed", True), ("sign", True), ("tokens", True), ("cost", True)),
 )
 _INDENT: Final = "    "
+_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
+_TASK_RESULTS: Final = {TaskStatus.COMPLETED: Result.WORKED, TaskStatus.FAILED: Result.FAILED}
 _URGENCY: Final = {kind: number for number, kind in enumerate(NeedKind)}
 
 
@@ -138,6 +145,12 @@ def loop_rank(loop: Loop, need: Need | None) -> tuple[int, bool, bool, bool, flo
     return urgency(need), is_over, not loop.is_running, is_over and loop.archived, newest_first, loop.id
 
 
+def needs_column(needs: Iterable[Need], now: datetime) -> Column:
+    """Return the column of needs as wide as the widest of them."""
+    column = next(one for one in COLUMNS if one.id == "needs")
+    return replace(column, width=max([column.width, *(len(need_sign(need, now).text) + 2 for need in needs)]), best=0)
+
+
 def urgency(need: Need | None) -> int:
     """Return the place of a need in the order of urgency; the last one for None."""
     return _URGENCY[need.kind] if need is not None else len(_URGENCY)
@@ -158,13 +171,14 @@ def progress(loop: Loop) -> str:
 
 def lessons_text(patterns: LoopPatterns, found: int = 0) -> Text:
     """Return how many lessons a loop was given and followed, and how many were or can be (`found`) extracted."""
-    parts: list[tuple[str, str]] = [(f"{found} found", "accent")] if found else []
-    if given := len(patterns.injected_ids):
-        followed = len(patterns.applied_ids)
-        parts.append((f"{followed}/{given} followed" if followed else f"{given} given", "quiet"))
-    if patterns.extracted and not found:
-        parts.append((f"{len(patterns.extracted)} found", "quiet"))
-    return tuple(part for n, text in enumerate(parts) for part in ((", ", text) if n else (text,)))
+    given, followed = len(patterns.injected_ids), len(patterns.applied_ids)
+    gained = (f"{found} found", "accent") if found else (f"{len(patterns.extracted)} found", "quiet")
+    has_gained = bool(found or patterns.extracted)
+    if not given:
+        return (gained,) if has_gained else ()
+    if has_gained:
+        return (f"{followed}/{given}", "quiet"), (", ", "quiet"), gained
+    return ((f"{followed}/{given} followed" if followed else f"{given} given", "quiet"),)
 
 
 def _status(loop: Loop) -> Text:
@@ -201,6 +215,7 @@ def task_cells(task: Task, attempts: Sequence[Attempt], last: AttemptState | Non
         "task": (*fold, task.description or task.id, (f"  {task.id}" if task.description else "", "quiet")),
         "needs": _errors([attempt.errors for attempt in attempts]),
         "status": (_short(task_sign(task, last)),),
+        "result": (loop_result_sign(_TASK_RESULTS[task.status]),) if task.status in _TASK_RESULTS else (),
         "iteration": ((plural(len(attempts), "attempt") if attempts else "", ""),),
         "quality": (Sparkline(quality, 8),),
         "sign": (Moment(activity, "quiet" if task.status.ended else "", is_age=True),),
@@ -334,3 +349,54 @@ def _passed_share(execution: Execution) -> float | None:
 def _failed_tests(execution: Execution) -> int | None:
     failing = execution.results.failing if execution.results is not None else None
     return len(execution.failures) or None if failing is None else failing
+
+
+# Orders
+
+
+class LoopOrder:
+    """What the rows at the top are sorted by: `name` is one of `SORTS`."""
+
+    def __init__(self, name: str, state: ProjectState, catalog: WorkCatalog, needs: Mapping[str, Need]) -> None:
+        self._state = state
+        self._catalog = catalog
+        self._needs = needs
+        values: dict[str, Callable[[str], Any]] = {
+            "newest": self._rank,
+            "needs": lambda key: urgency(needs.get(key)),
+            "sign": lambda key: self._times(key)[1] or _LONG_AGO,
+            "elapsed": self._of_loop(lambda loop: elapsed(loop, state.now) or 0.0, 0.0),
+            "status": self._of_loop(lambda loop: loop.status.value, ""),
+            "result": self._of_loop(lambda loop: str(find_result(state, loop) or ""), ""),
+            "tokens": self._of_loop(lambda loop: loop.usage.total or 0, 0),
+            "cost": self._of_loop(lambda loop: loop.usage.cost_usd or 0.0, 0.0),
+        }
+        self.value = values.get(name, self._of_loop(lambda loop: loop.task.lower(), ""))
+        """The value of the row with a key."""
+
+    def started(self, key: str) -> tuple[float, str]:
+        """Return what rows with an equal value are ordered by: the newest first, as in the snapshot."""
+        at = self._times(key)[0]
+        return -at.timestamp() if at is not None else math.inf, key
+
+    def _rank(self, key: str) -> tuple[int, bool, bool, bool, float, str]:
+        """Return the default order; work of no known loop has the place of a loop."""
+        if (loop := self._catalog.loops.get(key)) is not None:
+            return loop_rank(loop, self._needs.get(key))
+        status = getattr(self._catalog.free_record(key), "status", None)
+        return urgency(self._needs.get(key)), getattr(status, "ended", True), True, False, *self.started(key)
+
+    def _of_loop(self, value: Callable[[Loop], Any], otherwise: Any) -> Callable[[str], Any]:
+        loops = self._catalog.loops
+        return lambda key: value(loops[key]) if key in loops else otherwise
+
+    def _times(self, key: str) -> tuple[datetime | None, datetime | None]:
+        """Return when work began, and its last activity."""
+        if (loop := self._catalog.loops.get(key)) is not None:
+            return loop.started_at, loop.last_activity
+        record = self._catalog.free_record(key)
+        if isinstance(record, DebugSession):
+            return record.created_at, record.changed_at
+        attempts = self._catalog.attempts_of.get(key, ())
+        began = record.created_at or (attempts[0].started_at if attempts else None)
+        return began, task_activity(record, attempts)

@@ -112,7 +112,7 @@ class WorkCatalog:
     def __init__(self, snapshot: Snapshot, before: WorkCatalog | None = None) -> None:
         from core.debug_memory.escalations import find_escalation  # imports much; many projects need none
 
-        self.loops = snapshot.loops
+        self.loops: Mapping[str, Loop] = dict(snapshot.loops.items())
         self.attempts = group_by_task(snapshot.attempts.values())
         missing = {task_id: Task(id=task_id) for task_id in self.attempts.keys() - snapshot.tasks.keys()}
         self.tasks: Mapping[str, Task] = {**snapshot.tasks, **missing} if missing else snapshot.tasks
@@ -120,7 +120,7 @@ class WorkCatalog:
         self.free_tasks: dict[str, Task] = {}
         self.attempts_of: dict[str, list[Attempt]] = {}
         self.above: dict[str, str] = {}
-        names = LoopNames(snapshot.loops.values())
+        names = LoopNames(self.loops.values())
         for task_id, task in self.tasks.items():
             self._place_task(task, self.attempts.get(task_id, ()), names)
         escalations = (find_escalation(session, snapshot) for session in snapshot.debug_sessions.values())
@@ -170,13 +170,15 @@ class WorkCatalog:
                 return task_key(name)
         return ""
 
-    def with_changes(self, snapshot: Snapshot, attempt_ids: Collection[str] = ()) -> WorkCatalog:
-        """Return the catalog of a snapshot in which only these attempts and values of loops changed, and no row moved.
+    def with_changes(
+        self, snapshot: Snapshot, loop_ids: Collection[str] = (), attempt_ids: Collection[str] = ()
+    ) -> WorkCatalog:
+        """Return the catalog of a snapshot in which only these loops and attempts changed, and none is below another.
 
         Called for each logged action, so its time must not grow with the number of tasks.
         """
         newer = copy(self)
-        newer.loops = snapshot.loops
+        newer.loops = {**self.loops, **{loop_id: snapshot.loops[loop_id] for loop_id in loop_ids}}
         changed = {attempt_id: snapshot.attempts[attempt_id] for attempt_id in attempt_ids}
         if changed:
             tasks = {attempt.task_id for attempt in changed.values()}
@@ -372,7 +374,7 @@ class Tree(Struct, frozen=True):
 def build_tree(
     catalog: WorkCatalog,
     found: Sequence[FoundWork],
-    unfolded: Container[str],
+    unfolded: Collection[str],
     patterns_of: Callable[[str], LoopPatterns],
 ) -> Tree:
     """Build the rows: those that match, and below an unfolded one all that it consists of.
@@ -382,6 +384,8 @@ def build_tree(
     keys: list[str] = []
     headings: set[str] = set()
     earlier: dict[str, int] = {}
+    if not unfolded and all(one.own for one in found):  # the common case, also of very many rows
+        return Tree(tuple(one.key for one in found))
     for one in found:
         keys.append(one.key)
         if one.key in unfolded:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from core.show.loops import LoopOrder
 from tests.tui.user import NOW, User, open_dashboard
 from tests.tui.widgets.hosting import painted_lines
 from tui.actions import PLACES
@@ -61,20 +62,19 @@ async def test_a_changed_loop_is_moved_without_sorting_all(
     async with open_dashboard(sample, home) as user:
         user.place._sort_by(*sort)  # type: ignore[attr-defined]
         compared: list[str] = []
-        place = user.place
-        assert isinstance(place, LoopsScreen)
-        order = place._order
 
-        def counted(*args: Any) -> Any:
-            value, descending = order(*args)
+        class CountingOrder(LoopOrder):
+            def __init__(self, *args: Any) -> None:
+                super().__init__(*args)
+                value = self.value
 
-            def valued(key: str) -> Any:
-                compared.append(key)
-                return value(key)
+                def counted(key: str) -> Any:
+                    compared.append(key)
+                    return value(key)
 
-            return valued, descending
+                self.value = counted
 
-        monkeypatch.setattr(place, "_order", counted)
+        monkeypatch.setattr("tui.screens.loops.rows.LoopOrder", CountingOrder)
         keys = list(user.table.keys)
         key = next(key for key in keys[3:] if (sample / f".aiwg/ralph/loops/{key}/state.json").exists())
         file = sample / f".aiwg/ralph/loops/{key}/state.json"

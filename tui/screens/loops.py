@@ -6,9 +6,9 @@ import json
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from textual import on
 from textual.content import Content
@@ -19,17 +19,17 @@ from core.base.formatting import format_cost, format_count, format_decimal
 from core.documents import debug_sessions, tasks
 from core.documents import loops as documents
 from core.documents.document import Block, Sign, Text, fields, line, section
-from core.documents.loops import elapsed
 from core.documents.signs import attempt_sign, task_sign
 from core.episodes.attempt_state import AttemptCondition, assess_attempt
 from core.episodes.history import AttemptDetail, read_attempt
 from core.index.search import MAX_RANKED
+from core.queries.filter_parser import Query
 from core.records.decisions import extraction_question_id
 from core.records.snapshot import Snapshot
 from core.search.words import SearchFilters
 from core.show import loops as rows
 from core.show import offers
-from core.show.needs import Need, find_needs
+from core.show.needs import Need, find_need, find_needs
 from core.show.work import (
     FIELDS,
     FoundWork,
@@ -41,6 +41,7 @@ from core.show.work import (
     earlier_key,
     has_rows_below,
     parse_key,
+    session_key,
 )
 from core.show.work_links import WorkLinks
 from tui.present.chart import Run, line_chart
@@ -55,7 +56,7 @@ from tui.widgets.text_pane import TextPane
 
 if TYPE_CHECKING:
     from core.index.search import SearchResult
-    from core.queries.filter_parser import Query, Term
+    from core.queries.filter_parser import Term
     from core.records.debug_sessions import DebugSession
     from core.records.episodes import Attempt, Task
     from core.records.loops import Loop, LoopDetails
@@ -82,10 +83,18 @@ _MAX_CHART_CELLS: Final = 110
 _ROOMY: Final = 18  # minimum height of a pane for a full chart of an attempt
 _SHORT: Final = 12  # height of a pane below which a chart has no heading
 _UNFOLDED: Final = "loops-unfolded"  # key of the unfolded rows in the user state
-_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
+MOST_AT_ONCE: Final = 1_000  # loops and tasks that are filtered and sorted without a thread
 _OF_LOOPS: Final = frozenset({"in_context", "deliver", "extract"})
 
-_Value: TypeAlias = "Callable[[str], Any]"  # what the rows at the top are sorted by
+
+class _Selection(NamedTuple):
+    """The rows that match a query, and what they were selected from; `needs` are by the key of the row."""
+
+    catalog: WorkCatalog
+    needs: Mapping[str, Need]
+    found: Sequence[FoundWork]
+    tree: Tree
+    query: Query
 
 
 def task_lines(
@@ -158,6 +167,10 @@ class LoopsScreen(CrossLinks, ListScreen):
         self._needs: Mapping[str, Need] = {}  # by the key of the row
         self._found: Sequence[FoundWork] = ()
         self._tree = Tree()
+        self._is_stale = True  # whether the catalog and the needs are to be made again
+        self._is_selected = False  # whether a thread has just selected the rows
+        self._shown_query = Query(())
+        self._wanted = ""  # the row to go to when a thread has selected the rows
         self._unfolded: dict[str, None] = {}  # keys of unfolded rows, the oldest first
         self._details: LoopDetails | None = None  # of the loop that was read last
         self._detail: tuple[str, AttemptDetail] | None = None  # row of the attempt that was read last, and its details
@@ -205,118 +218,87 @@ class LoopsScreen(CrossLinks, ListScreen):
         return {*delta.loops, *map(attempt_key, delta.attempts), *(key for key in above if key)}
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
-        """Update the catalog and the needs, and read the details under the cursor again if they have changed."""
+        """Update the rows and the needs, and read the details under the cursor again if they have changed."""
         changed = None if delta is None else self.changed_rows(view, delta)
         if changed is not None and delta is not None:
-            self._catalog = self._catalog.with_changes(view.snapshot, delta.attempts)
-        elif delta is None or self.is_affected_by(delta):
-            self._catalog = WorkCatalog(view.snapshot, self._catalog)
-            self._must_search = True
-        if delta is None:
-            self.links = WorkLinks(view.snapshot, self._catalog)
-        else:
-            self.links = self.links.updated(view.snapshot, self._catalog, delta)
-        if delta is None or self.is_affected_by(delta):
-            self._find_needs(view)
-        if delta is None or delta.loops:
+            self._catalog = self._catalog.with_changes(view.snapshot, delta.loops, delta.attempts)
+            self._needs = {
+                **{key: need for key, need in self._needs.items() if key not in changed},
+                **{
+                    loop.id: need for key in changed if (loop := self._loop_of(key)) and (need := find_need(view, loop))
+                },
+            }
             self._choose_columns(view)
+        elif delta is None or self.is_affected_by(delta):
+            self._is_stale = self._must_search = True
+        self.links = self.links.updated(view.snapshot, self._catalog, delta) if delta is not None else self.links
         super().refresh_view(view, delta)
         self._loops = view.snapshot.loops
         key = self.table.cursor_key
         if key is not None and (delta is None or parse_key(key).id in delta.loops | delta.attempts):
             self.call_after_refresh(self._read_details)  # the rows do not wait for it
 
-    def _find_needs(self, view: ProjectState) -> None:
-        needs = find_needs(view)
-        self._needs = {one.loop_id or f"session/{one.session_id}": one for one in reversed(needs)}
-
     def _choose_columns(self, view: ProjectState) -> None:
-        """Show the columns about runners if there is a loop of one."""
-        has_runners = any(loop.runner for loop in view.snapshot.loops.values())
-        self.table.use([one for one in rows.COLUMNS if has_runners or one.id not in rows.RUNNER_COLUMNS])
+        """Show the columns about runners if there is a loop of one, and all words of the needs."""
+        has_runners = any(loop.runner for loop in self._catalog.loops.values())
+        needs = rows.needs_column(self._needs.values(), view.now)
+        columns = [needs if one.id == needs.id else one for one in rows.COLUMNS]
+        self.table.use([one for one in columns if has_runners or one.id not in rows.RUNNER_COLUMNS])
 
     def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
+        """Return the rows that match; of a large project the earlier ones, until a thread has found the new ones."""
+        if self._is_selected:  # by the thread
+            self._is_selected = False
+            return self._tree.keys
         self._search_texts(query)
-        found = self._catalog.select(
-            query, self._needs, lambda key: view.loop_patterns(key).injected_ids, self._hits.keys()
+        before = None if self._is_stale else (self._catalog, self._needs)
+        work = partial(
+            _select_rows, view, self._catalog, before, query, sort, tuple(self._unfolded), frozenset(self._hits)
         )
-        value, descending = self._order(view, sort)
-        self._found = sorted(found, key=lambda one: value(one.key), reverse=descending)
-        return self._build_tree(view)
-
-    def _build_tree(self, view: ProjectState) -> Sequence[str]:
-        self._tree = build_tree(self._catalog, self._found, self._unfolded, view.loop_patterns)
+        if len(view.snapshot.loops) + len(view.snapshot.tasks) > MOST_AT_ONCE:
+            self.run_in_thread("rows", work, self._show_selection)
+            return self.table.keys
+        self._take(work())
         return self._tree.keys
+
+    def _take(self, selection: _Selection) -> None:
+        if selection.catalog is not self._catalog:
+            self.links = WorkLinks(self.view.snapshot, selection.catalog)
+            self._is_stale = False
+        self._catalog, self._needs, self._found, self._tree = selection[:4]
+        self._choose_columns(self.view)
+
+    def _show_selection(self, selection: _Selection) -> None:
+        """Show the rows that a thread has found."""
+        self._take(selection)
+        self._is_selected = True
+        self._select(self.view)
+        if self._shown_query != selection.query:
+            self._shown_query = selection.query
+            if selection.query.terms:
+                self.table.cursor = self.first_match()
+        if wanted := self._wanted:
+            self._wanted = ""
+            self.go_to(wanted)
+        self._show_details(top=False)
 
     def select_again(self, view: ProjectState, changed: Collection[str]) -> Sequence[str]:
         """Move the changed rows to their places, unless a filter or a running time decides about all rows."""
-        if self._query.terms or (self._sort is not None and self._sort[0] == "elapsed"):
+        name, descending = self._sort or ("newest", True)
+        if self._query.terms or self._is_stale or name == "elapsed":
             return super().select_again(view, changed)
-        top = {key for key in changed if key in view.snapshot.loops or key in self._catalog.free_keys}
-        value, descending = self._order(view, self._sort)
+        order = rows.LoopOrder(name, view, self._catalog, self._needs)
+        top = {key for key in changed if key in self._catalog.loops or key in self._catalog.free_keys}
         found = [one for one in self._found if one.key not in top]
+        descends = descending and name != "newest"
         for key in top:
-            mine = (value(key), self._started(key))
-            place = bisect_left(
-                found,
-                True,
-                key=lambda one: _is_before(mine, (value(one.key), self._started(one.key)), descending=descending),
-            )
+            mine = order.value(key), order.started(key)
+            is_before = partial(_is_before, order, mine, descending=descends)
+            place = bisect_left(found, True, key=lambda one: is_before(one.key))
             found.insert(place, FoundWork(key))
         self._found = found
-        return self._build_tree(view)
-
-    def _started(self, key: str) -> tuple[float, str]:
-        """Return what rows with an equal value are ordered by: the newest first, as in the snapshot."""
-        loop = self._catalog.loops.get(key)
-        at = loop.started_at if loop is not None else self._work_times(key)[0]
-        return -at.timestamp() if at is not None else float("inf"), key
-
-    def _work_times(self, key: str) -> tuple[datetime | None, datetime | None]:
-        """Return when the work of no known loop began, and its last activity."""
-        row = parse_key(key)
-        if (task := self._catalog.free_tasks.get(row.id)) is not None and row.kind == "task":
-            attempts = self._catalog.attempts_of.get(key, ())
-            began = task.created_at or (attempts[0].started_at if attempts else None)
-            return began, rows.task_activity(task, attempts)
-        session = self._catalog.sessions.get(row.id)
-        return (session.created_at, session.changed_at) if session is not None else (None, None)
-
-    def _order(self, view: ProjectState, sort: tuple[str, bool] | None) -> tuple[_Value, bool]:
-        """Return the value by which the rows at the top are sorted, and whether the highest is first."""
-        name, descending = sort or ("newest", True)
-        loops, now = self._catalog.loops, view.now
-
-        def urgency(key: str) -> int:
-            return rows.urgency(self._needs.get(key))
-
-        def rank(key: str) -> tuple[int, bool, bool, bool, float, str]:
-            loop = loops.get(key)
-            if loop is None:
-                record = self._catalog.free_record(key)
-                has_ended = getattr(getattr(record, "status", None), "ended", True)
-                return urgency(key), has_ended, True, False, *self._started(key)
-            return rows.loop_rank(loop, self._needs.get(key))
-
-        def last_activity(key: str) -> datetime:
-            loop = loops.get(key)
-            return (loop.last_activity if loop is not None else self._work_times(key)[1]) or _LONG_AGO
-
-        def of_loop(value: Callable[[Loop], Any], otherwise: Any) -> _Value:
-            return lambda key: value(loops[key]) if key in loops else otherwise
-
-        values: dict[str, _Value] = {
-            "newest": rank,
-            "needs": urgency,
-            "sign": last_activity,
-            "elapsed": of_loop(lambda loop: elapsed(loop, now) or 0.0, 0.0),
-            "status": of_loop(lambda loop: loop.status.value, ""),
-            "result": of_loop(lambda loop: str(documents.find_result(view, loop) or ""), ""),
-            "tokens": of_loop(lambda loop: loop.usage.total or 0, 0),
-            "cost": of_loop(lambda loop: loop.usage.cost_usd or 0.0, 0.0),
-        }
-        by_title = of_loop(lambda loop: loop.task.lower(), "")
-        return values.get(name, by_title), descending and name != "newest"
+        self._tree = build_tree(self._catalog, found, self._unfolded, view.loop_patterns)
+        return self._tree.keys
 
     def total(self, view: ProjectState) -> int:
         return len(view.snapshot.loops) + len(self._catalog.free_keys)
@@ -627,6 +609,9 @@ class LoopsScreen(CrossLinks, ListScreen):
         A task of a loop has no row of its own: its loop has a tab with the attempts. A debug session that is shown as
         the attempt that it was made from is the row of that attempt.
         """
+        if self.is_computing("rows"):
+            self._wanted = key
+            return
         row = parse_key(key)
         if row.kind == "task" and row.id in self._catalog.homes and row.id not in self._catalog.free_tasks:
             key = self._catalog.homes[row.id]
@@ -786,11 +771,33 @@ class LoopsScreen(CrossLinks, ListScreen):
         return row.pattern_id or row.id
 
 
-def _is_before(mine: tuple[Any, tuple[float, str]], other: tuple[Any, tuple[float, str]], *, descending: bool) -> bool:
-    """Return whether a row belongs before another one; each is given by its value and its start."""
-    if mine[0] == other[0]:
-        return mine[1] < other[1]
-    return bool(other[0] < mine[0] if descending else mine[0] < other[0])
+def _select_rows(
+    view: ProjectState,
+    catalog: WorkCatalog,
+    known: tuple[WorkCatalog, Mapping[str, Need]] | None,
+    query: Query,
+    sort: tuple[str, bool] | None,
+    unfolded: Collection[str],
+    hits: Collection[str],
+) -> _Selection:
+    """Select and sort the rows; if None are `known`, make the catalog from the one before it, and find the needs."""
+    if known is None:
+        needs = {one.loop_id or session_key(one.session_id): one for one in reversed(find_needs(view))}
+        known = WorkCatalog(view.snapshot, catalog), needs
+    catalog, needs = known[0], dict(known[1])
+    found = catalog.select(query, needs, lambda key: view.loop_patterns(key).injected_ids, hits)
+    name, descending = sort or ("newest", True)
+    order = rows.LoopOrder(name, view, catalog, needs)
+    found.sort(key=lambda one: order.value(one.key), reverse=descending and name != "newest")
+    return _Selection(catalog, needs, found, build_tree(catalog, found, unfolded, view.loop_patterns), query)
+
+
+def _is_before(order: rows.LoopOrder, mine: tuple[Any, tuple[float, str]], other: str, *, descending: bool) -> bool:
+    """Return whether a row, given by its value and its start, belongs before another one."""
+    value = order.value(other)
+    if mine[0] == value:
+        return mine[1] < order.started(other)
+    return bool(value < mine[0] if descending else mine[0] < value)
 
 
 def _unless_removed(read: Callable[[], Any]) -> Any:

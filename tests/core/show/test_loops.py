@@ -99,8 +99,8 @@ def test_lessons_are_given_followed_and_found() -> None:
         Observation(pattern_id=id, kind=kind, source="event-log") for id, kind in (("a", "injected"), ("b", "applied"))
     )
     found = LoopPatterns(uses=uses, extracted=(ExtractedPattern(pattern_id="c"),))
-    assert plain(lessons_text(found)) == "1/2 followed, 1 found"
-    assert plain(lessons_text(LoopPatterns(uses=uses[:1]), found=3)) == "3 found, 1 given"
+    assert plain(lessons_text(found)) == "1/2, 1 found"
+    assert plain(lessons_text(LoopPatterns(uses=uses[:1]), found=3)) == "0/1, 3 found"
     assert lessons_text(LoopPatterns()) == ()
 
 

@@ -176,7 +176,7 @@ def test_a_later_catalog_contains_changed_texts() -> None:
 def test_a_catalog_with_changed_attempts_equals_a_rebuilt_one() -> None:
     changed = replace(ATTEMPTS["task-001.1"], plan="types first", outcome=Outcome.SUCCESS)
     after = SNAPSHOT.with_changes(attempts={**ATTEMPTS, changed.id: changed})
-    newer, rebuilt = CATALOG.with_changes(after, {changed.id}), WorkCatalog(after)
+    newer, rebuilt = CATALOG.with_changes(after, attempt_ids={changed.id}), WorkCatalog(after)
     assert newer.attempts == rebuilt.attempts and newer.attempts_of == rebuilt.attempts_of
     assert CATALOG.attempts == WorkCatalog(SNAPSHOT).attempts
     for text in ("first", "last", "outcome:success"):

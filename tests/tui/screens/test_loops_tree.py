@@ -334,3 +334,20 @@ async def test_the_cursor_is_on_the_first_match_of_the_filter_of_the_last_run(
         assert user.place.place == "loops"
         key = user.table.cursor_key or ""
         assert (parse_key(key).kind, kinds(user).index(kind)) == (kind, user.table.cursor)
+
+
+async def test_the_rows_of_a_large_project_are_selected_in_a_thread(
+    sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_dashboard(sample, home, place="loops") as user:
+        known = list(user.table.keys)
+        monkeypatch.setattr("tui.screens.loops.MOST_AT_ONCE", 0)
+        await user.filter("is:attempt")
+        await user.until(lambda: "attempt" in kinds(user), "the attempts")
+        await user.settled()
+        key = user.table.cursor_key or ""
+        assert kinds(user).index("attempt") == user.table.cursor, key
+        user.place.go_to(attempt_key(f"{ENDED}.2"))
+        await user.until(lambda: user.table.cursor_key == attempt_key(f"{ENDED}.2"), "the attempt")
+        await user.press("left", "left", "escape")
+        await user.until(lambda: list(user.table.keys) == known, "all rows again")
