@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
 
 from core.curation.decision_text import about_text, author_text, describe_change, verb_text
-from core.documents.document import Document, Line, Moment, Text, fields, line, section
+from core.documents.document import Document, Fields, Line, Moment, Text, fields, line, section
 
 if TYPE_CHECKING:
     from core.records.decisions import Decision, Effect
     from core.state.project_state import ProjectState
 
+_HASHES: Final = frozenset({"content_hash", "hashes", "seen_text"})
+_NAMES: Final = {"computed": "state by its results", "until": "snoozed until", "anti_id": "anti-pattern"}
+"""Labels of values that the decision log calls otherwise."""
+
 
 def decision_document(state: ProjectState, decision: Decision) -> Document:
-    before, after = (
-        fields(*((name, _value(value)) for name, value in values.items() if _is_readable(value)), indent=2)
-        for values in (decision.before, decision.after)
-    )
+    before, after = (_values(values) for values in (decision.before, decision.after))
     return Document(
         decision.id,
         (
@@ -61,9 +63,15 @@ def reason_text(decision: Decision) -> str:
     return decision.reason or (text if isinstance(text, str) else "")
 
 
-def _is_readable(value: Any) -> bool:
-    """Whether a value is shown to people; records and empty values are not."""
-    return not isinstance(value, dict) and value not in ("", [])
+def _values(values: dict[str, Any]) -> Iterable[Fields]:
+    """List the recorded values by their labels."""
+    shown = ((_NAMES.get(key, key), _value(value)) for key, value in values.items() if _is_readable(key, value))
+    return fields(*shown, indent=2)
+
+
+def _is_readable(key: str, value: Any) -> bool:
+    """Whether a value is shown to people; hashes, records and empty values are not."""
+    return key not in _HASHES and not isinstance(value, dict) and value not in ("", [])
 
 
 def _value(value: Any) -> str:

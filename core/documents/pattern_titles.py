@@ -15,6 +15,7 @@ _MAX_SAMPLE: Final = 300  # characters of an expression that are read
 _MAX_GROUPS: Final = 20  # which may be nested
 _GAP: Final = "…"
 _GAPS: Final = lazy_regex(r"…( ?…)*")
+_LITERAL: Final = lazy_regex(r"[^\\.^$*+?{\[()|]+")
 _QUANTIFIER: Final = lazy_regex(r"[*+?]|\{\d*,?\d*\}")
 _FLAGS: Final = lazy_regex(r"^\(\?[a-z]+\)")
 
@@ -47,7 +48,10 @@ def _read(text: str, at: int) -> tuple[str, int]:
     """Return the literal text from a place to the next `|`, `)` or the end, and where that is."""
     parts: list[str] = []
     while at < len(text) and text[at] not in "|)":
-        part, at = _read_one(text, at)
+        if literal := _LITERAL.match(text, at):
+            part, at = literal[0], literal.end()
+        else:
+            part, at = _read_one(text, at)
         if found := _QUANTIFIER.match(text, at):
             at = found.end()
         parts.append(part)

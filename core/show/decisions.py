@@ -124,7 +124,8 @@ def _change(entry: Entry) -> str:
 def entry_blocks(entry: Entry, state: ProjectState) -> Sequence[doc.Block]:
     """Describe one decision, or each decision of a row with its title."""
     if len(entry.decisions) == 1:
-        return decision_document(state, entry.decisions[0]).blocks
+        decision = entry.decisions[0]
+        return doc.Line(subject_title(decision, state.snapshot, "strong")), *decision_document(state, decision).blocks
     blocks: list[doc.Block] = []
     for one in entry.decisions:
         blocks += [doc.Line(subject_title(one, state.snapshot)), decision_line(state, one), doc.line("")]

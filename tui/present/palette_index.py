@@ -10,6 +10,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from core.base.text import ELLIPSIS, visible_line
+from core.documents.pattern_titles import pattern_title
 from core.show.work import session_key, task_key
 
 if TYPE_CHECKING:
@@ -113,7 +114,9 @@ class PaletteIndex:
 
 
 def _pattern_text(pattern: Pattern) -> str:
-    return " ".join((pattern.title, pattern.description, pattern.error_pattern, pattern.use_case, *pattern.tags))
+    title, name = pattern_title(pattern), pattern.title
+    texts = (title, *([name] if name != title else []), pattern.description, pattern.error_pattern, pattern.use_case)
+    return " ".join((*texts, *pattern.tags))
 
 
 def _excerpt(text: str, words: Sequence[str]) -> str:
