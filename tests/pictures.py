@@ -138,8 +138,7 @@ async def opened(picture: Picture) -> AsyncIterator[tuple[User, Path]]:
         os.environ |= {"HOME": folder, TRUSTED_PATHS: folder}
         if picture.runners:
             write_runners(project, Path(folder))
-        app = make_app(project, Path(folder), searches=True, theme=picture.theme)
-        app.user_state.set_here("place", picture.place)
+        app = make_app(project, Path(folder), place=picture.place, searches=True, theme=picture.theme)
         app.user_state.set_here("context-task", "Fix TypeScript type errors in user validation")
         async with app.run_test(size=picture.size) as pilot:
             story = User(app, pilot)

@@ -63,7 +63,6 @@ class PatternsScreen(ListScreen):
     place = "patterns"
     LIST = {"columns": COLUMNS, "sorts": SORTS}
     FIELDS = PATTERN_FIELDS
-    LIST = {"columns": COLUMNS, "sorts": SORTS}
     TABS = TABS
 
     def __init__(self) -> None:
