@@ -246,7 +246,7 @@ class BaseScreen(ThreadJobs, inherit_bindings=False):
                 disabled.append(Item(Content.styled(text if disabled else f"not now: {text}", "$quiet"), action.id))
         right = [self._key_item("help", "help")]
         if self.reason_against("more") is None and "more" not in self.own_keys():
-            right.insert(0, self._key_item("more", "more"))
+            right.insert(0, self._key_item("more", self.label_for("more") or "more"))
         if self.reason_against("undo") is None and (last := self.services.undo_hint()):
             right.insert(0, self._key_item("undo", last))
         if self.IS_OVERLAY:
