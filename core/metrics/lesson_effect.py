@@ -188,7 +188,8 @@ def _list_lessons(session: DebugSession, inputs: EvidenceInputs) -> dict[str, bo
     loop = inputs.snapshot.loops.get(owner)
     found = dict.fromkeys((one.pattern_id for one in loop.extracted), False) if loop is not None else {}
     given = [use.pattern_id for use in loop.injected] if loop is not None else []
-    for name in inputs.names.names_of(owner):
+    # Hooks extract from the task when its attempt has ended, and give patterns to the attempt.
+    for name in {*inputs.names.names_of(owner), session.task_id} - {""}:
         for event in inputs.about_work(name):
             if event.kind == "extracted":
                 found.setdefault(event.pattern_id, False)

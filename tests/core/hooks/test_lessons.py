@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from core.config.settings import Settings
+from core.metrics.lesson_effect import compare_steps
 from core.project.project import Project
 from core.records.patterns import Pattern, PatternType
 from tests.core.hooks.agents import EDIT, FAILING, PASSING, SimulatedAgent
@@ -114,6 +115,30 @@ def test_the_known_fix_has_message_words_and_diff_and_is_given_in_its_place_only
     other = SimulatedAgent(agent.project, "s3", at=agent.at)
     elsewhere = ERROR.replace("invoice.py", "orders.py").replace("gross", "shipping")
     assert "A missing rate" not in other.tool(RUN | {"error": elsewhere})
+
+
+def test_a_session_that_was_given_a_lesson_is_compared_with_the_one_that_found_it(
+    agent: SimulatedAgent, tmp_path: Path
+) -> None:
+    agent.prompt("The check of the invoices fails")
+    for rate in ("1", "None"):
+        agent.tool(RUN | {"error": ERROR})
+        params = {"file_path": "invoice.py", "old_string": "rate", "new_string": f"rate or {rate}"}
+        agent.tool({"tool_name": "Edit", "tool_input": params, "tool_response": {}})
+    agent.tool(RUN | {"error": ERROR})
+    agent.tool(EDITS[0])
+    agent.tool(PASSED)
+    agent.send("Stop", last_assistant_message=REASON)
+    later = SimulatedAgent(agent.project, "s2", at=agent.at)
+    later.prompt("The invoices fail again")
+    later.tool(RUN | {"error": ERROR})
+    later.tool(EDITS[0])
+    later.tool(PASSED)
+    later.send("Stop", last_assistant_message="Done.")
+    project = Project(agent.project, Settings(), by="ada", clock=lambda: later.at)
+    project.load()
+    (group,) = compare_steps(project.view.snapshot, project.view.inputs, Settings()).groups
+    assert (group.lacking, group.having) == ((3,), (1,))
 
 
 def test_a_skipped_test_leaves_no_pattern(agent: SimulatedAgent, tmp_path: Path) -> None:
