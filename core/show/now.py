@@ -16,6 +16,7 @@ from msgspec import Struct
 from core.base.formatting import format_cost, format_count, format_duration
 from core.base.text import plural, visible_line
 from core.documents.document import Document, Section, Sign, Table, Text
+from core.documents.loops import Result, find_result
 from core.index.records import RecordMap
 from core.records.loops import Liveness, LoopStatus
 from core.show.needs import describe_need, find_needs, need_sign
@@ -43,7 +44,7 @@ TRUST: Final = "trust"  # the same for the question whether the project is trust
 _PROPOSE: Final = Sign("", "accent strong", "arrow")
 _STEP: Final = Sign("", "accent", "candidate")
 _HELD: Final = Sign("", "warning", "held")
-_WORKED, _FAILED, _UNCLEAR, _OPEN = "worked", "failed", "unclear", "open"
+_WORKED, _FAILED, _UNCLEAR, _OPEN = Result.WORKED.value, Result.FAILED.value, Result.UNCLEAR.value, "open"
 _RESULTS: Final = {
     _WORKED: Sign(_WORKED, "good", "done"),
     _FAILED: Sign(_FAILED, "bad", "failed"),
@@ -162,13 +163,10 @@ def _is_open(loop: Loop) -> bool:
     return (loop.is_running or is_at_rest) and loop.liveness is not Liveness.STALE
 
 
-def result_of(loop: Loop) -> str:
+def find_word(state: ProjectState, loop: Loop) -> str:
     """Return worked, failed or unclear, or open if the loop has not ended."""
-    if _is_open(loop):
-        return _OPEN
-    if loop.status is LoopStatus.CRASHED:
-        return _FAILED
-    return {True: _WORKED, False: _FAILED, None: _UNCLEAR}[loop.success]
+    result = find_result(state, loop)
+    return result.value if result is not None else _OPEN if _is_open(loop) else _UNCLEAR
 
 
 # How far the project is set up
@@ -255,24 +253,25 @@ def _title(loop: Loop) -> str:
 
 
 def _sessions(state: ProjectState, loops: Sequence[Loop], title: str) -> NowSection:
-    results = Counter(map(result_of, loops))
+    words = {loop.id: find_word(state, loop) for loop in loops}
+    results = Counter(words.values())
     counts = ", ".join(f"{results[word]:,} {word}" for word in _RESULTS if results[word])
     tokens = sum(loop.usage.total or 0 for loop in loops)
     costs = [cost for loop in loops if (cost := loop.usage.cost_usd) is not None]
     parts = [f"{plural(len(loops), 'session')}: {counts}" if loops else "no session"]
     parts += [f"{format_count(tokens)} tokens"] * bool(tokens)
     parts += [format_cost(sum(costs))] * bool(costs)
-    lines = tuple(_session(state, loop) for loop in loops[:MOST_LINES])
+    lines = tuple(_session(state, loop, words[loop.id]) for loop in loops[:MOST_LINES])
     return NowSection("sessions", title[:1].upper() + title[1:], " · ".join(parts), lines, len(loops), Target("loops"))
 
 
-def _session(state: ProjectState, loop: Loop) -> NowLine:
+def _session(state: ProjectState, loop: Loop, word: str) -> NowLine:
     attempts = len(state.attempts_of(loop))
     rounds = plural(attempts, "attempt") if attempts else plural(loop.iteration, "iteration") if loop.iteration else ""
     end = loop.ended_at or (state.now if _is_open(loop) else loop.last_activity)
     took = format_duration((end - loop.started_at).total_seconds()) if end and loop.started_at else ""
     facts = (rounds, took)
-    return NowLine(_RESULTS[result_of(loop)], _title(loop), facts, _given(state, loop), Target("loops", loop.id))
+    return NowLine(_RESULTS[word], _title(loop), facts, _given(state, loop), Target("loops", loop.id))
 
 
 def _given(state: ProjectState, loop: Loop) -> str:

@@ -219,6 +219,7 @@ class NowScreen(BaseScreen):
         return f"{capitalized(page.span)} · {agents}"
 
     def on_resize(self, event: events.Resize) -> None:
+        self.refresh_frame()
         self.call_after_refresh(self._lay_out)
 
     def tick(self) -> None:

@@ -46,7 +46,7 @@ def test_sessions_since_the_last_visit_are_counted_by_result() -> None:
         ),
         "sessions",
     )
-    assert found.note == "5 sessions: 1 worked, 2 failed, 1 unclear, 1 open · 2.0 k tokens · $0.50"
+    assert found.note == "5 sessions: 1 worked, 1 failed, 2 unclear, 1 open · 2.0 k tokens · $0.50"
     assert {line.title for line in found.lines} == {f"Task {id}" for id in "abcde"}
 
 
