@@ -154,12 +154,14 @@ def _print_section(figure: Figure) -> None:
         line((title, "bold"), f" {figure.takeaway.removesuffix('.')}. {figure.missing}")
         return
     line((title, "bold"), f" {figure.takeaway}")
-    columns = [Column(f"  {figure.about}", lambda row: f"  {row.label}")]
+    columns = [Column(f"  {figure.about}", lambda row: f"  {row.label}", free=True)]
     if figure.group:
         columns.append(Column(figure.group, lambda row: row.group))
     columns += (Column(part, partial(_part, figure, number), right=True) for number, part in enumerate(figure.parts))
     if figure.reach:
-        columns.append(Column(figure.reach, lambda row: reach_text(figure, row), right=True, expendable=1))
+        columns.append(
+            Column(figure.reach, lambda row: reach_text(figure, row), right=True, expendable=int(not figure.group))
+        )
     if figure.extra:
         columns.append(Column(figure.extra, lambda row: row.extra, right=True, expendable=1))
     if figure.has_count:
