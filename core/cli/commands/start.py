@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
     from core.project.project import Project
     from core.state.review_items import ReviewItem
+
+
+class _Step(NamedTuple):
+    """One thing that is going to be done, and the files that it changes."""
+
+    text: str
+    files: tuple[str, ...] = ()
 
 
 class _StartCommand(ReadingCommand):
@@ -67,7 +74,9 @@ def start(yes: bool, dry_run: bool) -> None:
     if not invocation().as_json:
         line((folder.project.name, "bold"), f": {plural(sessions, 'session')} of agents in the last 30 days")
         for number, step in enumerate(steps, 1):
-            line(f"  {number}. {step}")
+            line(f"  {number}. {step.text}")
+            for file in step.files:
+                line(f"     {file}")
     may_write = bool(steps) and not dry_run and (yes or _confirm())
     lessons, notes = 0, list[str]()
     if may_write:
@@ -92,7 +101,7 @@ def start(yes: bool, dry_run: bool) -> None:
         None,
         project=str(folder.project),
         written=may_write,
-        steps=steps,
+        steps=[" ".join((step.text, ", ".join(step.files))).strip() for step in steps],
         sessions=sessions,
         lessons=lessons,
     )
@@ -102,18 +111,19 @@ def start(yes: bool, dry_run: bool) -> None:
 
 def _describe(
     folder: ProjectPaths, plans: Sequence[AgentPlan], offers: Sequence[ReviewItem], *, is_new: bool
-) -> list[str]:
-    """Return what is going to be done, one line a step."""
+) -> list[_Step]:
     from core.agents.agent_table import AGENTS
 
-    steps = [f"Make {folder.aiwg.name}, and add its private files to .gitignore"] if is_new else []
+    steps = [_Step(f"Make {folder.aiwg.name}, and add its private files to .gitignore")] if is_new else []
     for plan in plans:
-        files = ", ".join(change.shown for change in plan.changes)
-        steps.append(f"Connect {AGENTS[plan.agent].title}: {files}")
+        files = tuple(change.shown for change in plan.changes)
+        steps.append(
+            _Step(f"Connect {AGENTS[plan.agent].title}; ralphdeck connect --remove restores the files:", files)
+        )
     if count := sum(len(item.offer.new) for item in offers if item.offer is not None):
         minutes = max(round(sum(item.seconds for item in offers) / 60), 1)
         lessons = f"{plural(count, 'lesson')} from {plural(len(offers), 'session')}"
-        steps.append(f"Propose {lessons}: about {plural(minutes, 'minute')} to read in Review")
+        steps.append(_Step(f"Propose {lessons}: about {plural(minutes, 'minute')} to read in Review"))
     return steps
 
 
