@@ -9,7 +9,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -39,7 +39,7 @@ from tui.screens.base_screen import MOVES, BaseScreen
 from tui.screens.opening import OpeningScreen
 from tui.shell import Shell
 from tui.state.key_queue import KeyQueue
-from tui.state.user_state import UserState
+from tui.state.user_state import CONTINUED, SINCE, UserState
 from tui.terminal.driver import ResilientDriver, flush_output
 from tui.widgets.bars import Item, TopBar
 from tui.widgets.record_table import RecordTable
@@ -165,6 +165,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
     async def on_event(self, event: events.Event) -> None:
         """Queue keys and pastes except ctrl+c; escape control characters in pastes."""
         if isinstance(event, events.InputEvent):
+            self._note_return()
             self._acted = monotonic()
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
             if isinstance(event, events.Key) and event.key == LEAVE:
@@ -176,6 +177,15 @@ class RalphdeckApp(Shell, inherit_bindings=False):
             if isinstance(event, events.Paste):
                 event.text = visible(event.text)
         await super().on_event(event)
+
+    def _note_return(self) -> None:
+        """Begin a new visit if the user has been away for long, so that Now shows what happened since then."""
+        away = timedelta(seconds=monotonic() - self._acted)
+        if self.is_open and self._acted and away >= CONTINUED:
+            self.last_visit = self.project.now() - away
+            self.user_state.set_visit(SINCE, iso(self.last_visit) or "")
+            for place in self._places():
+                place.returned()
 
     def on_mount(self) -> None:
         keymap, problems = load_keymap(self._keymap_file)

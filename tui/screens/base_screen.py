@@ -147,6 +147,9 @@ class BaseScreen(ThreadJobs, inherit_bindings=False):
         """Call a function after the next frame that shows records."""
         self.call_after_refresh(call)
 
+    def returned(self) -> None:
+        """Handle that the user has been away for long: `last_visit` has changed."""
+
     def tick(self) -> None:
         """Redraw relative times. Called every second while the screen is in front."""
 

@@ -222,6 +222,9 @@ class NowScreen(BaseScreen):
         self.refresh_frame()
         self.call_after_refresh(self._lay_out)
 
+    def returned(self) -> None:
+        self.redraw_all()
+
     def tick(self) -> None:
         self._ticks += 1
         if self._ticks % REFRESH_TICKS == 0:

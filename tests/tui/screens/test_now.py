@@ -112,6 +112,15 @@ async def test_the_page_follows_changes(sample: Path, home: Path) -> None:
         await user.until(lambda: user.place.copy_markdown() != before, "other lessons")
 
 
+async def test_a_user_who_was_away_for_long_sees_what_happened_since(sample: Path, home: Path) -> None:
+    async with open_now(sample, home) as user:
+        await user.press("j")
+        user.app._acted -= 7200  # two hours ago
+        await user.press("j")
+        await user.sees("Since 18:59")
+        assert user.app.last_visit is not None
+
+
 async def test_the_page_is_copied_as_markdown(sample: Path, home: Path) -> None:
     async with open_now(sample, home) as user:
         text = user.place.copy_markdown()
