@@ -51,7 +51,7 @@ TALL: Final = 32  # lines of the screen from which there is room for explanation
 TILED: Final = 46  # lines of the screen from which there is room for other sections below a chart over weeks
 LEAST_ROWS: Final = 3  # minimum lines of the rows: heading and the text of an empty section
 LEAST_BAR: Final = 10  # minimum cells of a bar
-LEAST_LABEL: Final = 24  # minimum cells of the label of a row
+LEAST_LABEL: Final = 20  # minimum cells of the label of a row
 COUNT_CELLS: Final = 7  # minimum cells of a number
 REACH_CELLS: Final = 13  # cells of an interval and its label
 RANGE_NAMES: Final[Mapping[int, str]] = {4: "4 weeks", 12: "12 weeks", 52: "1 year"}
@@ -123,7 +123,7 @@ def row_columns(figure: Figure, width: int, glyphs: Glyphs) -> tuple[Column, ...
     """Return the columns of the rows; if space is short, the bar goes first and the interval last."""
     label = min(label_cells(figure), MAX_LABEL_CELLS)
     first = Column("label", figure.about, min(label, LEAST_LABEL) + 2, flex=1, best=label_cells(figure) + 2)
-    last = [Column("group", figure.group, len(figure.group), keep=4)] if figure.group else []
+    last = [Column("group", figure.group, len(figure.group), keep=6)] if figure.group else []
     bar = Column("bar", "", LEAST_BAR, flex=3, keep=1)
     rest = [Column("reach", figure.reach, REACH_CELLS, align="right", keep=5)] if figure.reach else []
     if figure.extra:
