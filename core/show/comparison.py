@@ -98,7 +98,7 @@ def _moved(change: history.PatternChange) -> doc.Text:
     if change.kind == history.RATE and before is not None and after is not None:
         return ((f"{_rate(before)} → ", "quiet"), _rate(after))
     if change.kind == history.CONTEXT and after is not None:
-        return ("injected" if after.injectable else ("not injected", "warning"),)
+        return ("given again" if after.injectable else ("no longer given", "warning"),)
     start = state_sign(before.state.value) if before is not None else ("new", "accent")
     end = state_sign(after.state.value) if after is not None else ("removed", "accent")
     return state_change(start, end)
@@ -118,7 +118,7 @@ def pattern_summary(found: history.StateComparison) -> str:
     states, moved = found.count(history.STATE), found.count(history.CONTEXT) + found.count(history.RATE)
     parts = [f"{plural(states, 'pattern')} changed state"] * bool(states)
     parts += [f"{found.count(kind)} {kind}" for kind in (history.NEW, history.REMOVED) if found.count(kind)]
-    parts += [f"{moved} changed in rate or injection"] * bool(moved)
+    parts += [f"{moved} changed in rate, or in whether they are given"] * bool(moved)
     return ", ".join(parts) or "No pattern changed"
 
 

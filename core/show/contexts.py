@@ -385,7 +385,7 @@ def agent_file_lines(files: Sequence[AgentFile], repeated: Mapping[str, Repetiti
                 unread = len(file.lines) - file.loaded
                 yield line((f"not loaded: the last {plural(unread, 'line')}", "warning"))
             key = keys.get((file.file, number))
-            mark = (f"  also injected: {key}", "warning") if key else None
+            mark = (f"  also given: {key}", "warning") if key else None
             yield line((text, "quiet" if number > file.loaded else ""), mark)
 
 

@@ -125,7 +125,8 @@ def entry_blocks(entry: Entry, state: ProjectState) -> Sequence[doc.Block]:
     """Describe one decision, or each decision of a row with its title."""
     if len(entry.decisions) == 1:
         decision = entry.decisions[0]
-        return doc.Line(subject_title(decision, state.snapshot, "strong")), *decision_document(state, decision).blocks
+        *title, _id = subject_title(decision, state.snapshot, "strong")
+        return *([doc.Line(tuple(title))] if title else []), *decision_document(state, decision).blocks
     blocks: list[doc.Block] = []
     for one in entry.decisions:
         blocks += [doc.Line(subject_title(one, state.snapshot)), decision_line(state, one), doc.line("")]

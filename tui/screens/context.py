@@ -91,7 +91,7 @@ def difference_line(preview: Preview) -> Content:
 def context_lines(injection: Injection) -> list[Content]:
     if not injection.context:
         reasons = "The list shows the reason for each pattern." if injection.left_out else "There are no patterns yet."
-        return [Content.styled("Nothing is injected for this task.", "$warning"), Content.styled(reasons, "$quiet")]
+        return [Content.styled("Nothing is given for this task.", "$warning"), Content.styled(reasons, "$quiet")]
     return [_line(line) for line in visible(injection.context).split("\n")]
 
 
@@ -119,7 +119,7 @@ def embedding_line(done: int, total: int, glyphs: Glyphs) -> Content:
 
 
 def count_line(preview: Preview) -> Content:
-    return Content.styled(f"{len(preview.given):,} injected, {preview.unused:,} left out", "$quiet")
+    return Content.styled(f"{len(preview.given):,} given, {preview.unused:,} left out", "$quiet")
 
 
 def choice_cells(choice: Recipient) -> Cells:
@@ -146,11 +146,11 @@ def recorded_toast(new: Injected, injection: Injection, loop_id: str) -> str:
     )
     if not any(count for count, _, _ in counts):
         known = " and ".join(plural(total, noun) for _, total, noun in counts if total)
-        return f"already recorded: {known} injected into {loop}"
+        return f"already recorded: {known} given to {loop}"
     added = " and ".join(plural(count, noun) for count, _, noun in counts if count)
     before = sum(total - count for count, total, _ in counts)
     known = f"; {before:,} already recorded" if before else ""
-    return f"recorded: {added} injected into {loop}{known}. y copies the text"
+    return f"recorded: {added} given to {loop}{known}. y copies the text"
 
 
 def agent_size_line(files: Sequence[AgentFile]) -> Content:
@@ -501,7 +501,7 @@ class ContextScreen(BaseScreen):
         making = [] if self._embedding is None else [Item(embedding_line(*self._embedding, self.glyphs))]
         if preview is None:
             self.task_line.count(Content(""))
-            head.show([Item(Content.styled("Injected text", "$quiet"))])
+            head.show([Item(Content.styled("Text for the prompt", "$quiet"))])
             why.show([Item(Content.styled("Running loops and recent tasks", "$quiet"))], making)
             return
         self.task_line.count(profile_line(preview.injection))

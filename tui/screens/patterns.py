@@ -150,7 +150,7 @@ class PatternsScreen(ListScreen):
                 unpinned = assessment.score / assessment.multiplier if assessment.multiplier else 0.0
                 return f"promote → x1.5, score {format_decimal(unpinned * 1.5)}"
             case "deprecate":
-                return "deprecate → never injected"
+                return "deprecate → no longer given"
             case "release":
                 return f"approve → {assessment.computed.value}"
             case "reset":

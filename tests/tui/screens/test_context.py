@@ -103,7 +103,7 @@ async def test_the_text_equals_the_injected_text(sample: Path, home: Path) -> No
         await user.sees(f"{injection.tokens:,} of 2,000 tokens", "found by word match")
         let_in = len(injection.chosen) + len(injection.reflections.chosen)
         unused_count = len(injection.left_out) + len(injection.reflections.left_out)
-        assert f"{let_in} injected, {unused_count} left out" in heading(user, "why")
+        assert f"{let_in} given, {unused_count} left out" in heading(user, "why")
         chosen, left_out = ([one.pattern_id for one in ones] for ones in (injection.chosen, injection.left_out))
         learned = [f"reflection/{one.id}" for one in injection.reflections.chosen]
         unused = [f"reflection/{one.id}" for one in injection.reflections.left_out]
@@ -273,7 +273,7 @@ async def test_the_patterns_of_a_loops_task_go_on_its_record_once(sample: Path, 
         await user.press("I")
         await user.until(lambda: bool(user.toasts()), "an answer")
         new = [id for id in ids if id not in before]
-        assert f"{plural(len(new), 'pattern')} injected into {loop.id}" in user.toasts()[-1]
+        assert f"{plural(len(new), 'pattern')} given to {loop.id}" in user.toasts()[-1]
         assert injected(user, loop.id) == [*before, *new]
         assert shown(user) == prepare_task_injection(user.app.view, task).context
         await user.press("I")
@@ -292,7 +292,7 @@ async def test_a_task_without_matches_and_a_project_without_loops_are_explained(
         (sample / ".aiwg" / "ralph" / name).unlink()
     async with open_dashboard(sample, home, place="context") as user:
         place = await at_task(user, "zzzz qqqq")
-        await user.sees("Nothing is injected for this task.", "0 injected, ", "nothing in common")
+        await user.sees("Nothing is given for this task.", "0 given, ", "nothing in common")
         await user.press("y")
         assert "no context to copy" in user.toasts()[-1]
         await user.press("I")
@@ -424,7 +424,7 @@ async def test_one_key_shows_what_agents_load_by_themselves(sample: Path, home: 
         assert "# Rules" in files.plain and "# Rules" not in shown(user)
         assert "Be [@click=app.quit]brief[/]." in files.plain
         assert "Claude Code, about" in files.plain
-        assert f"also injected: {chosen}" in files.plain
+        assert f"also given: {chosen}" in files.plain
         assert place.focused is files, "they replace the text, which had focus"
         place.table.go_to(chosen)
         assert "repeats CLAUDE.md:3" in place._cells(chosen)["why"].plain
@@ -520,15 +520,15 @@ def test_an_empty_context_is_explained() -> None:
         (("c",), "The list shows the reason for each pattern."),
     ):
         found = injection("", left_out=left_out)
-        assert "\n".join(line.plain for line in context_lines(found)) == f"Nothing is injected for this task.\n{reason}"
+        assert "\n".join(line.plain for line in context_lines(found)) == f"Nothing is given for this task.\n{reason}"
 
 
 @pytest.mark.parametrize(
     ("patterns", "reflections", "expected"),
     [
-        (2, 1, "recorded: 2 patterns and 1 reflection injected into loop-1. y copies the text"),
-        (1, 0, "recorded: 1 pattern injected into loop-1; 2 already recorded. y copies the text"),
-        (0, 0, "already recorded: 2 patterns and 1 reflection injected into loop-1"),
+        (2, 1, "recorded: 2 patterns and 1 reflection given to loop-1. y copies the text"),
+        (1, 0, "recorded: 1 pattern given to loop-1; 2 already recorded. y copies the text"),
+        (0, 0, "already recorded: 2 patterns and 1 reflection given to loop-1"),
     ],
 )
 def test_a_record_of_an_injection_names_what_is_new(patterns: int, reflections: int, expected: str) -> None:
