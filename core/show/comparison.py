@@ -118,7 +118,7 @@ def pattern_summary(found: history.StateComparison) -> str:
     states, moved = found.count(history.STATE), found.count(history.CONTEXT) + found.count(history.RATE)
     parts = [f"{plural(states, 'pattern')} changed state"] * bool(states)
     parts += [f"{found.count(kind)} {kind}" for kind in (history.NEW, history.REMOVED) if found.count(kind)]
-    parts += [f"{moved} changed in rate, or in whether they are given"] * bool(moved)
+    parts += [f"{moved} changed in rate or delivery"] * bool(moved)
     return ", ".join(parts) or "No pattern changed"
 
 

@@ -86,7 +86,7 @@ async def test_keys_of_screens_and_help_act_while_the_prompt_is_empty(sample: Pa
         assert isinstance(user.place.focused, Input)
         await user.press("question_mark")
         await user.sees("Help on Context")
-        await user.press("escape", "7")
+        await user.press("escape", "4")
         assert user.place.place == "loops"
         await user.press("6", "a", "4")
         assert user.place.query_one(Input).value == "a4"
