@@ -43,6 +43,7 @@ from core.show.loops import (
 )
 from core.show.needs import describe_need, find_need, find_needs, need_sign
 from core.show.patterns import pattern_cells
+from core.show.reflections import reflection_cells
 from core.show.work import WorkCatalog
 from core.show.work_links import WorkLinks
 from core.state.contexts import prepare_task_injection
@@ -53,7 +54,6 @@ from tests.hostile.conftest import EAST, WEST
 from tests.hostile.payloads import PAYLOADS
 from tui.present import (
     notifications,
-    reflections,
 )
 from tui.present.document import document_lines, draw_cells, inline
 from tui.present.glyphs import DRAWN, Glyphs
@@ -132,7 +132,7 @@ def test_loops_are_harmless(opened: Project, view: ProjectState, glyphs: Glyphs)
 @in_zones
 def test_reflections_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
     for reflection in view.snapshot.reflections.values():
-        check(reflections.reflection_cells(reflection, view.now).values(), where=f"row of {reflection.file!r}")
+        check(draw_cells(reflection_cells(reflection), view.now, glyphs).values(), where=f"row of {reflection.file!r}")
         check(
             document_lines(reflection_document(view, reflection).blocks, view.now, glyphs),
             where=f"text of {reflection.file!r}",

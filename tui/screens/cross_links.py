@@ -30,7 +30,9 @@ class CrossLinks(BaseScreen):
                 return "Its loop is unknown"
             case "to_patterns" if record is None or not self.links.patterns_of(record):
                 return "No pattern was extracted from it or used in it"
-            case "to_reflections" if record is None or not self.links.reflections_of(record):
+            case "to_reflections" if record is None or not any(
+                one.has_learning for one in self.links.reflections_of(record)
+            ):
                 return "There are no reflections on it yet"
         return super().why_not(action)
 
@@ -54,6 +56,6 @@ class CrossLinks(BaseScreen):
     def action_to_reflections(self) -> None:
         """Open the newest reflection on the same task or loop."""
         if record := self.linked_record():
-            newest = self.links.reflections_of(record)[0]
+            newest = next(one for one in self.links.reflections_of(record) if one.has_learning)
             field, value = ("task", newest.task_id) if newest.task_id else ("loop", newest.loop_id)
             self.services.open_filtered("reflections", f'{field}:"{value.partition(QUOTE)[0]}"', newest.id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -11,23 +11,23 @@ from textual.content import Content
 from core.base.text import plural, visible_line
 from core.documents.lessons import lesson_blocks, place_name
 from core.documents.reflections import reflection_document
-from core.queries.filter_parser import Fields, parse_query
-from core.queries.record_filters import LESSON_FIELDS, REFLECTION_FIELDS, select_reflections
+from core.extraction.engine import KNOWN
+from core.queries.filter_parser import Fields, build_id_query, parse_query
+from core.queries.record_filters import LESSON_FIELDS, REFLECTION_FIELDS, select_lessons, select_reflections
 from core.questions.answer import reject_lesson
-from core.records.lessons import LESSON_ID, JoinedLesson
-from core.show.work import attempt_key, task_key
-from tui.present import lessons as present_lessons
-from tui.present import reflections as present
+from core.records.lessons import LESSON_ID, JoinedLesson, LessonKind, LessonState
+from core.show import reflections as lists
+from core.show.work import attempt_key, parse_key, task_key
+from tui.present.document import draw_cells, inline
 from tui.screens.dialogs import AskLine, overtaken
 from tui.screens.extraction_preview import preview_extraction
-from tui.screens.lesson_list import LessonList
 from tui.screens.list_screen import ListScreen
 
 if TYPE_CHECKING:
     from core.documents.document import Block
     from core.extraction.clustering import Cluster
     from core.queries.filter_parser import Query
-    from core.records.snapshot import Delta
+    from core.records.snapshot import Delta, Snapshot
     from core.state.project_state import ProjectState
     from tui.present.glyphs import Cells
     from tui.state.back_stack import ListState
@@ -35,8 +35,65 @@ if TYPE_CHECKING:
 _GROUPED: Final = "reflections-grouped"
 _LEARNINGS: Final = "yes"
 _LESSONS: Final = "lessons"
+_LESSON_HINT: Final = "Filter, e.g. state:open is:contradicted runner:claude"
 _NEXT: Final = {"": _LEARNINGS, _LEARNINGS: _LESSONS, _LESSONS: ""}
 """The list after each list, by the values of `_GROUPED`: reflections, learnings, lessons."""
+
+
+class LessonList:
+    """The joined lessons of a project; `joined` is None until they are compared."""
+
+    def __init__(self) -> None:
+        self.joined: dict[str, JoinedLesson] | None = None
+        self.wanted = ""  # the lesson to go to when the lessons are compared
+
+    def show(self, found: Sequence[JoinedLesson]) -> str:
+        """Replace the lessons; return the row to go to, if one is wanted."""
+        self.joined = {one.id: one for one in found}
+        wanted, self.wanted = self.wanted, ""
+        return self.row_of(wanted)
+
+    def is_affected_by(self, delta: Delta) -> bool:
+        return bool(delta.lessons or delta.patterns or delta.decisions)
+
+    def row_of(self, lesson_id: str) -> str:
+        """Return the row that contains a lesson; "" if none does."""
+        if lesson_id in (self.joined or {}):
+            return lesson_id
+        found = (one.id for one in (self.joined or {}).values() if any(place.id == lesson_id for place in one.places))
+        return next(found, "")
+
+    def get(self, key: str | None) -> JoinedLesson | None:
+        return (self.joined or {}).get(key or "")
+
+    def select(self, query: Query) -> list[str]:
+        return select_lessons((self.joined or {}).values(), query)
+
+    def session(self, key: str | None, snapshot: Snapshot) -> str:
+        """Return the ID of the first known session in which a lesson was learned, or ""."""
+        joined = self.get(key)
+        places = joined.places if joined is not None else ()
+        return next((place.loop_id for place in places if place.loop_id in snapshot.loops), "")
+
+    def why_no_draft(self, key: str | None) -> str | None:
+        """Return why no pattern can be drafted from a lesson, None if one can."""
+        joined = self.get(key)
+        if joined is None:
+            return "The list is empty"
+        if joined.state is LessonState.ACCEPTED:
+            return f"Already accepted as {', '.join(joined.patterns)}"
+        if joined.lesson.kind is LessonKind.FACT:
+            return "A fact becomes a pattern only with a type: ralphdeck lesson accept ID --type TYPE"
+        return None
+
+    def why_no_reject(self, key: str | None) -> str | None:
+        """Return why a lesson cannot be rejected, None if it can."""
+        joined = self.get(key)
+        if joined is None:
+            return "The list is empty"
+        if joined.state is LessonState.ACCEPTED:
+            return f"Already accepted as {', '.join(joined.patterns)}"
+        return "Already rejected" if joined.state is LessonState.REJECTED else None
 
 
 class ReflectionsScreen(ListScreen):
@@ -44,6 +101,7 @@ class ReflectionsScreen(ListScreen):
 
     place = "reflections"
     FIELDS = REFLECTION_FIELDS
+    LIST = {"columns": lists.COLUMNS, "sorts": lists.SORTS}
 
     def __init__(self) -> None:
         super().__init__()
@@ -101,7 +159,7 @@ class ReflectionsScreen(ListScreen):
         clusters, self._unfit = found
         ordered = sorted(clusters, key=lambda cluster: cluster.id in self._unfit)
         before, self._clusters = self._clusters or {}, {cluster.id: cluster for cluster in ordered}
-        renamed = present.renamed_clusters(before, self._clusters)
+        renamed = lists.renamed_clusters(before, self._clusters)
         self._unfolded = {renamed.get(key, key) for key in self._unfolded}
         if self._grouped and self.is_composed:
             here = renamed.get(self.table.cursor_key or "")
@@ -125,7 +183,7 @@ class ReflectionsScreen(ListScreen):
         if self._has_lessons:
             return self._lessons.select(query)
         reflections = view.snapshot.reflections
-        keys = select_reflections(reflections, query)
+        keys = [key for key in select_reflections(reflections, query) if reflections[key].has_learning]
         if self._grouped:
             return self._rows(set(keys))
         name, descending = sort or ("at", True)
@@ -140,10 +198,9 @@ class ReflectionsScreen(ListScreen):
 
     def _select(self, view: ProjectState, changed: Collection[str] | None = None) -> None:
         """Select the rows. Learnings and lessons have a fixed order, so no heading gets an arrow."""
-        table = self.TABLE
-        columns = {"": table.columns, _LEARNINGS: table.other_columns, _LESSONS: table.lesson_columns}
+        columns = {"": lists.COLUMNS, _LEARNINGS: lists.LEARNING_COLUMNS, _LESSONS: lists.LESSON_COLUMNS}
         self.table.use(columns[self._grouping])
-        self.filter_line.show_hint(table.lesson_hint if self._has_lessons else table.hint)
+        self.filter_line.show_hint(_LESSON_HINT if self._has_lessons else self.TABLE.hint)
         sort = self._sort
         self._sort = None if self._grouping else sort
         super()._select(view, changed)
@@ -165,7 +222,9 @@ class ReflectionsScreen(ListScreen):
     def total(self, view: ProjectState) -> int:
         if self._has_lessons:
             return len(self._lessons.joined or ())
-        return len(self._clusters or ()) if self._grouped else len(view.snapshot.reflections)
+        if self._grouped:
+            return len(self._clusters or ())
+        return sum(one.has_learning for one in view.snapshot.reflections.values())
 
     def matching(self, shown: int) -> int:
         return sum(key in (self._clusters or {}) for key in self.table.keys) if self._grouped else shown
@@ -174,24 +233,27 @@ class ReflectionsScreen(ListScreen):
         now = self.services.now()
         if self._has_lessons:
             joined = self._lessons.get(key)
-            return present_lessons.lesson_cells(joined, now) if joined else {}
+            return draw_cells(lists.lesson_cells(joined), now, self.glyphs) if joined else {}
         if cluster := self._cluster(key):
             unfit, folded = self._unfit.get(key, ""), key not in self._unfolded
-            return present.cluster_cells(cluster, now, self.glyphs, folded=folded, unfit=unfit)
+            return draw_cells(lists.cluster_cells(cluster, folded=folded, unfit=unfit), now, self.glyphs)
         reflection = self.view.snapshot.reflections.get(key)
-        return present.reflection_cells(reflection, now, below=self._grouped) if reflection else {}
+        cells = lists.reflection_cells(reflection, below=self._grouped) if reflection else {}
+        return draw_cells(cells, now, self.glyphs)
 
     def below(self, key: str) -> Content:
         if (joined := self._lesson(key)) is not None:
-            return present_lessons.second_line(joined)
+            lesson = joined.lesson
+            return Content.styled(visible_line(lesson.trigger or lesson.why or lesson.title, 400), "$quiet")
         reflection = self.view.snapshot.reflections.get(key)
-        return present.second_line(reflection) if reflection else Content("")
+        text = lists.second_line(reflection) if reflection else ()
+        return inline(text, self.services.now(), self.glyphs)
 
     def blocks(self, key: str, tab: str) -> Sequence[Block]:
         if (joined := self._lesson(key)) is not None:
             return tuple(lesson_blocks(self.view, joined))
         if cluster := self._cluster(key):
-            return tuple(present.cluster_blocks(cluster, self._unfit.get(key, "")))
+            return tuple(lists.cluster_blocks(cluster, self._unfit.get(key, "")))
         reflection = self.view.snapshot.reflections.get(key)
         return reflection_document(self.view, reflection).blocks if reflection else ()
 
@@ -226,6 +288,8 @@ class ReflectionsScreen(ListScreen):
         cluster = self._cluster(self.table.cursor_key)
         if self._has_lessons and (why := self._why_not_lesson(action)):
             return why
+        if action == "to_patterns" and not self._patterns():
+            return "No pattern was made from it or found in its session"
         if action == "reject" and not self._has_lessons:
             return "Only lessons of agents can be rejected"
         if self._has_lessons and action == "draft":
@@ -264,9 +328,9 @@ class ReflectionsScreen(ListScreen):
                 return "unfold" if cluster.id not in self._unfolded else "fold"
             case "open":
                 home = self._home()
-                return f"show {'loop' if home is None or home[0] == 'loops' else 'task'}"
+                return f"show {parse_key(home[1]).kind if home is not None else 'loop'}"
             case "draft" if cluster is not None:
-                return f"draft {self.glyphs.arrow} candidate of {present.count_sources(cluster)}"
+                return f"draft {self.glyphs.arrow} candidate of {lists.count_sources(cluster)}"
             case "draft" if self._has_lessons:
                 return "draft"
             case "reject":
@@ -298,6 +362,24 @@ class ReflectionsScreen(ListScreen):
             self._select(self.view)
         elif home := self._home():
             self.services.open_record(*home)
+
+    def _patterns(self) -> Sequence[str]:
+        """Return the patterns that were made from the row, or found in its session."""
+        key, view = self.table.cursor_key, self.view
+        if (joined := self._lesson(key)) is not None:
+            found: Iterable[str] = joined.patterns
+        elif (cluster := self._cluster(key)) is not None:
+            found = (self._unfit.get(cluster.id, "").removeprefix(KNOWN),)
+        else:
+            reflection = view.snapshot.reflections.get(key or "")
+            loop = view.snapshot.find_loop(reflection.loop_id) if reflection is not None else None
+            found = (one.pattern_id for one in view.loop_patterns(loop.id).extracted) if loop is not None else ()
+        return [id for id in found if id in view.snapshot.patterns]
+
+    def action_to_patterns(self) -> None:
+        """Open the pattern, or the list of several."""
+        found = self._patterns()
+        self.services.open_filtered("patterns", build_id_query(found)[0] if len(found) > 1 else "", found[0])
 
     def action_group(self) -> None:
         self._group(_NEXT[self._grouping])

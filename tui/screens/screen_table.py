@@ -20,8 +20,6 @@ class ScreenTable(msgspec.Struct):
     sorts: tuple[tuple[str, bool], ...] = ()
     columns: tuple[Column, ...] = ()
     other_columns: tuple[Column, ...] = ()
-    lesson_columns: tuple[Column, ...] = ()
-    lesson_hint: str = ""
 
 
 @cache

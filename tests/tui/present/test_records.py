@@ -31,12 +31,12 @@ from core.show.decisions import decision_cells, group_decisions
 from core.show.loops import loop_cells, loop_document
 from core.show.needs import find_need
 from core.show.patterns import pattern_cells
+from core.show.reflections import reflection_cells
 from core.sources.actions import Actions
 from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
 from tests.tui.user import NOW, TREES, copy_tree
-from tui.present import reflections
 from tui.present.document import document_lines, draw_cells, inline
 from tui.present.glyphs import ASCII, DRAWN, Glyphs
 from tui.screens.context import context_lines
@@ -133,7 +133,7 @@ def test_every_row_is_one_line(opened: Project, glyphs: Glyphs) -> None:
     for loop in view.snapshot.loops.values():
         check(draw_cells(loop_cells(view, loop, None, view.now), view.now, glyphs).values(), one_line=True)
     for reflection in view.snapshot.reflections.values():
-        check(reflections.reflection_cells(reflection, view.now).values(), one_line=True)
+        check(draw_cells(reflection_cells(reflection), view.now, glyphs).values(), one_line=True)
     for entry in group_decisions(reversed(view.snapshot.decisions)):
         cells = draw_cells(decision_cells(entry, view.snapshot), view.now, glyphs)
         check(cells.values(), one_line=True)

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from core.extraction.clustering import Cluster, cluster_reflections
 from core.extraction.engine import KNOWN
 from core.records.reflections import Reflection
-from tui.present.document import document_lines
+from core.show.reflections import cluster_blocks, cluster_cells, reflection_cells, renamed_clusters
+from tui.present.document import document_lines, draw_cells
 from tui.present.glyphs import ASCII, DRAWN
-from tui.present.reflections import cluster_blocks, cluster_cells, reflection_cells, renamed_clusters
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 WILD = "\x1b]0;title\x07 [/] [@click=app.quit]lock first[/]\u202e the\nrest \ud800"
@@ -31,10 +31,10 @@ def cluster(learning: str, count: int) -> Cluster:
 def test_a_hostile_learning_is_shown_as_plain_text() -> None:
     found = cluster(WILD, 3)
     drawn = [
-        *cluster_cells(found, NOW, DRAWN, folded=True, unfit=WILD).values(),
+        *draw_cells(cluster_cells(found, folded=True, unfit=WILD), NOW, DRAWN).values(),
         *document_lines(cluster_blocks(found, WILD), NOW, DRAWN),
     ]
-    drawn += reflection_cells(found.central, NOW, below=True).values()
+    drawn += draw_cells(reflection_cells(found.central, below=True), NOW, DRAWN).values()
     text = "".join(content.plain for content in drawn)
     assert "lock first" in text
     assert not any(char in text for char in "\x1b\x07\u202e\ud800")
@@ -43,7 +43,7 @@ def test_a_hostile_learning_is_shown_as_plain_text() -> None:
 def test_a_learning_names_its_pattern_and_counts_only_loops() -> None:
     reflections = [Reflection(id=n, shape="s", file="f", task_id=n, learning="Lock the carts in order") for n in "ab"]
     (found,) = cluster_reflections(reflections, {"a": "loop-a"})
-    row = cluster_cells(found, NOW, ASCII, folded=True, unfit=f"{KNOWN}pat-x")["text"].plain
+    row = draw_cells(cluster_cells(found, folded=True, unfit=f"{KNOWN}pat-x"), NOW, ASCII)["text"].plain
     assert "has a pattern  Lock" in row and "no pattern" not in row
     lines = [line.plain for line in document_lines(cluster_blocks(found, f"{KNOWN}pat-x"), NOW, DRAWN)]
     assert lines[1].startswith("2 reflections from 1 loop and 1 task; first")
@@ -64,7 +64,7 @@ def test_a_learning_is_found_again_after_an_older_reflection_joins_it() -> None:
 
 def test_a_learning_shows_its_count_and_its_reflections() -> None:
     found = cluster("Lock the carts in the order of their ids", 250)
-    folded, open_ = (cluster_cells(found, NOW, ASCII, folded=folded, unfit="") for folded in (True, False))
+    folded, open_ = (draw_cells(cluster_cells(found, folded=folded, unfit=""), NOW, ASCII) for folded in (True, False))
     assert (folded["text"].plain[0], open_["text"].plain[0]) == (ASCII.folded, ASCII.unfolded)
     assert folded["loops"].plain == "250" and "Lock the carts" in folded["text"].plain
     lines = [line.plain for line in document_lines(cluster_blocks(found, ""), NOW, DRAWN)]

@@ -64,7 +64,7 @@ async def test_a_reflection_without_a_loop_opens_its_attempt_or_gives_a_reason(s
         assert "Its loop is unknown" in user.toasts()[-1]
         attempted = next(key for key, one in reflections.items() if one.task_id == "task-001" and one.attempt == 1)
         user.place.go_to(attempted)
-        await user.sees("enter show task")
+        await user.sees("enter show attempt")
         await user.press("enter")
         await user.until(lambda: user.place.place == "loops", "Loops in front")
         await user.until(lambda: user.table.cursor_key == "attempt/task-001.1", "the attempt under the cursor")
@@ -85,7 +85,7 @@ async def test_recurring_learnings_unfold_and_give_a_pattern_that_can_be_undone(
         assert "when ↓" not in user.text()
         user.place.go_to(most.id)
         await user.sees("3 reflections from 2 loops and 1 task", "Reported by", "task-002")
-        assert "e draft → candidate of 2 loops and 1 task" in user.key_line()
+        assert user.place.effect("draft") == "draft → candidate of 2 loops and 1 task"
         await user.press("S")
         assert "ordered by their number of loops" in user.toasts()[-1]
         await user.press("enter")
@@ -108,7 +108,7 @@ async def test_recurring_learnings_unfold_and_give_a_pattern_that_can_be_undone(
         await user.press("e")
         assert "No pattern to draft: already known from all of these loops" in user.toasts()[-1]
         await user.sees(f"Has a pattern: {made.id}")
-        assert "not now: e draft" in user.key_line()
+        assert user.place.why_not("draft")
         await user.decides("u")
         assert made.id not in user.app.view.snapshot.patterns
 
@@ -125,7 +125,7 @@ async def test_learnings_without_a_pattern_are_last(tmp_path: Path, home: Path) 
         assert "success pattern  " in rows[0] and "Guard clauses at function entry" in rows[0]
         await user.press("G", "e")
         assert "it is an error message" in user.toasts()[-1]
-        assert "not now: e draft" in user.key_line()
+        assert user.place.why_not("draft")
 
 
 @pytest.mark.slow
@@ -158,3 +158,25 @@ async def test_a_draft_is_labelled_as_a_draft(sample: Path, home: Path) -> None:
         key = next(key for key, one in user.app.view.snapshot.reflections.items() if one.draft and one.attempt == 9)
         user.place.go_to(key)
         await user.sees("draft  The approach carried", "draft, not reviewed yet")
+
+
+async def test_drafts_that_only_count_actions_are_not_listed(sample: Path, home: Path) -> None:
+    file = sample / ".aiwg/ralph/tasks/task-001/reflections.jsonl"
+    draft = {"attempt_id": 99, "observation": "It took 3 actions, of which 1 failed.", "draft": True}
+    file.write_text(file.read_text() + json.dumps(draft) + "\n")
+    async with open_dashboard(sample, home, place="reflections") as user:
+        reflections = user.app.view.snapshot.reflections
+        counting = {key for key, one in reflections.items() if not one.has_learning}
+        assert counting and counting.isdisjoint(user.table.keys)
+        assert len(user.table.keys) == len(reflections) - len(counting)
+
+
+async def test_a_key_shows_the_patterns_of_the_session_of_a_reflection(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, place="reflections") as user:
+        view = user.app.view
+        of_loop = {key: view.snapshot.find_loop(one.loop_id) for key, one in view.snapshot.reflections.items()}
+        key, loop = next((k, one) for k, one in of_loop.items() if one and view.loop_patterns(one.id).extracted)
+        user.place.go_to(key)
+        await user.press("p")
+        await user.until(lambda: user.place.place == "patterns", "Patterns in front")
+        assert user.table.cursor_key in {one.pattern_id for one in view.loop_patterns(loop.id).extracted}
