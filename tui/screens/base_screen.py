@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tui.state.back_stack import FollowedLink
 
 MOVES: Final = frozenset({"down", "up", "first", "last", "page_down", "page_up", "half_down", "half_up"})
-NOT_LISTED: Final = frozenset({"back", "more", "grow", "shrink"})  # actions that the list of more actions omits
+NOT_LISTED: Final = frozenset({"back", "more", "grow", "shrink", "undo", "previous_tab"})  # actions that the list of more actions omits
 KEY_CELLS: Final = 7  # cells of a key in the list of more actions
 SEEN_SCREENS: Final = "seen-screens"  # user state: the screens that were opened before
 _ALL_ROWS: Final = 10**9  # exceeds the number of rows of any list
@@ -316,8 +316,8 @@ class BaseScreen(ThreadJobs, inherit_bindings=False):
     # Actions
 
     def _more_actions(self) -> list[Action]:
-        """Return the actions on the record or the list that can act now and that the footer does not offer."""
-        actions = [action for action in actions_of(self.place) if action.group in {"Decide", "Look"}]
+        """Return what can act now and the footer does not offer, decisions first."""
+        actions = [action for group in ("Decide", "Look") for action in actions_of(self.place) if action.group == group]
         hidden = [action for action in actions if not (action.shown and action.keys) and action.id not in NOT_LISTED]
         return [action for action in hidden if self.reason_against(action.id) is None]
 
