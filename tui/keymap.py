@@ -28,6 +28,11 @@ SAME_AS: Final = {"ctrl+i": "tab", "ctrl+m": "enter", "ctrl+h": "backspace", "ct
 """Keys that terminals send as another key."""
 FORMER: Final = {"go_memory": "go_loops"}
 """Actions by a former name that keymap files may still use."""
+WITHOUT_KEY: Final = {
+    **dict.fromkeys(("top_k", "min_rate", "budget", "reflections", "order", "errors", "successes"), "Context"),
+    **dict.fromkeys(("antis", "templates", "compare"), "Context"),
+}
+"""Former actions that keymap files may still name, and the screen where `more` leads to what they did."""
 MOST_LINES: Final = 1_000
 _ALSO: Final = {"esc": "escape", "return": "enter", "pgdn": "pagedown", "pgup": "pageup", "del": "delete"}
 _NAMED: Final = frozenset(
@@ -95,6 +100,8 @@ def _table(text: str) -> tuple[dict[str, Any], dict[str, str], list[tuple[str, s
 def _line(name: str, keys: object) -> tuple[list[str], str]:
     """Validate the keys of one line; returns the valid keys, and a message or ""."""
     shown = visible_line(name, 40)
+    if place := WITHOUT_KEY.get(name):
+        return [], f"{name} has no key of its own now: see `more` in {place}; remove the line"
     if name not in BY_ID:
         return [], f"unknown action {shown!r}{_suggestion(name, BY_ID)}; see the help (?)"
     if not isinstance(keys, str) or not keys.strip() or not keys.isprintable():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from textual.actions import parse
@@ -38,6 +40,35 @@ def test_every_id_is_unique_and_every_group_and_place_is_known() -> None:
 def test_no_key_has_two_actions_on_one_screen(place: str) -> None:
     keys = Counter(key for action in actions_of(place) for key in action.keys.split(",") if key)
     assert [key for key, count in keys.items() if count > 1] == []
+
+
+SHARED_KEYS = {
+    **dict.fromkeys(("n", "N"), "next and previous"),
+    **dict.fromkeys(("left", "right"), "one step"),
+    **dict.fromkeys(("m", "asterisk"), "select"),
+    "enter": "open",
+    "a": "yes",
+    "x": "no",
+    "e": "open a draft",
+    "o": "open the file",
+    "r": "restore",
+    "v": "switch the view",
+    "pagedown": "one page down",
+    "space": "one page down; the exception is Replay, where it plays as in any player",
+}
+"""What a key means that several actions have; all others have one action."""
+
+
+def test_a_key_has_one_meaning_on_all_screens() -> None:
+    keys = Counter(key for action in ACTIONS for key in action.keys.split(",") if key)
+    assert {key for key, count in keys.items() if count > 1} == set(SHARED_KEYS)
+
+
+def test_the_user_guide_lists_every_key() -> None:
+    guide = (Path(__file__).parents[2] / "docs/screens/index.md").read_text()
+    listed = set(re.findall(r"`([^`]+)`", "".join(line for line in guide.splitlines() if line.startswith("|"))))
+    keys = {key_name(key) for action in ACTIONS for key in action.keys.split(",") if key}
+    assert keys - {name for text in listed for name in text.split()} == set()
 
 
 def method(action: Action) -> str:

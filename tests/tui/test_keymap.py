@@ -39,6 +39,16 @@ def test_an_unknown_action_is_reported(tmp_path: Path) -> None:
     assert "\x1b" not in problems[0]
 
 
+def test_a_former_action_is_reported_with_the_place_of_what_it_did(tmp_path: Path) -> None:
+    keymap, problems = read(tmp_path, 'top_k = "K"\nreset = "f7"')
+    assert keymap == {"reset": "f7"}
+    assert problems == ["keymap.toml line 1: top_k has no key of its own now: see `more` in Context; remove the line"]
+
+
+def test_an_action_without_a_key_can_get_one(tmp_path: Path) -> None:
+    assert read(tmp_path, 'minutes = "f8"') == ({"minutes": "f8"}, [])
+
+
 def test_an_action_keeps_its_key_if_another_action_would_lose_its_key(tmp_path: Path) -> None:
     keymap, problems = read(tmp_path, 'promote = "d"')
     assert keymap == {}

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from tui.state.back_stack import FollowedLink
 
 MOVES: Final = frozenset({"down", "up", "first", "last", "page_down", "page_up", "half_down", "half_up"})
-NOT_LISTED: Final = frozenset({"back", "more", "grow", "shrink", "undo", "previous_tab"})  # actions that the list of more actions omits
+NOT_LISTED: Final = frozenset({"back", "more", "grow", "shrink", "undo", "previous_tab"})
+"""Actions that the list of more actions omits."""
 KEY_CELLS: Final = 7  # cells of a key in the list of more actions
 SEEN_SCREENS: Final = "seen-screens"  # user state: the screens that were opened before
 _ALL_ROWS: Final = 10**9  # exceeds the number of rows of any list

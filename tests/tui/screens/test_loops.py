@@ -393,7 +393,7 @@ async def test_the_way_of_a_context_to_a_runner_can_be_shown_and_copied(sample: 
     async with open_dashboard(sample, home) as user:
         await user.until(lambda: "snarktank:scripts/ralph/x" in user.table.keys, "the loop of a runner")
         user.place.go_to("snarktank:scripts/ralph/x")
-        await user.press("D")
+        await user.place.run_id("deliver")
         await user.sees("Deliver the context", "Change to apply", "+<!-- BEGIN ralphdeck -->")
         await user.press("y")
         await user.settled()
