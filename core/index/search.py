@@ -33,14 +33,13 @@ from core.index.task_words import (
 from core.records.findings import Finding
 from core.redaction.masking import mask_secrets
 from core.search.records import ErrorRecords, Owner, TaskRecords, drop_copies, is_wanted, scan_task
-from core.search.words import HitKind, SearchFilters, SearchHit, SearchPlace, SearchWords
+from core.search.words import MAX_RANKED, HitKind, SearchFilters, SearchHit, SearchPlace, SearchWords
 from core.storage.cache_database import is_damage
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
     from core.records.snapshot import Snapshot
 
-MAX_RANKED: Final = 1000  # maximum number of indexed records that are ranked and counted
 _MAX_OWNERS: Final = 1024
 _WAIT_SECONDS: Final = 0.2  # for another process that writes; then the files are read
 _STEP_SECONDS: Final = 0.25

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from core.records.findings import Finding
 
 
+MAX_RANKED: Final = 1000  # maximum number of indexed records that are ranked and counted
 MAX_QUERY: Final = 512  # maximum length of a query
 BETWEEN: Final = " \N{MIDDLE DOT} "  # separator of lines in an excerpt
 _BEFORE: Final = 30  # number of characters that are shown before a match

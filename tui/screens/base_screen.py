@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
-from functools import partialmethod
+from functools import partial, partialmethod
 from inspect import getattr_static
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
 
@@ -19,7 +20,6 @@ from core.documents.markdown import record_markdown
 from core.records.snapshot import UNCHECKED, Delta
 from tui.actions import BY_ID, DECIDING, EXPORTING, GROUPS, PLACES, SCREENS, WRITING, actions_of, bindings_of
 from tui.screens.screen_table import ScreenTable, load_tables
-from tui.screens.thread_jobs import ThreadJobs
 from tui.state.saved_views import SavedView
 from tui.widgets.bars import Item, ItemLine, KeyLine, TopBar
 from tui.widgets.panes import cells_of, layout_of, resized, set_sizes
@@ -45,9 +45,10 @@ KEY_CELLS: Final = 7  # cells of a key in the list of more actions
 SEEN_SCREENS: Final = "seen-screens"  # user state: the screens that were opened before
 _ALL_ROWS: Final = 10**9  # exceeds the number of rows of any list
 _Answer = TypeVar("_Answer")
+_Result = TypeVar("_Result")
 
 
-class BaseScreen(ThreadJobs, inherit_bindings=False):
+class BaseScreen(Screen[None], inherit_bindings=False):
     """A screen; subclasses set `place`, compose content, and refresh it.
 
     An action `<id>` is the method `action_<id>`; `why_not` gives the reason why it cannot run now.
@@ -73,6 +74,8 @@ class BaseScreen(ThreadJobs, inherit_bindings=False):
         super().__init__(id=self.place)
         self._seen = -1
         self._pending = Delta()
+        self._jobs: dict[str, tuple[Callable[[], Any], Callable[[Any], None], Callable[[Exception], None] | None]] = {}
+        """Work and callbacks of the newest job of each group that has no result yet."""
 
     # What subclasses provide
 
@@ -102,6 +105,10 @@ class BaseScreen(ThreadJobs, inherit_bindings=False):
     def effect(self, action: str) -> str | None:
         """Describe what an action would do to the record under the cursor, for the help."""
         return self._back_text() if action == "back" and self.can_return() else self.label_for(action)
+
+    def first_action(self) -> str:
+        """Return the action that the record under the cursor waits for: the key line offers it first; "" for none."""
+        return ""
 
     def own_keys(self) -> frozenset[str]:
         """Return the actions whose keys the screen shows itself and the key line omits."""
@@ -240,8 +247,11 @@ class BaseScreen(ThreadJobs, inherit_bindings=False):
     def _key_items(self) -> tuple[list[Item], list[Item]]:
         offered: list[Item] = []
         disabled: list[Item] = []
-        for action in sorted(actions_of(self.place), key=lambda action: GROUPS.index(action.group)):
-            if not action.shown or action.id in {"help", "undo", "more"} | self.own_keys():
+        first = self.first_action()
+        in_order = sorted(actions_of(self.place), key=lambda action: (action.id != first, GROUPS.index(action.group)))
+        for action in in_order:
+            is_offered = action.id == first or (action.shown and self.services.keys_of(action.id))
+            if not is_offered or action.id in {"help", "undo", "more"} | self.own_keys():
                 continue
             if self.reason_against(action.id) is None:
                 offered.append(self._key_item(action.id, self.label_for(action.id) or action.label))
@@ -267,6 +277,48 @@ class BaseScreen(ThreadJobs, inherit_bindings=False):
     def _key_item(self, action: str, label: str) -> Item:
         key = self.services.shown_key(action)
         return Item(Content.assemble((key, "$accent bold"), " ", (visible_line(label), "$foreground")), action)
+
+    # Work in threads
+
+    def run_in_thread(
+        self,
+        group: str,
+        work: Callable[[], _Result],
+        show: Callable[[_Result], None],
+        *,
+        fail: Callable[[Exception], None] | None = None,
+        pause: float = 0.0,
+    ) -> None:
+        """Run `work` in a thread, then call `show` with its result, or `fail` with its exception.
+
+        Without `fail`, an exception ends the dashboard. Each group runs one job at a time, after `pause` seconds. Only
+        the result of the newest one is shown.
+        """
+        is_running = self.is_computing(group)
+        self._jobs[group] = (work, show, fail)
+        if not is_running:
+            self.run_worker(self._run_jobs(group, pause), group=group)
+
+    async def _run_jobs(self, group: str, pause: float) -> None:
+        while True:
+            await asyncio.sleep(pause)
+            work, show, fail = job = self._jobs[group]
+            then: Callable[[], None]
+            try:
+                then = partial(show, await asyncio.to_thread(work))
+            except Exception as error:
+                if fail is None:
+                    raise
+                then = partial(fail, error)
+            if self._jobs[group] is job:
+                del self._jobs[group]
+                if self.app.is_running:  # else the widgets are being removed
+                    then()  # a job that this adds runs on its own
+                return
+
+    def is_computing(self, group: str) -> bool:
+        """Return True if the newest job of a group has no result yet."""
+        return group in self._jobs
 
     # Panes
 

@@ -16,11 +16,13 @@ from textual.message import Message
 from textual.widgets import Input, Static
 from textual.worker import get_current_worker
 
-from core.base.text import plural
+from core.base.text import plural, visible_line
 from core.curation.commands import bulk
-from core.forecast.forecast import BulkForecast, forecast_bulk
+from core.documents.pattern_titles import pattern_title
+from core.forecast.forecast import BulkForecast, Forecast, forecast_bulk
 from tui.messages import NewestMessage
-from tui.present import bulk as present
+from tui.present.glyphs import Glyphs, draw_state
+from tui.present.numbers import bar
 from tui.screens.dialogs import CONFIRM, Dialog
 
 if TYPE_CHECKING:
@@ -31,12 +33,93 @@ if TYPE_CHECKING:
 
 STEP_SECONDS: Final = 0.05  # seconds between two progress messages
 LONGEST: Final = 500  # characters of a reason
+MOST_TITLES: Final = 5
+MAX_TITLE: Final = 70  # characters
+MAX_SHORT_TITLE: Final = 28
+TALL_LINES: Final = 30  # lines of the screen from which on each title has a line
+MAX_REASONS: Final = 3
+BAR_CELLS: Final = 40
+
+
+def name_patterns(titles: Sequence[str], left_out: int, cursor: str, *, is_tall: bool) -> Content:
+    """Return the first `titles`, how many are `left_out`, and the title under the cursor if it is not chosen.
+
+    A tall screen has a line for each title; a low one has room for a paragraph of shorter ones.
+    """
+    limit, gap = (MAX_TITLE, "\n  ") if is_tall else (MAX_SHORT_TITLE, " · ")
+    parts = [visible_line(title, limit) for title in titles]
+    parts += [f"and {left_out:,} more"] * bool(left_out)
+    note = f"\nNot selected, though under the cursor: {visible_line(cursor, MAX_SHORT_TITLE)}" if cursor else ""
+    return Content.assemble(f"  {gap.join(parts)}", (note, "$warning"))
+
+
+def preview(forecast: BulkForecast | None, glyphs: Glyphs) -> Content:
+    """Return the changes: pattern states, skipped patterns and injected contexts."""
+    if forecast is None:
+        return Content.styled("Computing the forecast…", "$quiet")
+    lines = [_turned(forecast, glyphs), *_refused(forecast)]
+    if forecast.decided:
+        lines.append(_contexts(forecast.effect, glyphs))
+    return Content("\n").join(lines)
+
+
+def _turned(forecast: BulkForecast, glyphs: Glyphs) -> Content:
+    turning = sum(count for _, _, count in forecast.turned)
+    parts = [f"{turning:,} of {plural(forecast.asked, 'pattern')} {'changes' if turning == 1 else 'change'} state"]
+    removed = len(forecast.effect.removed)
+    parts += [f"{removed:,} {'leaves' if removed == 1 else 'leave'} the registry"] * bool(removed)
+    stay = forecast.decided - turning - removed
+    parts += [f"{stay:,} {'keeps' if stay == 1 else 'keep'} the state"] * (stay > 0)
+    turns: list[Content] = []
+    for before, after, count in forecast.turned:
+        states = draw_state(before, glyphs), (f" {glyphs.arrow} ", "$quiet"), draw_state(after, glyphs)
+        turns.append(Content.assemble(f"\n  {count:>6,}  ", *states))
+    return Content.assemble((", ".join(parts), "bold"), *turns)
+
+
+def _refused(forecast: BulkForecast) -> list[Content]:
+    if not forecast.refused:
+        return []
+    count = sum(number for _, number in forecast.refused)
+    lines = [f"\n  {number:>6,}  {visible_line(why, 120)}" for why, number in forecast.refused[:MAX_REASONS]]
+    more = sum(number for _, number in forecast.refused[MAX_REASONS:])
+    lines += [f"\n  {more:>6,}  for other reasons"] * bool(more)
+    return [Content.styled(f"{count:,} skipped{''.join(lines)}", "$warning")]
+
+
+def _contexts(forecast: Forecast, glyphs: Glyphs) -> Content:
+    if not (forecast.loops or forecast.paused or forecast.tasks):
+        return Content.styled("No running loop and no task: no injected text to compare.", "$quiet")
+    changed_loops, changed_paused = forecast.changed_of("loop"), forecast.changed_of("paused")
+    loops = f"{changed_loops} of {plural(forecast.loops, 'running loop')}"
+    paused = ""
+    if forecast.paused:
+        paused = f"\n  {changed_paused} of {plural(forecast.paused, 'paused loop')} on resume"
+    tasks = f"{forecast.changed_of('task')} of the last {plural(forecast.tasks, 'task')}"
+    before, after = forecast.tokens
+    words = f"\n  {forecast.by_words.text}" if forecast.by_words is not None else ""
+    return Content.assemble(
+        (f"injected text changes for {loops} and {tasks}", "bold" if changed_loops else ""),
+        (paused, "bold" if changed_paused else ""),
+        (words, "$warning"),
+        (f"\n  tokens in total: {before:,} {glyphs.arrow} {after:,}", "$quiet"),
+    )
+
+
+def draw_progress(done: int, total: int, glyphs: Glyphs) -> Content:
+    """Return a progress bar with the phase: reading, patterns done, or writing."""
+    text = "reading…" if not done else f"{done:,} of {total:,}" if done < total else "writing…"
+    return Content.assemble((bar(done, total, BAR_CELLS, glyphs), "$accent"), f"  {text}")
 
 
 class BulkDialog(Dialog[bool]):
-    """Previews and makes a decision. The result is True if it was started. `info` has the texts of the verb."""
+    """Previews and makes a decision. The result is True if it was started.
+
+    `info` has the texts of the verb; `cursor` is the pattern under the cursor, which may not be among the `subjects`.
+    """
 
     ABOUT = "Shows the number of changes first. Each pattern gets its own entry in the log."
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (TALL_LINES, "-tall")]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "go", CONFIRM, tooltip="Decide about all of these patterns"),
         Binding("escape", "leave", "cancel", tooltip="Close; a decision that has started continues"),
@@ -52,21 +135,31 @@ class BulkDialog(Dialog[bool]):
     class Ended(Message):
         """The decision was written or refused. The app reports the result."""
 
-    def __init__(self, verb: Verb, subjects: Sequence[str], info: VerbInfo) -> None:
+    def __init__(self, verb: Verb, subjects: Sequence[str], info: VerbInfo, cursor: str | None) -> None:
         self._info = info
         self._many = plural(len(subjects), "pattern")
         title = Content(f"{info.word.capitalize()} {self._many}?")
         super().__init__(title, Content(f"{info.effect} One undo reverses it for all patterns."), verb=info.word)
         self._verb = verb
         self._subjects = tuple(subjects)
+        self._cursor = cursor
         self._seen: ProjectState | None = None
         self._begun = False
 
     def compose_body(self) -> ComposeResult:
+        yield Static(self._names(), id="bulk-names")
         yield Static(Content(""), id="bulk-preview")
         if self._info.asks:
-            yield Input(placeholder=self._info.asks, max_length=LONGEST)
+            yield Input(placeholder=f"{self._info.asks} (required)", max_length=LONGEST)
         yield Static(Content(""), id="bulk-progress")
+
+    def _names(self) -> Content:
+        patterns = self.services.view.snapshot.patterns
+        titles = [pattern_title(patterns[key]) for key in self._subjects[:MOST_TITLES] if key in patterns]
+        at = self._cursor or ""
+        cursor = pattern_title(patterns[at]) if at in patterns and at not in self._subjects else ""
+        left_out = len(self._subjects) - len(titles)
+        return name_patterns(titles, left_out, cursor, is_tall=self.app.size.height >= TALL_LINES)
 
     def on_mount(self) -> None:
         """Start computing the forecast. The user may decide before it is ready."""
@@ -82,7 +175,7 @@ class BulkDialog(Dialog[bool]):
             self._show(forecast)
 
     def _show(self, forecast: BulkForecast | None) -> None:
-        self.query_one("#bulk-preview", Static).update(present.preview(forecast, self.services.glyphs))
+        self.query_one("#bulk-preview", Static).update(preview(forecast, self.services.glyphs))
 
     @on(Input.Submitted)
     def action_go(self) -> None:
@@ -123,7 +216,7 @@ class BulkDialog(Dialog[bool]):
         self._show_progress(message.done, message.total)
 
     def _show_progress(self, done: int, total: int) -> None:
-        self.query_one("#bulk-progress", Static).update(present.progress(done, total, self.services.glyphs))
+        self.query_one("#bulk-progress", Static).update(draw_progress(done, total, self.services.glyphs))
 
     @on(Ended)
     def _ended(self) -> None:

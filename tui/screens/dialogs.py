@@ -15,8 +15,7 @@ from textual.widgets import Input, OptionList, Static, TextArea
 from core.base.text import visible, visible_line
 from core.state.project_state import ProjectState
 from tui.actions import key_name
-from tui.present.help_text import HelpLine, Section, Topic
-from tui.screens.help import Help
+from tui.screens.help import Help, HelpLine, Section, Topic
 from tui.textual_private import bindings_of_screen
 from tui.widgets.bars import Item, ItemLine, KeyLine
 from tui.widgets.text_pane import TextPane

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on
@@ -13,7 +15,7 @@ from textual.widgets import Input, Static
 
 from core.base.text import visible_line
 from tui.actions import ACTIONS, GROUPS, SCREENS, Action, actions_of, key_name
-from tui.present.help_text import HelpLine, Section, Topic, help_lines
+from tui.present.document import hanging, heading
 from tui.present.team import help_rows
 from tui.widgets.record_table import RecordTable
 from tui.widgets.text_pane import TextPane
@@ -28,6 +30,87 @@ ON_RECORDS: Final = frozenset({"copy", "copy_whole", "edit_file", "back"})
 """Actions of every screen on the record under the cursor."""
 MOVES: Final = frozenset(action.id for action in ACTIONS if action.group == "Move" and not action.places)
 """Movements in any list or text."""
+KEY_CELLS: Final = 10
+NAME_CELLS: Final = 14
+COLUMN_CELLS: Final = 14
+GAP: Final = 2  # Cells before the keys.
+
+
+@dataclass(frozen=True, slots=True)
+class HelpLine:
+    """Help for `keys`; `name` is the action in the keymap file, if any.
+
+    `now` describes the effect on the selected record, `against` why the action is disabled; both may be untrusted.
+    """
+
+    keys: str
+    name: str
+    text: str
+    now: str = ""
+    against: str = ""
+
+    def fits(self, words: Sequence[str]) -> bool:
+        """Whether the line contains all `words`, which are in lower case."""
+        text = f"{self.keys}\n{self.name}\n{self.text}\n{self.now}\n{self.against}".lower()
+        return all(word in text for word in words)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    title: str
+    lines: tuple[HelpLine, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """The content of the help at one moment."""
+
+    title: str
+    about: str
+    sections: tuple[Section, ...]
+    columns: tuple[tuple[str, str], ...] = ()  # titles of the columns and what they show
+    team: tuple[tuple[str, str], ...] = ()  # labels and displayable texts
+
+
+def help_lines(topic: Topic, search: str, width: int) -> list[Content]:
+    """Return the lines that contain all words of `search`, matching keys first."""
+    words = search.lower().split()
+    if not words:
+        lines: list[Content] = []
+        if topic.about:
+            lines += [Content(""), *hanging(Content(" " * GAP), Content(topic.about), width)]
+        for name, rows in (("Columns", topic.columns), ("Team", topic.team)):
+            lines += heading(name) if rows else []
+            for title, about in rows:
+                label = Content.assemble(" " * GAP, (f"{title:<{COLUMN_CELLS}} ", "bold"))
+                lines += hanging(label, Content(about), width)
+        for section in topic.sections:
+            if section.lines:
+                title = visible_line(section.title, max(width - len(section.note) - 4, 20))
+                lines += [*heading(title, section.note), *_draw_lines(section.lines, width)]
+        return lines[1:]
+    every = [line for section in topic.sections for line in section.lines]
+    exact = [line for line in every if search.strip() in line.keys.split()]
+    found = [*exact, *(line for line in every if line not in exact and line.fits(words))]
+    if not found:
+        return [Content.styled(f"No help contains {visible_line(search, 60)!r}", "$quiet")]
+    return _draw_lines(found, width)
+
+
+def _draw_lines(found: Sequence[HelpLine], width: int) -> list[Content]:
+    lines: list[Content] = []
+    for line in found:
+        key_style, style = ("$quiet", "$quiet") if line.against else ("$accent bold", "")
+        name = (f"{line.name:<{NAME_CELLS}} ", "$quiet")
+        label = Content.assemble(" " * GAP, (f"{line.keys:<{KEY_CELLS}} ", key_style), name)
+        lines += hanging(label, Content.styled(line.text, style), width)
+        below = Content(" " * label.cell_length)
+        if line.against:
+            lines += hanging(below, Content.styled(f"not now: {visible_line(line.against, 300)}", "$warning"), width)
+        elif line.now:
+            lines += hanging(below, Content.styled(f"now: {visible_line(line.now, 200)}", "$secondary"), width)
+    return lines
 
 
 class Help(ModalScreen[None]):

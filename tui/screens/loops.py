@@ -16,17 +16,15 @@ from textual.content import Content
 from core.agents.plan import describe_connected
 from core.base.errors import RalphdeckError
 from core.base.formatting import format_cost, format_count, format_decimal
-from core.documents import debug_sessions, tasks
 from core.documents import loops as documents
+from core.documents import tasks
 from core.documents.document import Block, Sign, Text, fields, line, section
 from core.documents.signs import attempt_sign, task_sign
 from core.episodes.attempt_state import AttemptCondition, assess_attempt
-from core.episodes.history import AttemptDetail, read_attempt
-from core.index.search import MAX_RANKED
 from core.queries.filter_parser import Query
 from core.records.decisions import extraction_question_id
 from core.records.snapshot import Snapshot
-from core.search.words import SearchFilters
+from core.search.words import MAX_RANKED, SearchFilters
 from core.show import loops as rows
 from core.show import offers
 from core.show.needs import Need, find_need, find_needs
@@ -55,6 +53,7 @@ from tui.widgets.record_table import RecordTable
 from tui.widgets.text_pane import TextPane
 
 if TYPE_CHECKING:
+    from core.episodes.history import AttemptDetail
     from core.index.search import SearchResult
     from core.queries.filter_parser import Term
     from core.records.debug_sessions import DebugSession
@@ -495,6 +494,8 @@ class LoopsScreen(CrossLinks, ListScreen):
         if (loop := self._loop_of(key)) is not None:
             return self._loop_blocks(loop, tab)
         if (session := self._session_of(row)) is not None:
+            from core.documents import debug_sessions  # loads the reader of escalations, which a list does not need
+
             return tuple((debug_sessions.lessons if tab == "Learned" else debug_sessions.runs)(self.view, session))
         if (attempt := self._attempt_of(row)) is not None:
             return tuple(self._attempt_blocks(attempt, tab))
@@ -543,6 +544,8 @@ class LoopsScreen(CrossLinks, ListScreen):
         if (detail := self._read_detail(attempt)) is not None:
             blocks += tasks.milestones(detail.milestones)
         if (session := self._catalog.of_attempts.get(attempt.id)) is not None:
+            from core.documents import debug_sessions
+
             blocks += section("Debug session", debug_sessions.runs(self.view, session, is_short=True))
         return document_lines(blocks, self.view.now, self.glyphs, width)
 
@@ -569,6 +572,8 @@ class LoopsScreen(CrossLinks, ListScreen):
         if key is None:
             return
         if (attempt := self._attempt_of(parse_key(key))) is not None:
+            from core.episodes.history import read_attempt  # loads the readers of files, which a list does not need
+
             folder = project.project
             self.run_in_thread(
                 "details",

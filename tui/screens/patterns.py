@@ -129,6 +129,11 @@ class PatternsScreen(ListScreen):
             return "Nothing needs a decision"
         return super().why_not(action)
 
+    def first_action(self) -> str:
+        known, assessment = self.view.snapshot.patterns, self.view.assessment
+        shown = [assessment(key) for key in self.subjects() if key in known]
+        return "release" if any(one.held or one.quarantined for one in shown) else ""
+
     def label_for(self, action: str) -> str | None:
         subjects = self.subjects()
         if len(subjects) > 1:
@@ -170,7 +175,7 @@ class PatternsScreen(ListScreen):
         subjects = self.subjects()
         if len(subjects) > 1:
             self._deciding |= set(subjects)
-            self.app.push_screen(BulkDialog(verb, subjects, info), self._finish_bulk)
+            self.app.push_screen(BulkDialog(verb, subjects, info, self.table.cursor_key), self._finish_bulk)
         elif subjects and info.asks:
             self._ask(verb, info, subjects[0])
         elif subjects:

@@ -4,11 +4,59 @@ from pathlib import Path
 
 import pytest
 
+from core.documents.pattern_titles import pattern_title
+from core.forecast.forecast import BulkForecast, ContextChange, Forecast
 from core.records.decisions import Verb
 from core.records.patterns import Maturity
 from tests.tui.user import User, open_dashboard
-from tui.screens.bulk_decision import BulkDialog
+from tui.present.glyphs import ASCII, DRAWN
+from tui.screens.bulk_decision import BulkDialog, draw_progress, name_patterns, preview
 from tui.screens.log import LogScreen
+
+
+def changed(kind: str) -> ContextChange:
+    return ContextChange(kind, "id", "title", "before", "after", (1, 2))
+
+
+FORECAST = BulkForecast(
+    asked=2000,
+    decided=1990,
+    refused=(("it is already deprecated", 7), ("\x1b[31m", 1), ("a", 1), ("b", 1)),
+    turned=((Maturity.PROVEN, Maturity.DEPRECATED, 1500),),
+    effect=Forecast(
+        loops=4,
+        paused=1,
+        tasks=20,
+        changed=tuple(map(changed, ["loop"] * 2 + ["paused"] + ["task"] * 5)),
+        tokens=(6650, 6412),
+    ),
+)
+
+
+def test_the_preview_lists_changes_skipped_patterns_and_recipients() -> None:
+    text = preview(FORECAST, DRAWN).plain
+    assert "1,500 of 2,000 patterns change state, 490 keep the state" in text
+    assert "1,500  ● proven → ⊘ deprecated" in text
+    assert "10 skipped" in text and "7  it is already deprecated" in text and "1  for other reasons" in text
+    assert "injected text changes for 2 of 4 running loops and 5 of the last 20 tasks" in text
+    assert "1 of 1 paused loop on resume" in text
+    assert "6,650 → 6,412" in text
+    assert "\x1b" not in text
+    assert "* proven -> x deprecated" in preview(FORECAST, ASCII).plain
+    assert "Computing" in preview(None, DRAWN).plain
+
+
+def test_the_progress_bar_fills_and_the_write_is_reported() -> None:
+    assert draw_progress(500, 2000, ASCII).plain == f"{'#' * 10}{'-' * 30}  500 of 2,000"
+    assert "writing" in draw_progress(2000, 2000, ASCII).plain
+    assert draw_progress(0, 2000, ASCII).plain.endswith("  reading…"), "no pattern is done while files are read"
+
+
+def test_the_first_patterns_are_named_and_the_row_under_the_cursor_if_it_is_not_among_them() -> None:
+    text = name_patterns(["one", "two\x1b"], 12, "three", is_tall=True).plain
+    assert text.splitlines()[:3] == ["  one", "  two␛", "  and 12 more"]
+    assert text.splitlines()[3] == "Not selected, though under the cursor: three"
+    assert name_patterns(["one", "two"], 0, "", is_tall=False).plain == "  one · two"
 
 
 def states(user: User, keys: list[str]) -> list[Maturity]:
@@ -24,7 +72,9 @@ async def test_a_bulk_deprecation_of_five_is_undone_at_once(sample: Path, home: 
         before, known = states(user, keys), len(user.app.view.snapshot.decisions)
         assert len(keys) == 5
         await user.press("d")
-        await user.sees("Deprecate 5 patterns?", "One undo", "5 of 5 patterns change state")
+        await user.sees("Deprecate 5 patterns?", "One undo", "5 of 5 patterns change state", "reason (required)")
+        titles = [pattern_title(user.app.view.pattern(key)) for key in keys]
+        await user.sees("Not selected, though under the cursor", *(title[:12] for title in titles))
         await user.sees("running loops", "of the last", "injected text changes", "tokens in total")
         await user.press("enter")
         await user.sees("Type a text first")

@@ -143,6 +143,7 @@ async def test_many_held_texts_are_approved_at_once_in_patterns(sample: Path, ho
         await user.filter("is:held")
         keys = list(user.table.keys)
         assert len(keys) > 5 and all("⊙ held" in user.row(key) for key in keys[:5])
+        assert user.key_line().startswith(" a approve")
         await user.press("asterisk", "a")
         assert isinstance(user.app.screen, BulkDialog)
         await user.sees(f"Approve {len(keys)} patterns?", "injected text changes")

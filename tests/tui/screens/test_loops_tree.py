@@ -179,6 +179,7 @@ async def test_links_lead_from_an_attempt_and_back(sample: Path, home: Path) -> 
         key, patterns, wanted = attempt_key(attempt.id), links.patterns_of(attempt), links.reflections_of(attempt)[0].id
         await at(user, key)
         await user.place.run_id("to_patterns")
+        await user.settled()
         await user.until(lambda: user.place.place == "patterns", "Patterns in front")
         assert user.table.cursor_key == patterns[0]
         await user.press("escape")
@@ -189,6 +190,7 @@ async def test_links_lead_from_an_attempt_and_back(sample: Path, home: Path) -> 
         assert isinstance(player, ReplayScreen)
         await user.until(lambda: player.position == 1, "the second action")
         await user.place.run_id("to_reflections")
+        await user.settled()
         await user.until(
             lambda: user.place.place == "reflections" and user.table.cursor_key == wanted, "the reflection"
         )

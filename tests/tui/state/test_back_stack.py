@@ -6,13 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from core.show.work import attempt_key
 from core.state.review_items import INVERSION, OFFER
 from tests.tui.screens.review_steps import at_question, front
 from tests.tui.user import NOW, User, open_dashboard
 from tui.actions import PLACES
 from tui.screens.context import ContextScreen
-from tui.screens.loops import LoopsScreen
 from tui.widgets.filter_line import FilterLine
 
 NULL = "pat-error-null-check-015"
@@ -100,13 +98,9 @@ async def test_esc_returns_from_review_and_along_several_links(sample: Path, hom
 async def test_a_deciding_key_typed_on_the_previous_screen_does_nothing(sample: Path, home: Path) -> None:
     seconds = [100.0]
     async with open_dashboard(sample, home, clock=lambda: seconds[0], place="loops") as user:
-        place = user.place
-        assert isinstance(place, LoopsScreen)
-        attempts = user.app.view.snapshot.attempts.values()
-        place.go_to(attempt_key(next(one.id for one in attempts if place.links.patterns_of(one))))
         known = len(user.app.view.snapshot.decisions)
         seconds[0] += 60.0
-        await user.press("p", "p")
+        await user.press("3", "p")
         await at(user, "patterns")
         assert len(user.app.view.snapshot.decisions) == known
         assert "p ignored" in user.toasts()[-1]
