@@ -20,7 +20,6 @@ from core.documents.document import Block, Moment, Section, Sign, code, fields, 
 from core.documents.signs import attempt_sign
 from core.documents.tasks import VERDICT_SIGNS, action_text, reflection_blocks
 from core.episodes.attempt_state import AttemptCondition, AttemptState, assess_attempt
-from core.episodes.history import AttemptDetail, read_attempt
 from core.episodes.replay import ReplayStep, ReplaySteps, find_next_error, pause_after
 from core.records.episodes import Action, Attempt
 from core.show.work_links import WorkLinks
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.timer import Timer
 
+    from core.episodes.history import AttemptDetail
     from core.records.snapshot import Delta
     from core.state.project_state import ProjectState
 
@@ -293,6 +293,8 @@ class ReplayScreen(CrossLinks):
             project = self.services.project.project
 
             def read() -> tuple[AttemptDetail, Track] | str:
+                from core.episodes.history import read_attempt  # not imported with the list of loops
+
                 try:
                     detail = read_attempt(project, self._task_id, self._number)
                 except RalphdeckError as error:
