@@ -177,6 +177,7 @@ async def test_a_key_shows_the_patterns_of_the_session_of_a_reflection(sample: P
         of_loop = {key: view.snapshot.find_loop(one.loop_id) for key, one in view.snapshot.reflections.items()}
         key, loop = next((k, one) for k, one in of_loop.items() if one and view.loop_patterns(one.id).extracted)
         user.place.go_to(key)
-        await user.press("p")
+        await user.place.run_id("to_patterns")
+        await user.settled()
         await user.until(lambda: user.place.place == "patterns", "Patterns in front")
         assert user.table.cursor_key in {one.pattern_id for one in view.loop_patterns(loop.id).extracted}
