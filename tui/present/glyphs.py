@@ -12,7 +12,7 @@ from core.base.text import visible_line
 from core.documents.document import Sign
 from core.documents.signs import state_sign
 from core.learning.assessment import QUARANTINE
-from core.records.patterns import Maturity, PatternType
+from core.records.patterns import Maturity
 
 Cells = Mapping[str, Content]  # One row of a table: the content of each column, by column ID.
 
@@ -81,7 +81,6 @@ STATE_SHORT: Final = {
     Maturity.DEPRECATED: "depr",
     QUARANTINE: "quar",
 }
-TYPE_LETTERS: Final = {kind: kind.name[0] for kind in PatternType}
 _STYLES: Final = {
     "strong": "bold",
     "strike": "strike",

@@ -36,12 +36,6 @@ def moment_text(moment: datetime | None, now: datetime) -> str:
     return f"{local.day} {local:%b %H:%M}" if abs((now - moment).days) < 300 else f"{local.day} {local:%b %Y}"
 
 
-def day_text(moment: datetime, now: datetime) -> str:
-    """Return a local day: `3 May`, or `May 2025` if at least 300 days from now."""
-    local = to_local(moment)
-    return f"{local.day} {local:%b}" if abs((now - moment).days) < 300 else f"{local:%b %Y}"
-
-
 def to_local(moment: datetime) -> datetime:
     """Convert to local time; a time that would overflow stays unchanged."""
     try:
@@ -86,8 +80,3 @@ def interval_bar(low: float, high: float, rate: float | None, width: int, glyphs
     if rate is not None:
         cells[min(width - 1, int(rate * (width - 1) + 0.5))] = glyphs.point
     return f"{format_decimal(low)} {''.join(cells)} {format_decimal(high)}"
-
-
-def interval_text(low: float, high: float) -> str:
-    """Return an interval of a rate: `0.78–0.99`."""
-    return f"{format_decimal(low)}–{format_decimal(high)}"

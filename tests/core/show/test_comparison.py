@@ -36,7 +36,7 @@ def words(found: StateComparison, kind: str, view: ProjectState) -> dict[str, st
     return {id: plain_text(cell) for id, cell in change_cells(change, view).items()}
 
 
-def test_a_pattern_has_title_then_and_now_and_why(found: StateComparison, view: ProjectState) -> None:
+def test_a_pattern_has_its_title_both_states_and_the_reason(found: StateComparison, view: ProjectState) -> None:
     first = found.patterns[0]
     row = {id: plain_text(cell) for id, cell in change_cells(first, view).items()}
     assert row["title"] == "Object of type Decimal is not JSON serializable"

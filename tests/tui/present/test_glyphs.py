@@ -8,13 +8,12 @@ from rich.cells import cell_len
 from core.base.text import visible
 from core.documents.signs import outcome_sign, result_sign, status_sign
 from core.records.loops import LoopStatus, Outcome
-from core.records.patterns import Maturity, PatternType
+from core.records.patterns import Maturity
 from tui.present.glyphs import (
     ASCII,
     DRAWN,
     GLYPH_SETS,
     STATE_SHORT,
-    TYPE_LETTERS,
     Glyphs,
     draw,
     draw_state,
@@ -61,12 +60,9 @@ def test_every_status_result_and_outcome_has_a_glyph(glyphs: Glyphs) -> None:
         text = draw(outcome_sign(outcome), glyphs).plain
         assert text
         assert glyphs is DRAWN or text.isascii()
-    assert set(TYPE_LETTERS) == set(PatternType)
-    assert len(set(TYPE_LETTERS.values())) == len(PatternType)
 
 
 def test_ascii_signs_of_states_are_unique() -> None:
     states = {ASCII.candidate, ASCII.established, ASCII.proven, ASCII.deprecated, ASCII.quarantine}
     flags = {ASCII.pin, ASCII.suspect, ASCII.differs, ASCII.escalated}
     assert len(states) == 5 and len(flags) == 4 and not states & flags
-    assert not flags & set(TYPE_LETTERS.values()), "a pin beside the letter of a type is no letter"

@@ -12,7 +12,6 @@ from tui.present.glyphs import ASCII, DRAWN, Glyphs
 from tui.present.numbers import (
     ago,
     bar,
-    day_text,
     interval_bar,
     moment_text,
     percent,
@@ -62,13 +61,6 @@ def test_a_timestamp_omits_the_current_day_or_year() -> None:
     assert moment_text(NOW + timedelta(minutes=1), NOW) == "21 Nov 21:01"
     for edge in (datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, tzinfo=UTC)):
         assert moment_text(edge, NOW)
-
-
-def test_a_recent_day_is_shown_without_the_year() -> None:
-    assert day_text(NOW - timedelta(hours=22), NOW) == "20 Nov"
-    assert day_text(NOW + timedelta(days=12), NOW) == "3 Dec"
-    assert day_text(NOW - timedelta(days=400), NOW) == "Oct 2025"
-    assert day_text(datetime(1, 1, 1, tzinfo=UTC), NOW)
 
 
 @pytest.mark.parametrize(("rate", "text"), [(None, "—"), (0, "0 %"), (0.125, "13 %"), (0.995, "100 %"), (1, "100 %")])
