@@ -78,8 +78,9 @@ TOUR: Final = (
     Step("Now: what needs you, what happened, whether lessons help", "1", 4),
     Step("Review: one lesson, its evidence, two keys", "2 question:extracted", 4),
     Step("Review: yes, and the next question", "a", 2),
-    Step("Patterns: what your agents believe", "3", 3),
-    Step("Context: the exact text that the next session gets", "6", 3),
+    Step("Patterns: what your agents believe", "3", 2),
+    Step("Loops: what your agents are doing, and what they did", "4", 2),
+    Step("Context: the exact text that the next session gets", "6", 2),
     Step("Metrics: do lessons help?", "M", 2),
     Step("Log: every decision, with undo", "L", 2),
 )
