@@ -15,6 +15,7 @@ from core.learning.bursts import Burst, known_time
 from core.questions.broad import common_messages
 from core.records.loops import Outcome
 from core.records.patterns import Pattern, PatternType
+from core.state import review_items as kinds
 from core.state.findings import count_conflicts
 from core.state.history import explain_pattern
 from core.state.review_items import BEST
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from core.learning.inversion_rules import Inversion
     from core.records.events import Observation
     from core.state.project_state import ProjectState
-    from core.state.review_items import QuestionGroup
+    from core.state.review_items import QuestionGroup, ReviewItem
 
 MAX_USES: Final = 40
 MAX_LOOPS: Final = 20  # Loops listed in which an inverted pattern failed.
@@ -91,6 +92,43 @@ def work_title(view: ProjectState, work_id: str) -> str:
     loop = snapshot.loops.get(work_id) or snapshot.loops.get(view.board.loop_of_work(work_id))
     text = task.description if task is not None and task.description else loop.task if loop is not None else ""
     return visible_line(text, 100)
+
+
+def works_of(view: ProjectState, work_id: str) -> list[str]:
+    """Return the attempts of a task, newest first, or the attempt or loop with this ID; none if unknown."""
+    snapshot = view.snapshot
+    if (task := snapshot.tasks.get(work_id)) is not None:
+        numbers = range(max(task.total_attempts or 0, task.current_attempt or 0), 0, -1)
+        return [id for number in numbers if (id := f"{work_id}.{number}") in snapshot.attempts]
+    return [work_id] if work_id in snapshot.attempts or work_id in snapshot.loops else []
+
+
+def evidence_loops(view: ProjectState, item: ReviewItem) -> list[str]:
+    """Return the known loops of a question's evidence, contradicting ones first, then those a pattern comes from."""
+    if item.group is not None:
+        return []
+    return [id for id in dict.fromkeys(map(view.board.loop_of_work, _sources(view, item))) if id]
+
+
+def evidence_attempt(view: ProjectState, item: ReviewItem) -> str:
+    """Return the ID of the newest attempt that a pattern was found in; "" for other questions, or if unknown."""
+    if item.kind != kinds.EXTRACTED and item.weakened is None:
+        return ""
+    sources = [item.weakened.attempt_id] if item.weakened is not None else _sources(view, item)
+    attempts = (work for source in sources for work in works_of(view, source))
+    return next((work for work in attempts if work in view.snapshot.attempts), "")
+
+
+def _sources(view: ProjectState, item: ReviewItem) -> list[str]:
+    """Return the IDs of the work that a question is about: loops, tasks and attempts."""
+    if not item.is_about_pattern:
+        places = [place.loop_id for place in item.lesson.places] if item.lesson is not None else []
+        session = item.session
+        return [item.subject, *item.sources, session.loop_id if session is not None else "", *places]
+    observations = sorted(view.board.observations(item.subject), key=lambda one: one.success is not False)
+    pattern = view.snapshot.patterns.get(item.subject)
+    own = [source.loop_id for source in pattern.source_loops] if pattern is not None else []
+    return [*(one.loop_id for one in observations), *own]
 
 
 def find_result(view: ProjectState, use: Observation) -> str:

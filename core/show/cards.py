@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Final
 from core.base.errors import RalphdeckError
 from core.base.formatting import format_percent
 from core.base.text import plural, visible_line
+from core.curation.decision_text import verb_text
 from core.documents.debug_sessions import failure_blocks, head, lessons
+from core.documents.decisions import reason_text
 from core.documents.document import Block, Code, Document, Moment, Part, Text, code, fields, line, section
 from core.documents.lessons import lesson_blocks
 from core.documents.loops import overview
 from core.documents.patterns import DESCRIPTION_LABELS, body, rate_line, state_line, suspicion_lines
 from core.documents.signs import result_sign
-from core.questions.answers import answers
+from core.questions.answers import answers, question_of
 from core.questions.proposals import describe_proposal
 from core.records.decisions import Verb
 from core.records.patterns import Maturity
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from core.adapters.agent_files import AgentFile
     from core.learning.inversion_rules import Inversion
     from core.records.debug_sessions import DebugSession, Execution
+    from core.records.decisions import Decision
     from core.records.lessons import JoinedLesson
     from core.records.patterns import Pattern
     from core.state.project_state import ProjectState
@@ -38,6 +41,12 @@ _MAX_PLACES: Final = 3
 YES: Final = "accept"
 NO: Final = "reject"
 """Actions of the two main answers; every question has both."""
+_PROPOSAL_ACTIONS: Final = {
+    YES: "there is no proposal to accept",
+    NO: "there is no proposal to reject",
+    "rewrite": "there is no text to edit",
+}
+"""Why an answer to a proposal does not fit a question without one."""
 
 
 def review_card(
@@ -230,7 +239,7 @@ def _found_in(state: ProjectState, pattern: Pattern) -> Iterator[Block]:
 
 def _check_lines(state: ProjectState, pattern: Pattern, source: str) -> Iterator[Block]:
     """Name the run of a check that failed with the error of a pattern, and the next one that passed."""
-    works = dict.fromkeys((*works_of(state, source), state.board.loop_of_work(source)))
+    works = dict.fromkeys((*found.works_of(state, source), state.board.loop_of_work(source)))
     sessions = (session for work in works for session in state.inputs.names.sessions_of(work))
     for session in sessions if source else ():
         failed = next((run for run in session.executions if _has_error(run, pattern)), None)
@@ -241,15 +250,6 @@ def _check_lines(state: ProjectState, pattern: Pattern, source: str) -> Iterator
         if (passed := next((run for run in after if not run.failures), None)) is not None:
             yield _run_line(passed, is_passed=True)
         return
-
-
-def works_of(state: ProjectState, work_id: str) -> list[str]:
-    """Return the attempts of a task, newest first, or the attempt or loop with this ID; none if unknown."""
-    snapshot = state.snapshot
-    if (task := snapshot.tasks.get(work_id)) is not None:
-        numbers = range(max(task.total_attempts or 0, task.current_attempt or 0), 0, -1)
-        return [id for number in numbers if (id := f"{work_id}.{number}") in snapshot.attempts]
-    return [work_id] if work_id in snapshot.attempts or work_id in snapshot.loops else []
 
 
 def _has_error(run: Execution, pattern: Pattern) -> bool:
@@ -358,3 +358,40 @@ def _offer(state: ProjectState, item: ReviewItem) -> Iterator[Block]:
     loop = state.snapshot.loops.get(item.subject)
     source = overview(state, loop, None) if loop is not None else [line((item.subject, "strong"))]
     yield from section("The session", source)
+
+
+def is_about(decision: Decision, item: ReviewItem) -> bool:
+    return question_of(decision) == item.question_key or decision.subject in (item.subject, item.other or item.subject)
+
+
+def skipped_text(item: ReviewItem, by: Decision | None) -> str:
+    asked = visible_line(item.question, 80)
+    if by is None:
+        return f"Skipped: already resolved: “{asked}”"
+    why = f" “{visible_line(reason_text(by), 120)}”" if reason_text(by) else ""
+    return f"Skipped: {visible_line(by.by, 40)} has answered “{asked}”: {verb_text(by)}{why}"
+
+
+def no_answer(action: str, item: ReviewItem) -> str:
+    if action == "restore_text" and item.is_about_pattern:
+        return "the text has not changed since the decision"
+    if item.is_about_pattern and item.kind != kinds.DUPLICATE and action not in _PROPOSAL_ACTIONS:
+        return "this question proposes exactly that"
+    missing = _PROPOSAL_ACTIONS.get(action, "that needs a question about a single lesson")
+    return f"{missing}: this question is about {question_subject(item)}"
+
+
+def question_subject(item: ReviewItem) -> str:
+    """Name the subject of a question, to explain why an answer does not fit."""
+    subjects = (
+        (item.group, "several questions"),
+        (item.lesson, "a note of an agent"),
+        (item.burst, "many lessons at once"),
+        (item.offer, "a lesson that does not exist yet"),
+        (item.session, "a debug session"),
+        (item.held_text, "a note"),
+        (item.weakened, "a test"),
+        (item.proposed, "a decision of an agent"),
+    )
+    name = next((name for part, name in subjects if part is not None), "one lesson")
+    return "two lessons" if item.kind == kinds.DUPLICATE else name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property, partial, partialmethod
@@ -22,17 +23,26 @@ from core.base.text import plural, visible_line
 from core.base.validation import check_amount
 from core.config.settings import MAX_MINUTES
 from core.curation.commands import AcceptInversion, Note
-from core.curation.decision_text import verb_text
-from core.documents.decisions import reason_text
 from core.documents.markdown import to_markdown
 from core.forecast.forecast import Forecaster
 from core.questions.answer import Answer, snooze_command
 from core.questions.answers import answers, question_of
 from core.questions.judge import MAX_TEXTS, Advice, Judge, JudgedText, held_text_of
 from core.questions.session import Pace, measure_pace, plan, time_text
-from core.show.cards import NO, YES, card_title, present_effect, review_card, terminal_card, works_of
+from core.show.card_evidence import evidence_attempt, evidence_loops
+from core.show.cards import (
+    NO,
+    YES,
+    card_title,
+    is_about,
+    no_answer,
+    present_effect,
+    question_subject,
+    review_card,
+    skipped_text,
+    terminal_card,
+)
 from core.show.work import attempt_key, session_key, task_key
-from core.state import review_items as kinds
 from core.state.review_items import DUPLICATE, ReviewItem, make_agenda
 from tui.actions import ACTIONS, BY_ID
 from tui.present.document import document_lines
@@ -56,6 +66,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from core.adapters.agent_files import AgentFile
+    from core.documents.document import Document
     from core.learning.inversion_rules import Inversion
     from core.records.decisions import Decision
     from core.records.snapshot import Delta
@@ -87,12 +98,6 @@ _ALWAYS: Final = frozenset(
     | {action.id for action in ACTIONS if action.group in {"Go", "Program", "Move"}}
 ) - {"next_item", "previous_item"}
 """Actions that need no question."""
-_PROPOSAL_ACTIONS: Final = {
-    YES: "there is no proposal to accept",
-    NO: "there is no proposal to reject",
-    "rewrite": "there is no text to edit",
-}
-"""Why an answer to a proposal does not fit a question without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,71 +106,6 @@ class Draft:
 
     text: str = ""  # "" for the proposed one
     better: str | None = None  # ID of the alternative pattern, "" for none; None for the proposed one
-
-
-def evidence_loops(item: ReviewItem, view: ProjectState) -> list[str]:
-    """Return the known loops of a question's evidence, contradicting ones first, then those a pattern comes from."""
-    if item.group is not None:
-        return []
-    return [id for id in dict.fromkeys(map(view.board.loop_of_work, _sources(item, view))) if id]
-
-
-def evidence_attempt(item: ReviewItem, view: ProjectState) -> str:
-    """Return the ID of the newest attempt that a pattern was found in; "" for other questions, or if unknown."""
-    if item.kind != kinds.EXTRACTED and item.weakened is None:
-        return ""
-    sources = [item.weakened.attempt_id] if item.weakened is not None else _sources(item, view)
-    attempts = (work for source in sources for work in works_of(view, source))
-    return next((work for work in attempts if work in view.snapshot.attempts), "")
-
-
-def _sources(item: ReviewItem, view: ProjectState) -> list[str]:
-    """Return the IDs of the work that a question is about: loops, tasks and attempts."""
-    if not item.is_about_pattern:
-        places = [place.loop_id for place in item.lesson.places] if item.lesson is not None else []
-        session = item.session
-        return [item.subject, *item.sources, session.loop_id if session is not None else "", *places]
-    observations = sorted(view.board.observations(item.subject), key=lambda one: one.success is not False)
-    pattern = view.snapshot.patterns.get(item.subject)
-    own = [source.loop_id for source in pattern.source_loops] if pattern is not None else []
-    return [*(one.loop_id for one in observations), *own]
-
-
-def is_about(decision: Decision, item: ReviewItem) -> bool:
-    return question_of(decision) == item.question_key or decision.subject in (item.subject, item.other or item.subject)
-
-
-def skipped_text(item: ReviewItem, by: Decision | None) -> str:
-    asked = visible_line(item.question, 80)
-    if by is None:
-        return f"Skipped: already resolved: “{asked}”"
-    why = f" “{visible_line(reason_text(by), 120)}”" if reason_text(by) else ""
-    return f"Skipped: {visible_line(by.by, 40)} has answered “{asked}”: {verb_text(by)}{why}"
-
-
-def no_answer(action: str, item: ReviewItem) -> str:
-    if action == "restore_text" and item.is_about_pattern:
-        return "the text has not changed since the decision"
-    if item.is_about_pattern and item.kind != DUPLICATE and action not in _PROPOSAL_ACTIONS:
-        return "this question proposes exactly that"
-    missing = _PROPOSAL_ACTIONS.get(action, "that needs a question about a single lesson")
-    return f"{missing}: this question is about {question_subject(item)}"
-
-
-def question_subject(item: ReviewItem) -> str:
-    """Name the subject of a question, to explain why an answer does not fit."""
-    subjects = (
-        (item.group, "several questions"),
-        (item.lesson, "a note of an agent"),
-        (item.burst, "many lessons at once"),
-        (item.offer, "a lesson that does not exist yet"),
-        (item.session, "a debug session"),
-        (item.held_text, "a note"),
-        (item.weakened, "a test"),
-        (item.proposed, "a decision of an agent"),
-    )
-    name = next((name for part, name in subjects if part is not None), "one lesson")
-    return "two lessons" if item.kind == DUPLICATE else name
 
 
 def _with_draft(answer: Answer, item: ReviewItem, draft: Draft) -> Answer:
@@ -188,6 +128,8 @@ class ReviewScreen(BaseScreen):
         self._opened: set[Key] = set()
         """Questions that the user asked for, and that are in a row otherwise."""
         self._forecasts = Forecasts()
+        self._cards: dict[tuple[Key, str], tuple[int, Document]] = {}
+        """Cards of the current and the next question, with the number of the snapshot that they are of."""
         self._offered: tuple[Answer, ...] = ()
         self._cursor = 0
         self._shown: ReviewItem | None = None
@@ -291,19 +233,25 @@ class ReviewScreen(BaseScreen):
         self._work_out(item, view)
 
     def _show_card(self, item: ReviewItem, view: ProjectState, *, top: bool) -> None:
-        draft = self.draft(item)
-        document = review_card(
-            view,
-            item,
-            proposal=self.proposal(item),
-            is_edited=bool(draft is not None and draft.text),
-            agent_files=self._agent_files(item),
-        )
+        document = self._find_card(item, view)
         advice = self._advice.get(self._judged.id, "") if self._judged is not None else ""
         lines = [Content.styled(f"judge: {visible_line(advice, MAX_ADVICE)}", "$accent")] if advice else []
         width = self.card.scrollable_content_region.width
         lines += document_lines(document.blocks, view.now, self.glyphs, *([width] if width else []))
         self.card.show(lines, top=top)
+
+    def _find_card(self, item: ReviewItem, view: ProjectState) -> Document:
+        """Return the card of a question; one with a draft of the user is always made anew."""
+        draft, number, key = self.draft(item), view.snapshot.number, (key_of(item), item.subject)
+        known = self._cards.get(key)
+        if draft is None and known is not None and known[0] == number:
+            return known[1]
+        is_edited = bool(draft is not None and draft.text)
+        files = self._agent_files(item)
+        card = review_card(view, item, proposal=self.proposal(item), is_edited=is_edited, agent_files=files)
+        if draft is None:
+            self._cards[key] = number, card
+        return card
 
     def _agent_files(self, item: ReviewItem) -> Sequence[AgentFile]:
         return self.services.project.adapters.agent_files() if item.lesson is not None else ()
@@ -465,15 +413,23 @@ class ReviewScreen(BaseScreen):
             return
         questions = [one for one in (item, self.questions.next) if one is not None]
         self._forecasts.keep(questions)
+        kept = {(key_of(question), question.subject) for question in questions}
+        self._cards = {key: card for key, card in self._cards.items() if key in kept}
         jobs: list[tuple[ReviewItem, Answer]] = []
         for question in questions:
             offered = [answer for answer in self.answers_to(question, view) if answer.action in WORDS]
             jobs += self._forecasts.missing(question, offered, view.snapshot.number)
-        if jobs:
-            self.run_worker(self._forecast(jobs, view), group="forecast", exclusive=True)
+        if jobs or questions[1:]:
+            self.run_worker(self._forecast(jobs, questions[1:], view), group="forecast", exclusive=True)
 
-    async def _forecast(self, jobs: Sequence[tuple[ReviewItem, Answer]], view: ProjectState) -> None:
+    async def _forecast(
+        self, jobs: Sequence[tuple[ReviewItem, Answer]], following: Sequence[ReviewItem], view: ProjectState
+    ) -> None:
+        """Compute forecasts in a thread, after the card of the question that is `following`."""
         worker, forecaster = get_current_worker(), self._forecaster
+        for item in following:
+            with suppress(RalphdeckError):  # its pattern may be gone
+                await asyncio.to_thread(self._find_card, item, view)
         for item, answer in jobs:
             compute = partial(compute_outlook, forecaster, view, item, answer, lambda: worker.is_cancelled)
             outlook = await asyncio.to_thread(compute)
@@ -564,7 +520,7 @@ class ReviewScreen(BaseScreen):
         if action in {"why", "in_context", "note"}:
             return None if item.is_about_pattern else f"This question is about {question_subject(item)}"
         if action == "to_loop":
-            has_source = evidence_loops(item, self.view) or evidence_attempt(item, self.view)
+            has_source = evidence_loops(self.view, item) or evidence_attempt(self.view, item)
             return None if has_source else "No session of the evidence is known"
         if action == "edit_item_file":
             return None if item.is_about_pattern or item.session is not None else "The record has no file"
@@ -821,10 +777,10 @@ class ReviewScreen(BaseScreen):
         item = self.item
         if item is None:
             return
-        if attempt := evidence_attempt(item, self.view):
+        if attempt := evidence_attempt(self.view, item):
             self.services.open_record("loops", attempt_key(attempt))
             return
-        loops = evidence_loops(item, self.view)
+        loops = evidence_loops(self.view, item)
         if len(loops) == 1:
             self.services.open_record("loops", loops[0])
             return

@@ -303,6 +303,20 @@ async def test_a_key_that_cannot_answer_gives_a_reason(sample: Path, home: Path)
 
 
 @pytest.mark.slow
+async def test_the_card_is_copied_with_its_evidence_and_what_yes_and_no_do(
+    sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied: list[str] = []
+    async with open_dashboard(sample, home, place="review") as user:
+        monkeypatch.setattr(user.app, "copy", copied.append)
+        await at_question(user, CONTRADICTED)
+        await user.press("Y")
+        (text,) = copied
+        assert text.startswith("# dana promoted this lesson")
+        assert "deadlock detected" in text and "Yes:" in text and "No:" in text
+
+
+@pytest.mark.slow
 @pytest.mark.usefixtures("all_tasks")
 async def test_the_preview_takes_only_the_lines_that_it_needs(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(80, 24), place="review") as user:
