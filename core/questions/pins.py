@@ -76,6 +76,7 @@ def _contradicted(
         kinds.CONTRADICTED,
         pattern_id,
         question=f"{visible_line(pin.by, 40)} {pin.verb} {{}}; {uses} since. Undo the {noun}?",
+        this="it",
         reason=f"{_decided(pin)}; since then {since}",
         place=place,
     )

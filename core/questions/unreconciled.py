@@ -105,7 +105,7 @@ def _unreconciled(scales: ImpactEstimator, pattern_id: str, doubt: Finding) -> R
     return scales.item(
         kinds.UNRECONCILED,
         pattern_id,
-        question="The recorded counts of {} contradict its results. Leave them?",
+        question="Recorded counts of {} contradict its results. Leave them?",
         reason=visible_line(doubt.message, 160),
     )
 

@@ -149,12 +149,12 @@ def _pattern_card(
             yield from _found_in(state, pattern)
             yield from section("Agents get", exact_text(state, pattern))
         case kinds.QUARANTINE | kinds.HELD:
-            yield from headline(pattern, item)
+            yield from headline(pattern)
             yield from suspicion_lines(state, pattern)
-            yield from _arrival(state, pattern)
             yield from section("Agents would get", exact_text(state, pattern))
+            yield from section("Where it comes from", _arrival(state, pattern))
         case kinds.INVERSION:
-            yield from headline(pattern, item)
+            yield from headline(pattern, item.reason)
             yield from section(
                 "The warning", found.anti_pattern(state, *_warning(state, item, proposal), is_edited=is_edited)
             )
@@ -165,11 +165,11 @@ def _pattern_card(
                 state, pattern, state.pattern(item.other), format_percent(cap_similarity(item.similarity))
             )
         case kinds.UNRECONCILED:
-            yield from headline(pattern, item)
+            yield from headline(pattern, item.reason)
             yield from found.recorded_counts(state, pattern)
             yield from section("Results", found.uses(state, pattern))
         case kinds.BROAD:
-            yield from headline(pattern, item)
+            yield from headline(pattern, item.reason)
             yield from section("What its trigger matches", found.trigger_matches(state, pattern))
             yield from section("The lesson", body(pattern, pattern.title))
         case _:
@@ -183,23 +183,26 @@ def _warning(state: ProjectState, item: ReviewItem, proposal: Inversion | None) 
 
 def _doubtful_state(state: ProjectState, item: ReviewItem, pattern: Pattern) -> Iterator[Block]:
     """Describe a pattern whose state or pin is in doubt: counts, what would change it, uses, text."""
-    yield from headline(pattern, item)
-    yield state_line(state, pattern.id)
-    yield rate_line(pattern, state.assessment(pattern.id))
+    is_of_pin = item.kind in (kinds.CONTRADICTED, kinds.STALE_PIN)
+    yield from headline(pattern, "" if is_of_pin else item.reason)
     if item.kind == kinds.STALE_PIN:
         yield from section("Changed since it was approved", approved_changes(state, pattern))
+        yield line("")
+    yield state_line(state, pattern.id)
+    yield rate_line(pattern, state.assessment(pattern.id))
     if item.kind == kinds.BORDERLINE:
         yield from section("What would change its state", found.distances(state, pattern))
-    elif item.kind in (kinds.CONTRADICTED, kinds.STALE_PIN):
+    elif is_of_pin:
         yield from found.results_since(state, pattern.id)
     yield from section("Results", (*found.conflicts(state, pattern), *found.uses(state, pattern)))
     yield from section("Agents get", exact_text(state, pattern))
 
 
-def headline(pattern: Pattern, item: ReviewItem) -> Iterator[Block]:
-    """Name a pattern: its message or title and places, then why it is asked about."""
+def headline(pattern: Pattern, reason: str = "") -> Iterator[Block]:
+    """Name a pattern: its message or title and places, then why it is asked about unless the card shows that."""
     yield line((pattern.error_message or pattern.title, "strong"), (_places(pattern), "quiet"))
-    yield line((item.reason, "quiet"))
+    if reason:
+        yield line((reason, "quiet"))
 
 
 def _places(pattern: Pattern) -> str:

@@ -88,7 +88,7 @@ EMPTY: Final = (
 )
 SNOOZES: Final = {"for a day": 1, "for a week": 7, "for a month": 30, "for three months": 90}  # days of a snooze
 LEAST_QUESTION: Final = 20  # cells of a question that are shown on any screen
-PREVIEW_SHARE: Final = 0.3  # largest part of the height that the preview of an answer takes
+PREVIEW_SHARE: Final = 0.25  # largest part of the height that the preview of an answer takes
 LEAST_PREVIEW: Final = 4  # lines of the preview that always fit
 MAX_ADVICE: Final = 320  # characters of the advice of a judge
 ASKED: Final = "asked"

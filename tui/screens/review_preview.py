@@ -101,6 +101,11 @@ def answer_rows(
     starts = [Content.assemble((key, "$accent bold"), "  ", (f"{word:<3}  ", "bold")) for key, word, _ in answers]
     room = width - max(start.cell_length for start in starts)
     widest = max(len(visible_line(answer.effect, 200)) for _, _, answer in answers)
+    if room - max(count.cell_length for count in counts) - _GAP < widest:
+        counts = [
+            _count_text(answer, outlook, is_short=True)
+            for (_, _, answer), outlook in zip(answers, outlooks, strict=True)
+        ]
     room = min(room - max(count.cell_length for count in counts) - _GAP, widest)
     rows: list[Content] = []
     for start, count, (_, _, answer) in zip(starts, counts, answers, strict=True):
@@ -116,8 +121,8 @@ def answer_rows(
     return rows
 
 
-def _count_text(answer: Answer, outlook: Outlook | None) -> Content:
-    """Return the number of changed contexts: `2 of 4 running sessions, 3 tasks`."""
+def _count_text(answer: Answer, outlook: Outlook | None, *, is_short: bool = False) -> Content:
+    """Return the number of changed contexts: `changes 2 running sessions, 3 tasks`, or `changes 5 prompts`."""
     if not answer.matters:
         return Content("")
     if outlook is None:
@@ -135,6 +140,8 @@ def _count_text(answer: Answer, outlook: Outlook | None) -> Content:
         if (count := found.changed_of(kind))
     ]
     compared = found.loops + found.paused + found.tasks
+    if is_short and parts:
+        parts = [plural(len(found.changed), "prompt")]
     changed = f"changes {', '.join(parts)}" if parts else ""
     none = f"none of {plural(compared, 'prompt')} changes" if compared else "no session and no task yet"
     text = f"{BY_WORDS if found.by_words is not None else ''}{changed or none}"

@@ -312,7 +312,7 @@ async def test_the_card_is_copied_with_its_evidence_and_what_yes_and_no_do(
         await at_question(user, CONTRADICTED)
         await user.press("Y")
         (text,) = copied
-        assert text.startswith("# dana promoted this lesson")
+        assert text.startswith("# dana promoted it")
         assert "deadlock detected" in text and "Yes:" in text and "No:" in text
 
 
@@ -381,7 +381,7 @@ async def test_forecasts_without_embeddings_are_marked_until_these_exist(
     with meaning():
         async with open_dashboard(sample, home, size=(80, 24), place="review") as user:
             await at_question(user, INVERSION)
-            assert "~changes 1 task" in row(user, "a")
+            assert "~changes 1 prompt" in row(user, "a")
             assert "~ compared by words: 0 of 40 texts have a vector\n" in preview(user)
             await asyncio.to_thread(user.app.project.embed_missing, user.app._vectors._report)
             await user.until(lambda: "~" not in row(user, "a"), "the forecast by meaning")

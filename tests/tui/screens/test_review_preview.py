@@ -46,7 +46,7 @@ def test_a_narrow_row_shortens_the_effect_and_keeps_the_count(width: int) -> Non
     found = Outlook(0, Forecast(loops=4, tasks=19, changed=changes(TASK, 3)))
     answer = Answer(action="accept", label="merge", effect="x" * 100, command=COMMAND)
     (row,) = answer_rows([("a", "yes", answer)], [found], width)
-    assert row.cell_length <= width and row.plain.endswith("…  changes 3 tasks")
+    assert row.cell_length <= width and row.plain.endswith("…  changes 3 prompts")
 
 
 def test_a_preview_starts_with_the_first_changed_line_and_names_what_changes_alike() -> None:
