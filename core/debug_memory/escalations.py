@@ -30,7 +30,6 @@ from core.storage.atomic_write import rewrite, take_theirs
 from core.storage.decoded import Problem
 from core.storage.file_access import check_writable
 from core.storage.file_reader import decode, read_file
-from core.storage.yaml_reader import decode_yaml
 
 if TYPE_CHECKING:
     from core.records.extractions import Material
@@ -209,6 +208,8 @@ def _session_record(paths: ProjectPaths, session: DebugSession) -> Any:
     raw = read_file(paths.project / session.file, paths.aiwg)
     if raw is not None and not isinstance(raw, Problem):
         is_yaml = session.file.endswith((".yaml", ".yml"))
+        from core.storage.yaml_reader import decode_yaml  # lists of sessions need no YAML
+
         decoded = decode_yaml(raw.data, every=True, typed=True) if is_yaml else decode(session.file, raw.data)
         found = find_record(session.file, normalize_keys(decoded.value), session.id)
         if found is not None:

@@ -27,7 +27,6 @@ from core.documents.signs import (
     status_sign,
     task_sign,
 )
-from core.documents.tasks import took
 from core.episodes.attempt_state import AttemptState
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import TaskStatus
@@ -224,6 +223,8 @@ def task_cells(task: Task, attempts: Sequence[Attempt], last: AttemptState | Non
 
 def attempt_cells(attempt: Attempt, condition: AttemptCondition, title: str = "") -> Cells:
     """Return the cells of an attempt; `title` is that of its task, if the loop has several."""
+    from core.documents.tasks import took  # compares texts of actions, which a list of loops does not
+
     ended = condition.state is AttemptState.ENDED
     text = attempt.plan or attempt.reason or title or "no plan"
     return {

@@ -84,7 +84,12 @@ PATHS: Final = {
         f"{_ARRAYS} rich",
         never="scipy core.project.project core.cli.json core.retrieval.injection",
     ),
-    "loop list": HotPath("loop list", f"{_INDEX} adapters metrics", _ARRAYS, never="scipy difflib core.cli.json"),
+    "loop list": HotPath(
+        "loop list",
+        f"{_CONTEXT} adapters documents metrics queries show",
+        _ARRAYS,
+        never="scipy difflib core.cli.json",
+    ),
     "loop inject": HotPath(
         "loop inject --task Fix",
         f"{_CONTEXT} adapters agents",
