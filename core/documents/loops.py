@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _ID: Final = lazy_regex(r"\w[\w-]{0,79}")
 _RESUME: Final = {"claude": "claude --resume", "codex": "codex resume"}
+_ONLY_REPORTED: Final = "its files report the status"
 _MAX_ERRORS: Final = 5
 _MAX_LEARNINGS: Final = 8
 _MAX_SESSIONS: Final = 6
@@ -125,7 +126,7 @@ def overview(
         (f"   iteration {loop.iteration or 0}{most}" if loop.iteration is not None or most else "", "quiet"),
     )
     yield from fields(
-        ("Last activity", (loop.liveness_reason or loop.liveness.value).removeprefix("last activity ")),
+        ("Last activity", _last_sign(loop)),
         ("Waits for", ": ".join(filter(None, (waits_for(loop), loop.question))) if loop.runner else ""),
         ("Answer with", _answer(loop)),
         ("Reason" if loop.status is LoopStatus.WAITING else "Ended because", loop.end_words),
@@ -154,6 +155,12 @@ def _reported(loop: Loop) -> str:
     if loop.raw_status in END_OF_TURN:
         return ENDED_ITS_TURN
     return f"reported as {loop.raw_status}" if loop.raw_status and not loop.is_agent_session else ""
+
+
+def _last_sign(loop: Loop) -> str:
+    """Return what is known about its last activity; "" if its files only report how it ended."""
+    reason = loop.liveness_reason or loop.liveness.value
+    return "" if reason.startswith(_ONLY_REPORTED) and loop.status.ended else reason.removeprefix("last activity ")
 
 
 def _facts(details: LoopDetails) -> Iterable[tuple[str, str]]:
@@ -203,7 +210,7 @@ def _result_rows(state: ProjectState, loop: Loop) -> Iterable[tuple[str, Part | 
 
 
 def _owner(loop: Loop) -> str:
-    return "  ".join(filter(None, (loop.owner, loop.model, loop.priority, ", ".join(loop.tags))))
+    return "  ".join(filter(None, (loop.agent, loop.model, loop.priority, ", ".join(loop.tags))))
 
 
 def usage_text(usage: Usage) -> str:

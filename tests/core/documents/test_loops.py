@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from core.documents.document import Fields, Moment
 from core.documents.loops import elapsed, overview, usage_text
-from core.records.loops import Loop, LoopStatus, Progress, Usage
+from core.records.loops import Loop, LoopDetails, LoopStatus, Progress, Usage
 from core.records.snapshot import Snapshot
 from core.state.project_state import ProjectState
 from tests.factories import NOW, SETTINGS, days_ago
@@ -70,3 +70,31 @@ def test_tokens_are_input_output_and_cached() -> None:
 
 def test_a_loop_of_the_project_has_neither() -> None:
     assert not {"Stories", "Last change"} & rows(Loop(id="a", updated_at=NOW)).keys()
+
+
+def test_the_overview_leaves_out_what_says_nothing() -> None:
+    ended = Loop(
+        id="a",
+        owner="unknown",
+        status=LoopStatus.LIMIT,
+        liveness_reason="its files report the status limit",
+        ended_at=NOW,
+        started_at=days_ago(1),
+    )
+    assert not {"Agent", "Last activity"} & rows(ended).keys()
+    crashed = replace(ended, status=LoopStatus.CRASHED, liveness_reason="process 1 is gone", owner="claude")
+    assert {"Agent", "Last activity"} <= rows(crashed).keys()
+
+
+def test_values_of_files_have_labels_and_units_for_people() -> None:
+    facts = (
+        ("best iteration", "6"),
+        ("selected iteration", "6"),
+        ("iteration time", "2 h"),
+        ("trajectory", "improving"),
+    )
+    loop = Loop(id="a", status=LoopStatus.RUNNING)
+    blocks = list(overview(state_of(loop), loop, LoopDetails(loop_id="a", facts=facts)))
+    found = dict(row for block in blocks if isinstance(block, Fields) for row in block.rows)
+    assert found["Time at work"] == ("2 h",) and found["Quality"] == ("improving",)
+    assert "Best iteration" in found and not any("elected iteration" in label for label in found)
