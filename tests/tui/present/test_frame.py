@@ -80,9 +80,9 @@ def test_loops_of_runners_are_counted_without_an_aiwg_folder() -> None:
         watch = WatchState(WatchMode.WAITING, "", 0)
         return watch_status(count_status(snapshot), None, watch, DRAWN, detail=detail, key="F").plain
 
-    assert status_text(Snapshot(loops=loops), Detail.WORDS) == "no .aiwg 2 wait for you 1 loop running"
-    assert status_text(Snapshot(loops=loops), Detail.SIGNS).startswith("no .aiwg 2 wait")
-    assert status_text(Snapshot(), Detail.SHORT) == "waiting for .aiwg"
+    assert status_text(Snapshot(loops=loops), Detail.WORDS) == "not set up 2 wait for you 1 loop running"
+    assert status_text(Snapshot(loops=loops), Detail.SIGNS).startswith("not set up 2 wait")
+    assert status_text(Snapshot(), Detail.SHORT) == "not set up here"
 
 
 def test_the_progress_of_opening_has_figures_in_all_phases() -> None:
