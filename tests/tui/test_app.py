@@ -140,7 +140,7 @@ async def test_screens_do_not_call_a_project_empty_before_it_is_read(sample: Pat
         go_on.set()
         await user.until(lambda: app.progress is None, "the rest")
         app.clear_notifications()
-        assert "Still opening" not in user.text()
+        await user.until(lambda: "Still opening" not in user.text(), "the figures")
         await user.press("2")
         await user.sees("a yes")
 

@@ -19,7 +19,9 @@ async def test_the_help_begins_with_the_purpose_and_is_searched_by_typing(sample
         assert isinstance(user.app.screen, Help)
         await user.sees("Every pattern of the registry", "Columns", "how often it was applied")
         await user.press("pagedown")
-        await user.sees(f"On {key}", "under the cursor", "not now: It is not pinned", "now: deprecate → never")
+        await user.sees(
+            f"On {key}", "under the cursor", "not now: It is not pinned", "now: deprecate → no longer given"
+        )
         await user.type("budg")
         await user.sees("No help contains 'budg'")
         await user.press("ctrl+u")
