@@ -134,8 +134,7 @@ def print_list(columns: Sequence[ListColumn], rows: Iterable[Cells], empty: str 
             cell = row.get(id, ())
             if (text := known[id].get(cell)) is None:
                 text = known[id][cell] = "".join(map(_cell_text, cell))
-                if len(cell) == 1 and isinstance(part := cell[0], tuple | doc.Sign):
-                    colours[id][text] = _colour(part.style if isinstance(part, doc.Sign) else part[1])
+                colours[id][text] = next(filter(None, map(_part_colour, cell)), "")
             column_texts.append(text)
     dropped = sorted({column.keep for column in columns if column.keep < ALWAYS})
     print_table(
@@ -154,6 +153,13 @@ def print_list(columns: Sequence[ListColumn], rows: Iterable[Cells], empty: str 
         range(count),
         empty,
     )
+
+
+def _part_colour(part: doc.Part) -> str:
+    """Return the colour of a part that has a text."""
+    if isinstance(part, doc.Sign):
+        return _colour(part.style) if part.text else ""
+    return _colour(part[1]) if isinstance(part, tuple) and part[0] else ""
 
 
 def _cell_text(part: doc.Part) -> str:

@@ -217,4 +217,4 @@ def test_the_log_on_a_narrow_terminal_still_shows_who_decided(tmp_path: Path) ->
     decide = [sys.executable, "-m", "core.cli", "pattern", "deprecate", long_id, "--reason", "r" * 60]
     subprocess.run([*decide, "--project", str(tmp_path)], cwd=ROOT, check=True, capture_output=True)
     heading, row = on_a_terminal(["log", "--project", str(tmp_path)], 80, NO_COLOR="1")
-    assert "BY" in heading.split() and "SUBJECT" in heading.split() and len(row) <= 80
+    assert "BY" in heading.split() and "ABOUT" in heading.split() and len(row) <= 80
