@@ -21,8 +21,8 @@ OVERLAYS = {
     "bulk preview": ("3", "asterisk", "d"),
     "replay": ("7", *("j",) * 8, "enter"),
     "extraction": ("4", *("j",) * 10, "e"),
-    "snooze": ("2", "S"),
-    "minutes": ("2", "b"),
+    "answers": ("2", "full_stop"),
+    "actions": ("3", "full_stop"),
     "wide rows": ("Z",),
     "filter": ("3", "slash", "x"),
 }
