@@ -16,12 +16,13 @@ from typing import Any, Final
 from tests.e2e.terminal import ROOT, TIMEOUT_SECONDS
 from tests.e2e.tmux import PROMPT, Tmux
 
-ANSWERS: Final = ("a", "x", "p", "r", "s")
+ANSWERS: Final = ("a", "x")
 """Keys that decide at once, by preference; used in turn."""
 AFTER_JUMP: Final = 0.6
 """Seconds after which a deciding key acts on another screen."""
-_OFFERED: Final = re.compile(r"^ (?:[▸>▌] ?)? ?([a-z])  \S", re.MULTILINE)
-_AT: Final = re.compile(r"([\d,]+) of [\d,]+")
+_OFFERED: Final = re.compile(r"^[ ▌>]([a-z])  (?:yes|no) ", re.MULTILINE)
+_COMPUTING: Final = re.compile(r"^[ ▌>][a-z]  (?:yes|no) .*…$", re.MULTILINE)
+_AT: Final = re.compile(r"([\d,]+) of (?:[\d,]+|…)(?:  \+[\d,]+ new)?(?: · about [\d,]+ min)?\s*$", re.MULTILINE)
 _LOOP: Final = "ralph-fix-user-validation-in-sign-up-c4c69b76"
 
 
@@ -98,7 +99,7 @@ def _ready(tmux: Tmux, after: str) -> str:
     start = time.monotonic()
     while time.monotonic() - start < TIMEOUT_SECONDS:
         text = tmux.text()
-        if at_question(text) not in ("", after) and _OFFERED.search(text) and "working out" not in text:
+        if at_question(text) not in ("", after) and _OFFERED.search(text) and not _COMPUTING.search(text):
             return text
         time.sleep(0.01)
     raise AssertionError(f"timed out waiting for the question after {after or 'the start'}:\n{tmux.text()}")

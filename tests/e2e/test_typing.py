@@ -22,8 +22,8 @@ def moved(terminal: Terminal, before: str) -> bool:
 
 def go_on_to_an_inversion(terminal: Terminal) -> None:
     """Press each key when the previous one has taken effect; otherwise the last ones would skip the question."""
-    terminal.sees("Preview (")
-    while "Turn this into a warning?" not in terminal.draw():
+    terminal.sees("a  yes")
+    while "Warn agents of it instead?" not in terminal.draw():
         before = at_question(terminal.draw())
         terminal.press("n")
         terminal.until(partial(moved, terminal, before), "the next question")
@@ -40,7 +40,7 @@ FIELDS = {
 }
 """Keys that open them, one after the other."""
 
-SHOWS = {"3": "by score", "2": "Preview (", "6": "Injected text"}
+SHOWS = {"3": "by score", "2": "a  yes", "6": "Injected text"}
 """A text on each screen."""
 
 

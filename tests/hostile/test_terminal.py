@@ -72,7 +72,7 @@ WALKS: Final[tuple[tuple[str, str, Callable[[Terminal], None]], ...]] = (
     ),
     ("4", "newest", lambda terminal: browse(terminal, 5)),
     ("3", "score", patterns),
-    ("2", "Preview (", review),
+    ("2", "a  yes", review),
     ("6", "min rate", context),
     ("5", "where", lambda terminal: browse(terminal, 1)),
     ("7", "quality", lambda terminal: browse(terminal, 2)),
