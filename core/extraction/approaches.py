@@ -68,7 +68,7 @@ def explain_no_approach(material: Material) -> str:
         loop = material.loop
         if loop is None:
             return "no attempt succeeded"
-        if loop.success and _is_conversation(loop):
+        if loop.success and loop.is_conversation:
             return "the messages of one session are not the steps of an approach"
         if loop.success:
             return "no iteration was recorded"
@@ -95,7 +95,7 @@ class _Approach(NamedTuple):
 
 def _find_in_loop(material: Material) -> _Approach | None:
     loop = material.loop
-    if loop is None or not loop.success or not material.iterations or _is_conversation(loop):
+    if loop is None or not loop.success or not material.iterations or loop.is_conversation:
         return None
     steps, where = _steps(material.iterations)
     if sum(map(len, steps)) < MIN_DESCRIPTION and (reflected := find_reflected_steps(material)[-_MAX_STEPS:]):
@@ -110,11 +110,6 @@ def _find_in_loop(material: Material) -> _Approach | None:
         files=material.iterations[-1].files,
         where=where,
     )
-
-
-def _is_conversation(loop: Loop) -> bool:
-    """Return whether the turns of a loop are those of one session without a goal, whose messages are not steps."""
-    return loop.is_agent_session and len(loop.session_ids) <= 1 and not loop.criteria
 
 
 def _find_in_attempts(material: Material) -> _Approach | None:

@@ -43,7 +43,7 @@ from core.extraction.selection import (
     refuse_ineffective,
     remove_duplicates,
 )
-from core.extraction.trigger_check import describe_failure, make_trigger
+from core.extraction.trigger_check import clean_message, make_trigger
 from core.records.debug_sessions import Failure
 from core.records.extractions import ALL_TYPES, Extraction, Material, Proposal
 from core.records.patterns import PatternType
@@ -176,7 +176,7 @@ def find_error_patterns(
         if repair.failures:
             trigger = make_trigger(repair.failures, known.messages)
             signature["error_pattern"] = trigger.pattern
-            signature["error_message"] = visible_line(mask_secrets(one_line(describe_failure(repair.failures[0]))))
+            signature["error_message"] = clean_message(repair.failures[0])
             signature["error_places"] = [visible_line(place) for place in trigger.places] or None
         if hint := location_hint(error.file, error.function):
             signature["error_location_hints"] = [hint]

@@ -44,15 +44,19 @@ _FAILED: Final = frozenset({LoopStatus.FAILED, LoopStatus.LIMIT})
 def find_anti_patterns(
     material: Material, repairs: Sequence[Repair], settings: ExtractionSettings
 ) -> Iterator[Proposal]:
-    """Yield the mistakes of a loop; if none are found, the approach that failed."""
+    """Yield the mistakes of a loop; if none are found, the approach that failed.
+
+    The messages of a conversation say what was reached, not what was tried, so they do not describe an approach.
+    """
+    is_conversation = material.loop is not None and material.loop.is_conversation
     found = [
         *_repeated_errors(material, repairs, settings.repeated_error_count),
         *_refuted_fixes(material),
-        *_scope_creep(material, settings),
-        *_falling_quality(material, settings),
+        *(() if is_conversation else _scope_creep(material, settings)),
+        *(() if is_conversation else _falling_quality(material, settings)),
         *_warnings(material),
     ]
-    yield from found or _whole_approach(material)
+    yield from found or (() if is_conversation else _whole_approach(material))
 
 
 def detect_failure_mode(text: str) -> str:
@@ -148,7 +152,8 @@ def _repeated_errors(material: Material, repairs: Sequence[Repair], least: int) 
 def _find_series(material: Material, least: int) -> Iterator[tuple[Sequence[Sighting], Iterable[str]]]:
     """Yield the occurrences of each repeated error, and the attempts to fix it."""
     met: dict[str, dict[str, Sighting]] = defaultdict(dict)
-    for error in _find_sightings(material):
+    is_conversation = material.loop is not None and material.loop.is_conversation
+    for error in () if is_conversation else _find_sightings(material):
         met[error.signature].setdefault(error.where, error)
     tried = {iteration.number: describe_action(iteration) for iteration in material.iterations}
     reported: set[str] = set()

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from core.base.record_text import one_line
 from core.base.regexes import lazy_regex
-from core.base.text import MatchedTexts, safe_matcher
+from core.base.text import MatchedTexts, safe_matcher, visible_line
 from core.debug_memory.error_messages import Names, generalize_message
+from core.redaction.masking import mask_secrets
 from core.retrieval.relevance import list_places
 
 if TYPE_CHECKING:
@@ -44,6 +46,11 @@ def describe_failure(failure: Failure) -> str:
     """Return the message of a failure with the name of its error, as the tool prints it."""
     name, message = failure.error_type, failure.message.strip()
     return f"{name}: {message}" if name and not message.startswith(name) and message != name else message
+
+
+def clean_message(failure: Failure) -> str:
+    """Return the message of a failure as a pattern has it: one line without secrets and invisible characters."""
+    return visible_line(mask_secrets(one_line(describe_failure(failure))))
 
 
 def make_trigger(failures: Sequence[Failure], known: Iterable[str] = ()) -> Trigger:

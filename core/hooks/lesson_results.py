@@ -15,6 +15,7 @@ from core.episodes.diffs import build_diff
 from core.episodes.folders import TaskFolder, find_attempt_folder
 from core.episodes.log_summary import describe_failed, summarize_log
 from core.extraction.attempt_fixes import find_failures
+from core.extraction.trigger_check import clean_message
 from core.records.events import Event, event_id
 from core.records.loops import Outcome
 from core.records.patterns import Pattern, PatternType
@@ -24,6 +25,7 @@ from core.sources.actions import Actions
 if TYPE_CHECKING:
     from core.episodes.log_summary import LoggedFailure
     from core.project.project import Project
+    from core.records.debug_sessions import Failure
     from core.records.episodes import Action, Attempt
 
 _WORD: Final = re.compile(r"[A-Za-z_]\w{2,79}|\?\.|\?\?|<=|>=|&&|\|\||!==|===|\*\*|\.\.\.")  # names and some operators
@@ -63,7 +65,7 @@ def _find_results(project: Project, task_id: str) -> Iterator[Event]:
         failures = summarize_log(actions).failures if actions else ()
         for pattern_id, at in sorted(patterns.items()):
             pattern = snapshot.patterns.get(pattern_id)
-            if pattern is None or pattern.type is not PatternType.ERROR or not pattern.error_pattern:
+            if pattern is None or pattern.type is not PatternType.ERROR:
                 continue
             success = find_result(pattern, at, actions, failures, attempt.outcome, root)
             if success is not None:
@@ -93,7 +95,7 @@ def find_result(
     folder.
     """
     failed = [action for action in actions if action.has_failed]
-    hit = [one for one in failed if any(matches_failure(pattern, error) for error in find_failures(one, root))]
+    hit = [one for one in failed if any(_is_its_error(pattern, error) for error in find_failures(one, root))]
     keys = {describe_failed(action).key for action in hit}
     met = [failure for failure in failures if failure.key in keys]
     if not met:
@@ -112,6 +114,13 @@ def find_result(
     if all(failure.solved for failure in met):
         return True if following[-1] > last else None
     return False if outcome is Outcome.FAILURE and following[0] < last else None
+
+
+def _is_its_error(pattern: Pattern, failure: Failure) -> bool:
+    """Return whether a failure is the error of a pattern; without a trigger, if it has the same message."""
+    if not pattern.error_pattern:
+        return bool(pattern.error_message) and pattern.error_message == clean_message(failure)
+    return matches_failure(pattern, failure)
 
 
 def follows_fix(pattern: Pattern, action: Action) -> bool:

@@ -329,6 +329,11 @@ class Loop(LoopValues, frozen=True, kw_only=True, omit_defaults=True, gc=False):
         return bool(self.runner) and self.runner == self.owner
 
     @property
+    def is_conversation(self) -> bool:
+        """Whether its iterations are the turns of one session without a goal, whose messages are not steps."""
+        return self.is_agent_session and len(self.session_ids) <= 1 and not self.criteria
+
+    @property
     def is_from_hooks_alone(self) -> bool:
         """Whether no adapter has it: all that is known are the tasks that hooks recorded."""
         return self.sources == (HOOKS,)

@@ -107,6 +107,10 @@ class TestApproaches:
         assert given.loop is not None
         session = replace(given.loop, runner="claude", owner="claude", progress=Progress(test_passed=True))
         assert not of(replace(given, loop=session), PatternType.SUCCESS)
+        failed = replace(session, status=LoopStatus.FAILED, progress=Progress(test_passed=False))
+        partial = make_material(failed_step(1, "The price is parsed; the count still fails", "1 failed, 2 passed"))
+        assert of(replace(partial, loop=replace(failed, runner="")), PatternType.ANTI), "a loop has an approach"
+        assert not of(replace(partial, loop=failed), PatternType.ANTI)
 
     def test_results_of_external_loops_replace_actions(self) -> None:
         given = make_material(

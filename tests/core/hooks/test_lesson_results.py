@@ -82,6 +82,12 @@ def test_a_lesson_that_is_limited_to_a_test_has_a_result_only_there(test: str, e
     assert result(fails(summary), FOLLOWS, PASSES, outcome=Outcome.SUCCESS, lesson=lesson) is expected
 
 
+def test_a_lesson_without_a_trigger_has_a_result_if_its_error_occurs_word_for_word() -> None:
+    lesson = replace(LESSON, error_pattern="", error_message="KeyError: 'count'")
+    for message, expected in (("KeyError: 'count'", True), ("KeyError: 'counts'", None)):
+        assert result(fails(message), FOLLOWS, PASSES, outcome=Outcome.SUCCESS, lesson=lesson) is expected, message
+
+
 def test_an_edit_before_the_lesson_was_given_does_not_follow_it() -> None:
     assert result(fails(), FOLLOWS, PASSES, outcome=Outcome.SUCCESS, given_at=1) is True
     assert result(fails(), FOLLOWS, PASSES, outcome=Outcome.SUCCESS, given_at=3) is None
