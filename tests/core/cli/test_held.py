@@ -41,7 +41,7 @@ def test_a_held_pattern_is_listed_shown_and_counted(project: Path, call: Call) -
     assert (mark["severity"], mark["tier"]) == ("warning", "held")
     checks = call("doctor", "--json", "--project", project).document["checks"]
     (check,) = (check for check in checks if (check["area"], check["name"]) == ("texts", "held"))
-    assert check["status"] == "warning" and check["text"].startswith("1 pattern, not injected")
+    assert check["status"] == "warning" and check["text"].startswith("1 pattern, not given to agents")
 
 
 def test_inject_leaves_it_out_and_gives_the_reason_until_it_is_released(project: Path, call: Call) -> None:
