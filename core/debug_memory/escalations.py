@@ -90,7 +90,9 @@ def describe_first_failure(session: DebugSession) -> str:
     """Return type and message of the first failure, or the first root cause, or ""."""
     for execution in session.executions:
         for failure in execution.failures:
-            return ": ".join(filter(None, (failure.error_type, failure.message or failure.test_name)))
+            return (
+                failure.summary if failure.message else ": ".join(filter(None, (failure.error_type, failure.test_name)))
+            )
     causes = (execution.analysis.root_cause for execution in session.executions if execution.analysis is not None)
     return next(causes, "")
 

@@ -11,9 +11,10 @@ IN_PROGRESS: Final = "in_progress"
 PASSED: Final = "passed"
 FAILED: Final = "failed"
 ESCALATED: Final = "escalated"
+OTHER: Final = "Other"
 ERROR_TYPES: Final = (
     *("AssertionError", "TypeError", "ReferenceError", "SyntaxError", "RuntimeError", "TimeoutError", "NetworkError"),
-    *("ValidationError", "Other"),
+    *("ValidationError", OTHER),
 )  # error types of the file format; another type is "Other" in a file, with its name as `exception_type`
 RESOLVED: Final = "resolved"
 ABANDONED: Final = "abandoned"
@@ -43,7 +44,8 @@ class Failure(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def summary(self) -> str:
         """Such as "TimeoutError: no answer within 30 s"; untrusted."""
-        return ": ".join(filter(None, (self.error_type, self.message))) or "failure without a message"
+        kind = "" if self.error_type == OTHER and self.message else self.error_type
+        return ": ".join(filter(None, (kind, self.message))) or "failure without a message"
 
 
 class Fix(Struct, frozen=True, kw_only=True, omit_defaults=True):
