@@ -72,7 +72,7 @@ def test_a_loop_of_the_project_has_neither() -> None:
     assert not {"Stories", "Last change"} & rows(Loop(id="a", updated_at=NOW)).keys()
 
 
-def test_the_overview_leaves_out_what_says_nothing() -> None:
+def test_the_overview_leaves_out_values_without_content() -> None:
     ended = Loop(
         id="a",
         owner="unknown",
