@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,10 +18,31 @@ from core.records.patterns import Maturity
 from core.state import review_items as kinds
 
 if TYPE_CHECKING:
+    from core.learning.inversion_rules import Inversion
     from core.questions.priority import ImpactEstimator
     from core.records.decisions import CurationState
+    from core.records.patterns import Pattern
     from core.state.project_state import ProjectState
     from core.state.review_items import ReviewItem
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Edits of a proposed warning before it is accepted."""
+
+    text: str = ""  # "" for the proposed one
+    better: str | None = None  # ID of the alternative pattern, "" for none; None for the proposed one
+
+    def edit_proposal(self, proposal: Inversion, patterns: Mapping[str, Pattern]) -> Inversion:
+        """Return the proposed warning with the edits."""
+        if self.text:
+            proposal = proposal.with_text(self.text)
+        return proposal if self.better is None else proposal.with_alternative(patterns.get(self.better))
+
+    def edit_answer(self, answer: Answer, pattern_id: str) -> Answer:
+        """Return the answer that accepts the warning with the edits."""
+        command = commands.AcceptInversion(pattern_id, text=self.text or None, better=self.better)
+        return replace(answer, effect="your warning takes its place" if self.text else answer.effect, command=command)
 
 
 def inversions(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewItem]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property, partial, partialmethod
 from itertools import islice
@@ -22,11 +22,12 @@ from core.base.errors import BadInput, RalphdeckError
 from core.base.text import plural, visible_line
 from core.base.validation import check_amount
 from core.config.settings import MAX_MINUTES
-from core.curation.commands import AcceptInversion, Note
+from core.curation.commands import Note
 from core.documents.markdown import to_markdown
 from core.forecast.forecast import Forecaster
 from core.questions.answer import Answer, snooze_command
 from core.questions.answers import answers, question_of
+from core.questions.inversion import Draft
 from core.questions.judge import MAX_TEXTS, Advice, Judge, JudgedText, held_text_of
 from core.questions.session import Pace, measure_pace, plan, time_text
 from core.show.card_evidence import evidence_attempt, evidence_loops
@@ -98,21 +99,6 @@ _ALWAYS: Final = frozenset(
     | {action.id for action in ACTIONS if action.group in {"Go", "Program", "Move"}}
 ) - {"next_item", "previous_item"}
 """Actions that need no question."""
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """Edits of a proposed anti-pattern before it is accepted."""
-
-    text: str = ""  # "" for the proposed one
-    better: str | None = None  # ID of the alternative pattern, "" for none; None for the proposed one
-
-
-def _with_draft(answer: Answer, item: ReviewItem, draft: Draft) -> Answer:
-    """Return the answer that accepts the proposal with the user's edits."""
-    command = AcceptInversion(item.subject, text=draft.text or None, better=draft.better)
-    effect = "your warning takes its place" if draft.text else answer.effect
-    return replace(answer, effect=effect, command=command)
 
 
 class ReviewScreen(BaseScreen):
@@ -565,7 +551,7 @@ class ReviewScreen(BaseScreen):
         draft = self.draft(item)
         if draft is None:
             return offered
-        return tuple(_with_draft(answer, item, draft) if answer.action == YES else answer for answer in offered)
+        return tuple(draft.edit_answer(answer, item.subject) if answer.action == YES else answer for answer in offered)
 
     async def action_give(self) -> None:
         await self.run_id(self._highlighted)
@@ -690,11 +676,7 @@ class ReviewScreen(BaseScreen):
         proposal, draft = item.inversion, self.draft(item)
         if proposal is None or draft is None:
             return proposal
-        if draft.text:
-            proposal = proposal.with_text(draft.text)
-        if draft.better is not None:
-            proposal = proposal.with_alternative(self.view.snapshot.patterns.get(draft.better))
-        return proposal
+        return draft.edit_proposal(proposal, self.view.snapshot.patterns)
 
     def _redraft(self, item: ReviewItem, draft: Draft) -> None:
         self._drafts[key_of(item)] = draft
