@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
+from core.base.regexes import lazy_regex
 from core.episodes.diffs import build_diff
 from core.episodes.file_changes import Hunk, compare_texts, parse_diff
 from core.episodes.shell_edits import find_shell_hunks
@@ -13,6 +15,7 @@ from core.episodes.shell_edits import find_shell_hunks
 if TYPE_CHECKING:
     from core.records.episodes import Action
 
+_TOKEN: Final = lazy_regex(r"\w+|[^\w\s]")
 _MAX_LINE: Final = 20_000  # line number up to which changes are followed
 _PAIRS: Final = (
     ("old_string", "new_string"),
@@ -32,6 +35,21 @@ def find_net_changes(edits: Iterable[Action]) -> list[Hunk]:
             for old, new in _pairs(action):
                 files.setdefault(action.target, _File(action.target)).replace(old, new)
     return [hunk for file in files.values() for hunk in file.net()]
+
+
+def find_replacements(diff: str) -> frozenset[tuple[str, str]]:
+    """Return what the changed lines of a diff replace by what: words and signs, with one space between.
+
+    The unchanged parts of the lines are left out, so that the same change is found in other code.
+    """
+    found = set()
+    for is_changed, block in groupby(diff.splitlines(), key=lambda line: line[:1] in ("+", "-")):
+        lines = [line for line in block if is_changed and line[:3] not in ("+++", "---")]
+        old, new = (_TOKEN.findall("\n".join(line[1:] for line in lines if line[0] == sign)) for sign in "-+")
+        for kind, start, end, first, last in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+            if kind != "equal":
+                found.add((" ".join(old[start:end]), " ".join(new[first:last])))
+    return frozenset(found)
 
 
 def hunks_of(action: Action) -> list[Hunk]:

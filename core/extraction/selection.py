@@ -15,7 +15,9 @@ from core.base.steps import Steps, run_all, sort_in_steps
 from core.base.text import MatchedTexts, safe_matcher
 from core.debug_memory.error_messages import Names, generalize_message
 from core.extraction.errors import Sighting, extract_message
+from core.extraction.net_changes import find_replacements
 from core.extraction.record_parts import parse_pattern
+from core.extraction.trigger_check import is_comparison
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.similarity import measure_similarity
 
@@ -81,6 +83,9 @@ def compare_with_registry(
         return proposal
     pattern = parse_pattern(proposal.type, proposal.slug, proposal.record)
     similar = known.similar.nearest(pattern, settings.similarity_threshold)
+    alike = known.of_message.get(pattern.error_message, ())
+    if same := next((one for one in alike if is_same_fix(one, pattern)), None):
+        similar = ((same.id, 1.0), *(pair for pair in similar if pair[0] != same.id))
     candidates = [known.patterns[identifier] for identifier, _ in similar if identifier in known.patterns]
     from_here = [other for other in candidates if any(source.loop_id in own_ids for source in other.source_loops)]
     own = (other for id in own_ids for other in known.of_loop.get(id, ()) if other.type is pattern.type)
@@ -131,6 +136,14 @@ def _has_same_trigger(one: Pattern, other: Pattern) -> bool:
 def has_common_place(one: Pattern, other: Pattern) -> bool:
     """Return whether the triggers of two patterns apply in a common place; a trigger without places applies in all."""
     return not one.places or not other.places or not set(one.places).isdisjoint(other.places)
+
+
+def is_same_fix(one: Pattern, other: Pattern) -> bool:
+    """Return whether two patterns remove an error with the same message by the same replacement, wherever it is."""
+    if not one.error_message or one.error_message != other.error_message or is_comparison(one.error_message):
+        return False
+    changes = [find_replacements(pattern.diff_pattern) for pattern in (one, other)]
+    return bool(changes[0]) and changes[0] == changes[1]
 
 
 def fits(pattern: Pattern, other: Pattern) -> bool:
@@ -230,6 +243,7 @@ class KnownPatterns:
         self.messages = yield from _deduplicate(self._messages())
         self.tasks = yield from _deduplicate(self._tasks())
         self.of_loop = yield from group_in_steps(self._of_loops())
+        self.of_message = yield from group_in_steps(self._of_messages())
 
     def share(self, regex: str) -> float:
         """Return the share (0..1) of all known error messages that a regex matches."""
@@ -253,6 +267,14 @@ class KnownPatterns:
     def of_loop(self) -> dict[str, list[Pattern]]:
         """Patterns by the IDs of their source loops."""
         return group_pairs(self._of_loops())
+
+    @cached_property
+    def of_message(self) -> dict[str, list[Pattern]]:
+        """Error patterns by the message of their error."""
+        return group_pairs(self._of_messages())
+
+    def _of_messages(self) -> Iterator[tuple[str, Pattern]]:
+        return ((one.error_message, one) for one in self.patterns.values() if one.error_message)
 
     def _of_loops(self) -> Iterator[tuple[str, Pattern]]:
         patterns = self.patterns.values()

@@ -2,16 +2,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec.structs import replace
-
 from core.config.settings import ExtractionSettings
 from core.extraction.engine import extract
 from core.extraction.selection import link_alternatives
 from core.records.episodes import Action, Attempt
-from core.records.extractions import Extraction, LoggedAttempt
+from core.records.extractions import Extraction, LoggedAttempt, Proposal
 from core.records.loops import Outcome
 from core.records.patterns import Pattern, PatternType
-from tests.factories import failed_step, make_known_patterns, make_material, parse_pattern_record, passed_step
+from tests.factories import (
+    failed_step,
+    make_known_patterns,
+    make_material,
+    make_pattern,
+    parse_pattern_record,
+    passed_step,
+)
 
 LOCKED = ("1 failing: row 7 locked by 'ann'", "1 failing: row 8 locked by 'bob'", "1 failing: row 9 locked by 'cy'")
 GIVEN = make_material(
@@ -65,23 +70,39 @@ def test_without_a_success_pattern_nothing_is_linked() -> None:
     }
 
 
-def test_equal_triggers_with_other_places_are_two_lessons() -> None:
-    def fix(file: str, old: str, new: str) -> list[Action]:
-        output = FAILURE.format(file=file)
-        run: dict[str, Any] = {"type": "bash", "tool": "Bash", "params": (("command", f"pytest {file}_test.py"),)}
-        params = (("file_path", f"{file}.py"), ("old_string", old), ("new_string", new))
-        edit = Action(number=0, type="edit", tool="Edit", params=params, success=True)
-        return [
-            Action(number=0, **run, success=False, error=output),
-            edit,
-            Action(number=0, **run, success=True, output="1 passed"),
-        ]
+def fix_in(file: str, old: str, new: str, output: str) -> LoggedAttempt:
+    run: dict[str, Any] = {"type": "bash", "tool": "Bash", "params": (("command", f"pytest {file}_test.py"),)}
+    params = (("file_path", f"{file}.py"), ("old_string", old), ("new_string", new))
+    actions = (
+        Action(number=1, **run, success=False, error=output),
+        Action(number=2, type="edit", tool="Edit", params=params, success=True),
+        Action(number=3, **run, success=True, output="1 passed"),
+    )
+    return LoggedAttempt(attempt=Attempt(task_id="task-001", number=1, outcome=Outcome.SUCCESS), actions=actions)
 
-    actions = [*fix("cart", "len(prices)", "sum(prices)"), *fix("queue", "last = first", "last = items[-1] or None")]
-    attempt = Attempt(task_id="task-001", number=1, outcome=Outcome.SUCCESS)
-    numbered = tuple(replace(action, number=number) for number, action in enumerate(actions, 1))
-    material = make_material(attempts=(LoggedAttempt(attempt=attempt, actions=numbered),))
-    found = extract(material, make_known_patterns(), ExtractionSettings(), {PatternType.ERROR}).proposals
+
+def offered_fixes(*attempts: LoggedAttempt, known: tuple[Pattern, ...] = ()) -> tuple[Proposal, ...]:
+    material = make_material(attempts=attempts)
+    return extract(material, make_known_patterns(*known), ExtractionSettings(), {PatternType.ERROR}).proposals
+
+
+def test_the_same_replacement_after_the_same_error_in_other_code_is_a_use_of_the_known_fix() -> None:
+    known = make_pattern(error_message="KeyError: 'count'", diff_pattern='-a["count"] * 2\n+a.get("count", 1) * 2')
+    for new, output, expected in (
+        ('sum(line.get("count", 1) for line in lines)', "KeyError: 'count'", known.id),
+        ('sum(line.get("count", 0) for line in lines)', "KeyError: 'count'", ""),
+        ('sum(line.get("count", 1) for line in lines)', "KeyError: 'total'", ""),
+    ):
+        fix = fix_in("cart", 'sum(line["count"] for line in lines)', new, f"    total(lines)\n{output}")
+        (proposal,) = offered_fixes(fix, known=(known,))
+        assert proposal.duplicate_of == expected, (new, output)
+
+
+def test_equal_triggers_with_other_places_are_two_lessons() -> None:
+    fixes = (("cart", "len(prices)", "sum(prices)"), ("queue", "last = first", "last = items[-1] or None"))
+    found = offered_fixes(
+        *(fix_in(*one, FAILURE.format(file=one[0])) for one in reversed(fixes))
+    )  # the newest is first
     signatures = [proposal.record["error_signature"] for proposal in found]
     assert [signature["error_places"] for signature in signatures] == [
         ["cart_test.py::test_cart"],
