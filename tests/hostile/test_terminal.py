@@ -60,7 +60,8 @@ def review(terminal: Terminal) -> None:
 
 def context(terminal: Terminal) -> None:
     """Take the tasks of running loops and change values."""
-    terminal.press("l", "+", "-", "f", "+", "enter", "escape", "o", "e", "s", "c", "l", "l", "\t", "G", "y", "l", "l")
+    terminal.press("escape", "n", ".", "right", "left", "enter", "escape", "v", "n", "n", "\t", "G", "y", "n", "v")
+    terminal.press("+", "-")
     terminal.press("/", f" {MARK} fix name approach", "enter", "escape")
 
 
@@ -73,9 +74,8 @@ WALKS: Final[tuple[tuple[str, str, Callable[[Terminal], None]], ...]] = (
     ("4", "newest", lambda terminal: browse(terminal, 5)),
     ("3", "score", patterns),
     ("2", "a  yes", review),
-    ("6", "min rate", context),
-    ("5", "where", lambda terminal: browse(terminal, 1)),
-    ("7", "quality", lambda terminal: browse(terminal, 2)),
+    ("6", "Describe a task", context),
+    ("5", "Filter, e.g.", lambda terminal: browse(terminal, 1)),
     ("L", "decision", lambda terminal: browse(terminal, 1)),
 )
 
