@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial, partialmethod
 from inspect import getattr_static
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
@@ -368,11 +368,11 @@ class BaseScreen(Screen[None], inherit_bindings=False):
 
     # Actions
 
-    def _more_actions(self) -> list[Action]:
-        """Return what can act now and the footer does not offer, decisions first."""
+    def _more_actions(self) -> Iterator[Action]:
+        """Yield what can act now and the footer does not offer, decisions first."""
         actions = [action for group in ("Decide", "Look") for action in actions_of(self.place) if action.group == group]
         hidden = [action for action in actions if not (action.shown and action.keys) and action.id not in NOT_LISTED]
-        return [action for action in hidden if self.reason_against(action.id) is None]
+        yield from (action for action in hidden if self.reason_against(action.id) is None)
 
     def action_more(self) -> None:
         """List what else can be done here, and do what the user chooses."""
@@ -423,7 +423,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
             return "Nothing to leave"
         if action in {"grow", "shrink"} and len(self._panes()[1]) < 2:
             return "There is only one pane"
-        if action == "more" and self._is_common(action) and not self._more_actions():
+        if action == "more" and self._is_common(action) and next(self._more_actions(), None) is None:
             return "There is nothing else to do here"
         return self._why_not_move(action) if action in MOVES and self._is_common(action) else None
 
