@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 
+from core.adapters.runner_summaries import parse_results
 from core.base.check_reports import command_result
 from core.base.record_text import one_line
 from core.base.regexes import lazy_regex
@@ -31,7 +33,7 @@ from core.extraction.change_kinds import (
     is_unrelated,
     teaches_nothing,
 )
-from core.extraction.net_changes import find_net_changes, hunks_of
+from core.extraction.net_changes import find_net_changes, find_replacements, hunks_of
 from core.extraction.trigger_check import describe_failure, is_comparison
 from core.extraction.weakened_tests import Weakening, find_weakening
 from core.records.debug_sessions import Failure
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 MAX_DIFF_LINES: Final = 10  # maximum number of changed lines in the diff of a lesson
 MAX_EDITS: Final = 50  # maximum number of edits of one fix, the last ones
 _MAX_RUNS: Final = 200  # maximum number of runs of one command
+_MIN_NAME: Final = 3  # shorter words are no names of what an edit added
 _MAX_COMMAND: Final = 80  # characters of a command in the message of an error without one
 _ONLY_A_CODE: Final = lazy_regex(
     r"no message|(?:process |command )?(?:exit(?:ed)?|failed)(?: with)?(?: exit)?(?: code| status)?:? ?-?\d{0,5}\.?",
@@ -63,7 +66,7 @@ class AttemptFix(Struct, frozen=True, kw_only=True):
     hunks: tuple[Hunk, ...]  # the whole change
     files: tuple[str, ...]
     first: Action  # the failed run
-    last: Action  # the run that passed
+    last: Action  # the run that passed, or that no longer had the errors
     weakening: Weakening = Weakening.NONE
 
 
@@ -75,6 +78,14 @@ class _Run(Struct):
     has_failed: bool
     failures: tuple[Failure, ...] = ()
     output: str = ""  # of a failed run
+
+
+class _Stage(NamedTuple):
+    """A failed run, edits after it, and the run in which its errors were gone, although others may have remained."""
+
+    run: _Run
+    edits: Sequence[int]
+    fixed: _Run
 
 
 def find_fixes(logged: LoggedAttempt, root: str = "") -> list[AttemptFix]:
@@ -91,19 +102,24 @@ def _find_changes(logged: LoggedAttempt, root: str) -> list[AttemptFix]:
     actions = logged.actions
     used: set[int] = set()
     found: list[AttemptFix] = []
-    for runs in _find_windows(actions, root):
+    windows, failed = _find_windows(actions, root)
+    for runs in windows:
         edits = [n for n in range(runs[0].place + 1, runs[-1].place) if is_edit(actions[n]) and n not in used]
-        for stage, own in _split_stages(actions, runs, edits):
-            last = [run for run in runs if run.has_failed and own and run.place < own[-1]][-1:]
-            is_other = bool(last) and not _marks(stage.failures) & _marks(last[0].failures)
-            if fix := _make_fix(logged, stage, own[-MAX_EDITS:], runs[-1], has_other_error=is_other):
+        for stage in _split_stages(actions, runs, edits, failed):
+            own = stage.edits
+            last = [run for run in runs if run.has_failed and own and stage.run.place <= run.place < own[-1]][-1:]
+            is_other = bool(last) and not _marks(stage.run.failures) & _marks(last[0].failures)
+            if fix := _make_fix(logged, stage, has_other_error=is_other):
                 used |= set(own)
                 found.append(fix)
     return found
 
 
-def _find_windows(actions: Sequence[Action], root: str) -> list[list[_Run]]:
-    """Return the failed runs of a command up to the run that passed, for each command that was repeated."""
+def _find_windows(actions: Sequence[Action], root: str) -> tuple[list[list[_Run]], list[_Run]]:
+    """Return the runs of each command that was repeated after it failed, and all failed runs.
+
+    The last run of a command passed, unless the command still failed at the end.
+    """
     waiting: dict[tuple[str, ...], list[_Run]] = {}
     failed: list[_Run] = []
     found: list[list[_Run]] = []
@@ -128,7 +144,8 @@ def _find_windows(actions: Sequence[Action], root: str) -> list[list[_Run]]:
             waiting[key] = [run for run in own if run not in covered]
             if not waiting[key]:
                 del waiting[key]
-    return [runs for runs in found if not _recurs(runs, failed)]
+    passed = [runs for runs in found if not _recurs(runs[0].failures, runs[-1], failed)]
+    return passed + [own for own in waiting.values() if len(own) > 1], failed
 
 
 def is_edit(action: Action) -> bool:
@@ -163,12 +180,12 @@ def _names(command: ActionCommand, run: _Run) -> bool:
     return all(own and any(name in words for name in own) for own in names)
 
 
-def _recurs(runs: Sequence[_Run], failed: Sequence[_Run]) -> bool:
-    """Return whether the error of a fix returned later in the attempt; a comparison only in the same test."""
-    marks = _marks(runs[0].failures)
-    own = (one.message for one in runs[0].failures if not is_comparison(describe_failure(one)))
+def _recurs(failures: Sequence[Failure], fixed: _Run, failed: Sequence[_Run]) -> bool:
+    """Return whether errors that a run no longer had returned later in the attempt; a comparison in the same test."""
+    marks = _marks(failures)
+    own = (one.message for one in failures if not is_comparison(describe_failure(one)))
     again = [safe_matcher(pattern) for message in own if (pattern := generalize_message(message))]
-    later = (run for run in failed if run.place > runs[-1].place)
+    later = (run for run in failed if run.place > fixed.place)
     return any(
         marks & _marks(run.failures) or any(one.matches(other.message) for one in again for other in run.failures)
         for run in later
@@ -185,44 +202,99 @@ def _marks(failures: Iterable[Failure]) -> set[str]:
 
 
 def _split_stages(
-    actions: Sequence[Action], runs: Sequence[_Run], edits: Sequence[int]
-) -> Iterator[tuple[_Run, list[int]]]:
-    """Split a series of failed runs where one error was fixed and another one, not made by the edits, remains."""
-    failed = [run for run in runs if run.has_failed]
-    ends = runs[-1].place
-    starts = [failed[0]]
-    for run in failed[1:]:
-        before = starts[-1]
-        own = [n for n in edits if before.place < n < run.place]
-        if not own or not before.failures or not run.failures or _marks(before.failures[:1]) & _marks(run.failures):
+    actions: Sequence[Action], runs: Sequence[_Run], edits: Sequence[int], failed: Sequence[_Run]
+) -> Iterator[_Stage]:
+    """Split a series of runs where some errors were fixed and others remained or came to light.
+
+    If the last run failed, too, only the errors that were fixed before it are a stage.
+    """
+    start = runs[0]
+    for before, run in pairwise(runs):
+        own = [n for n in edits if start.place < n < run.place]
+        if not run.has_failed:
+            yield _Stage(start, own[-MAX_EDITS:], run)
+            return
+        later = [n for n in edits if n > run.place]
+        is_edited = any(n > before.place for n in own)
+        if not is_edited or not start.failures or not run.failures or _is_replaced(actions, own, later):
             continue
-        edited = {hunk.file for n in own for hunk in hunks_of(actions[n])} | {actions[n].target for n in own}
-        fixed = [one for one in before.failures if not _marks((one,)) & _marks(run.failures)]
-        touched = edited | {file for one in fixed for file in (one.file, one.test_file)}
-        files = [{one.file, one.test_file} - {""} for one in run.failures]
-        is_other = all(own_files and not own_files & touched for own_files in files)
-        if is_other and not _is_replaced(actions, own, [n for n in edits if n > run.place]):
-            starts.append(run)
-    for number, run in enumerate(starts):
-        until = starts[number + 1].place if number + 1 < len(starts) else ends
-        yield run, [n for n in edits if run.place < n < until]
+        fixed = _find_vanished(start, run)
+        if not fixed or _recurs(fixed, run, failed):
+            is_gone = _is_elsewhere(actions, start, run, own) or _was_hidden(actions, start, run, own)
+            if runs[-1].has_failed or not is_gone:
+                continue
+            fixed = start.failures
+        yield _Stage(_Run(start.place, start.command, True, fixed), own[-MAX_EDITS:], run)
+        start = run
+
+
+def _find_vanished(before: _Run, after: _Run) -> tuple[Failure, ...]:
+    """Return the failed tests that a later run no longer has; none if it has others, or if not all are named."""
+    marks, left = _marks(before.failures), _marks(after.failures)
+    every = (*before.failures, *after.failures)
+    if not left < marks or not after.command.covers(before.command) or not all(one.test_name for one in every):
+        return ()
+    for run, named in ((before, marks), (after, left)):
+        counted = parse_results(run.output)
+        if counted is None or counted.failing != len(named):
+            return ()
+    return tuple(one for one in before.failures if not _marks((one,)) & left)
+
+
+def _is_elsewhere(actions: Sequence[Action], before: _Run, after: _Run, edits: Sequence[int]) -> bool:
+    """Return whether the first error is gone, and all that remain are in files that neither it nor the edits touch."""
+    if _marks(before.failures[:1]) & _marks(after.failures):
+        return False
+    edited = {hunk.file for n in edits for hunk in hunks_of(actions[n])} | {actions[n].target for n in edits}
+    fixed = [one for one in before.failures if not _marks((one,)) & _marks(after.failures)]
+    touched = edited | {file for one in fixed for file in (one.file, one.test_file)}
+    files = [{one.file, one.test_file} - {""} for one in after.failures]
+    return all(own_files and not own_files & touched for own_files in files)
+
+
+def _was_hidden(actions: Sequence[Action], before: _Run, after: _Run, edits: Sequence[int]) -> bool:
+    """Return whether the edits removed all errors of a run, so that others came to light, which name nothing of them.
+
+    A comparison of values may only be another effect of the same error.
+    """
+    if any(is_comparison(describe_failure(one)) for one in (*before.failures, *after.failures)):
+        return False
+    errors = [{generalize_message(describe_failure(one)) for one in run.failures} for run in (before, after)]
+    added = {word for word in _added_tokens(actions, edits) if len(word) >= _MIN_NAME and word.isidentifier()}
+    named = {word for one in after.failures for word in re.findall(r"\w+", one.message)}
+    return not errors[0] & errors[1] and not added & named
 
 
 def _is_replaced(actions: Sequence[Action], edits: Sequence[int], later: Sequence[int]) -> bool:
-    """Return whether a later edit removes lines that these edits added."""
-    added = {line[1:].strip() for n in edits for hunk in hunks_of(actions[n]) for line in hunk.lines if line[:1] == "+"}
-    removed = {
-        line[1:].strip() for n in later for hunk in hunks_of(actions[n]) for line in hunk.lines if line[:1] == "-"
-    }
-    return bool((added & removed) - {""})
+    """Return whether a later edit removes something that these edits added, not only another part of the line."""
+    added = {line for n in edits for line in _lines(actions[n], "+")}
+    for n in later:
+        if any(one in other or other in one for one in _lines(actions[n], "-") for other in added):
+            removed = {token for old, _ in _replacements(actions[n]) for token in old.split()}
+            if removed & _added_tokens(actions, edits):
+                return True
+    return False
 
 
-def _make_fix(
-    logged: LoggedAttempt, run: _Run, edits: Sequence[int], passed: _Run, *, has_other_error: bool
-) -> AttemptFix | None:
+def _lines(action: Action, sign: str) -> set[str]:
+    """Return the lines that an edit added (`+`) or removed (`-`), without the spaces around them."""
+    lines = (line for hunk in hunks_of(action) for line in hunk.lines if line[:1] == sign)
+    return {line[1:].strip() for line in lines} - {""}
+
+
+def _added_tokens(actions: Sequence[Action], edits: Sequence[int]) -> set[str]:
+    return {token for n in edits for _, new in _replacements(actions[n]) for token in new.split()}
+
+
+def _replacements(action: Action) -> frozenset[tuple[str, str]]:
+    return find_replacements(render_hunks(hunks_of(action)))
+
+
+def _make_fix(logged: LoggedAttempt, stage: _Stage, *, has_other_error: bool) -> AttemptFix | None:
     actions = logged.actions
-    first, last = actions[run.place], actions[passed.place]
-    between = [actions[n] for n in range(run.place + 1, passed.place)]
+    run, edits, fixed = stage
+    first, last = actions[run.place], actions[fixed.place]
+    between = [actions[n] for n in range(run.place + 1, fixed.place)]
     if not edits or is_environment_error(first, run.failures):
         return None
     if any(is_install(one) for one in between) and any(
@@ -240,7 +312,8 @@ def _make_fix(
     if is_undone(hunks, earlier, commands):
         return None
     failures = run.failures or (Failure(message=f"`{one_line(first.command, _MAX_COMMAND)}` failed"),)
-    words = _find_words(logged, changes, has_other_error=has_other_error)
+    end = "" if fixed.has_failed else logged.attempt.reason  # after a partial success, it tells of the rest
+    words = _find_words(changes, end, has_other_error=has_other_error)
     return _judge_fix(first, last, failures, hunks, targets, commands, words)
 
 
@@ -290,7 +363,7 @@ def _judge_fix(
     )
 
 
-def _find_words(logged: LoggedAttempt, edits: Sequence[Action], *, has_other_error: bool) -> str:
+def _find_words(edits: Sequence[Action], end: str, *, has_other_error: bool) -> str:
     """Return the reason in the words before the last edit, or else at the end, or before an earlier edit.
 
     If the first edit removed the error and the last one another error, both have a reason.
@@ -300,7 +373,7 @@ def _find_words(logged: LoggedAttempt, edits: Sequence[Action], *, has_other_err
         first, last = (split_reason(text)[:1] for text in (reasons[-1], reasons[0]))
         if first and last:
             return join_sentences((*first, *last))
-    return find_reason((*reasons[:1], logged.attempt.reason)) or find_reason(reasons[1:])
+    return find_reason((*reasons[:1], end)) or find_reason(reasons[1:])
 
 
 def find_failures(action: Action, root: str) -> tuple[Failure, ...]:

@@ -177,12 +177,63 @@ def test_an_edit_by_a_shell_command_is_an_edit() -> None:
     assert (fix.description, fix.diff) == ("A guest has no cart.", "@@ src/cart.ts @@\n-cart.id\n+cart?.id")
 
 
-def test_two_edits_that_each_removed_another_error_both_have_a_reason() -> None:
-    first = edited("src/cart.ts", "x = cart.id\n", "x = (cart || {}).id\n", "The cart may be missing.")
-    second = edited("src/cart.ts", "y = 1\n", "y = 0\n", "The sum has to start at 0.")
-    other = "TypeError: Reduce of empty array at src/cart.ts:9"
+def test_an_error_that_names_what_an_edit_added_belongs_to_the_same_fix() -> None:
+    first = edited("src/cart.ts", "x = cart.id\n", "x = idOf(cart)\n", "The cart may be missing.")
+    second = edited("src/cart.ts", "y = 1\n", "const idOf = (c) => c?.id\ny = 1\n", "The helper must be defined here.")
+    other = "ReferenceError: idOf is not defined at src/cart.ts:9"
     (fix,) = fixes(ran("npm test", NULL), first, ran("npm test", other), second, ran("npm test"))
-    assert fix.description == "The cart may be missing. The sum has to start at 0."
+    assert fix.description == "The cart may be missing. The helper must be defined here."
+
+
+def test_an_error_that_came_to_light_after_another_one_was_removed_is_a_fix_of_its_own() -> None:
+    old, between, new = (
+        "n = row['count'] * cost",
+        "n = row.get('count', 1) * cost",
+        "n = row.get('count', 1) * parse(cost)",
+    )
+    first = edited("cart.py", old, between, "A row without a count is one piece.")
+    second = edited("cart.py", between, new, "The cost is a text.")
+    hidden = "TypeError: can't multiply sequence by non-int of type 'float'"
+    found = fixes(ran("pytest", "KeyError: 'count'"), first, ran("pytest", hidden), second, ran("pytest"))
+    assert [(fix.failures[0].error_type, fix.description, fix.last.number) for fix in found] == [
+        ("KeyError", "A row without a count is one piece.", 3),
+        ("TypeError", "The cost is a text.", 5),
+    ]
+    assert "parse" not in found[0].diff
+
+
+COMMA = "ValueError: could not convert string to float: '1,5'"
+COUNT = "KeyError: 'count'"
+PARSED = edited("cart.py", "return float(text)", "return float(text.replace(',', '.'))", "float() needs a point.")
+COUNTED = edited("cart.py", "row['count']", "row.get('count', 1)", "A row without a count is one piece.")
+
+
+def failed_tests(*errors: str) -> dict[str, Any]:
+    named = (f"FAILED test_cart.py::test_{error[:3].lower()} - {error}" for error in errors)
+    summary = ["=== short test summary info ===", *named, f"{len(errors)} failed, 3 passed in 0.1s"]
+    return ran("pytest", "Exit code 1", output="\n".join(summary))
+
+
+def test_a_failed_test_that_passes_after_an_edit_was_fixed_even_if_others_still_fail() -> None:
+    end = "The prices are parsed; one test still fails."
+    (fix,) = fixes(failed_tests(COMMA, COUNT), PARSED, failed_tests(COUNT), reason=end)
+    assert [one.error_type for one in fix.failures] == ["ValueError"]
+    assert (fix.description, fix.last.number) == ("float() needs a point.", 3)
+
+
+def test_of_two_failed_tests_each_gets_the_edit_after_which_it_passed() -> None:
+    for errors in ((COMMA, COUNT), (COUNT, COMMA)):
+        found = fixes(failed_tests(*errors), PARSED, failed_tests(COUNT), COUNTED, ran("pytest"))
+        assert [(fix.failures[0].error_type, fix.description) for fix in found] == [
+            ("ValueError", "float() needs a point."),
+            ("KeyError", "A row without a count is one piece."),
+        ]
+
+
+def test_a_failed_test_was_not_fixed_if_another_one_fails_now_or_it_fails_again() -> None:
+    both, other = failed_tests(COMMA, COUNT), failed_tests("IndexError: list index out of range")
+    for after in ([other], [failed_tests(COUNT), failed_tests(COMMA)], [failed_tests(COUNT) | {"output": "1 failed"}]):
+        assert fixes(both, PARSED, *after) == []
 
 
 def test_an_edit_that_reverts_an_earlier_one_is_not_a_fix() -> None:

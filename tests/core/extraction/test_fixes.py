@@ -317,7 +317,7 @@ def test_consecutive_errors_have_their_own_changes() -> None:
         ("TypeError", "Guard the user."),
         ("ReferenceError", "Import the session."),
     ]
-    assert [repair.trace.rpartition(", ")[2] for repair in found] == ["actions 1 → 5", "actions 3 → 5"]
+    assert [repair.trace.rpartition(", ")[2] for repair in found] == ["actions 1 → 3", "actions 3 → 5"]
 
 
 def test_the_message_may_be_in_the_output() -> None:
