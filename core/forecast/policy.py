@@ -251,7 +251,7 @@ class _Checker:
         state, board = self._state, self._state.board
         match field:
             case "max_questions":
-                return [item.subject for item in state.agenda], "open question", "open questions"
+                return [item.subject for item in state.worth_reading], "open question", "open questions"
             case "max_held":
                 return _ids(board, board.held), "held pattern", "held patterns"
             case "max_blocked":

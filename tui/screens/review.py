@@ -186,9 +186,9 @@ class ReviewScreen(BaseScreen):
         """Update the queue. The current question stays until it is answered or resolved."""
         # The queue may follow the decisions in a later state, so all since the question was shown count.
         made = view.snapshot.decisions[self._decisions :]
-        if view.snapshot.complete and self.services.engine.has_searched_once:
-            self.questions.fix()
         resolved = self.questions.follow(self.agenda(view))
+        if view.snapshot.complete and self.services.engine.has_searched_once and not self.services.is_counting:
+            self.questions.fix()  # with all that the first searches found
         item = self.questions.settle() if not self._is_time_up else None
         if resolved is not None:
             self._report_skipped(resolved, made, view)

@@ -32,7 +32,7 @@ def test_it_lists_open_questions_and_what_a_review_session_covers(sample: Path, 
     reported = call("review", "--limit", "2", "--project", sample)
     assert len(reported.out.splitlines()) == 4
     last = reported.out.splitlines()[-1]
-    assert last.startswith("12 min: ") and "these" not in last
+    assert last.startswith(f"{len(questions)} questions, about ")
     assert f"2 of {len(questions)} questions" in reported.err
 
 
@@ -62,7 +62,7 @@ def test_questions_that_share_a_row_are_counted_and_listed_on_request(sample: Pa
     assert (row["subject"], len(row["further"])) == ("offer", document["in_rows"]) == ("offer", row["evidence"])
     whole = call("review", "list", "--all", "--json", "--project", sample).document["questions"]
     alone = [one["key"] for one in document["questions"] if one is not row]
-    assert sorted([*alone, *row["further"]]) == sorted(one["key"] for one in whole)
+    assert {*alone, *row["further"]} < {one["key"] for one in whole}, "also those hardly worth the time"
     offers = asked(call, sample, "--kind", "offer")["questions"]
     assert set(row["further"]) < {one["key"] for one in offers}
     assert all(one["sources"][0] == one["subject"] for one in offers)
