@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 MAX_DIFF_LINES: Final = 10  # maximum number of changed lines in the diff of a lesson
 MAX_EDITS: Final = 50  # maximum number of edits of one fix, the last ones
 _MAX_RUNS: Final = 200  # maximum number of runs of one command
-_MIN_NAME: Final = 3  # shorter words are no names of what an edit added
+_MIN_NAME: Final = 3  # shorter words are not taken for names that an edit added
 _MAX_COMMAND: Final = 80  # characters of a command in the message of an error without one
 _ONLY_A_CODE: Final = lazy_regex(
     r"no message|(?:process |command )?(?:exit(?:ed)?|failed)(?: with)?(?: exit)?(?: code| status)?:? ?-?\d{0,5}\.?",
@@ -220,8 +220,8 @@ def _split_stages(
             continue
         fixed = _find_vanished(start, run)
         if not fixed or _recurs(fixed, run, failed):
-            is_gone = _is_elsewhere(actions, start, run, own) or _was_hidden(actions, start, run, own)
-            if runs[-1].has_failed or not is_gone:
+            is_removed = _is_elsewhere(actions, start, run, own) or _was_hidden(actions, start, run, own)
+            if runs[-1].has_failed or not is_removed:
                 continue
             fixed = start.failures
         yield _Stage(_Run(start.place, start.command, True, fixed), own[-MAX_EDITS:], run)
@@ -312,7 +312,7 @@ def _make_fix(logged: LoggedAttempt, stage: _Stage, *, has_other_error: bool) ->
     if is_undone(hunks, earlier, commands):
         return None
     failures = run.failures or (Failure(message=f"`{one_line(first.command, _MAX_COMMAND)}` failed"),)
-    end = "" if fixed.has_failed else logged.attempt.reason  # after a partial success, it tells of the rest
+    end = "" if fixed.has_failed else logged.attempt.reason  # after a partial success, it is about the rest
     words = _find_words(changes, end, has_other_error=has_other_error)
     return _judge_fix(first, last, failures, hunks, targets, commands, words)
 
