@@ -25,6 +25,7 @@ from core.index.verdicts import StoredVerdicts, VerdictsInMemory
 from core.records.extractions import ALL_TYPES, LoggedAttempt
 from core.records.lessons import LESSON_ID
 from core.redaction.masking import mask_secrets
+from core.sources.patterns import read_archives
 from core.state.review_items import WeakenedTest
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from core.records.patterns import PatternType
     from core.records.repairs import OldRecords
     from core.records.snapshot import Snapshot
+    from core.sources.patterns import ArchivedPattern
     from core.state.project_state import ProjectState
 
 MAX_JUDGED: Final = 200  # maximum number of recurring learnings that are checked for a candidate, those of most loops
@@ -237,9 +239,12 @@ class Offers:
     def _of_snapshot(self, view: ProjectState) -> tuple[Materials, KnownPatterns]:
         """Return the indexes of the current snapshot; computed once per snapshot."""
         if self._indexed is None or self._indexed[0] is not view.snapshot:
-            known = KnownPatterns.of(view.snapshot, view.similarity, view.board.results)
+            known = KnownPatterns.of(view.snapshot, view.similarity, view.board.results, self._read_archived)
             self._indexed = view.snapshot, Materials(self._project, view.snapshot, self._read_details), known
         return self._indexed[1:]
+
+    def _read_archived(self) -> tuple[ArchivedPattern, ...]:
+        return read_archives(self._project)[0]
 
 
 def find_lesson(lesson_id: str, joined: Iterable[JoinedLesson]) -> JoinedLesson:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from core.base.grouping import group_in_steps, group_pairs
 from core.base.record_text import one_line
 from core.base.steps import Steps, run_all, sort_in_steps
-from core.base.text import MatchedTexts, safe_matcher
+from core.base.text import MatchedTexts, safe_matcher, visible_line
 from core.debug_memory.error_messages import Names, generalize_message
 from core.extraction.errors import Sighting, extract_message
 from core.extraction.net_changes import find_replacements
@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     from core.index.similarity import SimilarityIndex
     from core.records.extractions import Proposal
     from core.records.snapshot import Snapshot
+    from core.sources.patterns import ArchivedPattern
 
 _MAX_MESSAGES: Final = 1_000  # maximum number of messages that a trigger is tested on, evenly sampled
 _MAX_MESSAGE: Final = 1_000
+_MAX_REASON: Final = 120  # characters
 
 _BETTER: Final = "better_alternative"
 _LINK: Final = "success_pattern_id"
@@ -93,6 +95,9 @@ def compare_with_registry(
     if from_here:
         known_as = from_here[0].id
         return replace(proposal, refused=f"already known from this loop as {known_as}", known_as=known_as)
+    if archived := known.find_archived(pattern, own_ids):
+        why = visible_line(one_line(archived.reason or "no reason is recorded", _MAX_REASON))
+        return replace(proposal, refused=f"archived before as {archived.pattern.id}: {why}")
     return refuse_ineffective(mark_duplicate(proposal, similar, settings), known, settings)
 
 
@@ -136,6 +141,10 @@ def _has_same_trigger(one: Pattern, other: Pattern) -> bool:
 def has_common_place(one: Pattern, other: Pattern) -> bool:
     """Return whether the triggers of two patterns apply in a common place; a trigger without places applies in all."""
     return not one.places or not other.places or not set(one.places).isdisjoint(other.places)
+
+
+def _has_same_text(one: Pattern, other: Pattern) -> bool:
+    return (one.error_message, one.description) == (other.error_message, other.description)
 
 
 def is_same_fix(one: Pattern, other: Pattern) -> bool:
@@ -217,6 +226,7 @@ class KnownPatterns:
     _messages: Callable[[], Iterable[str]] = tuple
     _tasks: Callable[[], Iterable[str]] = tuple
     results: Callable[[str], tuple[int, int]] = lambda _id: (0, 0)  # returns successes and failures of a pattern
+    _archived: Callable[[], Iterable[ArchivedPattern]] = tuple
     _shares: dict[str, float] = field(default_factory=dict)
 
     @classmethod
@@ -225,8 +235,10 @@ class KnownPatterns:
         snapshot: Snapshot,
         similar: SimilarityIndex,
         results: Callable[[str], tuple[int, int]] = lambda _id: (0, 0),
+        archived: Callable[[], Iterable[ArchivedPattern]] = tuple,
     ) -> KnownPatterns:
-        return cls(snapshot.patterns, similar, partial(_messages, snapshot), partial(_tasks, snapshot), results)
+        messages, tasks = partial(_messages, snapshot), partial(_tasks, snapshot)
+        return cls(snapshot.patterns, similar, messages, tasks, results, archived)
 
     @cached_property
     def messages(self) -> tuple[str, ...]:
@@ -243,6 +255,7 @@ class KnownPatterns:
         self.messages = yield from _deduplicate(self._messages())
         self.tasks = yield from _deduplicate(self._tasks())
         self.of_loop = yield from group_in_steps(self._of_loops())
+        self.archived_of_loop = yield from group_in_steps(self._archived_of_loops())
         self.of_message = yield from group_in_steps(self._of_messages())
 
     def share(self, regex: str) -> float:
@@ -275,6 +288,22 @@ class KnownPatterns:
 
     def _of_messages(self) -> Iterator[tuple[str, Pattern]]:
         return ((one.error_message, one) for one in self.patterns.values() if one.error_message)
+
+    def find_archived(self, pattern: Pattern, own_ids: Collection[str]) -> ArchivedPattern | None:
+        """Return an archived pattern from the same work (`own_ids`) that says the same as a new one."""
+        found = (one for id in own_ids for one in self.archived_of_loop.get(id, ()))
+        same = (one for one in found if one.pattern.type is pattern.type)
+        return next(
+            (one for one in same if _has_same_text(one.pattern, pattern) or is_same_fix(one.pattern, pattern)), None
+        )
+
+    @cached_property
+    def archived_of_loop(self) -> dict[str, list[ArchivedPattern]]:
+        """Archived patterns by the IDs of their source loops."""
+        return group_pairs(self._archived_of_loops())
+
+    def _archived_of_loops(self) -> Iterator[tuple[str, ArchivedPattern]]:
+        return ((id, one) for one in self._archived() for id in {source.loop_id for source in one.pattern.source_loops})
 
     def _of_loops(self) -> Iterator[tuple[str, Pattern]]:
         patterns = self.patterns.values()

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from core.base.errors import Refused
 from core.base.steps import run_all
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
+from core.curation import commands
 from core.demo.sample import copy_sample
 from core.extraction.material import Materials
 from core.extraction.offers import Offers
@@ -20,6 +22,7 @@ from core.extraction.selection import KnownPatterns
 from core.index.texts import Texts
 from core.project.project import Project
 from core.records.snapshot import Snapshot
+from core.state.review_items import OFFER
 
 NOW = datetime(2026, 2, 4, tzinfo=UTC)
 
@@ -43,6 +46,20 @@ def test_indexes_built_in_steps_are_those_built_at_once(sample: Path) -> None:
     run_all(prepared.prepare_in_steps())
     loop_ids = [loop.id for loop in view.snapshot.loops.values() if loop.status.ended]
     assert [prepared.read(id) for id in loop_ids] == [fresh.read(id) for id in loop_ids]
+
+
+def test_a_pattern_that_was_archived_is_not_extracted_again_from_the_same_work(tmp_path: Path) -> None:
+    copy_sample(tmp_path, NOW)
+    project = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False)
+    project.load()
+    source = next(item for item in project.search_all().queue if item.kind == OFFER).subject
+    pattern_id, *_ = project.decide(commands.Extract(source_id=source)).decision.after["patterns"]
+    project.decide(commands.Archive(pattern_id, reason="rejected in review"))
+    again = project.extraction(source)
+    assert not again.new
+    assert f"archived before as {pattern_id}: rejected in review" in again.why_nothing
+    with pytest.raises(Refused):
+        project.decide(commands.Extract(source_id=source))
 
 
 def test_extraction_begins_although_records_keep_changing(sample: Path) -> None:
