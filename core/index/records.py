@@ -191,6 +191,13 @@ class Reader:
         row = self.row("SELECT number, data FROM record WHERE kind = ? AND id = ?", kind, id)
         return self.decode(kind, *row) if row is not None else None
 
+    def find_number(self, kind: Kind, number: int) -> Any:
+        """Return the record with a number, or None."""
+        known = self._decoded.get(number)
+        if known is None and (row := self.row("SELECT data FROM record WHERE number = ?", number)) is not None:
+            known = self.decode(kind, number, row[0])
+        return known
+
     def with_key(self, kind: Kind, key: str) -> list[Any]:
         """Return the records that were joined from parts with one key, by ID."""
         rows = self.rows("SELECT number, data FROM record WHERE kind = ? AND key = ? ORDER BY id", kind, key)
@@ -269,16 +276,28 @@ class RecordMap(Mapping[str, _Record]):
         self._reader = reader
         self._kind = kind
         self._count: int | None = None
+        self._lookups = 0
 
     def move_to(self, reader: Reader) -> None:
         """Read from a newer view, in which these records are the same."""
         self._reader = reader
 
     def __getitem__(self, id: str) -> _Record:
-        found: _Record | None = self._reader.find(self._kind, id) if isinstance(id, str) else None
+        found: _Record | None = None
+        if isinstance(id, str):
+            self._lookups += 1
+            if self._lookups <= FEW:
+                found = self._reader.find(self._kind, id)
+            elif (number := self._numbers.get(id)) is not None:
+                found = self._reader.find_number(self._kind, number)
         if found is None:
             raise KeyError(id)
         return found
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        """Numbers of the records by ID: most of them are decoded, or asked for although they do not exist."""
+        return dict(self._reader.rows("SELECT id, number FROM record WHERE kind = ?", self._kind))
 
     def __contains__(self, id: object) -> bool:
         sql = "SELECT 1 FROM record WHERE kind = ? AND id = ?"

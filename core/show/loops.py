@@ -64,7 +64,7 @@ COLUMNS: Final = (
     Column("elapsed", "took", 6, align="right", keep=2, about="time from its start to its end, or to now"),
     Column("sign", "activity", 10, align="right", keep=7, about="time since it last wrote a file"),
 )
-_ON_SCREENS: Final = frozenset({"agent", "reason", "quality", "sign"})
+_ON_SCREENS: Final = frozenset({"lessons", "agent", "reason", "quality", "sign"})
 LISTED: Final = (
     *(column for column in COLUMNS if column.id not in _ON_SCREENS),
     Column("started", "started (utc)", 16, keep=1),
@@ -84,9 +84,19 @@ _URGENCY: Final = {kind: number for number, kind in enumerate(NeedKind)}
 
 
 def loop_cells(
-    state: ProjectState, loop: Loop, need: Need | None, now: datetime, *, found: int = 0, fold: Text = ()
+    state: ProjectState,
+    loop: Loop,
+    need: Need | None,
+    now: datetime,
+    *,
+    found: int = 0,
+    fold: Text = (),
+    has_lessons: bool = True,
 ) -> Cells:
-    """Return the cells of a loop; `found` patterns can be extracted, and `fold` is drawn before the title."""
+    """Return the cells of a loop; `found` patterns can be extracted, and `fold` is drawn before the title.
+
+    Without `has_lessons` its lessons are not looked up, which takes most of the time.
+    """
     seconds, quiet = elapsed(loop, now), "quiet" if loop.status.ended else ""
     result = find_result(state, loop)
     usage = loop.usage
@@ -97,7 +107,7 @@ def loop_cells(
         "status": _status(loop),
         "result": (loop_result_sign(result),) if result is not None else (),
         "iteration": ((progress(loop), quiet),),
-        "lessons": lessons_text(state.loop_patterns(loop.id), found),
+        "lessons": lessons_text(state.loop_patterns(loop.id), found) if has_lessons else (),
         "runner": ((loop.source_name, quiet),),
         "agent": ((" ".join(filter(None, (loop.agent, loop.model))), quiet),),
         "tokens": ((format_count(usage.total) if usage.total is not None else "", quiet),),

@@ -99,7 +99,7 @@ def list_loops(
     else:
         has_runners = any(loop.runner for loop in chosen)
         columns = [one for one in rows.LISTED if has_runners or one.id not in rows.RUNNER_COLUMNS]
-        cells = [rows.loop_cells(state, loop, needs.get(loop.id), state.now) for loop in chosen]
+        cells = [rows.loop_cells(state, loop, needs.get(loop.id), state.now, has_lessons=False) for loop in chosen]
         print_list(columns, cells, _empty(snapshot))
     end(snapshot.findings)
 
