@@ -26,6 +26,8 @@ pytest_plugins = ["tests.team_server"]
 GARBAGE_THRESHOLD = 50_000
 """New objects between two garbage collections."""
 gc.disable()  # until all tests are collected
+MOST_FILES = 300
+"""Open files of this process between two tests."""
 LONGEST = "tests/hostile/test_terminal.py"
 MEMORY_FOLDER = "/dev/shm"
 MIN_FREE_BYTES = 2 << 30
@@ -131,6 +133,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if SERVER_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("slow")
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+
+
+def pytest_runtest_logfinish() -> None:
+    """Close files of objects that refer to themselves, before there are more than `select` can wait for."""
+    if len(os.listdir("/proc/self/fd")) > MOST_FILES:
+        gc.collect()
 
 
 def pytest_collection_finish() -> None:

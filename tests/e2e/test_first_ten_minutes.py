@@ -70,7 +70,7 @@ def test_a_lesson_of_the_first_session_is_reviewed_and_given_to_the_next_one(tmp
         tmux.start(["ralphdeck", str(project)])
         tmux.sees("Review·1")  # the extraction runs in the background
         tmux.keys("2")
-        tmux.sees("'NoneType' object is not subscriptable", "enter approve")
+        tmux.sees("'NoneType' object is not subscriptable", "a yes")
         time.sleep(AFTER_JUMP)
         tmux.keys("a")
         tmux.sees("Nothing to review")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import os
 import signal
@@ -15,6 +16,7 @@ from typing import Final
 import pytest
 
 from tests.e2e.browser import CHROMIUM, Browser
+from tests.e2e.desk import AFTER_JUMP
 from tests.e2e.terminal import ROOT, TIMEOUT_SECONDS, environment
 
 if CHROMIUM is None and "CI" not in os.environ:
@@ -81,6 +83,7 @@ async def test_a_browser_can_decide_only_with_write_access(sample: Path, home: P
             await browser.sees("live")
             await browser.press("3")
             await browser.sees("by score")
+            await asyncio.sleep(AFTER_JUMP)
             await browser.press("g", "c", *"seen", "\r")
             await browser.until(lambda: ledger.read_bytes() != before, "the note in the ledger")
         assert ledger.read_bytes().startswith(before)

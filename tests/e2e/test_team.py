@@ -228,7 +228,7 @@ def test_two_members_three_loops_and_a_killed_server(
         for member in members:
             tmux.sees(state, window=member.window)
         tmux.keys("L", window=late.window)
-        tmux.until(lambda: has_line(tmux, late, "undo", OFFLINE[:10], "ralphdeck"), "the undo in the log", late.window)
+        tmux.until(lambda: has_line(tmux, late, "undo", "promote", "ralphde"), "the undo in the log", late.window)
 
         # What the loops did has arrived once.
         stack.close()

@@ -71,7 +71,7 @@ def test_the_demo_can_be_used_and_quit(home: Path) -> None:
         tmux.sees("accept inversion", "undo")
 
         tmux.keys("6")
-        tmux.sees("Injected text")
+        tmux.sees("type task")
         tmux.keys("/", "Fix the TypeError in the order client", "Enter")
         tmux.sees("## Cross-Loop Learning Context", "tokens", "word match")
 

@@ -40,7 +40,7 @@ FIELDS = {
 }
 """Keys that open them, one after the other."""
 
-SHOWS = {"3": "by score", "2": "a  yes", "6": "Injected text"}
+SHOWS = {"3": "by score", "2": "a  yes", "6": "type task"}
 """A text on each screen."""
 
 

@@ -82,6 +82,7 @@ def start(yes: bool, dry_run: bool) -> None:
     if may_write:
         if is_readonly():
             raise ReadOnly("read-only: nothing is written; start without --readonly and RALPHDECK_READONLY")
+        _require_trust(folder)
         _set_up(folder)
         _connect(plans, notes)
         lessons = _propose(project, offers, notes) if offers else 0
@@ -132,6 +133,18 @@ def _confirm() -> bool:
         remark("Nothing was written, because there is no terminal to ask on; to write: --yes")
         return False
     return click.confirm("Do this?", default=True)
+
+
+def _require_trust(folder: ProjectPaths) -> None:
+    """Raise Refused if the project brings records that the user has not trusted, or has declined to trust."""
+    from core.base.errors import Refused
+    from core.cli.support.trust import describe_trust, has_records
+    from core.config.ownership import is_in_trusted_path
+    from core.trust.projects import find_answer, is_trusted
+
+    is_open = find_answer(folder) is None and not has_records(folder)
+    if not (is_open or is_trusted(folder) or is_in_trusted_path(folder.project)):
+        raise Refused(f"{describe_trust(folder)}. Nothing was written; start sets up a project that you trust")
 
 
 def _set_up(folder: ProjectPaths) -> None:

@@ -326,7 +326,8 @@ def test_duplicates_and_offers_are_asked_once_and_can_be_dismissed(paths: Projec
         )
         return [(item.kind, item.question) for item in items]
 
-    assert queue() == [(OFFER, "Extract patterns from ralph-new?"), (DUPLICATE, f"Merge {OTHER} into {TARGET}?")]
+    same = "Are “TypeError: null check” and “TypeError: null user” the same lesson?"
+    assert queue() == [(OFFER, "1 lesson found in ralph-new. Keep it?"), (DUPLICATE, same)]
     open_project.decide(Dismiss(key=f"likeness of {TARGET} and {OTHER}", summary="kept both"))
     open_project.decide(SnoozeQuestion(key="extraction of ralph-new", until=datetime(2026, 6, 1, tzinfo=UTC)))
     assert queue() == []

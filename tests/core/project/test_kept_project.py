@@ -167,16 +167,16 @@ def test_a_decision_on_unchecked_records_is_refused_after_the_check(kept: Path) 
 def test_the_number_of_questions_stays_until_the_searches_have_ended(project: Path) -> None:
     first = opened(project)
     search(first)
-    count = len(first.view.agenda)
+    count = first.view.pending_count
     change(project)
     again = reopened_as_kept(project)
     assert (again.view.pending_count, again.view.is_count_open) == (count, False)
     again.load()
-    assert len(again.view.agenda) < count
+    assert len(again.view.worth_reading) < count
     while again.view.is_count_open:
         assert again.view.pending_count == count
         assert again.search_next() is not None
-    assert again.view.pending_count == len(again.view.agenda) == count
+    assert again.view.pending_count == len(again.view.worth_reading) == count
 
 
 def test_a_view_that_is_saved_during_the_searches_is_marked(project: Path) -> None:

@@ -85,7 +85,7 @@ def test_praise_for_work_that_does_not_exist_makes_nothing_proven(
     assert rita.state_of_pattern(A) == "established"
     assert rita.sums([A])[A]["successes"] == 3
     assert [item.question for item in rita.open(asks=True).view.queue if item.subject == MEMBER] == [
-        "Discard 6 unconfirmed results of member Carl?"
+        "member Carl sent 6 unconfirmed results. Ignore them?"
     ]
 
 

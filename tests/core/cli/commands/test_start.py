@@ -57,6 +57,16 @@ def test_nothing_is_written_without_an_answer(shop: Path, call: Call, options: l
     assert read_tree(shop) == before and not (shop / ".aiwg").exists()
 
 
+def test_records_of_a_clone_are_not_trusted_by_it(shop: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RALPHDECK_TRUSTED_PATHS")
+    patterns = shop / ".aiwg/ralph/shared/patterns"
+    patterns.mkdir(parents=True)
+    (patterns / "error-patterns.json").write_text("{}")
+    before = read_tree(shop)
+    assert call("start", "--yes").code == 1 and read_tree(shop) == before
+    assert "Not trusted" in call("trust", "--show").out
+
+
 def test_it_writes_nothing_read_only(shop: Path, call: Call) -> None:
     assert call("--readonly", "start", "--yes").code == 1
     assert not (shop / ".aiwg").exists()
