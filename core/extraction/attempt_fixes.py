@@ -212,7 +212,9 @@ def _split_stages(
     for before, run in pairwise(runs):
         own = [n for n in edits if start.place < n < run.place]
         if not run.has_failed:
-            yield _Stage(start, own[-MAX_EDITS:], run)
+            # Whether the errors of the first run return is known for the whole series.
+            if start is runs[0] or not _recurs(start.failures, run, failed):
+                yield _Stage(start, own[-MAX_EDITS:], run)
             return
         later = [n for n in edits if n > run.place]
         is_edited = any(n > before.place for n in own)
