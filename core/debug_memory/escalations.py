@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from core.records.extractions import Material
     from core.records.snapshot import Snapshot
 
+ASKS_FOR: Final = timedelta(days=14)  # age from which on nobody waits for the answer to an escalation
 _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 FOLDER: Final = "escalations"
 MAX_ITERATIONS: Final = 20  # number of the loop's last iterations that are saved
@@ -45,7 +46,7 @@ _DIGEST_LENGTH: Final = 32
 class EscalatedSession(Struct, frozen=True, kw_only=True):
     """A session that was escalated by its status or by a call; `call` is the newest.
 
-    `has_ended` is whether its loop or attempt has ended, so that no agent waits for a person.
+    `has_ended` is whether its loop or attempt has ended, or went on and succeeded, so that no agent waits for a person.
     """
 
     session: DebugSession
@@ -100,17 +101,22 @@ def describe_first_failure(session: DebugSession) -> str:
 def find_escalation(session: DebugSession, snapshot: Snapshot) -> EscalatedSession | None:
     """Return the escalation of a session; None without one, or if acknowledged."""
     call = snapshot.escalations.get(session.id)
-    found = EscalatedSession(session=session, call=call, has_ended=_has_ended(session, snapshot))
+    found = EscalatedSession(session=session, call=call)
+    found = msgspec.structs.replace(found, has_ended=_has_ended(found, snapshot))
     if session.status == ESCALATED:
         return found
     return found if found.call is not None and found.question not in snapshot.curation.dismissed else None
 
 
-def _has_ended(session: DebugSession, snapshot: Snapshot) -> bool:
-    """Return whether the loop or task of a session, or else its attempt, has ended."""
-    work = snapshot.loops.get(session.loop_id) or snapshot.tasks.get(session.loop_id)
-    if work is not None:
-        return work.status.ended
+def _has_ended(one: EscalatedSession, snapshot: Snapshot) -> bool:
+    """Return whether the work of an escalation, its loop, task or attempt, has ended or has succeeded since."""
+    session = one.session
+    at = one.at or _EARLIEST
+    work_id = session.loop_id or session.task_id
+    if (loop := snapshot.loops.get(work_id)) is not None:
+        return loop.status.ended or any(step.has_succeeded and (step.at or _EARLIEST) > at for step in loop.iterations)
+    if (task := snapshot.tasks.get(work_id)) is not None and task.status.ended:
+        return True
     attempt = snapshot.attempts.get(session.attempt_id)
     return attempt is not None and not attempt.is_open
 

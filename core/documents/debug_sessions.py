@@ -10,11 +10,12 @@ from core.base.text import plural
 from core.debug_memory.escalations import escalation_reason, find_escalation
 from core.documents import document as doc
 from core.documents.document import code, fields, items, line, section
-from core.documents.loops import error_text
+from core.documents.loops import answer_command, error_text
 from core.documents.signs import result_sign, session_status_sign
 
 if TYPE_CHECKING:
     from core.records.debug_sessions import Analysis, DebugSession, Escalation, Execution, Failure, Fix, Results
+    from core.records.loops import Loop
     from core.state.project_state import ProjectState
 
 _PLAIN: Final = frozenset({"runtime", "runtime_version", "test_framework"})  # environment entries that need no name
@@ -80,6 +81,23 @@ def head(state: ProjectState, session: DebugSession) -> Iterable[doc.Block]:
     yield from fields(
         ("Loop or task", related and (related, "quiet")),
         ("File", (f"{session.file} {session.pointer}".strip(), "quiet")),
+    )
+
+
+def help_wanted(session: DebugSession, loop: Loop | None = None) -> Iterable[doc.Block]:
+    """Describe why an escalated session asks, what was tried, in which files, and how to answer; `loop` is its work."""
+    analyses = [run.analysis for run in session.executions if run.analysis is not None]
+    last = analyses[-1] if analyses else None
+    tried = [run.fix for run in session.executions if run.fix is not None]
+    files = dict.fromkeys(filter(None, (session.file_path, *(file for fix in tried for file in fix.files))))
+    own = answer_command(loop) if loop is not None else ()
+    yield from fields(
+        ("Because", last.root_cause if last is not None else ""),
+        ("It suggests", last.strategy if last is not None else ""),
+        ("To decide", "; ".join(session.recommendations)),
+        ("Files", ", ".join(files)),
+        ("Tried", "; ".join(fix.description or fix.diff_summary for fix in tried)),
+        ("Answer", own or "tell its agent in its session what you have decided"),
     )
 
 

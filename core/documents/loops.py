@@ -128,7 +128,7 @@ def overview(
     yield from fields(
         ("Last activity", _last_sign(loop)),
         ("Waits for", ": ".join(filter(None, (waits_for(loop), loop.question))) if loop.runner else ""),
-        ("Answer with", _answer(loop)),
+        ("Answer with", answer_command(loop) if needs_person(loop) else ()),
         ("Reason" if loop.status is LoopStatus.WAITING else "Ended because", loop.end_words),
         *_result_rows(state, loop),
         ("Last change", Moment(loop.changed_at if loop.runner else None, is_age=True)),
@@ -179,9 +179,9 @@ def _lessons(state: ProjectState, loop: Loop) -> str:
     return ", ".join(counts)
 
 
-def _answer(loop: Loop) -> Text:
-    """Return the agent's command that opens a waiting session; only a session can be opened, not a runner's loop."""
-    command = _RESUME.get(loop.owner, "") if loop.runner == loop.owner and needs_person(loop) else ""
+def answer_command(loop: Loop) -> Text:
+    """Return the agent's command that opens its newest session, to answer in it; () for a runner's loop."""
+    command = _RESUME.get(loop.owner, "") if loop.runner == loop.owner else ""
     id = loop.session_ids[-1] if loop.session_ids else ""
     if not command or _ID.fullmatch(id) is None:
         return ()

@@ -223,8 +223,8 @@ class WorkNames:
         """IDs of the tasks that name a loop, sorted."""
         return self._links[Link.TASK].get(loop_name, ())
 
-    def _attempts(self, task_id: str) -> list[Attempt]:
-        """Attempts at a task by number."""
+    def attempts_at(self, task_id: str) -> list[Attempt]:
+        """Return the attempts at a task by number."""
         found = (self._snapshot.attempts[id] for id in self._links[Link.ATTEMPT].get(task_id, ()))
         return sorted(found, key=_BY_NUMBER)
 
@@ -260,7 +260,7 @@ class WorkNames:
         attempts = self._snapshot.attempts
         own = {id: attempts[id] for name in names for id in self._links[Link.SESSION].get(name, ())}
         for task_id in {task_id for name in names for task_id in self._task_ids(name)}:
-            own |= {one.id: one for one in self._attempts(task_id) if not one.loop_id}
+            own |= {one.id: one for one in self.attempts_at(task_id) if not one.loop_id}
         return sorted(own.values(), key=lambda one: (one.started_at or _LONG_AGO, one.task_id, one.number))
 
     def works_of(self, loop: Loop) -> list[str]:
@@ -307,7 +307,7 @@ class WorkNames:
         for name in loop_names:
             for task_id in self._task_ids(name):
                 yield task_id
-                yield from (attempt.id for attempt in self._attempts(task_id))
+                yield from (attempt.id for attempt in self.attempts_at(task_id))
 
     def sessions_of(self, work_id: str) -> tuple[DebugSession, ...]:
         """Return the debug sessions of a loop or attempt, each session once.
@@ -334,7 +334,7 @@ class WorkNames:
         for name in filter(None, (session.loop_id, session.task_id)):
             if name in self._snapshot.attempts:
                 return name
-            if attempts := self._attempts(name):
+            if attempts := self.attempts_at(name):
                 return _running_at(attempts, _began(session))
         return ""
 
@@ -350,7 +350,7 @@ class WorkNames:
             for id in delta.tasks:
                 if _loop_of(one.tasks.get(id)) != _loop_of(two.tasks.get(id)):
                     yield id
-                    yield from (attempt.id for attempt in names._attempts(id))
+                    yield from (attempt.id for attempt in names.attempts_at(id))
             for id in delta.attempts:
                 if (attempt := one.attempts.get(id)) is not None and _begin(attempt) != _begin(two.attempts.get(id)):
                     yield id

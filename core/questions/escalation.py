@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_day
 from core.base.text import plural, visible_line
+from core.debug_memory.escalations import ASKS_FOR
 from core.questions.answer import NOT_YET_DAYS, Answer, dismissal, not_now
 from core.records.decisions import ACKNOWLEDGE
 from core.state import review_items as kinds
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from core.state.project_state import ProjectState
     from core.state.review_items import ReviewItem
 
-STUCK: Final = timedelta(days=14)  # Age at which an escalation stops being urgent.
 WAITS: Final = "an agent waits until a person helps"  # Why an escalation comes first.
 
 
@@ -33,7 +33,7 @@ def escalations(scales: ImpactEstimator, escalated: Iterable[EscalatedSession], 
         file, what = visible_line(session.file_path, 80), "an agent asks for help"
         if one.has_ended:
             what = f"the agent gave up{f' on {format_day(at)}' if at is not None else ''}"
-        is_stuck = not one.has_ended and (at is None or now - at <= STUCK)
+        is_stuck = not one.has_ended and (at is None or now - at <= ASKS_FOR)
         yield scales.item(
             kinds.ESCALATION,
             session.id,

@@ -9,7 +9,8 @@ from core.base.errors import RalphdeckError
 from core.base.formatting import format_percent
 from core.base.text import plural, visible_line
 from core.curation.decision_text import verb_text
-from core.documents.debug_sessions import failure_blocks, head, lessons
+from core.debug_memory.escalations import escalation_reason
+from core.documents.debug_sessions import failure_blocks, head, help_wanted, lessons
 from core.documents.decisions import reason_text
 from core.documents.document import Block, Code, Document, Moment, Part, Text, code, fields, line, section
 from core.documents.lessons import lesson_blocks
@@ -295,8 +296,10 @@ def _arrival(state: ProjectState, pattern: Pattern) -> Iterator[Block]:
 
 
 def _escalation(state: ProjectState, item: ReviewItem, session: DebugSession) -> Iterator[Block]:
-    title = found.work_title(state, session.task_id or session.loop_id)
-    yield from fields(("Session", title))
+    work_id = session.loop_id or session.task_id
+    question = escalation_reason(session, state.snapshot.escalations.get(session.id))
+    yield from fields(("Session", found.work_title(state, work_id)), ("Question", question))
+    yield from help_wanted(session, state.snapshot.loops.get(work_id))
     yield line((item.reason, "quiet"))
     run = session.newest_failing
     if run is not None:

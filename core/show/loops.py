@@ -33,7 +33,7 @@ from core.records.episodes import TaskStatus
 from core.records.loops import Liveness, LoopStatus, StateSource
 from core.records.times import minute_of
 from core.records.waits import WAITS_FOR_YOU, waits_for
-from core.show.needs import Need, NeedKind, describe_need, need_sign
+from core.show.needs import Need, NeedKind, describe_need, need_sign, why_no_need
 from core.show.table import Cells, Column
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 COLUMNS: Final = (
     Column("task", "what", 36, flex=1, best=44, about="the task, or what was done below it"),
-    Column("needs", "needs", 10, keep=8, about="why it needs a person; below a session its errors"),
+    Column("needs", "needs", 10, keep=8, about="why it needs a person now"),
     Column("status", "status", 14, best=16, about="running, paused, or how it ended; ? if no file reports it"),
     Column("result", "result", 7, keep=6, about="worked, failed or unclear, once it has ended"),
     Column("iteration", "steps", 10, keep=3, about="the iteration and the maximum, or attempts, actions, runs"),
@@ -128,10 +128,16 @@ def loop_overview(
     offers: Sequence[Block] = (),
     newest: int | None = documents.NEWEST,
 ) -> Iterable[Block]:
-    """Describe why a loop needs a person, and then the loop, as `core.documents.loops.overview` does."""
+    """Describe why a loop needs a person, or why not if its tests failed, and then the loop."""
     if need is not None:
+        from core.documents.debug_sessions import help_wanted  # a list of loops does not describe debug sessions
+
         yield line((f"{describe_need(need, state.now)}", need_sign(need, state.now).style))
+        if need.session_id and (session := state.snapshot.debug_sessions.get(need.session_id)) is not None:
+            yield from help_wanted(session, loop)
         yield line("")
+    elif reason := why_no_need(state, loop):
+        yield line((f"It needs no action: {reason}.", "quiet"))
     yield from documents.overview(state, loop, details, offers, newest)
 
 
@@ -222,7 +228,6 @@ def task_cells(task: Task, attempts: Sequence[Attempt], last: AttemptState | Non
     activity = task_activity(task, attempts)
     return {
         "task": (*fold, task.description or task.id, (f"  {task.id}" if task.description else "", "quiet")),
-        "needs": _errors([attempt.errors for attempt in attempts]),
         "status": (_short(task_sign(task, last)),),
         "result": (loop_result_sign(_TASK_RESULTS[task.status]),) if task.status in _TASK_RESULTS else (),
         "iteration": ((plural(len(attempts), "attempt") if attempts else "", ""),),
@@ -239,7 +244,6 @@ def attempt_cells(attempt: Attempt, condition: AttemptCondition, title: str = ""
     text = attempt.plan or attempt.reason or title or "no plan"
     return {
         "task": (_INDENT, (f"attempt {attempt.number}  ", "name"), (text, "quiet" if ended else "")),
-        "needs": _errors([attempt.errors]),
         "status": (_short(attempt_sign(attempt, condition)),),
         "iteration": ((plural(attempt.actions, "action") if attempt.actions is not None else "", "quiet"),),
         "quality": (Sparkline(tuple(entry.quality for entry in attempt.quality), 8),),
@@ -259,7 +263,6 @@ def iteration_cells(iteration: Iteration) -> Cells:
     took_text = format_duration(iteration.duration_ms / 1000) if iteration.duration_ms else ""
     return {
         "task": (_INDENT, (f"iteration {number}  ", "name"), iteration.action or iteration.result),
-        "needs": ((iteration.failures[0].summary, "bad"),) if iteration.failures else (),
         "status": (outcome_sign(iteration.outcome),),
         "quality": (Sparkline((iteration.quality,), 8),) if iteration.quality is not None else (),
         "elapsed": ((took_text, "quiet"),),
@@ -273,9 +276,7 @@ def session_cells(session: DebugSession, escalated: EscalatedSession | None, now
 
     activity = escalated.last_activity if escalated is not None else session.changed_at
     passing = tuple(share for execution in session.executions if (share := _passed_share(execution)) is not None)
-    needs = _errors([_failed_tests(execution) for execution in session.executions], "failure")
-    if escalated is not None and not escalated.has_ended:
-        needs = (need_sign(Need(kind=NeedKind.ASKS), now),)
+    asks = escalated is not None and not escalated.has_ended
     runs = len(session.executions)
     return {
         "task": (
@@ -284,7 +285,7 @@ def session_cells(session: DebugSession, escalated: EscalatedSession | None, now
             session.file_path or session.id,
             (f"  {describe_first_failure(session)}", "quiet"),
         ),
-        "needs": needs,
+        "needs": (need_sign(Need(kind=NeedKind.ASKS), now),) if asks else (),
         "status": (session_sign(session, is_escalated=escalated is not None),),
         "iteration": ((plural(runs, "run") if runs else "", "quiet"),),
         "quality": (Sparkline(passing, 8),),
@@ -344,22 +345,11 @@ def _short(sign: Sign) -> Sign:
     return Sign("unfinished", sign.style, sign.glyph) if sign.text == AttemptState.LEFT else sign
 
 
-def _errors(counts: Sequence[int | None], noun: str = "error") -> Text:
-    """Return the sum of the known counts; empty if it is 0."""
-    total = sum(count for count in counts if count is not None)
-    return ((plural(total, noun), "bad"),) if total else ()
-
-
 def _passed_share(execution: Execution) -> float | None:
     results = execution.results
     if results is None or not results.total or results.passed is None:
         return None
     return min(max(results.passed / results.total, 0.0), 1.0)
-
-
-def _failed_tests(execution: Execution) -> int | None:
-    failing = execution.results.failing if execution.results is not None else None
-    return len(execution.failures) or None if failing is None else failing
 
 
 # Orders

@@ -13,7 +13,7 @@ from core.base.text import plural
 from core.documents.document import Sign
 from core.index.records import RecordMap
 from core.learning.outcomes import identify_failure
-from core.records.loops import Liveness
+from core.records.loops import Liveness, Outcome
 from core.records.waits import needs_person
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ class NeedKind(StrEnum):
 class Need(Struct, frozen=True, kw_only=True):
     """Why a session needs a person.
 
-    `loop_id` is the ID of its loop; "" for a debug session (`session_id`) of no known loop. `since` is when it began,
+    `loop_id` is the ID of its loop; "" for a debug session of no known loop. `session_id` is the debug session that an
+    agent escalated, or "". `since` is when it began,
     None if no file has a time. `count` is the number of iterations or test runs with the same error, else 0. `text` is
     the question, the error or the reason; untrusted.
     """
@@ -58,15 +59,21 @@ def find_need(state: ProjectState, loop: Loop) -> Need | None:
     if loop.archived:
         return None
     if loop.status.ended:
-        return _failed_tests(loop, state.now)
+        return _failed_tests(loop) if not _why_over(state, loop) else None
     if needs_person(loop):
         return Need(kind=NeedKind.ASKS, loop_id=loop.id, since=loop.last_activity, text=loop.question)
     sessions = _debug_sessions(state, loop)
     if (escalated := _escalation(state, sessions)) is not None:
-        return Need(kind=NeedKind.ASKS, loop_id=loop.id, since=escalated.at, text=escalated.reason)
+        id = escalated.session.id
+        return Need(kind=NeedKind.ASKS, loop_id=loop.id, session_id=id, since=escalated.at, text=escalated.reason)
     if not loop.is_running:
         return None
     return _same_error(loop, sessions) or _silence(loop, state)
+
+
+def why_no_need(state: ProjectState, loop: Loop) -> str:
+    """Return why a loop that ended with failing tests needs no person; "" for another loop."""
+    return _why_over(state, loop) if loop.status.ended and _failed_tests(loop) is not None else ""
 
 
 def find_needs(state: ProjectState) -> tuple[Need, ...]:
@@ -90,7 +97,7 @@ def need_sign(need: Need, now: datetime) -> Sign:
         case NeedKind.SILENT:
             return Sign(f"silent {time_since(need.since, now)}".rstrip(), "warning", "waiting")
         case NeedKind.TESTS_FAILED:
-            return Sign("tests failed", "bad", "failed")
+            return Sign("unsolved", "bad", "failed")
 
 
 def describe_need(need: Need, now: datetime) -> str:
@@ -98,13 +105,13 @@ def describe_need(need: Need, now: datetime) -> str:
     span = time_since(need.since, now)
     match need.kind:
         case NeedKind.ASKS:
-            since = f"asks since {span}" if span else "asks"
+            since = f"has asked for {span}" if span else "asks"
             return ": ".join(filter(None, (since, need.text)))
         case NeedKind.SAME_ERROR:
             since = f"same error {plural(need.count, 'time')} in a row{f', {span}' if span else ''}"
             return ": ".join(filter(None, (since, need.text)))
         case NeedKind.SILENT:
-            return f"no activity{f' since {span}' if span else ''}"
+            return f"no activity{f' for {span}' if span else ''}"
         case NeedKind.TESTS_FAILED:
             return f"ended with failing tests{f', {span} ago' if span else ''}"
 
@@ -130,16 +137,36 @@ def _candidates(state: ProjectState) -> Iterator[Loop]:
     yield from (loop for loop in loops.newest(_MOST_RECENT) if loop.id not in open_loops)
 
 
-def _failed_tests(loop: Loop, now: datetime) -> Need | None:
-    """Return the need of a session that ended with failing tests a short time ago."""
-    at = loop.ended_at or loop.last_activity
-    if loop.success or at is None or now - at > RECENT:
+def _failed_tests(loop: Loop) -> Need | None:
+    """Return the need of a session that ended with failing tests."""
+    if loop.success:
         return None
     results = loop.iterations[-1].results if loop.iterations else None
     has_failed = loop.progress.test_passed is False or (results is not None and results.green is False)
     if not (has_failed or loop.has_failed_check):
         return None
+    at = loop.ended_at or loop.last_activity
     return Need(kind=NeedKind.TESTS_FAILED, loop_id=loop.id, since=at, text=loop.last_result)
+
+
+def _why_over(state: ProjectState, loop: Loop) -> str:
+    """Return why a loop that ended needs no action of a person, whatever its result; "" if it may need one."""
+    at = loop.ended_at or loop.last_activity
+    if loop.archived:
+        return "it is archived"
+    if at is None or state.now - at > RECENT:
+        return f"it ended more than {RECENT.days} days ago"
+    return "a later attempt at the task worked" if _has_worked_later(state, loop) else ""
+
+
+def _has_worked_later(state: ProjectState, loop: Loop) -> bool:
+    """Return whether a later attempt at the last task of a session succeeded, also in another session."""
+    attempts = state.attempts_of(loop)
+    if not attempts:
+        return False
+    last = attempts[-1]
+    others = state.inputs.names.attempts_at(last.task_id)
+    return any(one.number > last.number and one.outcome is Outcome.SUCCESS for one in others)
 
 
 def _debug_sessions(state: ProjectState, loop: Loop) -> list[DebugSession]:
@@ -164,12 +191,14 @@ def _homeless_escalations(state: ProjectState) -> Iterator[Need]:
     """Yield the escalated debug sessions that belong to no loop, and whose work has not ended."""
     if not state.snapshot.debug_sessions or state.snapshot.as_of is not None:
         return  # the first page of a start does not wait for the index of debug sessions
+    from core.debug_memory.escalations import ASKS_FOR
+
     names = state.inputs.names
     for one in state.escalations():
         session = one.session
         if one.has_ended or names.loop_of_work(names.session_owner(session)):
             continue
-        if one.at is not None and state.now - one.at <= RECENT:
+        if one.at is not None and state.now - one.at <= ASKS_FOR:
             yield Need(kind=NeedKind.ASKS, session_id=session.id, since=one.at, text=one.reason)
 
 

@@ -12,7 +12,7 @@ from core.index.texts import Texts
 from core.records.debug_sessions import Analysis, DebugSession, Escalation, Execution, Failure
 from core.records.decisions import CurationState
 from core.records.episodes import Attempt
-from core.records.loops import Loop, LoopStatus, Outcome
+from core.records.loops import Iteration, Loop, LoopStatus, Outcome
 from core.records.snapshot import Snapshot
 from tests.factories import DEBUG_NOW, make_session, sessions_by_id
 
@@ -60,13 +60,20 @@ def test_each_escalation_has_its_own_question(status: str, called: datetime | No
     assert (answered is None) is (status != "escalated")
 
 
-def test_an_escalation_ends_with_its_loop_or_attempt() -> None:
+def going_on(succeeded_at: datetime) -> Loop:
+    step = Iteration(number=1, at=succeeded_at, outcome=Outcome.SUCCESS)
+    return Loop(id="loop-1", status=LoopStatus.RUNNING, iterations=(step,))
+
+
+def test_an_escalation_ends_with_its_loop_or_attempt_or_with_a_later_success() -> None:
     session = make_session("s", status="escalated", loop_id="loop-1")
     attempt = Attempt(task_id="task-001", number=1, outcome=Outcome.FAILURE)
     of_attempt = make_session("s", status="escalated", task_id="task-001", attempt=1)
     for one, records, has_ended in (
         (session, {"loops": {"loop-1": Loop(id="loop-1", status=LoopStatus.RUNNING)}}, False),
         (session, {"loops": {"loop-1": Loop(id="loop-1", status=LoopStatus.FAILED)}}, True),
+        (session, {"loops": {"loop-1": going_on(DEBUG_NOW - HOUR)}}, False),
+        (session, {"loops": {"loop-1": going_on(DEBUG_NOW + HOUR)}}, True),
         (of_attempt, {"attempts": {attempt.id: attempt}}, True),
         (session, {}, False),
     ):

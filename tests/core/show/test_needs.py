@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from core.records.debug_sessions import ESCALATED, DebugSession, Execution, Failure
-from core.records.episodes import Task, TaskStatus
+from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import CHECK_FAILED, Iteration, Loop, LoopStatus, Outcome, Progress
 from core.records.snapshot import Snapshot
-from core.show.needs import NeedKind, describe_need, find_need, find_needs, need_sign, time_since
+from core.show.needs import NeedKind, describe_need, find_need, find_needs, need_sign, time_since, why_no_need
 from core.state.project_state import ProjectState
 from tests.factories import NOW, SETTINGS
 
@@ -37,7 +37,7 @@ def test_a_waiting_session_asks() -> None:
     loop = Loop(id="a", runner="x", status=LoopStatus.WAITING, question="Which side?", last_activity=NOW - 59 * MINUTE)
     need = need_of(loop)
     assert need.kind is NeedKind.ASKS and need.text == "Which side?"
-    assert describe_need(need, NOW) == "asks since 59 min: Which side?"
+    assert describe_need(need, NOW) == "has asked for 59 min: Which side?"
 
 
 def test_an_escalation_of_a_running_loop_asks_and_one_of_an_ended_loop_does_not() -> None:
@@ -96,6 +96,31 @@ def test_a_session_that_ended_with_failing_tests_needs_a_person_for_a_limited_ti
     need = need_of(Loop(id="a", ended_at=NOW - 120 * MINUTE, **known))
     assert describe_need(need, NOW) == "ended with failing tests, 2 h ago"
     assert need_of(Loop(id="a", ended_at=NOW - timedelta(days=4), **known)) is None
+
+
+@pytest.mark.parametrize(
+    ("later", "changes", "reason"),
+    [
+        (Outcome.SUCCESS, {}, "a later attempt at the task worked"),
+        (Outcome.FAILURE, {}, ""),
+        (Outcome.FAILURE, {"ended_at": NOW - timedelta(days=4)}, "it ended more than 3 days ago"),
+        (Outcome.FAILURE, {"archived": True}, "it is archived"),
+    ],
+    ids=["worked", "failed again", "old", "archived"],
+)
+def test_failing_tests_need_no_action_once_another_session_has_solved_the_task(
+    later: Outcome, changes: dict[str, Any], reason: str
+) -> None:
+    attempts = [
+        Attempt(task_id="t", number=1, outcome=Outcome.FAILURE, loop_id="claude:1", started_at=NOW - 9 * MINUTE),
+        Attempt(task_id="t", number=2, outcome=later, loop_id="claude:2", started_at=NOW - 5 * MINUTE),
+    ]
+    known = {"ended_at": NOW - 8 * MINUTE, "status": LoopStatus.FAILED, "end_reason": CHECK_FAILED, **changes}
+    loop = Loop(id="claude:1", runner="claude", owner="claude", **known)
+    task = Task(id="t", loop_id="claude:1")
+    state = state_of(loop, tasks={"t": task}, attempts={one.id: one for one in attempts})
+    assert (find_need(state, loop) is None) is bool(reason)
+    assert why_no_need(state, loop) == reason
 
 
 def test_an_archived_loop_has_no_needs() -> None:

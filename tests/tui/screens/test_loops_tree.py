@@ -50,7 +50,7 @@ async def test_sessions_that_need_a_person_are_first_and_can_be_filtered(sample:
         first = user.table.keys[0]
         await user.sees("▲ asks", "1 needs you")
         await at(user, first)
-        assert "asks since" in details(user)
+        assert "has asked" in details(user)
         await user.filter("is:stuck")
         assert first in user.table.keys
 
