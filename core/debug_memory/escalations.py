@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from core.records.extractions import Material
     from core.records.snapshot import Snapshot
 
-ASKS_FOR: Final = timedelta(days=14)  # age from which on nobody waits for the answer to an escalation
+ASKS_FOR: Final = timedelta(days=14)  # age up to which an escalation waits for an answer
 _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 FOLDER: Final = "escalations"
 MAX_ITERATIONS: Final = 20  # number of the loop's last iterations that are saved

@@ -97,7 +97,7 @@ def help_wanted(session: DebugSession, loop: Loop | None = None) -> Iterable[doc
         ("To decide", "; ".join(session.recommendations)),
         ("Files", ", ".join(files)),
         ("Tried", "; ".join(fix.description or fix.diff_summary for fix in tried)),
-        ("Answer", own or "tell its agent in its session what you have decided"),
+        ("Answer", own or "in the session of its agent, with what you have decided"),
     )
 
 

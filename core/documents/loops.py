@@ -14,7 +14,7 @@ from core.base.text import plural
 from core.documents.document import Block, Moment, Part, Sign, Table, Text, code, fields, items, line, more, section
 from core.documents.reflections import kind_word
 from core.documents.signs import loop_sign, outcome_sign, result_sign
-from core.records.loops import END_OF_TURN, ENDED_ITS_TURN, Liveness, LoopStatus, StateSource
+from core.records.loops import END_OF_TURN, ENDED_ITS_TURN, LoopStatus, StateSource
 from core.records.waits import needs_person, waits_for
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ _RESULT_STYLES: Final = {Result.WORKED: "good", Result.FAILED: "bad", Result.UNC
 
 def find_result(state: ProjectState, loop: Loop) -> Result | None:
     """Return whether a loop worked, by its reports and checks; None if it has not ended."""
-    if loop.is_running or not (loop.status.ended or loop.archived or loop.liveness is Liveness.ENDED):
+    if not loop.is_over:
         return None
     if CONTRADICTED in loop.badges:
         return Result.UNCLEAR

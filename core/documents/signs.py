@@ -75,11 +75,11 @@ def status_sign(status: LoopStatus) -> Sign:
 def loop_sign(loop: Loop) -> Sign:
     """Return the sign of a loop's status, or that it waits for a person, or ended after a failed test run.
 
-    What an archived loop ended with is unknown if its files say that it runs.
+    What a loop ended with is unknown if its files say that it runs, but it is archived or has long been silent.
     """
     if loop.has_failed_check:
         return Sign(TESTS_FAILED, "bad", "failed")
-    if loop.status is LoopStatus.UNKNOWN or (loop.archived and not loop.status.ended):
+    if loop.status is LoopStatus.UNKNOWN or (loop.is_over and not loop.status.ended):
         return Sign("no result", "quiet", "unknown")
     return Sign(WAITS_FOR_YOU, "warning strong", "waiting") if needs_person(loop) else status_sign(loop.status)
 

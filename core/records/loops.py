@@ -340,8 +340,13 @@ class Loop(LoopValues, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     @property
     def is_running(self) -> bool:
-        """Whether its agent may be at work; an archived loop is over, whatever its files say."""
-        return self.status.active and not self.archived
+        """Whether its agent may be at work."""
+        return self.status.active and not self.is_over
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended; also if it is archived or has long been silent, whatever its files say."""
+        return self.status.ended or self.archived or self.liveness is Liveness.ENDED
 
     @property
     def has_failed_check(self) -> bool:

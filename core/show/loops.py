@@ -97,7 +97,7 @@ def loop_cells(
 
     Without `has_lessons` its lessons are not looked up, which takes most of the time.
     """
-    seconds, quiet = elapsed(loop, now), "quiet" if loop.status.ended else ""
+    seconds, quiet = elapsed(loop, now), "quiet" if loop.is_over else ""
     result = find_result(state, loop)
     usage = loop.usage
     return {
@@ -155,7 +155,7 @@ def loop_document(state: ProjectState, loop: Loop, need: Need | None, details: L
 def loop_rank(loop: Loop, need: Need | None) -> tuple[int, bool, bool, bool, float, str]:
     """Return the sort key of the default order: those that need a person, running, others, ended, archived; newest."""
     start = loop.started_at or loop.updated_at
-    is_over = loop.status.ended or loop.archived
+    is_over = loop.is_over
     newest_first = -start.timestamp() if start else 0.0
     return urgency(need), is_over, not loop.is_running, is_over and loop.archived, newest_first, loop.id
 
@@ -214,7 +214,7 @@ def _status(loop: Loop) -> Text:
 def _last_activity(loop: Loop) -> Text:
     if loop.liveness is Liveness.DEAD:
         return (("no process", "bad"),)
-    if loop.status.ended or loop.archived:
+    if loop.is_over:
         return (Moment(loop.ended_at, is_age=True),)
     return (Moment(loop.last_activity, "warning" if loop.liveness is Liveness.STALE else "", is_age=True),)
 

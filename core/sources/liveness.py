@@ -17,6 +17,7 @@ MAX_PID: Final = 2**22  # Largest pid on Linux; other systems use smaller ones.
 _MAX_COMMAND: Final = 4096  # Bytes of a command line that are read.
 SHELLS: Final = frozenset({"bash", "sh", "dash", "zsh", "ksh", "busybox"})
 RUNTIMES: Final = frozenset({"node", "bun", "python3", "python"})
+LOST_AFTER: Final = timedelta(days=3)  # without activity and without a process, a loop that says it runs has ended
 _START_TOLERANCE: Final = timedelta(seconds=2)
 """Tolerance for rounded boot times and clock ticks, and for clock adjustments."""
 
@@ -135,7 +136,8 @@ def check_liveness(
 
     `pid` is the process of the loop itself. Systems reuse pids, so a process that started after the loop's last
     activity is another one, and the loop's process has ended. `modified_at` is the newest mtime of its files, used if
-    they contain no time. A loop without a pid is stale if it had no activity for `stale_after`.
+    they contain no time. A loop without a pid is stale if it had no activity for `stale_after`, and one
+    that says it runs has ended after `LOST_AFTER`.
     """
     if status is LoopStatus.UNKNOWN:
         return Liveness.UNKNOWN, "its files contain no known status"
@@ -156,6 +158,8 @@ def check_liveness(
     if activity is None:
         return Liveness.UNKNOWN, "no known process and no time in its files"
     since = f"{'last activity' if last_activity else 'files last written'} {minute_of(activity)} UTC"
+    if status.active and now - activity > LOST_AFTER:
+        return Liveness.ENDED, f"{since}, no known process; how it ended is not recorded"
     if now - activity > stale_after:
         return Liveness.STALE, f"{since}, no known process"
     return Liveness.FRESH, since

@@ -246,7 +246,7 @@ def merge_loop(loop_id: str, facts: Sequence[LoopFact], context: Context, findin
             reason = f"{reason}; crash.log reports a crash at {minute_of(crashed_at)} UTC"
     is_dead = liveness is Liveness.DEAD
     ended_at, is_approximate = None, False
-    if status.ended or is_dead or is_archived:
+    if liveness is Liveness.ENDED or is_dead:
         latest = context.now + _CLOCK_TOLERANCE
         ended_at, is_approximate = _end(
             main, status, is_dead, started_at, latest, (updated_at, last_activity or modified_at)

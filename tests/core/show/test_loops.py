@@ -62,6 +62,7 @@ def plain(text: Text) -> str:
         ({"status": LoopStatus.COMPLETED, "runner": "codex"}, Result.UNCLEAR),
         ({"status": LoopStatus.COMPLETED, "runner": "codex", "progress": Progress(test_passed=True)}, Result.WORKED),
         ({"status": LoopStatus.RUNNING, "archived": True, "liveness": Liveness.ENDED}, Result.UNCLEAR),
+        ({"status": LoopStatus.RUNNING, "liveness": Liveness.ENDED}, Result.UNCLEAR),
     ],
 )
 def test_a_session_that_ended_worked_or_failed_or_is_unclear(fields: dict[str, Any], result: Result | None) -> None:

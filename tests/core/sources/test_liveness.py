@@ -67,6 +67,7 @@ def test_without_a_process_silence_makes_a_loop_stale() -> None:
     assert check(newest=ago(minutes=31))[0] is Liveness.STALE
     assert check(modified_at=ago(minutes=31))[0] is Liveness.STALE
     assert check(newest=ago(days=2), modified_at=NOW)[0] is Liveness.STALE
+    assert check(newest=ago(days=4), modified_at=NOW)[0] is Liveness.ENDED
     assert check()[0] is Liveness.UNKNOWN
 
 
