@@ -75,19 +75,21 @@ class IndexVerdicts:
         wanted = list(keys)
         if not wanted:
             return {}
+        owner = self._owner
         with suppress(OSError, sqlite3.Error, DamagedError), closing(self._index.database.read()) as connection:
-            return _select(connection, kind, self._owner, wanted)
+            return _select(connection, kind, owner, wanted)
         return {}
 
     def put(self, kind: str, verdicts: Mapping[str, bytes]) -> None:
         """Store verdicts, in place of those with the same keys; what was found with others before is removed."""
+        owner = self._owner
         with suppress(OSError, sqlite3.Error, DamagedError), self._index.database.transaction() as connection:
             connection.execute("DELETE FROM verdict WHERE kind = ?", (FOUND,))
-            connection.execute("DELETE FROM verdict WHERE kind = ? AND owner <> ?", (kind, self._owner))
+            connection.execute("DELETE FROM verdict WHERE kind = ? AND owner <> ?", (kind, owner))
             (count,) = connection.execute("SELECT count(*) FROM verdict WHERE kind = ?", (kind,)).fetchone()
             if count > _MOST:
                 connection.execute("DELETE FROM verdict WHERE kind = ?", (kind,))
-            rows = ((kind, key, self._owner, pack(data)) for key, data in verdicts.items())
+            rows = ((kind, key, owner, pack(data)) for key, data in verdicts.items())
             connection.executemany("INSERT OR REPLACE INTO verdict VALUES (?, ?, ?, ?)", rows)
 
 

@@ -95,8 +95,9 @@ async def pictures(
             user.place.go_to(next(item.question_key for item in questions if item.kind == question))
             await user.settled()
         if keys:
-            await user.press(*keys.split())
-            await user.settled()
+            for opening in keys.replace(" enter ", " enter| ").split("|"):
+                await user.press(*opening.split())
+                await user.settled()  # what `enter` opens reads its record first
             await user.settled()  # what was read for the last row may ask for more
         found = {}
         for width, height in sizes:

@@ -16,7 +16,7 @@ from tests.factories import CURATION_NOW
 
 def opened(project: Path, settings: bytes = b"") -> IndexVerdicts:
     index = Index(ProjectPaths(project), Settings(), clock=lambda: CURATION_NOW)
-    return IndexVerdicts(index, ("review",), settings)
+    return IndexVerdicts(index, ("questions",), settings)
 
 
 @pytest.fixture
