@@ -434,7 +434,8 @@ class RalphdeckApp(Shell, inherit_bindings=False):
         self.forget_notice(UNCHECKED)
         if self._front() is None and len(self.screen_stack) > 1:
             from tui.screens.base_screen import BaseScreen
-            from tui.screens.help import Help, topic_of
+            from tui.screens.help import Help
+            from tui.screens.help_topic import topic_of
 
             below, screen = self.screen_stack[-2:]
             if isinstance(screen, Help) and isinstance(below, BaseScreen):

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final
 
 from textual import on
 from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
@@ -28,10 +28,8 @@ from tui.present.text_hits import failure_note, hit_content, index_note, record_
 from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import PreviewDialog
 from tui.screens.replay import ReplayScreen
+from tui.services import Services, services_of
 from tui.state.saved_views import BUILT_IN, SavedView, own_views
-
-if TYPE_CHECKING:
-    from tui.app import RalphdeckApp
 
 BEGINS: Final = 0.96  # Rank of an action that starts with the query; only an exact ID ranks higher.
 HAS: Final = 0.8  # Rank of an action that contains the query.
@@ -60,8 +58,8 @@ class PaletteCommands(Provider):
     _jumps: PaletteIndex | None = None
 
     @property
-    def _services(self) -> RalphdeckApp:
-        return cast("RalphdeckApp", self.app)
+    def _services(self) -> Services:
+        return services_of(self.app)
 
     def _commands(self) -> list[tuple[str, Callable[[], Any]]]:
         """Return text and callback of actions, saved views and themes."""

@@ -394,7 +394,8 @@ class Shell(HookedApp, inherit_bindings=False):
     action_palette = action_command_palette
 
     def action_help(self) -> None:
-        from tui.screens.help import Help, topic_of
+        from tui.screens.help import Help
+        from tui.screens.help_topic import topic_of
 
         if screen := self._front():
             self.push_screen(Help(topic_of(screen)))

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial, partialmethod
 from inspect import getattr_static
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from msgspec import structs
 from textual import events, on
@@ -20,6 +20,7 @@ from core.documents.markdown import record_markdown
 from core.records.snapshot import UNCHECKED, Delta
 from tui.actions import BY_ID, DECIDING, EXPORTING, GROUPS, PLACES, SCREENS, WRITING, actions_of, bindings_of
 from tui.screens.screen_table import ScreenTable, load_tables
+from tui.services import Services, services_of
 from tui.state.saved_views import SavedView
 from tui.widgets.bars import Item, ItemLine, KeyLine, TopBar
 from tui.widgets.panes import cells_of, layout_of, resized, set_sizes
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from core.records.decisions import Decision
     from core.state.project_state import ProjectState
     from tui.actions import Action
-    from tui.app import RalphdeckApp
     from tui.present.glyphs import Glyphs
     from tui.state.back_stack import FollowedLink
 
@@ -164,9 +164,9 @@ class BaseScreen(Screen[None], inherit_bindings=False):
     # The frame
 
     @property
-    def services(self) -> RalphdeckApp:
+    def services(self) -> Services:
         """The app, with its type."""
-        return cast("RalphdeckApp", self.app)
+        return services_of(self.app)
 
     @property
     def view(self) -> ProjectState:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar, Final, cast
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on
 from textual.binding import Binding, BindingType
@@ -16,6 +16,7 @@ from core.base.text import visible, visible_line
 from core.state.project_state import ProjectState
 from tui.actions import key_name
 from tui.screens.help import Help, HelpLine, Section, Topic
+from tui.services import Services, services_of
 from tui.textual_private import bindings_of_screen
 from tui.widgets.bars import Item, ItemLine, KeyLine
 from tui.widgets.text_pane import TextPane
@@ -23,7 +24,6 @@ from tui.widgets.text_pane import TextPane
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from tui.app import RalphdeckApp
 
 FRAME_LINES: Final = 8  # lines of a dialog around its text: border, padding, title, keys
 CONFIRM: Final = "confirm"  # description of the binding whose label is the verb of the dialog
@@ -53,9 +53,9 @@ class Dialog(ModalScreen[ScreenResultType]):
         self.verb = verb
 
     @property
-    def services(self) -> RalphdeckApp:
+    def services(self) -> Services:
         """The app, with its type."""
-        return cast("RalphdeckApp", self.app)
+        return services_of(self.app)
 
     def compose(self) -> ComposeResult:
         with Vertical(classes=f"dialog {self.STYLE}"):

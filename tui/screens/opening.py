@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from textual.screen import Screen
 
+from tui.services import services_of
 from tui.widgets.bars import KeyLine, TopBar
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
-
-    from tui.app import RalphdeckApp
 
 
 class OpeningScreen(Screen[None], inherit_bindings=False):
@@ -29,4 +28,4 @@ class OpeningScreen(Screen[None], inherit_bindings=False):
         yield KeyLine()
 
     def on_mount(self) -> None:
-        self.query_one(TopBar).show(*cast("RalphdeckApp", self.app).top_items(self._place))
+        self.query_one(TopBar).show(*services_of(self.app).top_items(self._place))
