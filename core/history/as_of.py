@@ -15,13 +15,12 @@ from msgspec.structs import replace as with_fields
 from core.base.text import plural
 from core.curation.case import DECIDED_TEXT
 from core.curation.merge import as_read
-from core.debug_memory.escalations import find_escalation
 from core.index.texts import Texts
 from core.learning.evidence import AGGREGATE, DISCOVERY, TREND
 from core.learning.evidence_inputs import EvidenceInputs
 from core.learning.scoreboard import Scoreboard
 from core.ledger.fold import fold
-from core.questions.queue import review_queue
+from core.questions.queue import QueueRecords, review_queue
 from core.records.debug_sessions import IN_PROGRESS, DebugSession, Escalation
 from core.records.decisions import TURNS, Decision, Effect, Verb
 from core.records.episodes import Attempt, Task, TaskStatus
@@ -60,16 +59,7 @@ def build_past_state(view: ProjectState, when: datetime) -> ProjectState:
         return replace(view, board=view.board.rescored(when), now=when)
     snapshot = _snapshot_at(view, when)
     board = Scoreboard.build(snapshot, when, view.settings)
-    calls = (find_escalation(session, snapshot) for session in snapshot.debug_sessions.values())
-    queue = review_queue(
-        snapshot.patterns,
-        board,
-        snapshot.curation,
-        when,
-        view.settings,
-        escalated=[call for call in calls if call is not None],
-        decisions=snapshot.decisions,
-    )
+    queue = review_queue(QueueRecords.of(snapshot, board, when, view.settings))
     return ProjectState(
         snapshot,
         board,

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from core.base.errors import DamagedError
-from core.base.steps import run_all
 from core.index.database import read_existing
 from core.index.records import View
 from core.index.snapshot import COMPLETE, QUESTIONS, SWEPT, IndexedSnapshot, ProjectFiles
@@ -52,7 +51,7 @@ class KeptProject:
             as_of = parse_time((reader.meta(SWEPT) or b"").decode())
             if as_of is not None and reader.meta(COMPLETE) is not None:
                 files = ProjectFiles(project, Origins(project.project))
-                view = KeptProjectState.open(IndexedSnapshot(reader, files, as_of), settings, clock())
+                view = KeptProjectState.open(IndexedSnapshot(reader, files, as_of), settings, clock(), by)
                 return cls(project, view, by, clock)
         return None
 
@@ -64,20 +63,22 @@ class KeptProject:
 
 
 class KeptProjectState(ProjectState):
-    """State of the last run, with the number of its questions."""
+    """State of the last run, with the number of its questions; its queue is that of `reviewer`."""
 
-    __slots__ = ("_count", "_is_final")
+    __slots__ = ("_count", "_is_final", "_reviewer")
     _count: int
     _is_final: bool  # whether the searches for questions had ended
+    _reviewer: str
 
     @classmethod
-    def open(cls, snapshot: Snapshot, settings: Settings, now: datetime) -> Self:
+    def open(cls, snapshot: Snapshot, settings: Settings, now: datetime, reviewer: str = "") -> Self:
         assert isinstance(snapshot, IndexedSnapshot)
         state = super().open(snapshot, settings, now)
         questions = snapshot.reader.meta(QUESTIONS)
         count, is_final = msgspec.msgpack.decode(questions, type=tuple[int, bool]) if questions else (0, False)
         object.__setattr__(state, "_count", count)
         object.__setattr__(state, "_is_final", is_final)
+        object.__setattr__(state, "_reviewer", reviewer)
         return state
 
     @property
@@ -96,11 +97,11 @@ class KeptProjectState(ProjectState):
         """Return the questions; if the searches had not ended, those that need none."""
         from core.index.verdicts import ViewVerdicts
         from core.questions.question_search import PACKAGES, read_found, verdict_settings
-        from core.questions.queue import NOTHING_FOUND, ask_in_steps
+        from core.questions.queue import NOTHING_FOUND, QueueRecords, review_queue
 
         snapshot, now, settings = self.snapshot, self.now, self.settings
         assert isinstance(snapshot, IndexedSnapshot)
         stored = ViewVerdicts(snapshot.reader, PACKAGES, verdict_settings(settings))
         verdict = read_found(stored, snapshot, now, settings, self.task_embeddings)
         found = verdict.whole if verdict is not None else NOTHING_FOUND
-        return run_all(ask_in_steps(snapshot, self.board, now, settings, found))
+        return review_queue(QueueRecords.of(snapshot, self.board, now, settings, found, self._reviewer))

@@ -98,7 +98,7 @@ class ProjectReader:
         search = QuestionSearch(
             self.settings, lambda: here._offers, lambda source_id: here.extraction(source_id), stored
         )
-        return ReviewQueue(search, self.settings, self._clock)
+        return ReviewQueue(search, self.settings, self._clock, self.by)
 
     def now(self) -> datetime:
         """Current time, as an aware UTC datetime."""

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from core.base.steps import Steps, Work, run_all
-from core.questions.queue import ask_in_steps
+from core.questions.queue import QueueRecords, review_queue_in_steps
 
 if TYPE_CHECKING:
     from core.config.settings import Settings
@@ -27,18 +27,21 @@ _STEP_SECONDS: Final = 0.01  # time in which the queue is made at once while sea
 
 
 class ReviewQueue:
-    """Makes the queue of each state, and searches for more questions; its project locks it.
+    """Makes the queue of `reviewer` for each state, and searches for more questions; its project locks it.
 
     `earlier_count` is the number of questions in the last run, until the searches of this run have ended once, from
     when on `is_searched` is set.
     """
 
-    def __init__(self, search: QuestionSearch, settings: Settings, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, search: QuestionSearch, settings: Settings, clock: Callable[[], datetime], reviewer: str
+    ) -> None:
         self.earlier_count = 0
         self.is_searched = False
         self._search = search
         self._settings = settings
         self._clock = clock
+        self._reviewer = reviewer
         self._made_at = clock()
         self._questions: Questions = {}
         self._is_due = False  # whether a search found something that the queue lacks
@@ -55,7 +58,9 @@ class ReviewQueue:
 
     def _make_in_steps(self, snapshot: Snapshot, board: Scoreboard, now: datetime) -> Steps[tuple[ReviewItem, ...]]:
         self._made_at = now
-        return ask_in_steps(snapshot, board, now, self._settings, self._search.found, self._questions)
+        found = self._search.found
+        records = QueueRecords.of(snapshot, board, now, self._settings, found, self._reviewer)
+        return review_queue_in_steps(records, self._questions)
 
     def is_old(self, now: datetime) -> bool:
         """Return whether the queue is too old even if nothing has changed."""

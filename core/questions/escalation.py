@@ -24,20 +24,20 @@ WAITS: Final = "an agent waits until a person helps"  # Why an escalation comes 
 
 
 def escalations(scales: ImpactEstimator, escalated: Iterable[EscalatedSession], now: datetime) -> Iterator[ReviewItem]:
-    """Ask about escalated debug sessions, newest first; only recent ones whose loop has not ended are urgent."""
+    """Ask about escalated debug sessions whose work has not ended, newest first; only recent ones are urgent."""
     for one in sorted(escalated, key=lambda one: one.at or now, reverse=True):
+        if one.has_ended:  # no agent waits for the answer
+            continue
         session, at = one.session, one.at
         since = f", on {format_day(at)}" if at is not None else ""
         called = f"; {_call_text(one.call)}" if one.call is not None else ""
         stuck = _stuck_text(session)
-        file, what = visible_line(session.file_path, 80), "an agent asks for help"
-        if one.has_ended:
-            what = f"the agent gave up{f' on {format_day(at)}' if at is not None else ''}"
-        is_stuck = not one.has_ended and (at is None or now - at <= ASKS_FOR)
+        file = visible_line(session.file_path, 80)
+        is_stuck = at is None or now - at <= ASKS_FOR
         yield scales.item(
             kinds.ESCALATION,
             session.id,
-            question=f"Escalated{f' at {file}' if file else ''}: {what}. Have you seen it?",
+            question=f"Escalated{f' at {file}' if file else ''}: an agent asks for help. Have you seen it?",
             reason=f"escalated after {plural(len(session.executions), 'run')}{since}{called}; {stuck}",
             place=WAITS if is_stuck else "",
             is_urgent=is_stuck,

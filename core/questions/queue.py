@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from core.base.steps import Steps, run_all
-from core.debug_memory.escalations import find_escalation
+from core.config.settings import Settings
+from core.debug_memory.escalations import EscalatedSession, find_escalation
+from core.learning.scoreboard import Scoreboard
 from core.questions.arrivals import arrivals
 from core.questions.borderline import borderline
 from core.questions.broad import broad
 from core.questions.burst import bursts
+from core.questions.decided import decided_patterns
 from core.questions.duplicate import duplicates
 from core.questions.escalation import escalations
 from core.questions.held import held_texts, suspected
@@ -28,17 +31,14 @@ from core.questions.proposals import proposed_decisions
 from core.questions.recurring import RecurringLearning, recurring
 from core.questions.unreconciled import unreconciled
 from core.questions.weakened import weakened_tests
+from core.records.decisions import CurationState, Decision
 from core.records.extractions import Extraction
 from core.records.findings import Finding
 from core.records.lessons import JoinedLesson
-from core.state.review_items import HeldText, ReviewItem, WeakenedTest
+from core.records.patterns import Pattern
+from core.state.review_items import QUARANTINE, HeldText, ReviewItem, WeakenedTest
 
 if TYPE_CHECKING:
-    from core.config.settings import Settings
-    from core.debug_memory.escalations import EscalatedSession
-    from core.learning.scoreboard import Scoreboard
-    from core.records.decisions import CurationState, Decision
-    from core.records.patterns import Pattern
     from core.records.snapshot import Snapshot
 
 
@@ -58,60 +58,67 @@ class Found(Struct, frozen=True, kw_only=True):
 NOTHING_FOUND: Final = Found()
 
 
-def review_queue(
-    patterns: Mapping[str, Pattern],
-    board: Scoreboard,
-    curation: CurationState,
-    now: datetime,
-    settings: Settings,
-    found: Found = NOTHING_FOUND,
-    escalated: Iterable[EscalatedSession] = (),
-    known: Questions | None = None,
-    decisions: Sequence[Decision] = (),
-) -> tuple[ReviewItem, ...]:
-    """Return all questions that are pending at `now`, highest priority first; see `review_queue_in_steps`."""
-    return run_all(review_queue_in_steps(patterns, board, curation, now, settings, found, escalated, known, decisions))
+class QueueRecords(Struct, frozen=True, kw_only=True):
+    """What the queue of `reviewer` is made from at `now`.
+
+    `decisions` are those of the log, oldest first: those of `reviewer` of the last day answer further questions, and a
+    proposed undo names the one that it is about.
+    """
+
+    patterns: Mapping[str, Pattern]
+    board: Scoreboard
+    curation: CurationState
+    now: datetime
+    settings: Settings
+    found: Found = NOTHING_FOUND
+    escalated: Sequence[EscalatedSession] = ()
+    decisions: Sequence[Decision] = ()
+    reviewer: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        snapshot: Snapshot,
+        board: Scoreboard,
+        now: datetime,
+        settings: Settings,
+        found: Found = NOTHING_FOUND,
+        reviewer: str = "",
+    ) -> QueueRecords:
+        """Return the records of a project."""
+        calls = (find_escalation(session, snapshot) for session in snapshot.debug_sessions.values())
+        return cls(
+            patterns=snapshot.patterns,
+            board=board,
+            curation=snapshot.curation,
+            now=now,
+            settings=settings,
+            found=found,
+            escalated=[call for call in calls if call is not None],
+            decisions=snapshot.decisions,
+            reviewer=reviewer,
+        )
 
 
-def ask_in_steps(
-    snapshot: Snapshot,
-    board: Scoreboard,
-    now: datetime,
-    settings: Settings,
-    found: Found,
-    known: Questions | None = None,
-) -> Steps[tuple[ReviewItem, ...]]:
-    """Do `review_queue_in_steps` for all records of a project."""
-    escalated = [one for session in snapshot.debug_sessions.values() if (one := find_escalation(session, snapshot))]
-    return review_queue_in_steps(
-        snapshot.patterns, board, snapshot.curation, now, settings, found, escalated, known, snapshot.decisions
-    )
+def review_queue(records: QueueRecords, known: Questions | None = None) -> tuple[ReviewItem, ...]:
+    """Return all questions that are pending, highest priority first; see `review_queue_in_steps`."""
+    return run_all(review_queue_in_steps(records, known))
 
 
-def review_queue_in_steps(
-    patterns: Mapping[str, Pattern],
-    board: Scoreboard,
-    curation: CurationState,
-    now: datetime,
-    settings: Settings,
-    found: Found = NOTHING_FOUND,
-    escalated: Iterable[EscalatedSession] = (),
-    known: Questions | None = None,
-    decisions: Sequence[Decision] = (),
-) -> Steps[tuple[ReviewItem, ...]]:
+def review_queue_in_steps(records: QueueRecords, known: Questions | None = None) -> Steps[tuple[ReviewItem, ...]]:
     """Do `review_queue` step by step.
 
     `known` has the questions of an earlier queue with the same settings; those of unchanged patterns are not made
-    again. It receives those of this queue at once, and in the end has no others. `decisions` are those of the log; a
-    proposed undo names the one that it is about.
+    again. It receives those of this queue at once, and in the end has no others.
 
     Blocked agents always come first. The others are sorted by `core.questions.impact.net`, then by kind and subject;
     the held texts among them take their places in the order of their risk. Of several questions with the same key, only
     the first is asked.
     """
-    scales = ImpactEstimator(patterns, board, settings, {} if known is None else known)
+    settings, curation = records.settings, records.curation
+    scales = ImpactEstimator(records.patterns, records.board, settings, {} if known is None else known)
     items = []
-    for item in _questions(scales, curation, now, found, escalated, decisions):
+    for item in _questions(scales, records):
         items.append(item)
         yield
     others = [item for item in items if not item.is_urgent]
@@ -121,7 +128,7 @@ def review_queue_in_steps(
         known.clear()
         known.update(scales.asked)
     first = {item.question_key: item for item in reversed(items)}
-    return tuple(item for item in _pending(items, curation, now) if first[item.question_key] is item)
+    return tuple(item for item in _pending(items, curation, records.now) if first[item.question_key] is item)
 
 
 def _with_risks_first(items: list[ReviewItem]) -> list[ReviewItem]:
@@ -131,19 +138,15 @@ def _with_risks_first(items: list[ReviewItem]) -> list[ReviewItem]:
     return [next(by_risk) if item.risk else item for item in items]
 
 
-def _questions(
-    scales: ImpactEstimator,
-    curation: CurationState,
-    now: datetime,
-    found: Found,
-    escalated: Iterable[EscalatedSession],
-    decisions: Sequence[Decision],
-) -> Iterator[ReviewItem]:
-    asked = set()
+def _questions(scales: ImpactEstimator, records: QueueRecords) -> Iterator[ReviewItem]:
+    curation, now, found, decisions = records.curation, records.now, records.found, records.decisions
+    decided = decided_patterns(scales, curation, decisions, records.reviewer, now)
+    asked = set(decided)
     of_decisions = inversions(scales, curation), pins(scales, curation)
     for item in chain(*of_decisions, arrivals(scales, curation), suspected(scales, curation)):
+        if item.kind != QUARANTINE or item.subject not in decided:
+            yield item
         asked.add(item.subject)
-        yield item
     for item in borderline(scales, asked):
         if net(item.impact, item.seconds, scales.settings) > 0:
             yield item
@@ -157,7 +160,7 @@ def _questions(
     yield from broad(scales, curation, found.broad)
     yield from unreconciled(scales, found.unreconciled)
     yield from weakened_tests(scales, found.weakened)
-    yield from escalations(scales, escalated, now)
+    yield from escalations(scales, records.escalated, now)
 
 
 def _pending(items: Iterable[ReviewItem], curation: CurationState, now: datetime) -> Iterator[ReviewItem]:

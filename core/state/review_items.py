@@ -268,8 +268,8 @@ MOST_OF_KIND: Final = 20  # Questions of one kind that are asked one by one.
 MOST_OPTIONAL: Final = 5  # The same for optional
 _OPTIONAL: Final = frozenset({OFFER, LESSON, RECURRING, DUPLICATE, BROAD, UNRECONCILED})
 """Kinds that do no harm while they wait: no text is wrongly injected or withheld."""
-_MUST_READ: Final = frozenset({EXTRACTED, WEAKENED, PROPOSAL})
-"""Kinds whose questions count whatever their impact: agents already get the text, or an agent asks for a decision."""
+_MUST_READ: Final = frozenset({EXTRACTED, WEAKENED, PROPOSAL, ESCALATION})
+"""Kinds whose questions count whatever their impact: agents already get the text, or an agent asks for something."""
 _MAX_NAME: Final = 70  # Characters of a question that is named in a row.
 
 

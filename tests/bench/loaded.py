@@ -23,7 +23,7 @@ from core.metrics.dashboard import RANGES, build_dashboard
 from core.project.project import Project
 from core.queries.filter_parser import parse_query
 from core.questions.impact import PatternImpacts
-from core.questions.queue import review_queue
+from core.questions.queue import QueueRecords, review_queue
 from core.records.snapshot import Delta, Snapshot
 from core.show.pattern_filter import PATTERN_FIELDS, PatternCatalog
 from core.state.contexts import prepare_task_injection
@@ -204,7 +204,7 @@ def review_list_of_many(place: Place) -> Measured:
 def _listed(view: ProjectState) -> Measured:
     def once() -> int:
         board = view.board.rescored(view.now)
-        return len(review_queue(view.snapshot.patterns, board, view.snapshot.curation, view.now, view.settings))
+        return len(review_queue(QueueRecords.of(view.snapshot, board, view.now, view.settings)))
 
     taken = spread(milliseconds(once, 10))
     return Measured(taken.value, note=f"{once():,} questions")

@@ -18,8 +18,7 @@ from core.config.settings import Settings
 from core.learning.scoreboard import Scoreboard
 from core.learning.scores import Floats, Ints
 from core.questions.impact import PatternImpacts, good_enough
-from core.questions.queue import review_queue
-from core.records.decisions import CurationState
+from core.questions.queue import QueueRecords, review_queue
 from core.records.events import Event
 from core.records.patterns import Pattern, PatternType
 from core.records.snapshot import Snapshot
@@ -96,7 +95,8 @@ class World:
         board = self.board
         stakes = PatternImpacts.of(board, SETTINGS)
         low, high = board.interval
-        queue = review_queue(self.patterns, board, CurationState(), NOW, SETTINGS)
+        snapshot = Snapshot(patterns=self.patterns)
+        queue = review_queue(QueueRecords.of(snapshot, board, NOW, SETTINGS))
         orders = {
             "ours": board.rows_of(item.subject for item in queue),
             "most used": np.argsort(-(board.uses + board.injected_only), kind="stable"),

@@ -28,7 +28,7 @@ from core.curation.commands import (
 from core.curation.decision_writer import Decided
 from core.project.project import Project
 from core.questions.offer import join_offers
-from core.questions.queue import Found, review_queue
+from core.questions.queue import Found, QueueRecords, review_queue
 from core.records.decisions import Verb
 from core.records.extractions import Extraction, Proposal
 from core.records.patterns import Maturity, PatternType
@@ -198,7 +198,7 @@ def test_quarantined_pattern_is_a_candidate_and_is_not_injected(paths: ProjectPa
     reasons = {left.pattern_id: left.reason for left in injection.left_out}
     assert reasons["pat-error-x-003"] == "in quarantine until released"
     assert any("quarantine" in line.text for line in explain_pattern(open_project.view, "pat-error-x-003").lines)
-    assert [item.kind for item in open_project.view.queue] == [QUARANTINE]
+    assert open_project.view.queue == (), "the reviewer has just decided"
     open_project.decide(Promote("pat-error-x-003"))
     assert open_project.view.assessment("pat-error-x-003").injectable, "a human decision overrules a quarantine"
     assert not open_project.view.queue
@@ -316,14 +316,8 @@ def test_duplicates_and_offers_are_asked_once_and_can_be_dismissed(paths: Projec
 
     def queue() -> list[tuple[str, str]]:
         view, alike = open_project.view, ((TARGET, OTHER, 0.97),)
-        items = review_queue(
-            view.snapshot.patterns,
-            view.board,
-            view.snapshot.curation,
-            NOW,
-            view.settings,
-            Found(alike=alike, offers=join_offers(offers, 0.8)),
-        )
+        found = Found(alike=alike, offers=join_offers(offers, 0.8))
+        items = review_queue(QueueRecords.of(view.snapshot, view.board, NOW, view.settings, found))
         return [(item.kind, item.question) for item in items]
 
     same = "Are “TypeError: null check” and “TypeError: null user” the same lesson?"

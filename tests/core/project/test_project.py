@@ -236,7 +236,7 @@ def test_a_file_without_news_leaves_the_queue_until_it_is_old(
         yield
         return ()
 
-    monkeypatch.setattr("core.questions.queue.review_queue_in_steps", build)
+    monkeypatch.setattr(review_queue, "review_queue_in_steps", build)
     before = open_project.view
     clock.now += timedelta(seconds=30)
     view, delta = open_project.apply([paths.ralph / "notes.txt"])

@@ -17,9 +17,9 @@ from core.debug_memory.escalations import EscalatedSession
 from core.learning.scoreboard import Scoreboard
 from core.questions.offer import join_offers
 from core.questions.priority import ImpactEstimator, Questions
-from core.questions.queue import Found, review_queue, review_queue_in_steps
+from core.questions.queue import Found, QueueRecords, review_queue, review_queue_in_steps
 from core.records.debug_sessions import DebugSession, Execution, Failure
-from core.records.decisions import CurationState, InversionVerdict, Pin, UnreviewedText
+from core.records.decisions import CurationState, Decision, InversionVerdict, Pin, UnreviewedText, Verb
 from core.records.events import Event
 from core.records.extractions import Extraction, Proposal
 from core.records.findings import Finding, Severity
@@ -61,6 +61,13 @@ def pin(state: Maturity, **changes: Any) -> Pin:
     return Pin(**(values | changes))
 
 
+def records(
+    patterns: Mapping[str, Pattern], board: Scoreboard, curation: CurationState | None = None, **more: Any
+) -> QueueRecords:
+    values = {"now": LATER, "settings": SETTINGS, "curation": curation or CurationState(), **more}
+    return QueueRecords(patterns=patterns, board=board, **values)
+
+
 def queue(
     patterns: Iterable[Pattern],
     events: list[Event],
@@ -72,7 +79,7 @@ def queue(
     curation = curation or CurationState()
     board = Scoreboard.build(Snapshot(patterns=by_id, events=tuple(events), curation=curation), LATER, SETTINGS)
     return review_queue(
-        by_id, board, curation, LATER, SETTINGS, Found(alike=tuple(alike), offers=join_offers(offers, 0.8))
+        records(by_id, board, curation, found=Found(alike=tuple(alike), offers=join_offers(offers, 0.8)))
     )
 
 
@@ -168,7 +175,7 @@ def test_decided_inversion_leaves_the_queue_until_further_failures(verdict: Inve
     board = Scoreboard.build(
         Snapshot(patterns={"p": make_error_pattern("p")}, events=tuple(used("p", "++-----"))), LATER, SETTINGS
     )
-    assert bool(review_queue({"p": make_error_pattern("p")}, board, curation, LATER, SETTINGS)) is asked
+    assert bool(review_queue(records({"p": make_error_pattern("p")}, board, curation))) is asked
     if asked and verdict.verdict == "rejected":
         assert "rejected on 3 May 2026, 3 further failures since" in items[0].reason
 
@@ -281,7 +288,7 @@ def find_escalation(**changes: Any) -> DebugSession:
 def stuck(*sessions: DebugSession, curation: CurationState | None = None) -> tuple[ReviewItem, ...]:
     board = Scoreboard.build(Snapshot(), LATER, SETTINGS)
     waiting = [EscalatedSession(session=session) for session in sessions]
-    return review_queue({}, board, curation or CurationState(), LATER, SETTINGS, escalated=waiting)
+    return review_queue(records({}, board, curation, escalated=waiting))
 
 
 def test_recent_escalation_comes_first_without_impact() -> None:
@@ -310,12 +317,49 @@ def test_acknowledged_escalation_returns_only_after_a_new_call() -> None:
     assert stuck(find_escalation(), curation=CurationState(inversions={item.question_key: until})) == ()
 
 
-def test_an_escalation_of_ended_work_blocks_no_agent() -> None:
+def test_an_escalation_of_ended_work_is_not_asked_about() -> None:
     board = Scoreboard.build(Snapshot(), LATER, SETTINGS)
     ended = [EscalatedSession(session=find_escalation(), has_ended=True)]
-    (item,) = review_queue({}, board, CurationState(), LATER, SETTINGS, escalated=ended)
-    assert not item.is_urgent and "waits" not in item.reason
-    assert item.question == "Escalated at src/a.ts: the agent gave up on 13 May 2026. Have you seen it?"
+    assert review_queue(records({}, board, escalated=ended)) == ()
+
+
+def test_an_escalation_of_open_work_is_worth_the_time_at_any_age() -> None:
+    (old,) = stuck(find_escalation(updated_at=LATER - timedelta(days=90)))
+    assert not old.is_urgent and old.is_worth_reading
+
+
+def decided(verb: Verb, minutes: float = 5, by: str = "alice", **before: Any) -> Decision:
+    at = LATER - timedelta(minutes=minutes)
+    return Decision(id="d1", at=at, by=by, verb=verb, subject="good", before=before)
+
+
+@pytest.mark.parametrize(
+    ("decision", "is_asked"),
+    [
+        (decided(Verb.QUARANTINE), False),
+        (decided(Verb.QUARANTINE, minutes=25 * 60), True),
+        (decided(Verb.QUARANTINE, by="agent:claude"), True),
+        (decided(Verb.QUARANTINE, by="bob"), True),
+        (decided(Verb.QUARANTINE, content_hash="before the edit"), True),
+    ],
+)
+def test_a_text_that_the_reviewer_held_back_is_not_asked_about_for_a_day(decision: Decision, is_asked: bool) -> None:
+    pattern = make_error_pattern("good")
+    curation = CurationState(arrivals={"good": arrival("quarantine")})
+    board = Scoreboard.build(Snapshot(patterns={"good": pattern}, curation=curation), LATER, SETTINGS)
+    found = review_queue(records({"good": pattern}, board, curation, decisions=[decision], reviewer="alice"))
+    assert bool(found) == is_asked
+
+
+@pytest.mark.parametrize(("failures", "is_asked"), [(5, False), (4, True)])
+def test_a_reset_answers_the_question_about_the_state_until_a_new_result(failures: int, is_asked: bool) -> None:
+    patterns = {"good": make_error_pattern("good")}
+    events = tuple(used("good", "++-" * 5, CURATION_NOW - timedelta(days=1)))
+    board = Scoreboard.build(Snapshot(patterns=patterns, events=events), LATER, SETTINGS)
+    assert [one.kind for one in review_queue(records(patterns, board))] == ["borderline"]
+    decision = decided(Verb.RESET, successes=10, failures=failures)
+    found = review_queue(records(patterns, board, decisions=[decision], reviewer="alice"))
+    assert bool(found) == is_asked
 
 
 def test_escalation_without_details_is_asked_about() -> None:
@@ -385,18 +429,18 @@ def test_questions_with_one_key_are_asked_once() -> None:
     board = Scoreboard.build(snapshot, LATER, SETTINGS)
     doubt = Finding("f.json", "", Severity.WARNING, "claim-below-evidence", "registry records 2 uses")
     found = Found(broad={"p": 0.9}, unreconciled={"p": doubt})
-    items = review_queue(patterns, board, curation, LATER, SETTINGS, found)
+    items = review_queue(records(patterns, board, curation, found=found))
     keys = [item.question_key for item in items]
     assert len(set(keys)) == len(keys)
     assert {"p", "counts of p"} <= set(keys)
     assert "trigger of p" not in keys  # no loop gets it while its inversion waits
-    assert items == review_queue(patterns, board, curation, LATER, SETTINGS, found)
+    assert items == review_queue(records(patterns, board, curation, found=found))
 
 
 def test_broad_trigger_question_shows_the_matched_share() -> None:
     patterns = {"p": make_error_pattern("p", error_pattern=".*\x1b")}
     board = Scoreboard.build(Snapshot(patterns=patterns, events=tuple(used("p", "+++"))), LATER, SETTINGS)
-    items = review_queue(patterns, board, CurationState(), LATER, SETTINGS, Found(broad={"p": 0.9, "gone": 1.0}))
+    items = review_queue(records(patterns, board, found=Found(broad={"p": 0.9, "gone": 1.0})))
     (item,) = [item for item in items if item.kind == "broad"]
     assert item.question == "The trigger of “TypeError: x is not a function” matches nearly everything. Hold it back?"
     assert item.reason == ".*\N{SYMBOL FOR ESCAPE} matches 90% of common messages; given 0, followed 3 (3 worked)"
@@ -406,7 +450,7 @@ def test_queue_does_not_depend_on_time_alone() -> None:
     patterns, curation = {"p": make_error_pattern("p")}, CurationState()
     board = Scoreboard.build(Snapshot(patterns=patterns, events=tuple(used("p", "++-----"))), LATER, SETTINGS)
     later = LATER + timedelta(minutes=1)
-    now, soon = (review_queue(patterns, board.rescored(at), curation, at, SETTINGS) for at in (LATER, later))
+    now, soon = (review_queue(records(patterns, board.rescored(at), curation, now=at)) for at in (LATER, later))
     assert now == soon
     assert now[0].impact > soon[0].impact
 
@@ -429,7 +473,7 @@ def test_held_texts_are_in_the_order_of_their_risk_and_other_questions_keep_thei
     patterns |= {"failing": make_error_pattern("failing")}
     events = (*used("one-mark-used", "+" * 9), *used("two-marks", "+"), *used("failing", "-----"))
     board = Scoreboard.build(Snapshot(patterns=patterns, events=events), LATER, SETTINGS)
-    queue = review_queue(patterns, board, CurationState(), LATER, SETTINGS)
+    queue = review_queue(records(patterns, board))
     assert [item.subject for item in queue if item.risk] == ["blocked", "two-marks", "one-mark-used", "one-mark"]
     place = [item.subject for item in queue].index("failing")
     by_impact = sorted(queue, key=lambda item: -item.priority)
@@ -479,10 +523,11 @@ def test_queue_with_known_questions_equals_a_new_one(
     for patterns, events, curation, now, found in projects:
         snapshot = Snapshot(patterns=patterns, events=tuple(events), curation=curation)
         board = Scoreboard.build(snapshot, now, SETTINGS)
-        left_out = review_queue_in_steps(patterns, board, curation, now, SETTINGS, found, known=known)
+        all_records = records(patterns, board, curation, now=now, found=found)
+        left_out = review_queue_in_steps(all_records, known)
         assert all(step is None for step in islice(left_out, 2)), "the state changes before all steps are done"
-        updated = review_queue(patterns, board, curation, now, SETTINGS, found, known=known)
-        rebuilt = review_queue(patterns, board, curation, now, SETTINGS, found)
+        updated = review_queue(all_records, known)
+        rebuilt = review_queue(all_records)
         assert updated == rebuilt
         assert [(one.impact, one.priority, one.question_key) for one in updated] == [
             (one.impact, one.priority, one.question_key) for one in rebuilt
@@ -505,7 +550,7 @@ def test_questions_of_unchanged_patterns_are_not_made_again(monkeypatch: pytest.
         events = tuple(event for id in _IDS for event in used(id, results if id == "q" else "+-----"))
         board = Scoreboard.build(Snapshot(patterns=patterns, events=events), LATER, SETTINGS)
         made.clear()
-        assert len(review_queue(patterns, board, CurationState(), LATER, SETTINGS, known=known)) == len(_IDS)
+        assert len(review_queue(records(patterns, board), known)) == len(_IDS)
     assert made == ["q"]
 
 
@@ -513,4 +558,4 @@ def test_each_question_is_a_step() -> None:
     patterns = {id: make_error_pattern(id) for id in _IDS}
     events = tuple(event for id in _IDS for event in used(id, "+-----"))
     board = Scoreboard.build(Snapshot(patterns=patterns, events=events), LATER, SETTINGS)
-    assert len(list(review_queue_in_steps(patterns, board, CurationState(), LATER, SETTINGS))) == len(_IDS)
+    assert len(list(review_queue_in_steps(records(patterns, board)))) == len(_IDS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from core.records.decisions import Verb
 from core.state.review_items import ReviewItem
 from tests.tui.user import User
 from tui.screens.dialogs import Choose
@@ -29,6 +30,11 @@ def front(user: User) -> str:
     item = desk(user).item
     assert item is not None
     return item.subject
+
+
+def newest(user: User) -> Verb:
+    """What was decided last."""
+    return user.app.view.snapshot.decisions[-1].verb
 
 
 async def choose_more(user: User, label: str) -> None:

@@ -44,25 +44,22 @@ from tests.tui.screens.review_steps import (
     desk,
     flat,
     front,
+    newest,
     preview,
     row,
     waiting,
 )
-from tests.tui.user import NOW, User, open_dashboard
+from tests.tui.user import NOW, open_dashboard
 from tui.app import RalphdeckApp
 from tui.screens.dialogs import AskText
 
 NULL = "pat-error-null-check-015"
 
 
-def open_project_of(sample: Path) -> Project:
-    opened = Project(ProjectPaths(sample), Settings(), by="ana", clock=lambda: NOW, cache=False)
+def open_project_of(sample: Path, by: str = "ana") -> Project:
+    opened = Project(ProjectPaths(sample), Settings(), by=by, clock=lambda: NOW, cache=False)
     opened.load()
     return opened
-
-
-def newest(user: User) -> Verb:
-    return user.app.view.snapshot.decisions[-1].verb
 
 
 @pytest.mark.slow
@@ -191,10 +188,10 @@ async def test_suspicious_reports_are_revoked_or_confirmed_as_one_decision(sampl
 
 @pytest.mark.slow
 async def test_a_quarantined_text_is_shown_verbatim_and_released(sample: Path, home: Path) -> None:
-    open_project_of(sample).decide(Quarantine(POOL, reason="who wrote [b]this[/]?"))
+    open_project_of(sample, "bob").decide(Quarantine(POOL, reason="who wrote [b]this[/]?"))
     async with open_dashboard(sample, home, place="review") as user:
         assert await at_question(user, QUARANTINE) == POOL
-        assert "Held back by ana, today 21:00" in flat(user)
+        assert "Held back by bob, today 21:00" in flat(user)
         shown = flat(user)
         assert "who wrote [b]this[/]?" in shown
         assert '- Error: "Timed out fetching a new connection from the connection pool"' in shown
