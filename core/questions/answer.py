@@ -35,14 +35,11 @@ REJECTED: Final = "rejected in review"  # Default reason to archive a new text.
 _RESULTS: Final = {
     **dict.fromkeys((Verb.RELEASE, Verb.PROMOTE, Verb.REJECT_INVERSION, Verb.EDIT), "kept"),
     **dict.fromkeys((Verb.ARCHIVE, Verb.DEPRECATE, Verb.QUARANTINE, Verb.ACCEPT_INVERSION), "removed"),
-    **dict.fromkeys((Verb.REVOKE, Verb.CONFIRM), "judged"),
-    Verb.EXTRACT: "added",
+    Verb.EXTRACT: "new",
     Verb.MERGE: "merged",
-    Verb.RESET: "reset",
     Verb.SNOOZE: "put off",
-    Verb.NOTE: "noted",
 }
-"""Participles of the summary of a review session, by the verb of the decision."""
+"""What the summary of a review session counts, by the verb of the decision."""
 
 NO_DECISION: Final = commands.Command()
 
@@ -69,8 +66,14 @@ class Answer:
 
     @property
     def result(self) -> str:
-        """What the answer does to a lesson, as a participle for a summary."""
-        return _RESULTS.get(self.command.verb, "left as they are")
+        """What the answer does to lessons, for a summary: `kept`, `removed`, `new`, `merged` or `put off`; else ""."""
+        return _RESULTS.get(self.command.verb, "")
+
+    @property
+    def lessons(self) -> int:
+        """The number of lessons that the answer is about."""
+        expected = self.command.expected if isinstance(self.command, commands.Extract) else None
+        return len(expected.new) if expected is not None else 1
 
     def with_text(self, typed: str) -> Command:
         """Return the command with the typed reason, or typed text of an inversion."""

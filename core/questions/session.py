@@ -21,6 +21,7 @@ SECONDS_PER_MINUTE: Final = 60.0
 SESSION_PAUSE: Final = timedelta(minutes=5)
 """Maximum pause between two decisions of one session; longer ones do not count for the pace."""
 ENOUGH_PAUSES: Final = 5  # Minimum number of pauses for a pace.
+PRIOR_PAUSES: Final = 20  # Number of pauses that the estimated times count as, so that a few answers change little.
 _RECENT_PAUSES: Final = 200  # Number of newest pauses that count.
 
 
@@ -30,6 +31,12 @@ class Pace:
 
     seconds: float | None = None
     pauses: int = 0
+
+    def correct(self, seconds: float) -> float:
+        """Return the time of a question, in seconds, from its estimate and this pace."""
+        if self.seconds is None:
+            return seconds
+        return (seconds * PRIOR_PAUSES + self.seconds * self.pauses) / (PRIOR_PAUSES + self.pauses)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +68,8 @@ class Plan:
 
 
 def time_text(items: Iterable[ReviewItem], pace: Pace) -> str:
-    """Return how long the questions take, from the reviewer's pace if it is known: `about 2 min`; "" for none."""
-    seconds = [item.seconds if pace.seconds is None else pace.seconds for item in items]
+    """Return how long the questions take, corrected by the reviewer's pace: `about 2 min`; "" for none."""
+    seconds = [pace.correct(item.seconds) for item in items]
     return _about(sum(seconds)) if seconds else ""
 
 
@@ -78,8 +85,7 @@ def plan(queue: Sequence[ReviewItem], minutes: float, settings: Settings, pace: 
     leaves them.
     """
     estimated = sum(item.seconds for item in queue)
-    own = pace.seconds if pace is not None else None
-    scale = 1.0 if own is None or not estimated else own * len(queue) / estimated
+    scale = 1.0 if pace is None or not estimated else pace.correct(estimated / len(queue)) * len(queue) / estimated
     urgent = [item for item in queue if item.is_urgent]
     others = [item for item in queue if not item.is_urgent]
     others.sort(key=lambda item: (-item.impact / (item.seconds or 1.0), item.kind, item.subject))

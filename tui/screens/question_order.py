@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from core.base.text import plural
 
@@ -276,11 +276,17 @@ class QuestionOrder:
             self._swapped ^= {key_of(item)}
 
 
+OUTCOMES: Final = ("kept", "new", "merged", "removed")
+"""Results of answers that the summary of a session counts, by lesson."""
+PUT_OFF: Final = "put off"  # result of a snooze
+
+
 class GivenAnswer(NamedTuple):
-    """An answer of a session: what it did in one word, and the IDs of what gets another prompt."""
+    """An answer of a session: what it did to how many `lessons`, and the IDs of what gets another prompt."""
 
     result: str
     changed: frozenset[str]
+    lessons: int = 1
 
 
 @dataclass
@@ -298,9 +304,19 @@ class ReviewSession:
 
     @property
     def summary(self) -> str:
-        """What was done, in two sentences: `3 kept, 1 removed. The next prompts of 2 tasks change.`"""
-        counts = Counter(answer.result for answer in self.answers.values())
+        """What was done: `You answered 3 questions: 2 lessons kept, 1 new. The next prompts of 2 sessions change.`"""
+        counts = Counter[str]()
+        for answer in self.answers.values():
+            counts[answer.result] += answer.lessons
+        parts = [(counts[result], result) for result in OUTCOMES if counts[result]]
+        texts = [f"{plural(count, 'lesson')} {result}" for count, result in parts[:1]]
+        texts += [f"{count:,} {result}" for count, result in parts[1:]]
+        late = sum(answer.result == PUT_OFF for answer in self.answers.values())
+        done = [f"answered {plural(len(self.answers) - late, 'question')}"] if late < len(self.answers) else []
+        done += [f"put off {late:,}" if done else f"put off {plural(late, 'question')}"] if late else []
+        if not done:
+            return ""
+        lessons = f": {', '.join(texts)}" if texts else ""
         changed = frozenset[str]().union(*(answer.changed for answer in self.answers.values()))
-        done = ", ".join(f"{count:,} {result}" for result, count in counts.items())
-        prompts = f" The next prompts of {plural(len(changed), 'task')} change." if changed else ""
-        return f"{done}.{prompts}" if done else ""
+        prompts = f" The next prompts of {plural(len(changed), 'session')} change." if changed else ""
+        return f"You {' and '.join(done)}{lessons}.{prompts}"

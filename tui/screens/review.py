@@ -260,7 +260,15 @@ class ReviewScreen(BaseScreen):
         rest += [f"{plural(others, 'question')} hardly worth the time"] * bool(others)
         if rest:
             lines += [Content(""), Content.assemble((key, "$accent bold"), f" reads on: {', '.join(rest)}")]
-        head = "Still opening" if is_partial else "Time is up" if left else "Done" if summary else "Nothing to review"
+        head = (
+            "Still opening"
+            if is_partial
+            else "Time is up"
+            if left
+            else "Done"
+            if summary or later
+            else "Nothing to review"
+        )
         self.query_one(".question", ItemLine).show([Item(Content.styled(f"{head}.", "bold"))])
         self.card.show(lines)
         self._show_outcome(top=True)
@@ -597,7 +605,7 @@ class ReviewScreen(BaseScreen):
         self.services.decide(command, seen)
         if (front := self.item) is not None and same_question(front, item):
             self.questions.give()
-        self.session.answers[item.question_key] = GivenAnswer(answer.result, changed)
+        self.session.answers[item.question_key] = GivenAnswer(answer.result, changed, answer.lessons)
         self.show_anew()
 
     def answered(self, *, decided: bool) -> None:

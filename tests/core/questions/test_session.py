@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from core.config.settings import ReviewSettings, Settings
-from core.questions.session import Pace, measure_pace, plan
+from core.questions.session import Pace, measure_pace, plan, time_text
 from core.records.decisions import Decision, Verb
 from core.state.review_items import BORDERLINE, ReviewItem
 from tests.factories import CURATION_NOW
@@ -66,8 +66,9 @@ def test_a_session_without_questions_or_time() -> None:
 def test_a_slow_reader_gets_fewer_questions() -> None:
     queue = [item(name, 1.0, seconds) for name, seconds in (("a", 10.0), ("b", 20.0), ("c", 30.0))]
     assert names(plan(queue, 1.0, SETTINGS).items) == "abc"
-    slow = plan(queue, 1.0, SETTINGS, Pace(seconds=40.0, pauses=9))
-    assert (names(slow.items), slow.seconds) == ("ab", 60.0)
+    slow = plan(queue, 1.0, SETTINGS, Pace(seconds=40.0, pauses=200))
+    assert names(slow.items) == "ab"
+    assert slow.seconds == pytest.approx(30 * (20 * 20 + 200 * 40) / 220 / 20)
     assert names(plan(queue, 1.0, SETTINGS, Pace()).items) == "abc"
 
 
@@ -75,6 +76,13 @@ def test_pace_is_the_median_pause_within_sessions() -> None:
     assert measure_pace(decisions([0, 10, 12, 14, 16, 18, 3600, 20]), "ada") == Pace(seconds=15.0, pauses=6)
     assert measure_pace(decisions([0, 10, 12, 14, 16]), "ada").seconds is None
     assert measure_pace(decisions([0, 10, 12, 14, 16, 18]), "bob") == Pace()
+
+
+def test_a_few_quick_answers_change_the_estimate_little() -> None:
+    queue = [item(str(number), 1.0, 24.0) for number in range(30)]
+    assert time_text(queue, Pace()) == "about 12 min"
+    assert time_text(queue, Pace(seconds=4.0, pauses=5)) == "about 10 min"
+    assert time_text(queue, Pace(seconds=4.0, pauses=200)) == "about 3 min"
 
 
 def test_pace_ignores_bulk_decisions_and_undo() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.base.errors import Proposed
+from core.base.text import plural
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation.commands import Deprecate, Dismiss, Note, Quarantine, Reset, bulk
@@ -25,16 +26,12 @@ from tests.tui.screens.review_steps import (
     desk,
     flat,
     front,
+    newest,
     preview,
     row,
     waiting,
 )
 from tests.tui.user import NOW, User, open_dashboard
-
-
-def newest(user: User) -> str:
-    """What was decided last."""
-    return user.app.view.snapshot.decisions[-1].verb.value
 
 
 def asked(user: User) -> list[str]:
@@ -54,7 +51,7 @@ async def test_putting_off_decides_nothing_and_the_questions_have_an_end(sample:
         assert seen == queue
         assert desk(user).item is None
         hardly = len(user.app.view.agenda) - len(queue)
-        await user.sees(f"n reads on: {len(queue)} put off, {hardly} questions hardly worth the time")
+        await user.sees(f"n reads on: {len(queue)} put off, {plural(hardly, 'question')} hardly worth the time")
         await user.press("N")
         assert front(user) == queue[-1]
         await user.press("n", "n")
@@ -73,11 +70,11 @@ async def test_the_end_lists_what_was_kept_and_removed_and_which_prompts_change(
         await user.decides("a")
         while desk(user).item is not None:
             await user.press("n")
-        await user.sees("Done.", "1 reset, 1 removed.")
+        await user.sees("Done.", "You answered 2 questions: 1 lesson removed.")
         await user.decides("u")
         while desk(user).item is not None:
             await user.press("n")
-        await user.sees("1 reset.")
+        await user.sees("You answered 1 question.")
 
 
 @pytest.mark.slow
@@ -342,7 +339,7 @@ async def test_an_empty_queue_is_reported(sample: Path, home: Path) -> None:
         count = len(asked(user))
         for _ in range(count):
             await user.decides("s")
-        await user.sees("Done.", f"{count} put off.")
+        await user.sees("Done.", f"You put off {count} questions.")
         assert asked(user) == [] and "Review·" not in user.text()
         await user.press("a")
         assert "No open questions" in user.toasts()[-1]
