@@ -13,7 +13,7 @@ from textual import events, on
 from textual.containers import Container
 from textual.content import Content
 from textual.screen import Screen
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from core.base.text import capitalized, visible_line
 from core.documents.markdown import record_markdown
@@ -183,7 +183,9 @@ class BaseScreen(Screen[None], inherit_bindings=False):
             self.services.user_state.set(SEEN_SCREENS, " ".join([*seen, self.place]))
             key = self.services.shown_key("help")
             purpose = self.TABLE.about.partition(". ")[0].removesuffix(".")
-            yield Static(Content.assemble(f"{purpose}. ", (key, "bold"), " explains this screen."), classes="purpose")
+            line = ItemLine(classes="purpose")
+            line.show([Item(Content(f"{purpose}."))], [Item(Content.assemble((key, "bold"), " explains this screen"))])
+            yield line
         yield from self.compose_content()
         yield KeyLine()
 

@@ -1,13 +1,27 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.widgets import Input
 
 from tests.tui.user import open_dashboard
+from tui.actions import PLACES
+from tui.screens.base_screen import SEEN_SCREENS
 from tui.screens.dialogs import AskLine
 from tui.screens.help import Help
+from tui.screens.screen_table import load_tables
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", PLACES)
+async def test_the_first_visit_of_a_place_states_its_purpose_in_one_line(sample: Path, home: Path, place: str) -> None:
+    first: dict[str, Any] = {SEEN_SCREENS: ""}
+    async with open_dashboard(sample, home, size=(80, 24), place=place, **first) as user:
+        line = user.place.query_one(".purpose")
+        purpose = load_tables()[place].about.partition(". ")[0]
+        assert line.size.height == 1 and f"{purpose}." in user.text().splitlines()[1]
 
 
 @pytest.mark.slow
