@@ -8,11 +8,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from core.agents.agent_table import AGENTS
+from core.agents.plan import Target, parts_of
 from core.agents.restore_points import RestorePoint, RestorePoints, load_points, save_points
 from core.base.errors import Conflict, RalphdeckError, Unwritable
 from core.storage.append_log import sync_folder
 from core.storage.atomic_write import rewrite, take_theirs
-from core.storage.file_access import file_lock
+from core.storage.file_access import file_lock, remove_drafts
 
 if TYPE_CHECKING:
     from core.agents.plan import AgentPlan, FileChange
@@ -48,6 +50,13 @@ def apply_plan(plan: AgentPlan, points_file: Path) -> None:
                 raise
             raise Unwritable(f"cannot write {error.filename or points_file}: {error.strerror}") from None
         _remove_folders(emptied)
+
+
+def remove_old_drafts(project: Path) -> None:
+    """Remove the drafts of agents' files and of `.gitignore` that killed processes have left in a project."""
+    parts = [part for agent in AGENTS for part in parts_of(agent, Target(project))]
+    for path in {project / ".gitignore", *(part.path for part in parts if part.path.is_relative_to(project))}:
+        remove_drafts(path.parent, path.name)
 
 
 def _write(change: FileChange) -> None:

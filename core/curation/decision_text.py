@@ -9,6 +9,7 @@ from core.base.formatting import shorten_id
 from core.base.text import plural
 from core.curation.case import change
 from core.learning.assessment import HELD, QUARANTINE
+from core.records.authors import is_signed_unattended
 from core.records.decisions import TURNS, WAS_HELD, WAS_QUARANTINED, Decision, verb_info
 
 HOOK: Final = "hook"
@@ -21,8 +22,8 @@ def verb_text(decision: Decision) -> str:
 
 
 def author_text(decision: Decision) -> str:
-    """Return who decided: the signature, or `hook` for what was extracted when a session ended."""
-    return HOOK if decision.is_unattended and not decision.is_proposal else decision.by
+    """Return who decided: the signature, or `hook` for what a program extracted by itself when work ended."""
+    return HOOK if is_signed_unattended(decision.by) else decision.by
 
 
 def subject_text(decision: Decision) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from core.base.errors import Conflict, Refused, StaleDecision, UnknownRecord
+from core.base.errors import AlreadyDone, Conflict, Refused, StaleDecision, UnknownRecord
 from core.base.formatting import shorten_id
 from core.base.text import plural, visible_line
 from core.curation import commands, record_changes
@@ -238,6 +238,8 @@ class Project(ProjectReader):
                 changes.append((one.source_id, rule))
             if progress is not None:
                 progress(number, len(command.commands))
+        if not changes:
+            raise AlreadyDone("what these sessions show was proposed already")
         decided = self.curator.write_many(changes, now=now, known=self._known, reason=command.reason)
         for decision in decided.decisions:
             self._log_extraction(decision)

@@ -12,7 +12,7 @@ from core.curation.exchange.origins import known_origin
 from core.records.decisions import TURNS, Decision, Verb
 from core.records.suspicions import Severity
 from core.scanning.verdict import highest_severity
-from core.trust.projects import forget_answer, is_trusted, save_answer
+from core.trust.projects import is_trusted, revoke_answer, save_answer
 
 if TYPE_CHECKING:
     from core.project.reader import ProjectReader
@@ -133,7 +133,7 @@ def decline(project: ProjectReader) -> None:
 
 def revoke(project: ProjectReader) -> bool:
     """Trust a project no more: the user is asked again; returns whether there was an answer. Raises Unwritable."""
-    return forget_answer(project.project)
+    return revoke_answer(project.project, project.now())
 
 
 def confirm(

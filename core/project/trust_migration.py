@@ -23,7 +23,7 @@ from core.storage.file_access import open_regular
 from core.storage.user_files import UserStore, cache_path, state_file
 from core.team.consent import read_consent
 from core.trust.origins import Origins
-from core.trust.projects import MIGRATION, MIGRATIONS, find_answer, save_answer
+from core.trust.projects import MIGRATION, MIGRATIONS, find_record, save_answer
 
 _PROJECT: Final = 2  # place of the project in the header, in every version
 _PREFIX_BYTES: Final = 12  # before each block: its length (8) and CRC-32 (4)
@@ -46,7 +46,7 @@ def migrate_trust(dashboard: Path, connected_files: Iterable[str], now: datetime
     for folder in sorted(set(_used_folders(dashboard, connected_files))):
         paths = ProjectPaths(folder)
         is_usable = paths.aiwg.is_dir() and not why_not_used(folder)
-        if not is_usable or is_in_trusted_path(folder) or find_answer(paths) is not None:
+        if not is_usable or is_in_trusted_path(folder) or find_record(paths) is not None:
             continue
         with suppress(RalphdeckError):  # a project that cannot be written is asked about
             Origins(folder).add_decisions(read_kept_decisions(folder))

@@ -31,6 +31,11 @@ def sign_unattended(by: str) -> str:
     return f"{by}{_UNATTENDED}"
 
 
+def is_signed_unattended(by: str) -> bool:
+    """Return whether a program made a decision with this signature by itself."""
+    return by.endswith(_UNATTENDED)
+
+
 def author_of(by: str) -> Author:
     """Return what made a decision with this signature."""
     if by.startswith((AGENT, CLIENT)):

@@ -235,7 +235,7 @@ def _content(handle: int) -> bytes:
 
 
 def _write_draft(path: Path, data: bytes, like: os.stat_result | None) -> Path:
-    remove_drafts(path.parent)
+    remove_drafts(path.parent, "" if ".aiwg" in path.parts else path.name)
     draft = make_draft_path(path)
     handle = open_regular(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:

@@ -228,12 +228,16 @@ def make_draft_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.tmp-{os.getpid()}-{os.urandom(4).hex()}")
 
 
-def remove_drafts(folder: Path) -> None:
-    """Remove the drafts in a folder that are older than a minute and whose process no longer runs."""
+def remove_drafts(folder: Path, name: str = "") -> None:
+    """Remove the drafts in a folder that are older than a minute and whose process no longer runs.
+
+    With `name`, only those of the file with this name: in a folder of the user, others may be of another program.
+    """
+    beginning = f".{name}.tmp-" if name else "."
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             draft = _DRAFT.fullmatch(entry.name)
-            if draft is not None and not is_alive(int(draft[1])):
+            if draft is not None and entry.name.startswith(beginning) and not is_alive(int(draft[1])):
                 with suppress(OSError):  # a remaining draft does no harm
                     status = entry.stat(follow_symlinks=False)
                     if stat.S_ISREG(status.st_mode) and time.time() - status.st_mtime > _MIN_AGE:

@@ -38,7 +38,7 @@ FOR_AGENTS: Final = (
     "decide, the user runs in a terminal: ralphdeck trust"
 )
 _KEY_BYTES: Final = 64  # maximum size of the file with the key
-Answer = Literal["trusted", "declined"]
+Answer = Literal["trusted", "declined", "revoked"]
 
 
 class TrustedProject(Struct, frozen=True, kw_only=True):
@@ -72,19 +72,16 @@ def require_trust(paths: ProjectPaths) -> None:
 
 
 def find_answer(paths: ProjectPaths) -> TrustedProject | None:
-    """Return the user's answer about this folder; None if there is none, or only about a folder that it replaced."""
+    """Return the user's answer about this folder; None if it is open, revoked, or about a folder that it replaced."""
+    record = find_record(paths)
     root = ProjectPaths(trust_root(paths.project))
-    real = os.path.realpath(root.project)
-    for record in list_answers():
-        if record.path == real:
-            return record if _is_same_folder(root, record) else None
-    return None
+    return record if record is not None and record.answer != "revoked" and _is_same_folder(root, record) else None
 
 
-def was_trusted(paths: ProjectPaths) -> bool:
-    """Return whether there is an answer about a folder at this path, whatever it contains now."""
+def find_record(paths: ProjectPaths) -> TrustedProject | None:
+    """Return the last answer about a folder at this path, also a revoked one, whatever the folder contains now."""
     real = os.path.realpath(trust_root(paths.project))
-    return any(record.path == real and record.answer == "trusted" for record in list_answers())
+    return next((record for record in list_answers() if record.path == real), None)
 
 
 def _is_same_folder(paths: ProjectPaths, record: TrustedProject) -> bool:
@@ -126,33 +123,37 @@ def save_answer(
         owner = root.aiwg.lstat().st_uid
     except OSError as error:
         raise Unwritable(f"cannot read {root.aiwg}: {error.strerror}") from None
-    # A repository can bring a key, so only one that this user made for this folder is kept.
-    known = find_answer(paths)
-    key = known.key if known is not None else _make_key(root)
-    record = TrustedProject(
-        path=os.path.realpath(root.project),
-        owner=owner,
-        key=key,
-        project_id=project_id,
-        since=known.since if known is not None else iso(now) or "",
-        how=how,
-        answer=answer,
-    )
     with UserStore(state_file()).transaction() as tables:
+        # A repository can bring a key, so only one that this user made for this folder is kept. The lock makes that two
+        # processes that trust it at once agree on one key.
+        known = find_answer(paths)
+        record = TrustedProject(
+            path=os.path.realpath(root.project),
+            owner=owner,
+            key=known.key if known is not None else _make_key(root),
+            project_id=project_id,
+            since=known.since if known is not None else iso(now) or "",
+            how=how,
+            answer=answer,
+        )
         tables.table(TABLE).upsert(msgspec.to_builtins(record), where("path") == record.path)
     return record
 
 
-def forget_answer(paths: ProjectPaths) -> bool:
-    """Remove the user's answer about a project, which is asked again; returns whether there was one."""
+def revoke_answer(paths: ProjectPaths, now: datetime) -> bool:
+    """Revoke the user's answer about a project, which is asked again; returns whether there was one.
+
+    The record stays, so that only an answer to the question trusts the project again.
+    """
     from tinydb import where
 
     from core.storage.user_files import UserStore
 
     real = os.path.realpath(trust_root(paths.project))
+    is_answer = (where("path") == real) & (where("answer") != "revoked")
     with UserStore(state_file()).transaction() as tables:
-        removed: Iterable[int] = tables.table(TABLE).remove(where("path") == real)
-    return bool(list(removed))
+        revoked: Iterable[int] = tables.table(TABLE).update({"answer": "revoked", "since": iso(now)}, is_answer)
+    return bool(list(revoked))
 
 
 def is_joined(project: Path) -> bool:

@@ -116,7 +116,7 @@ def _change(
     plans: list[AgentPlan], target: Target, notes: list[str], *, is_removal: bool, yes: bool, ignores: bool
 ) -> None:
     """Show the changes, ask, write, and report; `ignores` adds the private files to `.gitignore`, too."""
-    from core.agents.apply import apply_plan
+    from core.agents.apply import apply_plan, remove_old_drafts
     from core.agents.private_files import ignore_private_files
 
     as_json = invocation().as_json
@@ -129,6 +129,8 @@ def _change(
     may_write = bool(count) and (yes or (asks and _confirm(count, plans, ignores=ignores)))
     if count and not may_write and not as_json:
         remark(f"Nothing was written{'' if asks else ', because there is no terminal to ask on; to write: --yes'}")
+    if (may_write or not count) and not (target.is_global or is_readonly()):
+        remove_old_drafts(target.project)
     failed: list[AgentPlan] = []
     if may_write:
         if is_readonly():

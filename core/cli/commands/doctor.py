@@ -20,7 +20,7 @@ from core.cli.json import objects
 from core.cli.render.output import Column, end, line, print_table, remark, respond
 from core.cli.support.connection_checks import ERROR, NOTE, OK, WARNING, Found, check_connections
 from core.cli.support.options import ReadingCommand, invocation
-from core.cli.support.project import chosen_project, open_project, read_configuration
+from core.cli.support.project import chosen_project, is_readonly, open_project, read_configuration
 from core.cli.support.signature import find_signature
 from core.cli.support.team_checks import check_team
 from core.cli.support.terminal_checks import check_terminal
@@ -60,7 +60,8 @@ def doctor() -> None:
     """Check the files of a project, connected agents, team, terminal and file watcher; print all paths and settings.
 
     The source of each setting is shown: aiwg.yml, .aiwg/config.yml or the default. Only the first of the two files that
-    has settings is read. The dashboard reads the settings when it starts.
+    has settings is read. The dashboard reads the settings when it starts. What killed writes have left beside files of
+    agents is removed.
 
     Without a project only the terminal and the files of the user are checked, and the exit code is 1; with --json
     nothing is printed. The last line is the summary.
@@ -70,6 +71,7 @@ def doctor() -> None:
       ralphdeck doctor
       ralphdeck doctor --strict --json    (in CI: exit code 3 if a file cannot be used)
     """
+    from core.agents.apply import remove_old_drafts
     from core.cli.support.user_files import keymap_file, log_file
     from core.state.findings import all_findings
     from core.storage.user_files import index_file
@@ -82,6 +84,8 @@ def doctor() -> None:
     old_rules: OldRecords | None = None
     try:
         paths = chosen_project()
+        if not is_readonly():
+            remove_old_drafts(paths.project)
         configuration = read_configuration(registry=True)
         settings = configuration.listed()
         project = open_project(configuration=configuration)

@@ -43,8 +43,9 @@ def start(yes: bool, dry_run: bool) -> None:
     """Set up this repository: make .aiwg, connect the agents in use, and propose lessons from their sessions.
 
     Reads the sessions that agents have left on this machine, prints what it is going to do, and asks once. Proposed
-    lessons are candidates: Review asks about each. What exists stays as it is, so it can be repeated. Without a
-    terminal nothing is written unless --yes is given.
+    lessons are candidates: Review asks about each. What exists stays as it is, so it can be repeated; what was
+    interrupted is finished. Without a terminal nothing is written unless --yes is given. The exit code is 1 if a file
+    of an agent cannot be changed.
 
     \b
     Examples:
@@ -52,11 +53,9 @@ def start(yes: bool, dry_run: bool) -> None:
       ralphdeck start --dry-run
       ralphdeck start --yes --json
     """
-    from core.agents.checks import find_program, has_mcp_extra
-    from core.agents.plan import Target, detect, find_connected, plan_connect
-    from core.agents.restore_points import load_points
+    from core.agents.agent_table import AGENTS
+    from core.agents.apply import remove_old_drafts
     from core.cli.commands.init import choose_project
-    from core.cli.support.user_files import restore_points_file
     from core.show.setup import MOST_PROPOSED, count_sessions, find_offers, is_first_start
 
     folder = choose_project(None)
@@ -64,12 +63,9 @@ def start(yes: bool, dry_run: bool) -> None:
     project = open_project()
     state = project.search_all()
     offers = find_offers(state)[:MOST_PROPOSED] if is_first_start(state) else ()
-    plans: list[AgentPlan] = []
-    if not find_connected(folder.project) and (in_use := [*detect(folder.project)]):
-        target = Target(folder.project.resolve(), find_program(), has_mcp=has_mcp_extra())
-        plans = [one for one in plan_connect(in_use, target, load_points(restore_points_file())) if one.changes]
-    is_new = not is_folder(folder.ralph)
-    steps = _describe(folder, plans, offers, is_new=is_new)
+    plans = _plan_agents(folder)
+    pending = len({decision.id for decision, _ in project.ledger.pending()})
+    steps = _describe(folder, plans, offers, pending)
     sessions = count_sessions(state)
     if not invocation().as_json:
         line((folder.project.name, "bold"), f": {plural(sessions, 'session')} of agents in the last 30 days")
@@ -77,23 +73,31 @@ def start(yes: bool, dry_run: bool) -> None:
             line(f"  {number}. {step.text}")
             for file in step.files:
                 line(f"     {file}")
+    problems = [f"{AGENTS[plan.agent].title} is not changed: {plan.problem}" for plan in plans if plan.problem]
+    warn(*problems)
     may_write = bool(steps) and not dry_run and (yes or _confirm())
     lessons, notes = 0, list[str]()
     if may_write:
         if is_readonly():
             raise ReadOnly("read-only: nothing is written; start without --readonly and RALPHDECK_READONLY")
         _require_trust(folder)
-        _set_up(folder)
+        _set_up(folder, notes)
         _connect(plans, notes)
+        notes += project.apply_pending() if pending else ()
         lessons = _propose(project, offers, notes) if offers else 0
+    if may_write or not (steps or is_readonly()):
+        remove_old_drafts(folder.project)
 
     def show() -> None:
-        if not steps:
+        if not steps and not problems:
             line("Nothing to do: the project is set up, and agents are connected")
         if may_write:
             line("Done. Work as usual; ralphdeck shows each session while it runs")
             if lessons:
                 line(f"{plural(lessons, 'lesson')} to read: ralphdeck, key 2, or: ralphdeck review")
+            for plan in plans:
+                for text in plan.left if plan.changes else ():
+                    line(f"Left for you: {text}")
 
     warn(*notes)
     respond(
@@ -106,21 +110,56 @@ def start(yes: bool, dry_run: bool) -> None:
         sessions=sessions,
         lessons=lessons,
     )
-    if notes or (steps and not may_write and not dry_run):
+    if problems or notes or (steps and not may_write and not dry_run):
         click.get_current_context().exit(1)
 
 
+def _plan_agents(folder: ProjectPaths) -> list[AgentPlan]:
+    """Plan to connect the agents in use that are not connected, or only in part since a process was killed."""
+    from core.agents.checks import find_program, has_mcp_extra
+    from core.agents.plan import Target, detect, is_connected, plan_connect
+    from core.agents.restore_points import load_points
+    from core.cli.support.user_files import restore_points_file
+
+    project = folder.project.resolve()
+    if not (in_use := [*detect(project)]):
+        return []
+    target = Target(project, find_program(), has_mcp=has_mcp_extra())
+    points = load_points(restore_points_file())
+    plans = []
+    for plan in plan_connect(in_use, target, points):
+        is_known = plan.is_connected or is_connected(plan.agent, Target(project, is_global=True))
+        is_partial = any(
+            (point := points.get(str(change.path))) is not None and point.original == change.before
+            for change in plan.changes
+        )
+        if is_partial or not is_known:
+            plans.append(plan)
+    return [plan for plan in plans if plan.changes or plan.problem]
+
+
 def _describe(
-    folder: ProjectPaths, plans: Sequence[AgentPlan], offers: Sequence[ReviewItem], *, is_new: bool
+    folder: ProjectPaths, plans: Sequence[AgentPlan], offers: Sequence[ReviewItem], pending: int
 ) -> list[_Step]:
     from core.agents.agent_table import AGENTS
+    from core.agents.private_files import is_ignoring
+    from core.cli.support.trust import has_records
+    from core.trust.projects import is_trusted
 
-    steps = [_Step(f"Make {folder.aiwg.name}, and add its private files to .gitignore")] if is_new else []
+    steps = []
+    if not is_folder(folder.ralph):
+        steps.append(_Step(f"Make {folder.aiwg.name}, and add its private files to .gitignore"))
+    elif not is_ignoring(folder.project) or not (has_records(folder) or is_trusted(folder)):
+        steps.append(_Step(f"Finish setting up {folder.aiwg.name}, and add its private files to .gitignore"))
     for plan in plans:
+        if plan.problem:
+            continue
         files = tuple(change.shown for change in plan.changes)
         steps.append(
             _Step(f"Connect {AGENTS[plan.agent].title}; ralphdeck connect --remove restores the files:", files)
         )
+    if pending:
+        steps.append(_Step(f"Write {plural(pending, 'decision')} of an interrupted process to the pattern files"))
     if count := sum(len(item.offer.new) for item in offers if item.offer is not None):
         minutes = max(round(sum(item.seconds for item in offers) / 60), 1)
         lessons = f"{plural(count, 'lesson')} from {plural(len(offers), 'session')}"
@@ -139,21 +178,25 @@ def _require_trust(folder: ProjectPaths) -> None:
     """Raise Refused if the project brings records that the user has not trusted, or has declined to trust."""
     from core.base.errors import Refused
     from core.cli.support.trust import describe_trust, has_records
-    from core.config.ownership import is_in_trusted_path
-    from core.trust.projects import find_answer, is_trusted
+    from core.trust.projects import find_record, is_trusted
 
-    is_open = find_answer(folder) is None and not has_records(folder)
-    if not (is_open or is_trusted(folder) or is_in_trusted_path(folder.project)):
+    record = find_record(folder)
+    is_open = (record is None or record.answer == "trusted") and not has_records(folder)
+    if not (is_open or is_trusted(folder)):
         raise Refused(f"{describe_trust(folder)}. Nothing was written; start sets up a project that you trust")
 
 
-def _set_up(folder: ProjectPaths) -> None:
+def _set_up(folder: ProjectPaths, notes: list[str]) -> None:
+    """Make the folder, and trust it; adds to `notes` why its private files are not ignored by Git."""
     from core.agents.private_files import ignore_private_files
     from core.cli.commands.init import make_folder
     from core.cli.support.trust import trust_here
 
     make_folder(folder)
-    ignore_private_files(folder.project)
+    try:
+        ignore_private_files(folder.project)
+    except RalphdeckError as error:
+        notes.append(f"The private files of .aiwg are not ignored by Git: {error}")
     trust_here(folder, "init", now())
 
 
@@ -171,6 +214,7 @@ def _connect(plans: Sequence[AgentPlan], notes: list[str]) -> None:
 
 def _propose(project: Project, offers: Sequence[ReviewItem], notes: list[str]) -> int:
     """Extract the offers as candidates in one act; returns the number of new patterns."""
+    from core.base.errors import AlreadyDone
     from core.cli.support.progress import show_progress
     from core.curation.commands import Extract, ExtractMany
 
@@ -178,6 +222,8 @@ def _propose(project: Project, offers: Sequence[ReviewItem], notes: list[str]) -
     with show_progress() as progress:
         try:
             decided = project.decide(command, progress=lambda done, total: progress("proposing lessons", done, total))
+        except AlreadyDone:  # by another process, while this one asked or connected
+            return 0
         except RalphdeckError as error:
             notes.append(str(error))
             return 0

@@ -10,7 +10,7 @@ from core.base.errors import RalphdeckError
 from core.cli.render.output import warn
 from core.config.ownership import TRUSTED_PATHS, is_in_trusted_path
 from core.trust.origins import Origins
-from core.trust.projects import find_answer, save_answer, was_trusted
+from core.trust.projects import find_answer, find_record, save_answer
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -19,12 +19,17 @@ if TYPE_CHECKING:
 
 
 def trust_here(paths: ProjectPaths, how: str, now: datetime) -> str:
-    """Trust a project that was not trusted; returns what it brings from elsewhere, "" if nothing or without effect.
+    """Trust a project that the user has not answered about; returns what it brings from elsewhere, "" if nothing.
 
-    If the user's state cannot be written, only warn: agents then get nothing.
+    Only warn if the user has declined or revoked the trust, which only an answer to the question changes, or if the
+    user's state cannot be written: agents then get nothing.
     """
     answer = find_answer(paths)
     if is_in_trusted_path(paths.project) or (answer is not None and answer.answer == "trusted"):
+        return ""
+    record = find_record(paths)
+    if record is not None and record.answer != "trusted":
+        warn(describe_trust(paths))
         return ""
     if has_records(paths) and (agent := find_acting_agent(os.environ)):
         warn(
@@ -46,13 +51,14 @@ def describe_trust(paths: ProjectPaths) -> str:
     """Return in one sentence whether agents get something from a project, and why."""
     if is_in_trusted_path(paths.project):
         return f"Trusted, because ${TRUSTED_PATHS} names a folder above it"
-    answer = find_answer(paths)
-    if answer is None and was_trusted(paths):
+    answer, record = find_answer(paths), find_record(paths)
+    if record is not None and record.answer != "trusted":
+        change = f"on {record.since[:10]}: agents get nothing from it. To change that: ralphdeck trust"
+        return f"Trust {record.answer} {change}"
+    if answer is None and record is not None:
         return "Trusted before, but its key is gone: it is a new clone, or was cleaned or moved. Again: ralphdeck trust"
     if answer is None:
         return "Not trusted: agents get nothing from it. To decide: ralphdeck trust"
-    if answer.answer == "declined":
-        return f"Declined on {answer.since[:10]}: agents get nothing from it. To change that: ralphdeck trust"
     how = "by your answer" if answer.how == "question" else answer.how
     return f"Trusted since {answer.since[:10]} ({how})"
 

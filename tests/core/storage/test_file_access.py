@@ -6,6 +6,7 @@ import stat
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -42,20 +43,32 @@ def test_only_old_drafts_of_dead_processes_are_removed(tmp_path: Path) -> None:
     assert {*tmp_path.iterdir()} == {young, own, *others, folder}
 
 
+def rewrite_as(file: Path, data: bytes) -> None:
+    rewrite(file, lambda _: data, merge=take_theirs, retry_seconds=())
+
+
 @pytest.mark.parametrize("is_new", [True, False])
-def test_each_write_removes_the_drafts_in_its_folder(tmp_path: Path, is_new: bool) -> None:
-    file = tmp_path / "a.json"
+@pytest.mark.parametrize("write", [rewrite_as, put, write_file])
+def test_each_write_removes_the_drafts_in_its_folder(
+    tmp_path: Path, write: Callable[[Path, bytes], None], is_new: bool
+) -> None:
+    file = tmp_path / ".aiwg" / "a.json"
+    file.parent.mkdir()
     if not is_new:
         file.write_bytes(b"1")
-    left = leave_draft(tmp_path / "b.json")
-    rewrite(file, lambda _: b"2", merge=take_theirs, retry_seconds=())
-    assert not left.exists()
-    left = leave_draft(tmp_path / "b.json")
-    put(file, b"3")
-    assert not left.exists()
-    left = leave_draft(tmp_path / "b.json")
-    write_file(file, b"4")
-    assert not left.exists() and file.read_bytes() == b"4"
+    left = leave_draft(file.with_name("b.json"))
+    write(file, b"2")
+    assert not left.exists() and file.read_bytes() == b"2"
+
+
+@pytest.mark.parametrize("write", [rewrite_as, put, write_file])
+def test_a_write_in_a_folder_of_the_user_removes_only_drafts_of_its_file(
+    tmp_path: Path, write: Callable[[Path, bytes], None]
+) -> None:
+    file = tmp_path / "CLAUDE.md"
+    left, other = leave_draft(file), leave_draft(tmp_path / "notes.md")
+    write(file, b"2")
+    assert other.exists() and not left.exists()
 
 
 @pytest.fixture

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from core.config.paths import ProjectPaths
+from core.trust.projects import save_answer
 from tests.core.cli.conftest import Call
 
 
@@ -101,3 +104,21 @@ def test_the_first_decision_is_made_without_a_writable_git_ignore(repository: Pa
     (repository / ".gitignore").mkdir()
     result = call("lesson", "accept", lesson, "--project", repository)
     assert result.code == 0 and "its private files are not in .gitignore" in result.err
+
+
+@pytest.mark.parametrize("answer", ["declined", "revoked"])
+def test_no_command_overturns_the_users_answer_about_trust(
+    repository: Path, call: Call, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    monkeypatch.delenv("RALPHDECK_TRUSTED_PATHS")
+    monkeypatch.setattr("core.agents.checks.find_program", lambda: "ralphdeck")
+    call("init")
+    if answer == "revoked":
+        assert call("trust", "--revoke").code == 0
+    else:
+        save_answer(ProjectPaths(repository), "question", datetime.now(UTC), answer="declined")
+    for command in (["init"], ["connect", "claude", "--yes"], ["start", "--yes"]):
+        call(*command)
+        assert f"Trust {answer}" in call("trust", "--show").out
+    call("trust", "--yes")
+    assert "Trusted since" in call("trust", "--show").out

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.core.cli.conftest import Call
-from tests.factories import read_tree
+from tests.factories import leave_draft, read_tree
 from tests.fix_sessions.transcripts import leave_transcripts
 
 
@@ -80,3 +80,62 @@ def test_without_sessions_it_sets_up_the_project(tmp_path: Path, call: Call, mon
     result = call("start", "--yes", "--json")
     assert result.code == 0 and result.document["lessons"] == 0
     assert (folder / ".aiwg/ralph").is_dir()
+
+
+def test_it_finishes_a_decision_that_was_interrupted(shop: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as killed:
+        killed.setattr("core.curation.decision_writer.apply_pending", lambda *_: ())
+        call("start", "--yes")
+    patterns = shop / ".aiwg/ralph/shared/patterns"
+    assert not list(patterns.glob("*.json"))
+    result = call("start", "--yes", "--json")
+    assert (result.code, len(result.document["steps"])) == (0, 1)
+    assert list(patterns.glob("*.json")) and call("start", "--json").document["steps"] == []
+
+
+@pytest.mark.parametrize("missing", [".mcp.json", "CLAUDE.md"])
+def test_it_finishes_a_connection_that_was_interrupted(shop: Path, call: Call, missing: str) -> None:
+    call("start", "--yes")
+    whole = read_tree(shop)
+    (shop / missing).unlink()
+    assert call("start", "--yes").code == 0
+    assert read_tree(shop) == whole
+
+
+def test_it_finishes_a_folder_that_was_only_made(shop: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RALPHDECK_TRUSTED_PATHS")
+    (shop / ".aiwg/ralph").mkdir(parents=True)
+    assert call("start", "--yes").code == 0
+    assert "/.aiwg/ralph/sessions/" in (shop / ".gitignore").read_text()
+    assert "Trusted since" in call("trust", "--show").out
+
+
+def test_an_agent_whose_file_cannot_be_changed_is_reported(shop: Path, call: Call) -> None:
+    (shop / "CLAUDE.md").mkdir()
+    result = call("start", "--yes", "--json")
+    assert (result.code, result.document["lessons"]) == (1, 3)
+    assert "Claude Code is not changed: CLAUDE.md" in result.err and not (shop / ".mcp.json").exists()
+    assert call("start").code == 1
+
+
+def test_two_at_once_both_end_well(shop: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def start_another() -> bool:
+        return call("start", "--yes").code == 0
+
+    monkeypatch.setattr("core.cli.commands.start._confirm", start_another)
+    result = call("start", "--json")
+    assert (result.code, result.document["lessons"]) == (0, 0)
+    assert len(call("pattern", "list", "--json").document["patterns"]) == 3
+
+
+def test_the_log_names_who_started(shop: Path, call: Call) -> None:
+    call("start", "--yes", "--by", "uma")
+    assert "uma" in call("log").out and "hook" not in call("log").out
+
+
+@pytest.mark.parametrize("command", [["start"], ["connect", "--yes"], ["doctor"]])
+def test_what_a_killed_write_has_left_is_removed(shop: Path, call: Call, command: list[str]) -> None:
+    call("start", "--yes")
+    left, other = leave_draft(shop / "CLAUDE.md"), leave_draft(shop / "notes.md")
+    call(*command)
+    assert other.exists() and not left.exists()
