@@ -333,11 +333,16 @@ class RalphdeckApp(Shell, inherit_bindings=False):
         self.say(f"{message.decided.summary}; see Review")
 
     def _ask_for_trust(self) -> None:
-        """Ask about a project that the user has not answered about, once its files are read."""
+        """Ask about a project that the user has not answered about, once its files are read.
+
+        Someone who answers a card of Review is not interrupted: the top bar shows that the project is not trusted.
+        """
         from core.project.trust import find_arrivals
 
         is_open_question = not self.is_trusted and find_answer(self.project.project) is None
-        if is_open_question and len(self.screen_stack) == 1 and (arrivals := find_arrivals(self.project)).has_records:
+        if not is_open_question or len(self.screen_stack) > 1 or self.current_mode == "review":
+            return
+        if (arrivals := find_arrivals(self.project)).has_records:
             self.ask_about(arrivals)
 
     @on(Engine.Written)

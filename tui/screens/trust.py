@@ -101,10 +101,22 @@ class TrustDialog(LongTextDialog[Choice | None]):
     def on_mount(self) -> None:
         """Ignore keys that were typed before the user can have seen this dialog."""
         self.services.jump_guard.arm()
+        self.call_after_refresh(self.services.jump_guard.arm)  # it is seen only when it is drawn
 
     def action_choose(self, choice: Choice) -> None:
-        if not self.services.jump_guard.blocks(self.services.key_queue.typed_at):
+        if self._is_read():
             self.dismiss(choice)
+
+    def action_cancel(self) -> None:
+        if self._is_read():
+            self.dismiss(None)
+
+    def _is_read(self) -> bool:
+        """Return whether a key is an answer; a user who types on has not read the question yet."""
+        is_early = self.services.jump_guard.blocks(self.services.key_queue.typed_at)
+        if is_early:
+            self.services.jump_guard.arm()
+        return not is_early
 
 
 def answer(arrivals: Arrivals, choice: Choice, project: Project) -> str:
