@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import secrets
 import shlex
+import socket
 from collections.abc import Awaitable, Callable, Sequence
 from hmac import compare_digest
 from pathlib import Path
 from typing import Final
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from textual_serve.server import Server
 
 HOST: Final = "127.0.0.1"
@@ -26,6 +29,8 @@ _POLICY: Final = (
 """Content-Security-Policy: nothing is loaded from other hosts."""
 _PAGES: Final = Path(__file__).parent / "web"
 """Folder of the page that replaces textual-serve's, which loads a font from another host."""
+
+_CELLS: Final = re.compile("[1-9][0-9]{0,3}")  # of a terminal, in one direction
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -45,8 +50,9 @@ class DeckServer(Server):
         self._tabs: set[asyncio.Task[object]] = set()
 
     def initialize_logging(self) -> None:
-        """Log only warnings, because logged requests would contain the key."""
+        """Log only warnings, because logged requests would contain the key, and no requests that are not HTTP."""
         logging.basicConfig(level=logging.WARNING, format="%(message)s")
+        logging.getLogger("aiohttp.server").addFilter(_is_no_bad_request)
 
     async def _make_app(self) -> web.Application:
         app = await super()._make_app()
@@ -74,6 +80,10 @@ class DeckServer(Server):
         return response
 
     async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
+        """Start a dashboard for a tab; refuse a size that no terminal has, with which it would crash."""
+        for size in (request.query.get("width", "80"), request.query.get("height", "24")):
+            if not _CELLS.fullmatch(size):
+                raise web.HTTPBadRequest(text="width and height are numbers of cells, 1 to 9999")
         tab = asyncio.current_task()
         assert tab is not None
         self._tabs.add(tab)
@@ -91,6 +101,17 @@ class DeckServer(Server):
             tab.cancel()
 
 
+def _is_no_bad_request(record: logging.LogRecord) -> bool:
+    """Return whether a record is not about a request that cannot be parsed, which is answered with 400."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], HttpProcessingError)
+
+
 def serve(command: Sequence[str], *, port: int, title: str, announce: Callable[[str], None]) -> None:
-    """Serve until interrupted; raises `OSError` if the port is taken."""
-    DeckServer(command, port=port, title=title, announce=announce).serve()
+    """Serve until interrupted, on a free port if `port` is 0.
+
+    Raises OSError if the port is taken, before the address is announced.
+    """
+    with socket.create_server((HOST, port)) as listening:
+        server = DeckServer(command, port=listening.getsockname()[1], title=title, announce=announce)
+        server.initialize_logging()
+        web.run_app(server._make_app(), sock=listening, print=None)

@@ -46,6 +46,7 @@ async def test_the_page_is_a_full_window_terminal_that_takes_keys_at_once(
         with served(sample, home) as address:
             await browser.open(address)
             await browser.sees("live")
+            assert "key=" not in await browser.evaluate("location.href")
             await browser.press("3")
             await browser.sees("Write the types first")
             picture = base64.b64decode((await browser.call("Page.captureScreenshot"))["data"])

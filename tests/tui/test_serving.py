@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import asyncio
 import re
+import socket
 from collections.abc import AsyncIterator
 
 import pytest
 from aiohttp import ClientSession, CookieJar, WSServerHandshakeError, web
 
-from tui.serving import HOST, DeckServer
+from tui.serving import HOST, DeckServer, serve
 
 
 @pytest.fixture
@@ -14,6 +16,7 @@ async def address(unused_tcp_port: int) -> AsyncIterator[str]:
     """A server whose dashboard is a program that ends at once."""
     user: list[str] = []
     server = DeckServer(["true"], port=unused_tcp_port, title="<shop>", announce=user.append)
+    server.initialize_logging()
     runner = web.AppRunner(await server._make_app())
     await runner.setup()
     await web.TCPSite(runner, HOST, unused_tcp_port).start()
@@ -82,3 +85,28 @@ async def test_the_web_socket_needs_the_access_key(address: str) -> None:
             await browser.ws_connect(socket, origin="http://evil.example")
         async with browser.ws_connect(socket, origin=place) as opened:
             assert not opened.closed
+
+
+@pytest.mark.parametrize("size", ["width=99999999&height=-4", "width=x", "height=0"])
+async def test_a_size_that_no_terminal_has_is_refused(address: str, size: str) -> None:
+    async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as browser:
+        async with browser.get(address):
+            pass
+        with pytest.raises(WSServerHandshakeError, match="400"):
+            await browser.ws_connect(f"{address.partition('/?')[0].replace('http', 'ws')}/ws?{size}")
+
+
+async def test_a_request_that_is_not_valid_is_not_logged(address: str, caplog: pytest.LogCaptureFixture) -> None:
+    _, _, port = address.partition("/?")[0].rpartition(":")
+    reader, writer = await asyncio.open_connection(HOST, int(port))
+    writer.write(b"GET / HTTP/1.1\r\n\r\n")
+    assert b" 400 " in await reader.readline()
+    writer.close()
+    assert "Traceback" not in caplog.text
+
+
+def test_no_address_is_announced_on_a_port_that_is_taken() -> None:
+    announced: list[str] = []
+    with socket.create_server((HOST, 0)) as other, pytest.raises(OSError, match="in use"):
+        serve(["true"], port=other.getsockname()[1], title="shop", announce=announced.append)
+    assert announced == []

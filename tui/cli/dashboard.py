@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import socket
 import sys
 from functools import cached_property
 from pathlib import Path
@@ -129,9 +128,6 @@ def serve(path: Path | None, port: int, write: bool) -> None:
     what = f"{visible(str(project.project))}{'' if write else ', read-only'}"
     title = f"ralphdeck: {visible(project.project.name)}"
     try:
-        if not port:
-            with socket.create_server(("127.0.0.1", 0)) as free:
-                port = int(free.getsockname()[1])
         serve_command(command, port=port, title=title, announce=lambda address: click.echo(f"{what}: {address}"))
     except OSError as error:
         raise RalphdeckError(f"cannot listen on 127.0.0.1:{port}: {error.strerror}") from None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
@@ -55,14 +57,21 @@ def order_text(column: str, title: str, *, descending: bool) -> str:
 
 
 def own_views(user_state: UserState) -> tuple[SavedView, ...]:
-    """Return the user's views, oldest first. Invalid ones are skipped."""
+    """Return the user's views, oldest first; those of a former screen open its successor. Invalid ones are skipped."""
     views: dict[str, SavedView] = {}
     for document in user_state.views:
         with contextlib.suppress(msgspec.ValidationError):
-            place = str(document.get("place"))
-            view = msgspec.convert({**document, "place": FORMER_PLACES.get(place, place)}, SavedView)
+            view = msgspec.convert({**document, **_renamed(document)}, SavedView)
             views[view.name] = view
     return tuple(views.values())[:MOST_VIEWS]
+
+
+def _renamed(document: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the fields of a view of a former screen that its successor names otherwise."""
+    place, text = str(document.get("place")), document.get("filter", "")
+    if not isinstance(text, str) or place not in FORMER_PLACES:
+        return {}
+    return {"place": FORMER_PLACES[place], "filter": re.sub(r"(?<!\S)(-?)kind:", r"\1is:", text)}
 
 
 def save_view(user_state: UserState, view: SavedView) -> None:

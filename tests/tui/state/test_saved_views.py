@@ -9,6 +9,7 @@ import pytest
 from core.base.errors import BadInput
 from core.queries.filter_parser import parse_query
 from core.show.pattern_filter import PATTERN_FIELDS
+from core.show.work import FIELDS
 from tests.tui.user import open_dashboard
 from tui.screens.view_list import ViewList
 from tui.state.saved_views import BUILT_IN, MOST_VIEWS, SavedView, delete_view, own_views, rename_view, save_view
@@ -50,6 +51,12 @@ def test_a_view_is_saved_replaced_renamed_and_deleted(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_invalid_views_are_skipped(tmp_path: Path, views: Any) -> None:
     assert own_views(kept(tmp_path, views)) == ()
+
+
+def test_a_view_of_the_former_memory_screen_opens_loops(tmp_path: Path) -> None:
+    (view,) = own_views(kept(tmp_path, [{"name": "x", "place": "memory", "filter": "-kind:task outcome:failure"}]))
+    assert view == SavedView("x", "loops", "-is:task outcome:failure")
+    assert not parse_query(view.filter, FIELDS).problems
 
 
 def test_the_number_of_matches_is_limited(tmp_path: Path) -> None:
