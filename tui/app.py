@@ -26,6 +26,7 @@ from core.base.time_parsing import LAST_SEEN, LAST_VISIT
 from core.records.decisions import Decision, Verb
 from core.records.snapshot import UNCHECKED
 from core.records.times import iso
+from core.storage.user_files import CONTINUED, SINCE
 from core.trust.projects import find_answer, is_trusted
 from tui.actions import DECIDING, action_id
 from tui.embedding_worker import AFTER_SECONDS, EmbeddingWorker
@@ -39,7 +40,7 @@ from tui.screens.base_screen import MOVES, BaseScreen
 from tui.screens.opening import OpeningScreen
 from tui.shell import Shell
 from tui.state.key_queue import KeyQueue
-from tui.state.user_state import CONTINUED, SINCE, UserState
+from tui.state.user_state import UserState
 from tui.terminal.driver import ResilientDriver, flush_output
 from tui.widgets.bars import Item, TopBar
 from tui.widgets.record_table import RecordTable

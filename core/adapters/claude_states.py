@@ -245,7 +245,7 @@ def _liveness(state: _State, signs: Signs, age: timedelta, last: datetime) -> tu
         return Liveness.DEAD, f"its goal is not reached, and no process is known; {since}"
     if status.ended:
         how = ENDED_ITS_TURN if state.reason in END_OF_TURN else state.reason
-        return Liveness.ENDED, f"{how}; {since}" if state.source is _REPORTED else f"inferred: {how}; {since}"
+        return Liveness.ENDED, f"{how}; {since}"
     if process is not None:
         runs = f"{waits}process {process.pid} runs"
         return (Liveness.IDLE if status is LoopStatus.PAUSED else Liveness.ALIVE), runs

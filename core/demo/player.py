@@ -25,10 +25,13 @@ from core.episodes.protocol import Episodes
 from core.records.debug_sessions import ESCALATED, IN_PROGRESS
 from core.records.loops import Outcome
 from core.records.times import iso
+from core.sources.configuration import PLACES
 from core.trust.origins import forget_origins
 
 _LOG: Final = logging.getLogger(__name__)
 _MARKER: Final = ".ralphdeck-demo"
+# Each loop that ends would add up to five questions to Review; what it offers is a line of one.
+_SETTINGS: Final = "ralph: {cross_loop_learning: {extraction: {auto_extract_on_completion: false}}}\n"
 _MAX_FINISHED: Final = 3  # Maximum number of ended loops in `loops/`; the oldest moves to the archive.
 _AGENT_INTERVAL: Final = 4  # The agent acts in every step with a number divisible by this.
 _LIVELY_STEPS: Final = 60  # Number of steps after which the demo goes on slowly, to be read.
@@ -50,6 +53,7 @@ def scratch_project(now: datetime) -> Iterator[ProjectPaths]:
         try:
             copy_sample(project.project, now)
             (project.project / _MARKER).touch()
+            (project.project / PLACES[0]).write_text(_SETTINGS, encoding="utf-8")
             yield project
         finally:
             forget_origins(project.project)

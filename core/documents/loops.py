@@ -14,7 +14,7 @@ from core.base.text import plural
 from core.documents.document import Block, Moment, Part, Sign, Table, Text, code, fields, items, line, more, section
 from core.documents.reflections import kind_word
 from core.documents.signs import loop_sign, outcome_sign, result_sign
-from core.records.loops import END_OF_TURN, ENDED_ITS_TURN, LoopStatus, StateSource
+from core.records.loops import LoopStatus, StateSource
 from core.records.waits import needs_person, waits_for
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ NEWEST: Final = 4  # Iterations in the overview.
 _MAX_CHECKPOINTS: Final = 12
 _STATE_SOURCES: Final = {
     StateSource.REPORTED: "",
-    StateSource.WATCHED: "  (seen while ralphdeck ran)",
-    StateSource.INFERRED: "  (no file reports it)",
+    StateSource.WATCHED: "seen while ralphdeck ran",
+    StateSource.INFERRED: "concluded from its last activity, because no file reports it",
 }
 _BADGES: Final = {
     "unregistered": "not in the registry",
@@ -110,13 +110,12 @@ def overview(
     yield line(
         loop_sign(loop),
         (f"  ({_reported(loop)})", "quiet") if differs and _reported(loop) else None,
-        (_STATE_SOURCES[loop.state_source], "warning"),
         ("".join(f"  {_BADGES.get(badge, badge)}" for badge in loop.badges if badge != "crashed"), "warning"),
         (f"   {loop.id}", "quiet"),
     )
     ended: Text = ()
     if loop.ended_at:
-        ended = (("   ended about " if loop.ended_approximate else "   ended ", "quiet"), Moment(loop.ended_at, ""))
+        ended = (("   ended ", "quiet"), Moment(loop.ended_at, ""))
     yield line(
         ("started ", "quiet"),
         Moment(loop.started_at, ""),
@@ -126,6 +125,7 @@ def overview(
         (f"   iteration {loop.iteration or 0}{most}" if loop.iteration is not None or most else "", "quiet"),
     )
     yield from fields(
+        ("Status", _STATE_SOURCES[loop.state_source]),
         ("Last activity", _last_sign(loop)),
         ("Waits for", ": ".join(filter(None, (waits_for(loop), loop.question))) if loop.runner else ""),
         ("Answer with", answer_command(loop) if needs_person(loop) else ()),
@@ -152,8 +152,6 @@ def overview(
 
 def _reported(loop: Loop) -> str:
     """Return the word of the files for a status; "" for the words of agents for the kind of their last event."""
-    if loop.raw_status in END_OF_TURN:
-        return ENDED_ITS_TURN
     return f"reported as {loop.raw_status}" if loop.raw_status and not loop.is_agent_session else ""
 
 

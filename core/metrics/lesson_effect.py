@@ -87,18 +87,26 @@ class LessonEffect(Struct, frozen=True, kw_only=True):
     @property
     def sentence(self) -> str:
         """The answer in one sentence; it has no average before the comparison is conclusive."""
+        return self._describe(has_counts=True)
+
+    @property
+    def short_sentence(self) -> str:
+        """The answer without the numbers of cases."""
+        return self._describe(has_counts=False)
+
+    def _describe(self, *, has_counts: bool) -> str:
         found, measure = self.comparison, self.measure
         having, lacking = found.loops
         if found.having is None or found.lacking is None or not found.is_conclusive:
-            so_far = f" ({having:,} with and {lacking:,} without a lesson so far)" if having else ""
+            so_far = f" ({having:,} with and {lacking:,} without a lesson so far)" if having and has_counts else ""
             if found.needed > MAX_REQUIRED:
                 return f"No difference can be seen{so_far}"
             missing = plural(self.missing, f"more {measure.wanted}", f"more {measure.wanted_several}")
             return f"Can't tell yet: about {missing}{so_far}"
         verb = "took" if found.having < found.lacking else "took longer with lessons:"
         averages = f"{found.having:.1f} {measure.unit}s instead of {found.lacking:.1f}"
-        cases = f"{having:,} and {plural(lacking, measure.case)}"
-        return f"{measure.subject} {verb} {averages} ({cases}: likely)"
+        cases = f"{having:,} and {plural(lacking, measure.case)}: " if has_counts else ""
+        return f"{measure.subject} {verb} {averages} ({cases}likely)"
 
 
 def measure_lesson_effect(

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from core.base.formatting import format_cost, format_count, format_duration
-from core.base.text import plural, visible_line
-from core.documents.document import Document, Section, Sign, Table, Text
+from core.base.text import capitalized, plural, visible_line
+from core.documents.document import Document, Section, Sign, Table, Text, line
 from core.documents.loops import Result, find_result
 from core.index.records import RecordMap
 from core.records.loops import Liveness, LoopStatus
 from core.show.needs import describe_need, find_needs, need_sign
 from core.show.setup import SHOWN_SPAN, Setup, count_sessions, find_offers, is_first_start, offers_text
-from core.state.review_items import EXTRACTED
+from core.state.review_items import EXTRACTED, HELD, LESSON, OFFER, QUARANTINE, RECURRING
 
 if TYPE_CHECKING:
     from core.metrics.lesson_effect import LessonEffect, PatternResult
@@ -44,6 +44,8 @@ TRUST: Final = "trust"  # the same for the question whether the project is trust
 _PROPOSE: Final = Sign("", "accent strong", "arrow")
 _STEP: Final = Sign("", "accent", "candidate")
 _HELD: Final = Sign("", "warning", "held")
+_NEW_LESSONS: Final = frozenset({EXTRACTED, HELD, LESSON, OFFER, QUARANTINE, RECURRING})
+"""Kinds of questions that are about a text that a person has not read yet."""
 _WORKED, _FAILED, _UNCLEAR, _OPEN = Result.WORKED.value, Result.FAILED.value, Result.UNCLEAR.value, "open"
 _RESULTS: Final = {
     _WORKED: Sign(_WORKED, "good", "done"),
@@ -76,7 +78,11 @@ class NowLine(Struct, frozen=True):
 
 
 class NowSection(Struct, frozen=True):
-    """One section of the page; `note` follows its title, and `total` counts also the lines that are left out."""
+    """One section of the page; `note` follows its title, and `total` counts also the lines that are left out.
+
+    `short_note` takes its place where it does not fit. `others` is what those are that are never lines,
+    in the singular; "" if any may be one.
+    """
 
     id: str
     title: str
@@ -84,6 +90,15 @@ class NowSection(Struct, frozen=True):
     lines: tuple[NowLine, ...] = ()
     total: int = 0
     target: Target | None = None
+    others: str = ""
+    short_note: str = ""
+
+    def rest_text(self, shown: int) -> str:
+        """Return the number of what is not among the first `shown` lines, in words; "" if nothing is left out."""
+        left_out = self.total - shown
+        if left_out > 0 and shown and self.others and shown == len(self.lines):
+            return plural(left_out, self.others)
+        return f"and {left_out:,} more" if left_out > 0 else ""
 
 
 class Now(Struct, frozen=True):
@@ -100,24 +115,27 @@ def make_page(
     setup: Setup,
     effect: LessonEffect | None = None,
     *,
+    now: datetime | None = None,
     is_searching: bool = False,
 ) -> Now:
     """Return the page of a state; takes up to 0.1 s, so a screen calls it in a thread.
 
-    `since` is the last visit, None for the first one. `effect` is None while it is unknown. `is_searching` is whether
-    more questions may be found. Questions are not asked about records that are not checked yet.
+    `since` is the last visit, None for the first one. `effect` is None while it is unknown. `now` is the time for ages,
+    if it is later than that of the state. `is_searching` is whether more questions may be found. Questions are not
+    asked about records that are not checked yet.
     """
-    begin = state.now - FIRST_SPAN if since is None else min(since, state.now)
-    span = describe_since(since, state.now)
+    now = now or state.now
+    begin = now - FIRST_SPAN if since is None else min(since, now)
+    span = describe_since(since, now)
     loops = recent_loops(state.snapshot, begin)
     is_new = is_first_start(state)
     sections = [_first_start(state, is_searching=is_searching) if is_new else _setup(state, setup)]
     if state.snapshot.loops:
-        needs = _needs(state)
+        needs = _needs(state, now)
         sections.insert(0 if needs.lines else 1, needs)
-        sections.append(_sessions(state, loops, span))
+        sections.append(_sessions(state, loops, span, now))
     if not is_new and (state.snapshot.patterns or state.snapshot.loops):
-        sections += [_effect(effect), _lessons(state, is_searching=is_searching)]
+        sections += [_effect(effect), _review(state, is_searching=is_searching)]
     if not setup.connected and any(loop.is_agent_session for loop in loops):
         sections.append(
             NowSection("connect", "No agent is connected", f"to give them lessons: {_connect_command(setup)}")
@@ -166,7 +184,7 @@ def _is_open(loop: Loop) -> bool:
 def find_word(state: ProjectState, loop: Loop) -> str:
     """Return worked, failed or unclear, or open if the loop has not ended."""
     result = find_result(state, loop)
-    return result.value if result is not None else _OPEN if _is_open(loop) else _UNCLEAR
+    return result.value if result is not None else _OPEN
 
 
 # How far the project is set up
@@ -229,14 +247,14 @@ def _first_start(state: ProjectState, *, is_searching: bool) -> NowSection:
 # Needs you
 
 
-def _needs(state: ProjectState) -> NowSection:
+def _needs(state: ProjectState, now: datetime) -> NowSection:
     needs = find_needs(state)
-    lines = tuple(_need(state, one) for one in needs[:MOST_LINES])
+    lines = tuple(_need(state, one, now) for one in needs[:MOST_LINES])
     return NowSection("needs", "Needs you", "" if needs else "nothing", lines, len(needs), Target("loops"))
 
 
-def _need(state: ProjectState, need: Need) -> NowLine:
-    sign, text = need_sign(need, state.now), describe_need(need, state.now)
+def _need(state: ProjectState, need: Need, now: datetime) -> NowLine:
+    sign, text = need_sign(need, now), describe_need(need, now)
     sign = Sign("", sign.style, sign.glyph)  # the sentence has its words
     if need.loop_id:
         loop = state.snapshot.loops[need.loop_id]
@@ -252,7 +270,7 @@ def _title(loop: Loop) -> str:
 # Since the last visit
 
 
-def _sessions(state: ProjectState, loops: Sequence[Loop], title: str) -> NowSection:
+def _sessions(state: ProjectState, loops: Sequence[Loop], title: str, now: datetime) -> NowSection:
     words = {loop.id: find_word(state, loop) for loop in loops}
     results = Counter(words.values())
     counts = ", ".join(f"{results[word]:,} {word}" for word in _RESULTS if results[word])
@@ -261,14 +279,16 @@ def _sessions(state: ProjectState, loops: Sequence[Loop], title: str) -> NowSect
     parts = [f"{plural(len(loops), 'session')}: {counts}" if loops else "no session"]
     parts += [f"{format_count(tokens)} tokens"] * bool(tokens)
     parts += [format_cost(sum(costs))] * bool(costs)
-    lines = tuple(_session(state, loop, words[loop.id]) for loop in loops[:MOST_LINES])
-    return NowSection("sessions", title[:1].upper() + title[1:], " · ".join(parts), lines, len(loops), Target("loops"))
+    lines = tuple(_session(state, loop, words[loop.id], now) for loop in loops[:MOST_LINES])
+    return NowSection(
+        "sessions", capitalized(title), " · ".join(parts), lines, len(loops), Target("loops"), short_note=parts[0]
+    )
 
 
-def _session(state: ProjectState, loop: Loop, word: str) -> NowLine:
+def _session(state: ProjectState, loop: Loop, word: str, now: datetime) -> NowLine:
     attempts = len(state.attempts_of(loop))
     rounds = plural(attempts, "attempt") if attempts else plural(loop.iteration, "iteration") if loop.iteration else ""
-    end = loop.ended_at or (state.now if _is_open(loop) else loop.last_activity)
+    end = loop.ended_at or (now if _is_open(loop) else loop.last_activity)
     took = format_duration((end - loop.started_at).total_seconds()) if end and loop.started_at else ""
     facts = (rounds, took)
     return NowLine(_RESULTS[word], _title(loop), facts, _given(state, loop), Target("loops", loop.id))
@@ -299,8 +319,9 @@ def _effect(effect: LessonEffect | None) -> NowSection:
     best, worst = (
         [_result(one, word) for one in found] for found, word in ((effect.best, "best"), (effect.worst, "worst"))
     )
-    lines = [line for pair in zip_longest(best, worst) for line in pair if line is not None]
-    return NowSection("effect", "Do lessons help?", effect.sentence, tuple(lines[:MOST_RESULTS]), MOST_RESULTS, target)
+    lines = [line for pair in zip_longest(best, worst) for line in pair if line is not None][:MOST_RESULTS]
+    short = effect.short_sentence
+    return NowSection("effect", "Do lessons help?", effect.sentence, tuple(lines), len(lines), target, short_note=short)
 
 
 def _result(found: PatternResult, word: str) -> NowLine:
@@ -308,28 +329,30 @@ def _result(found: PatternResult, word: str) -> NowLine:
     return NowLine(sign, visible_line(found.name, _MAX_TITLE), (found.score,), "", Target("patterns", found.pattern_id))
 
 
-# New lessons
+# To review
 
 
-def _lessons(state: ProjectState, *, is_searching: bool) -> NowSection:
-    target = Target("review")
+def _review(state: ProjectState, *, is_searching: bool) -> NowSection:
+    """Show the new lessons of Review, and count its other questions."""
+    title, target, count = "To review", Target("review"), state.pending_count
     if state.snapshot.as_of is not None or not state.snapshot.complete:
-        count = state.pending_count
-        return NowSection("lessons", "New lessons", f"{count:,} to read" if count else "reading", (), 0, target)
+        return NowSection("lessons", title, f"{count:,} to read" if count else "reading", (), 0, target)
+    if not count:
+        return NowSection("lessons", title, "nothing", (), 0, target)
     items = state.worth_reading
-    if not items:
-        return NowSection("lessons", "New lessons", "none to read", (), 0, target)
     minutes = max(round(sum(item.seconds for item in items) / 60), 1)
     more = " so far" if is_searching else ""
-    note = f"{len(items):,} to read{more}, about {plural(minutes, 'minute')}"
-    lines = tuple(_question(state, item) for item in items[:MOST_LINES])
-    return NowSection("lessons", "New lessons", note, lines, len(items), target)
+    note = f"{count:,} to read{more}, about {plural(minutes, 'minute')}"
+    new = [item for item in items if (item.kind if item.group is None else item.group.kind) in _NEW_LESSONS]
+    lines = tuple(_question(state, item) for item in new[:MOST_LINES])
+    others = "other question" if len(lines) == len(new) else ""
+    return NowSection("lessons", title, note, lines, count, target, others)
 
 
 def _question(state: ProjectState, item: ReviewItem) -> NowLine:
     from core.show.cards import card_title  # imports the answers, which the first page does not need
 
-    sign = Sign("", "warning strong", "escalated") if item.is_urgent else Sign("", "accent", "proven")
+    sign = Sign("", "accent", "proven")
     target = Target("review", item.subject)
     if item.group is not None:
         return NowLine(sign, visible_line(item.question, _MAX_TEXT), target=target)
@@ -360,7 +383,9 @@ def page_document(page: Now, project: str) -> Document:
 def _section(found: NowSection) -> Section:
     columns = 2 + max((len(one.facts) for one in found.lines), default=0)
     rows = tuple(_row(one, columns) for one in found.lines)
-    return Section(found.title, (Table(("",) * (columns + 1), rows),) if rows else (), found.note)
+    rest = found.rest_text(len(rows)) if rows else ""
+    blocks = (Table(("",) * (columns + 1), rows), *([line((rest, "quiet"))] if rest else ())) if rows else ()
+    return Section(found.title, blocks, found.note)
 
 
 def _row(found: NowLine, columns: int) -> tuple[Text, ...]:

@@ -11,8 +11,9 @@ import hashlib
 import itertools
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -20,7 +21,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 from core.base.errors import BadInput, Unwritable
+from core.base.time_parsing import LAST_SEEN, LAST_VISIT
 from core.config.user_folders import cache_folder, config_folder, state_folder
+from core.records.times import newest, parse_time
 from core.storage.append_log import append_bytes, sync_folder
 from core.storage.file_access import file_lock, make_draft_path, open_regular, remove_drafts
 
@@ -79,6 +82,9 @@ SETTINGS: Final = "settings"  # {name, value} of the dashboard, for all projects
 PROJECTS: Final = "projects"  # {project, values} of the dashboard, the project used last at the end
 VIEWS: Final = "views"  # saved views, the oldest first
 VISITS: Final = "visits"  # {project, last_seen, last_visit, since}: ISO-8601 times of dashboard sessions
+SINCE: Final = "since"  # name of the time at which the visit before the newest one ended
+NEVER: Final = "never"  # its value if there was none
+CONTINUED: Final = timedelta(minutes=30)  # a visit that begins so soon after another one continues it
 
 Documents = dict[Annotated[str, Meta(pattern=r"\A[0-9]{1,18}\Z")], dict[str, Any]]
 
@@ -97,6 +103,18 @@ class UserTables(Struct, frozen=True, kw_only=True):
     def rows(self, table: str) -> list[dict[str, Any]]:
         """Return the documents of a table, in the order of their insertion."""
         return list(self.tables.get(table, {}).values())
+
+
+def end_of_visit(visit: Mapping[str, Any]) -> datetime | None:
+    """Return when the dashboard was last closed or known to be open, from a document of `VISITS`."""
+    return newest(*(parse_time(visit.get(name)) for name in (LAST_VISIT, LAST_SEEN)))
+
+
+def find_last_visit(visit: Mapping[str, Any], now: datetime) -> datetime | None:
+    """Return the end of the visit before the one that goes on or begins `now`; None if there was none."""
+    ended = end_of_visit(visit)
+    is_continued = ended is not None and now - ended < CONTINUED
+    return parse_time(visit[SINCE]) if is_continued and visit.get(SINCE) else ended
 
 
 def state_file() -> Path:

@@ -46,12 +46,12 @@ REFRESH_TICKS: Final = 10  # seconds between two refreshes of ages
 
 
 class Row:
-    """A row of the screen: the title of a section, a line of it, or the number of lines that are left out."""
+    """A row of the screen: the title of a section, a line of it, or what is left out below its first `shown` lines."""
 
-    __slots__ = ("left_out", "line", "section")
+    __slots__ = ("line", "section", "shown")
 
-    def __init__(self, section: NowSection, line: NowLine | None = None, left_out: int = 0) -> None:
-        self.section, self.line, self.left_out = section, line, left_out
+    def __init__(self, section: NowSection, line: NowLine | None = None, shown: int = 0) -> None:
+        self.section, self.line, self.shown = section, line, shown
 
 
 def lay_out(page: Now, height: int) -> dict[str, Row | None]:
@@ -68,12 +68,12 @@ def lay_out(page: Now, height: int) -> dict[str, Row | None]:
         if number and has_gaps:
             rows[f"{GAP}{section.id}"] = None
         rows[section.id] = Row(section)
-        has_rest = section.total > count and count >= LEAST_WITH_REST
+        has_rest = section.total > count and (count >= LEAST_WITH_REST or count > len(section.lines))
         shown = section.lines[: count - has_rest]
         for line in shown:
             rows[_line_key(section, line, rows)] = Row(section, line)
         if has_rest:
-            rows[f"{section.id}{REST}"] = Row(section, left_out=section.total - len(shown))
+            rows[f"{section.id}{REST}"] = Row(section, shown=len(shown))
     return rows
 
 
@@ -84,7 +84,7 @@ def _line_key(section: NowSection, line: NowLine, rows: Mapping[str, Row | None]
 
 def _share_lines(sections: Sequence[NowSection], height: int) -> list[int]:
     """Return how many lines each section shows, so that all of them have at most `height` lines with their titles."""
-    wanted = [len(section.lines) + (section.total > len(section.lines)) for section in sections]
+    wanted = [len(section.lines) + (section.total > len(section.lines) > 0) for section in sections]
     counts = [0] * len(sections)
     left = max(height - len(sections), 0)
     while left > 0 and (open_ones := [n for n, count in enumerate(counts) if count < wanted[n]]):
@@ -98,9 +98,11 @@ def draw_row(row: Row, width: int, glyphs: Glyphs) -> Content:
     """Draw a row of `width` cells; in a wide one the sign of a line has its word."""
     section, line = row.section, row.line
     if line is None:
-        if row.left_out:
-            return Content.styled(f"    and {row.left_out:,} more", "$quiet")
-        return Content.assemble((section.title, "bold"), "   ", (section.note, "$quiet"))
+        if row.shown:
+            return Content.styled(f"    {section.rest_text(row.shown)}", "$quiet")
+        is_cut = cell_len(section.title) + 3 + cell_len(section.note) > width
+        note = section.short_note if is_cut and section.short_note else section.note
+        return Content.assemble((section.title, "bold"), "   ", (note, "$quiet"))
     style = style_of(line.sign.style)
     parts: list[Content | str | tuple[str, str]] = ["  ", (glyphs[line.sign.glyph], style), " "]
     words = max(len(one.sign.text) for one in section.lines) if width >= WIDE else 0
@@ -181,7 +183,10 @@ class NowScreen(BaseScreen):
         if known is not None and known.connected == setup.connected:
             setup = replace(setup, hooks=known.hooks, has_hook_problem=known.has_hook_problem)
         effect = self._measure_effect(view)
-        return make_page(view, services.last_visit, setup, effect, is_searching=services.is_counting), setup
+        page = make_page(
+            view, services.last_visit, setup, effect, now=services.now(), is_searching=services.is_counting
+        )
+        return page, setup
 
     def _measure_effect(self, view: ProjectState) -> LessonEffect | None:
         """Return whether lessons help; measured again when the evidence has changed."""
@@ -273,7 +278,7 @@ class NowScreen(BaseScreen):
             case "propose" if self._proposing is not None:
                 return "Lessons are being proposed"
             case "propose" if not self._can_propose():
-                return "New lessons are questions in Review"
+                return "Only for a project without lessons; Review asks about new ones"
         return super().why_not(action)
 
     def own_keys(self) -> frozenset[str]:
@@ -301,7 +306,7 @@ class NowScreen(BaseScreen):
 
     def _next_section(self, by: int) -> None:
         """Move the cursor to the title of the next section that has lines, in a cycle."""
-        keys = [key for key, row in self._rows.items() if row is not None and row.line is None and not row.left_out]
+        keys = [key for key, row in self._rows.items() if row is not None and row.line is None and not row.shown]
         at = self.table.cursor
         places = [place for key in keys if (place := self.table.position(key)) is not None]
         following = [place for place in places if place > at] if by > 0 else [place for place in places if place < at]

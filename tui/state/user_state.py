@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from core.base.errors import BadInput, Unwritable
-from core.base.time_parsing import LAST_SEEN, LAST_VISIT
-from core.records.times import iso, newest, parse_time
-from core.storage.user_files import PROJECTS, SETTINGS, VIEWS, VISITS, read_tables
+from core.records.times import iso
+from core.storage.user_files import NEVER, PROJECTS, SETTINGS, SINCE, VIEWS, VISITS, find_last_visit, read_tables
 
 if TYPE_CHECKING:
     from tinydb import TinyDB
 
-CONTINUED: Final = timedelta(minutes=30)
-SINCE: Final = "since"  # name of the time at which the visit before this one ended
-NEVER: Final = "never"  # its value if there was none
 MAX_PROJECTS: Final = 50  # projects that are remembered, those used last
 
 
@@ -99,13 +95,8 @@ class UserState:
         self._visits[name] = self._new[VISITS][name] = time
 
     def begin_visit(self, now: datetime) -> datetime | None:
-        """Begin a visit to the open project; returns when the visit before it ended, None if there was none.
-
-        A visit that begins within `CONTINUED` after another one continues it.
-        """
-        ended = newest(*(parse_time(self.visit(name)) for name in (LAST_VISIT, LAST_SEEN)))
-        if ended is not None and now - ended < CONTINUED and (since := self.visit(SINCE)):
-            return parse_time(since)
+        """Begin or continue a visit to the open project; returns when the visit before it ended, None if never."""
+        ended = find_last_visit(self._visits, now)
         self.set_visit(SINCE, iso(ended) or NEVER)
         return ended
 

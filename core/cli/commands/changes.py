@@ -40,7 +40,7 @@ def changes(since: datetime | str | None, until: datetime | None, is_complete: b
     """Show what changed between two moments: patterns, decisions, loops and questions.
 
     Both moments are scored from what was known then, with the present thresholds. The last visit is when the dashboard
-    was last closed on this project.
+    was last open on this project; one in the last half hour goes on.
 
     \b
     Examples:
@@ -56,9 +56,9 @@ def changes(since: datetime | str | None, until: datetime | None, is_complete: b
     from core.state.findings import all_findings
 
     state = open_project().view
-    start = since if isinstance(since, datetime) else last_visit(chosen_project().project)
+    start = since if isinstance(since, datetime) else last_visit(chosen_project().project, state.now)
     if since == LAST_VISIT and start is None:
-        raise click.UsageError("the dashboard was never opened on this project; use --since 7d or a date")
+        raise click.UsageError("the dashboard was not open on this project before; use --since 7d or a date")
     start = start or state.now - DEFAULT_SINCE
     until = min(until or state.now, state.now)
     if start >= until:

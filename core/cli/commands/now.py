@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def now(since: datetime | None) -> None:
     """Print what needs you, what happened since your last visit, whether lessons help, and which are new.
 
-    The last visit is when the dashboard was last closed on this project.
+    The last visit is when the dashboard was last open on this project; one in the last half hour goes on.
 
     \b
     Examples:
@@ -37,7 +37,7 @@ def now(since: datetime | None) -> None:
 
     project = open_project()
     state, folder = project.search_all(), project.project
-    begin = since or last_visit(folder.project)
+    begin = since or last_visit(folder.project, state.now)
     effect = measure_lesson_effect(state.snapshot, state.board, state.settings)
     page = make_page(state, begin, read_setup(folder), effect)
     sections = [_section_json(one) for one in page.sections]

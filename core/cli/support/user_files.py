@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from core.base.errors import Unwritable
-from core.base.time_parsing import LAST_SEEN, LAST_VISIT
 from core.config.user_folders import config_folder, state_folder
-from core.records.times import parse_time
-from core.storage.user_files import VISITS, read_tables, state_file, team_file
+from core.storage.user_files import VISITS, find_last_visit, read_tables, state_file, team_file
 from core.trust.projects import is_due
 
 APP: Final = "ralphdeck"
@@ -32,14 +30,14 @@ def take_over_trust(now: datetime) -> None:
             migrate_trust(_earlier_state_file(), load_points(restore_points_file()), now)
 
 
-def last_visit(project: Path) -> datetime | None:
-    """Return when the dashboard was last closed or open on a project, or None."""
+def last_visit(project: Path, now: datetime) -> datetime | None:
+    """Return when the last visit of the dashboard to a project ended, before the one that goes on; None if never."""
     try:
         rows = read_tables(state_file()).rows(VISITS)
     except Unwritable:
         return None
     visit = next((row for row in rows if row.get("project") == str(project)), {})
-    return parse_time(visit.get(LAST_VISIT, visit.get(LAST_SEEN)))
+    return find_last_visit(visit, now)
 
 
 def keymap_file() -> Path:

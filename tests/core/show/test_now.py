@@ -14,6 +14,7 @@ from core.records.snapshot import Snapshot
 from core.show.now import FIRST_SPAN, Now, NowSection, Target, describe_since, make_page, page_document
 from core.show.setup import Setup
 from core.state.project_state import ProjectState
+from core.state.review_items import BORDERLINE, ESCALATION, EXTRACTED, ReviewItem
 from tests.factories import NOW, SETTINGS, make_event
 
 HOUR = timedelta(hours=1)
@@ -21,8 +22,11 @@ CONNECTED = Setup(connected=("Claude Code",))
 
 
 def page_of(*loops: Loop, since: Any = NOW - 24 * HOUR, setup: Setup = CONNECTED, **records: Any) -> Now:
-    snapshot = Snapshot(loops={loop.id: loop for loop in loops}, as_of=NOW, **records)
-    return make_page(ProjectState.open(snapshot, SETTINGS, NOW), since, setup)
+    return make_page(state_of(*loops, **records), since, setup)
+
+
+def state_of(*loops: Loop, as_of: datetime | None = NOW, **records: Any) -> ProjectState:
+    return ProjectState.open(Snapshot(loops={loop.id: loop for loop in loops}, as_of=as_of, **records), SETTINGS, NOW)
 
 
 def section(page: Now, id: str) -> NowSection:
@@ -91,6 +95,25 @@ def test_lessons_given_to_a_session_and_followed_are_shown() -> None:
     ]
     page = page_of(ended("a", LoopStatus.COMPLETED, HOUR), events=events)
     assert section(page, "sessions").lines[0].text == "given 2 lessons, 1 followed"
+
+
+def test_a_session_at_work_takes_longer_while_its_files_are_the_same() -> None:
+    state = state_of(Loop(id="a", task="Long", status=LoopStatus.RUNNING, started_at=NOW - HOUR))
+    page = make_page(state, NOW - 24 * HOUR, CONNECTED, now=NOW + HOUR)
+    assert section(page, "sessions").lines[0].facts[-1] == "2 h"
+
+
+def test_new_lessons_are_listed_and_other_questions_counted() -> None:
+    kinds = (ESCALATION, EXTRACTED, BORDERLINE, BORDERLINE)
+    items = [
+        ReviewItem(kind=kind, subject=f"s{n}", question="?", reason="new", priority=0.5, is_urgent=kind == ESCALATION)
+        for n, kind in enumerate(kinds)
+    ]
+    state = state_of(ended("a", LoopStatus.COMPLETED, HOUR), as_of=None, complete=True)
+    object.__setattr__(state, "queue", tuple(items))
+    found = section(make_page(state, None, CONNECTED), "lessons")
+    assert [line.target for line in found.lines] == [Target("review", "s1")]
+    assert found.total == state.pending_count == 4 and found.rest_text(1) == "3 other questions"
 
 
 def test_what_needs_a_person_comes_first() -> None:

@@ -49,7 +49,7 @@ async def test_it_is_the_first_screen_whatever_was_open_last(sample: Path, home:
     app = make_app(sample, home, place="now")
     assert app._first_place == "now"
     async with open_now(sample, home) as user:
-        await user.sees("Needs you", "Last 7 days", SHOWN, "New lessons")
+        await user.sees("Needs you", "Last 7 days", SHOWN, "To review")
 
 
 async def test_a_line_opens_its_record_and_back_returns_to_the_line(sample: Path, home: Path) -> None:
@@ -88,7 +88,7 @@ async def test_brackets_move_between_sections_and_j_skips_empty_rows(sample: Pat
 
 async def test_a_small_terminal_shows_each_section(sample: Path, home: Path) -> None:
     async with open_now(sample, home, size=(80, 24)) as user:
-        await user.sees("Needs you", "Last 7 days", SHOWN, "New lessons", "more")
+        await user.sees("Needs you", "Last 7 days", SHOWN, "To review", "more")
         await user.pilot.resize_terminal(120, 50)
         await user.settled()
         assert user.text().count(" more") < 2 and "4 Loops" in user.text()
@@ -136,7 +136,7 @@ async def test_lessons_are_proposed_from_sessions_that_were_left_and_one_undo_re
         await user.until(lambda: len(user.app.view.snapshot.patterns) == 3, "the lessons")
         (act,) = {decision.group for decision in user.app.view.snapshot.decisions}
         assert act and all(one.verb is Verb.EXTRACT for one in user.app.view.snapshot.decisions)
-        await user.sees("New lessons", "3 to read")
+        await user.sees("To review", "3 to read")
         await user.searched()
         assert "could become lessons" not in user.text()
         assert {item.kind for item in user.app.view.queue} == {"extracted"}
@@ -201,5 +201,5 @@ def test_sections_fit_into_every_height_and_no_line_is_lost_without_a_count(
     assert len(rows) <= max(height, len(counts))
     for number, count in enumerate(counts):
         own = [row for row in rows.values() if row is not None and row.section.id == f"s{number}"]
-        lines, left_out = sum(row.line is not None for row in own), sum(row.left_out for row in own)
+        lines, left_out = sum(row.line is not None for row in own), sum(count - row.shown for row in own if row.shown)
         assert own[0].line is None and (lines + left_out == count or len(own) <= 3)

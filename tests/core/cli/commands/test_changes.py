@@ -26,11 +26,11 @@ def test_changes_list_changed_states_and_authors(sample: Path, call: Call) -> No
 
 def test_since_the_last_visit(sample: Path, call: Call) -> None:
     refused = call("changes", "--since", "last-visit", "--project", sample)
-    assert (refused.code, "dashboard was never opened" in refused.err) == (2, True)
+    assert (refused.code, "was not open on this project before" in refused.err) == (2, True)
     visited = datetime.now(UTC) - timedelta(hours=2)
     state_file().parent.mkdir(parents=True, exist_ok=True)
-    now = datetime.now(UTC).isoformat()
-    killed, open_again = {"last_seen": visited.isoformat()}, {"last_visit": visited.isoformat(), "last_seen": now}
+    at, now = visited.isoformat(), datetime.now(UTC).isoformat()
+    killed, open_again = {"last_seen": at}, {"last_visit": at, "last_seen": now, "since": at}
     for words, kept in ((["--since", "last-visit"], killed), ([], open_again)):
         state_file().write_text(json.dumps({"visits": {"1": {"project": str(sample), **kept}}}))
         document = call("changes", *words, "--json", "--project", sample).document

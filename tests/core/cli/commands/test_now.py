@@ -8,6 +8,7 @@ from pathlib import Path
 
 from core.storage.user_files import VISITS
 from tests.core.cli.conftest import Call
+from tui.state.user_state import UserState
 
 
 def sections(document: dict[str, list[dict[str, object]]]) -> dict[object, dict[str, object]]:
@@ -17,7 +18,7 @@ def sections(document: dict[str, list[dict[str, object]]]) -> dict[object, dict[
 def test_it_prints_each_section(sample: Path, call: Call) -> None:
     result = call("now", "--project", sample)
     assert result.code == 0
-    assert all(f"\n{title}" in result.out for title in ("Needs you", "Last 7 days", "Do lessons help?", "New lessons"))
+    assert all(f"\n{title}" in result.out for title in ("Needs you", "Last 7 days", "Do lessons help?", "To review"))
 
 
 def test_the_json_document_has_the_records_that_the_lines_lead_to(sample: Path, call: Call) -> None:
@@ -42,3 +43,19 @@ def test_the_last_visit_of_the_dashboard_is_the_default(sample: Path, home: Path
     file.write_text(json.dumps({VISITS: {"1": row}}))
     since = call("now", "--project", sample, "--json").document["since"]
     assert since.startswith(visit.isoformat()[:19])
+
+
+def test_an_open_dashboard_and_the_command_count_from_the_same_visit(sample: Path, home: Path, call: Call) -> None:
+    file, before = home / "state" / "ralphdeck" / "state.json", datetime.now(UTC) - timedelta(days=2)
+    state = UserState(file, str(sample))
+    state.set_visit("last_visit", before.isoformat())
+    state.save()
+    assert state.begin_visit(datetime.now(UTC)) == before
+    state.set_visit("last_visit", datetime.now(UTC).isoformat())
+    state.save()
+    assert call("now", "--project", sample, "--json").document["since"].startswith(before.isoformat()[:19])
+
+
+def test_it_counts_the_questions_that_review_asks(sample: Path, call: Call) -> None:
+    found = sections(call("now", "--project", sample, "--json").document)["lessons"]
+    assert found["total"] == len(call("review", "list", "--project", sample, "--json").document["questions"])
