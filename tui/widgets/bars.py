@@ -25,6 +25,9 @@ _NOTICE_STYLES: Final[dict[SeverityLevel, str]] = {
 }
 
 
+LEAST_NOTICE: Final = 12  # cells of a notice that are shown on any screen
+
+
 @dataclass(frozen=True, slots=True)
 class Item:
     """A styled, optionally clickable part of a line."""
@@ -138,11 +141,15 @@ class Notice:
 
 
 class KeyLine(ItemLine):
-    """Shows the keys that are available now, and before them the newest notices, warnings first."""
+    """Shows the keys that are available now, and before them the newest notices, warnings first.
+
+    Notices take at most half of the line, or what the keys leave of it; a click on them lists all.
+    """
 
     DEFAULT_CSS = """
     KeyLine { dock: bottom; background: $surface; color: $quiet; }
     """
+    BAR: ClassVar[str] = " | "  # after each notice
     notices: reactive[tuple[Notice, ...]] = reactive(())
 
     def say(self, notices: tuple[Notice, ...]) -> None:
@@ -152,7 +159,15 @@ class KeyLine(ItemLine):
     def left_items(self) -> Sequence[Item]:
         newest_first = list(reversed(self.notices))
         newest_first.sort(key=lambda notice: notice.severity == "information")
-        shown = [Item(Content.styled(notice.text, _NOTICE_STYLES[notice.severity])) for notice in newest_first]
+        room = max(self.size.width // 2, self.size.width - self.cells(self._left) - self.cells(self._right))
+        shown: list[Item] = []
+        for notice in newest_first:
+            text = Content.styled(notice.text, _NOTICE_STYLES[notice.severity])
+            text = text.truncate(max(room - len(self.BAR), LEAST_NOTICE), ellipsis=True)
+            room -= text.cell_length + len(self.BAR)
+            if shown and room < 0:
+                break
+            shown.append(Item(Content.assemble(text, (self.BAR.rstrip(), "$quiet")), "findings"))
         return [*shown, *self._left]
 
 
