@@ -58,6 +58,7 @@ class ReviewQueue:
 
     def _make_in_steps(self, snapshot: Snapshot, board: Scoreboard, now: datetime) -> Steps[tuple[ReviewItem, ...]]:
         self._made_at = now
+        self._search.restore_undone(snapshot)
         found = self._search.found
         records = QueueRecords.of(snapshot, board, now, self._settings, found, self._reviewer)
         return review_queue_in_steps(records, self._questions)

@@ -40,6 +40,7 @@ class LessonSearch:
     def __init__(self, settings: Settings) -> None:
         self.found: tuple[tuple[JoinedLesson, Extraction], ...] = ()
         self._settings = settings
+        self._removed: dict[str, tuple[JoinedLesson, Extraction]] = {}
         self._searched: tuple[object, ...] = ()  # the records that the last search used
         self._searching: tuple[object, ...] = ()  # those of the search that has begun
         self._chosen: tuple[object, ...] = ()  # the evidence and the day by which lessons were chosen
@@ -49,7 +50,14 @@ class LessonSearch:
 
     def remove(self, lesson_id: str) -> None:
         """Remove a lesson that was accepted."""
+        self._removed |= {one[0].id: one for one in self.found if one[0].id == lesson_id}
         self.found = tuple(one for one in self.found if one[0].id != lesson_id)
+
+    def restore(self, lesson_id: str) -> None:
+        """Ask again about what `remove` removed."""
+        removed = self._removed.pop(lesson_id, None)
+        if removed is not None and all(one[0].id != lesson_id for one in self.found):
+            self.found = (removed, *self.found)
 
     def is_current(self, view: ProjectState) -> bool:
         """Return whether `found` is what a search in this state finds; evidence alone starts no search."""

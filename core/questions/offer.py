@@ -104,6 +104,12 @@ class OfferSearch:
             self._removed.add(loop_id)
             self.offers = MappingProxyType({id: offer for id, offer in self.offers.items() if id != loop_id})
 
+    def restore(self, loop_id: str) -> None:
+        """Offer again what `remove` removed."""
+        if loop_id in self._removed:
+            self._removed.discard(loop_id)
+            self._show()
+
     def look(
         self,
         snapshot: Snapshot,

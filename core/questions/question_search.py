@@ -24,6 +24,7 @@ from core.questions.queue import Found
 from core.questions.recurring import RecurringSearch
 from core.questions.unreconciled import CountSearch
 from core.questions.weakened import WeakenedTestSearch
+from core.records.decisions import Verb
 from core.records.extractions import Extraction
 from core.retrieval.task import analyse_task
 
@@ -117,6 +118,7 @@ class QuestionSearch:
         self._held_texts = HeldTextSearch()
         self._lessons = LessonSearch(settings)
         self._weakened_tests = WeakenedTestSearch()
+        self._removed = set[str]()  # sources from which patterns were extracted
         self._imports: threading.Thread | None = None
         self._has_begun = False  # whether a step was done in this process
         self._known: tuple[str, bool] = "", False  # the key of the stored verdict, and whether it is whole
@@ -178,9 +180,25 @@ class QuestionSearch:
 
     def remove(self, source_id: str) -> None:
         """Remove the questions about a source from which patterns were extracted."""
+        self._removed.add(source_id)
         self.offers.remove(source_id)
         self._recurring.remove(source_id)
         self._lessons.remove(source_id)
+
+    def restore_undone(self, snapshot: Snapshot) -> None:
+        """Ask again about removed sources whose extraction was undone, without searching for them."""
+        if not self._removed:
+            return
+        extracted = set[str]()
+        for one in reversed(snapshot.decisions):
+            if one.verb is not Verb.EXTRACT or one.subject in extracted or one.subject not in self._removed:
+                continue
+            extracted.add(one.subject)
+            if one.id in snapshot.curation.undone:
+                self._removed.discard(one.subject)
+                self.offers.restore(one.subject)
+                self._recurring.restore(one.subject)
+                self._lessons.restore(one.subject)
 
     def look(self, view: ProjectState, *, is_idle: bool = False) -> bool | None:
         """Do one step (at most about 10 ms); whether `found` changed, None if nothing is left to search.

@@ -82,6 +82,7 @@ class RecurringSearch:
         self.found: tuple[tuple[RecurringLearning, Extraction], ...] = ()
         self._settings = settings
         self._stored = stored
+        self._removed: dict[str, tuple[RecurringLearning, Extraction]] = {}
         self._checked: Snapshot | None = None  # that whose learnings were checked last
         self._searching: Snapshot | None = None  # that whose learnings are being searched
         self._reading: Work[_Digests] | None = None
@@ -92,7 +93,14 @@ class RecurringSearch:
 
     def remove(self, cluster_id: str) -> None:
         """Remove a learning that was extracted."""
+        self._removed |= {one[0].id: one for one in self.found if one[0].id == cluster_id}
         self.found = tuple(one for one in self.found if one[0].id != cluster_id)
+
+    def restore(self, cluster_id: str) -> None:
+        """Ask again about what `remove` removed."""
+        removed = self._removed.pop(cluster_id, None)
+        if removed is not None and all(one[0].id != cluster_id for one in self.found):
+            self.found = (removed, *self.found)
 
     def look(self, snapshot: Snapshot, clusters: FindClusters, draft: DraftPattern) -> bool | None:
         """Do one step; whether `found` changed, None if nothing is left to check.

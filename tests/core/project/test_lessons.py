@@ -67,6 +67,7 @@ def test_an_accepted_lesson_becomes_a_pattern_that_undo_removes(project: Project
         project.decide(Extract(lesson.id))
     assert project.decide(Undo()).summary == f"Undone: extract the lesson “{CLOCK}”"
     assert pattern.id not in project.view.snapshot.patterns
+    assert lesson.id in {item.subject for item in project.view.queue}, "asked about again without a search"
     assert find_joined(project, lesson).state is LessonState.OPEN
     assert [item.subject for item in lesson_questions(project)] == [lesson.id]
     project.decide(Redo())

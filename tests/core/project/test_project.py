@@ -39,7 +39,7 @@ from core.state.contexts import prepare_task_injection
 from core.state.findings import count_conflicts
 from core.state.history import explain_pattern, pattern_lineage
 from core.state.project_state import ProjectState
-from core.state.review_items import OFFER, ReviewItem
+from core.state.review_items import OFFER, RECURRING, ReviewItem
 from tests.conftest import WriteSample
 
 START = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
@@ -421,6 +421,15 @@ def test_the_texts_of_similar_patterns_are_indexed_when_nothing_else_waits(open_
     texts = open_project.view.texts
     assert texts.is_stored and has_similarity(texts.reader)
     assert texts.similarity.pairs(0.3) == before != ()
+
+
+def test_a_source_whose_extraction_is_undone_is_asked_about_at_once(open_project: Project) -> None:
+    for kind in (OFFER, RECURRING):
+        item = next(one for one in open_project.search_all().queue if one.kind == kind and one.offer is not None)
+        decision = open_project.decide(Extract(item.subject, expected=item.offer)).decision
+        assert item.question_key not in {one.question_key for one in open_project.view.queue}
+        open_project.decide(Undo(decision_id=decision.id))
+        assert item.question_key in {one.question_key for one in open_project.view.queue}, kind
 
 
 def test_several_extractions_are_one_act_and_a_shared_lesson_is_extracted_once(open_project: Project) -> None:
