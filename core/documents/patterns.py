@@ -121,10 +121,13 @@ def state_line(state: ProjectState, pattern_id: str) -> doc.Line:
 
 def rate_line(pattern: Pattern, assessment: Assessment) -> doc.Line:
     is_anti = pattern.type is PatternType.ANTI
+    seen = f", seen {plural(assessment.seen, 'time')}" if assessment.seen or not is_anti else ""
+    if assessment.rate is None and not assessment.claim_text:
+        return line(("No result yet", "strong"), f"  given {assessment.given:,}{seen}")
     right, wrong = (" right", " wrong") if is_anti else ("", "")
     uses = plural(assessment.uses, "result") if is_anti else f"followed {assessment.uses:,}"
     low, high = assessment.interval
-    rate = "—" if assessment.rate is None else format_percent(assessment.rate)
+    rate = "" if assessment.rate is None else format_percent(assessment.rate)
     return line(
         (assessment.claim_text or rate, "strong"),
         "   " if assessment.claim_text else " of its warnings were right " if is_anti else " success rate ",
@@ -136,7 +139,7 @@ def rate_line(pattern: Pattern, assessment: Assessment) -> doc.Line:
         (f"  {assessment.failures:,} ", "bad"),
         result_sign(False),
         (wrong, "bad"),
-        f", seen {plural(assessment.seen, 'time')}" if assessment.seen or not is_anti else "",
+        seen,
         (f"  score {format_decimal(assessment.score)}", "quiet"),
     )
 

@@ -617,7 +617,8 @@ def _count_notes(pattern: Pattern, observations: Sequence[Observation]) -> Itera
         message = f"{recorded_text}, the evidence shows {total}; the evidence is used"
         yield "claim-below-evidence", Severity.WARNING, message
     elif recorded_counts.uses > shown:
-        message = f"{recorded_text}, loops show {shown}, {recorded_counts.uses - shown:,} unrecorded"
+        counted = f"its file counts {plural(recorded_counts.uses, 'use')}"
+        message = f"{counted}: {shown:,} of recorded sessions, {recorded_counts.uses - shown:,} without one"
         yield "unrecorded-uses", Severity.INFO, message
     if not recorded_counts.has_results:
         return

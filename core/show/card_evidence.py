@@ -12,6 +12,7 @@ from core.documents.document import Block, Line, Moment, Sign, Table, Text, fiel
 from core.documents.patterns import set_aside_reason
 from core.documents.signs import result_sign, state_sign
 from core.learning.bursts import Burst, known_time
+from core.learning.evidence import AGGREGATE, TREND
 from core.questions.broad import common_messages
 from core.records.loops import Outcome
 from core.records.patterns import Pattern, PatternType
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
 MAX_USES: Final = 40
 MAX_LOOPS: Final = 20  # Loops listed in which an inverted pattern failed.
 MAX_MESSAGES: Final = 2000  # Messages of loops that a trigger is tested with.
+_COUNTED: Final = {
+    AGGREGATE: "in the counts of its file, without a recorded session",
+    TREND: "in the success trend of its file, without a recorded session",
+}
+"""Where a use without a session is counted, by the source of the observation."""
 _MAX_EXAMPLES: Final = 6
 _MAX_NAMED: Final = 20  # Questions of a row that are named without a reason.
 
@@ -63,7 +69,7 @@ def uses(view: ProjectState, pattern: Pattern) -> Iterable[Line]:
     observations = [one for one in view.board.observations(pattern.id) if not one.is_sighting]
     ordered = sorted(observations, key=lambda one: (one.success is not False, one.success is None))
     for use in ordered[:MAX_USES]:
-        yield _use_line(view, use, use.source)
+        yield _use_line(view, use)
         if result := find_result(view, use):
             yield line((result, "quiet" if use.success is not False else ""), indent=4)
     if len(ordered) > MAX_USES:
@@ -76,10 +82,11 @@ def uses(view: ProjectState, pattern: Pattern) -> Iterable[Line]:
         yield line(result_sign(False), (f" {aside.source}", "quiet"), (reason, "warning"))
 
 
-def _use_line(view: ProjectState, use: Observation, source: str) -> Line:
-    """Describe a use by the title of its session, else by its ID, else by the `source` of the record."""
-    source = work_title(view, use.loop_id) or use.loop_id or source
-    count = f"{use.count:,} x " if use.count > 1 else ""
+def _use_line(view: ProjectState, use: Observation) -> Line:
+    """Describe a use by the title of its session, else by its ID, else by where its record counts it."""
+    source = work_title(view, use.loop_id) or use.loop_id
+    count = f"{use.count:,} x " if use.count > 1 and source else ""
+    source = source or f"{plural(use.count, 'use')} {_COUNTED.get(use.source, 'without a recorded session')}"
     where = f"  iteration {use.iteration}" if use.iteration is not None else ""
     return line(result_sign(use.success), f" {count}{source}", (f"{where}  ", "quiet"), Moment(use.at))
 
@@ -268,7 +275,7 @@ def failures(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
     failed = [one for one in used if one.success is False]
     succeeded = [one for one in used if one.success]
     for use in reversed(failed[-MAX_LOOPS:]):
-        yield _use_line(view, use, f"recorded only by {use.source}")
+        yield _use_line(view, use)
         if error := find_result(view, use):
             yield line((error, "bad"), indent=2)
     if succeeded:

@@ -356,12 +356,15 @@ def _loaded(joined: JoinedLesson, files: Sequence[AgentFile]) -> Iterator[Block]
 def _offer(state: ProjectState, item: ReviewItem) -> Iterator[Block]:
     """Describe what can be extracted, then the loop or the sources that it comes from."""
     assert item.offer is not None
+    loop = state.snapshot.loops.get(item.subject) if item.kind != kinds.RECURRING else None
+    if loop is not None:
+        ended = ("   session, ended ", Moment(loop.ended_at)) if loop.ended_at is not None else ("   session",)
+        yield line((loop.task or loop.id, "strong"), *ended)
     yield line((item.reason, "quiet"))
     yield from offers.proposals(item.offer)
     if item.kind == kinds.RECURRING:
         yield from section("Reported by", offers.lesson_sources(state, item.offer))
         return
-    loop = state.snapshot.loops.get(item.subject)
     source = overview(state, loop, None) if loop is not None else [line((item.subject, "strong"))]
     yield from section("The session", source)
 

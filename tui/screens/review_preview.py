@@ -12,7 +12,7 @@ from core.base.context_blocks import LABELS
 from core.base.diff import DELETED, INSERTED, line_changes
 from core.base.errors import RalphdeckError
 from core.base.text import plural, visible_line
-from core.questions.context_recipients import LOOP, PAUSED, TASK
+from core.questions.context_recipients import LOOP, PAUSED
 from core.retrieval.rendering import INTRODUCTION, REFLECTIONS_ONLY, TITLE
 from tui.present.glyphs import Glyphs, draw_state
 from tui.present.numbers import percent
@@ -101,11 +101,6 @@ def answer_rows(
     starts = [Content.assemble((key, "$accent bold"), "  ", (f"{word:<3}  ", "bold")) for key, word, _ in answers]
     room = width - max(start.cell_length for start in starts)
     widest = max(len(visible_line(answer.effect, 200)) for _, _, answer in answers)
-    if room - max(count.cell_length for count in counts) - _GAP < widest:
-        counts = [
-            _count_text(answer, outlook, is_short=True)
-            for (_, _, answer), outlook in zip(answers, outlooks, strict=True)
-        ]
     room = min(room - max(count.cell_length for count in counts) - _GAP, widest)
     rows: list[Content] = []
     for start, count, (_, _, answer) in zip(starts, counts, answers, strict=True):
@@ -121,8 +116,8 @@ def answer_rows(
     return rows
 
 
-def _count_text(answer: Answer, outlook: Outlook | None, *, is_short: bool = False) -> Content:
-    """Return the number of changed contexts: `changes 2 running sessions, 3 tasks`, or `changes 5 prompts`."""
+def _count_text(answer: Answer, outlook: Outlook | None) -> Content:
+    """Return the number of prompts that change: `4 of 21 prompts change`."""
     if not answer.matters:
         return Content("")
     if outlook is None:
@@ -130,21 +125,11 @@ def _count_text(answer: Answer, outlook: Outlook | None, *, is_short: bool = Fal
     found = outlook.forecast
     if found is None:
         return Content.styled(f"! {visible_line(outlook.problem, 60)}", "$warning")
-    parts = [
-        f"{count:,} {one if count == 1 else many}"
-        for kind, one, many in (
-            (LOOP, "running session", "running sessions"),
-            (PAUSED, "paused session", "paused sessions"),
-            (TASK, "task", "tasks"),
-        )
-        if (count := found.changed_of(kind))
-    ]
-    compared = found.loops + found.paused + found.tasks
-    if is_short and parts:
-        parts = [plural(len(found.changed), "prompt")]
-    changed = f"changes {', '.join(parts)}" if parts else ""
-    none = f"none of {plural(compared, 'prompt')} changes" if compared else "no session and no task yet"
-    text = f"{BY_WORDS if found.by_words is not None else ''}{changed or none}"
+    compared, changed = found.loops + found.paused + found.tasks, len(found.changed)
+    verb = "change" if changed > 1 else "changes"
+    of = f"{f'{changed:,}' if changed else 'none'} of {plural(compared, 'prompt')}"
+    text = f"{of} {verb}" if compared else "no session and no task yet"
+    text = f"{BY_WORDS if found.by_words is not None else ''}{text}"
     return Content.styled(text, "$quiet")
 
 
@@ -211,7 +196,7 @@ def _change_lines(word: str, changes: Sequence[ContextChange]) -> Iterator[Conte
         else f"“{visible_line(change.title, 60)}”"
         for change in changes[:_MAX_NAMED]
     ]
-    more = f" and {plural(len(changes) - _MAX_NAMED, 'more task')}" if len(changes) > _MAX_NAMED else ""
+    more = f" and {plural(len(changes) - _MAX_NAMED, 'more session')}" if len(changes) > _MAX_NAMED else ""
     prompts = "prompt" if len(changes) == 1 else "prompts"
     yield Content.assemble((f"{word.capitalize()} changes the {prompts} of ", "$quiet"), ", ".join(names) + more, ":")
     yield from (line.pad_left(2) for line in diff_lines(changes[0].before, changes[0].after))

@@ -382,7 +382,9 @@ def test_reconcile_reports_unrecorded_uses() -> None:
         recorded_counts=make_recorded_counts(12, 0), source_loops=(make_source("d", days_ago(4)),), file="f.json"
     )
     findings = reconcile_record(pattern, collect_observations(pattern, uses), NOW, {"a", "b", "c", "d"})
-    assert [finding.message for finding in findings] == ["registry records 12 uses, loops show 4, 8 unrecorded"]
+    assert [finding.message for finding in findings] == [
+        "its file counts 12 uses: 4 of recorded sessions, 8 without one"
+    ]
     assert findings[0].file == "f.json" and findings[0].pointer == "/usage_count"
 
 
@@ -423,7 +425,7 @@ def test_a_pattern_record_with_fewer_uses_gives_no_warning() -> None:
     findings = reconcile_record(pattern, collect_observations(pattern, uses), NOW, {"a", "b", "c"})
     assert [(finding.code, finding.message) for finding in findings] == [
         ("later-uses", "3 uses since the last one that the registry counts"),
-        ("unrecorded-uses", "registry records 2 uses, loops show 0, 2 unrecorded"),
+        ("unrecorded-uses", "its file counts 2 uses: 0 of recorded sessions, 2 without one"),
     ]
 
 

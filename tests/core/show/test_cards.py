@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,15 +13,20 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.demo.sample import copy_sample
 from core.documents.markdown import blocks_markdown, to_markdown
+from core.documents.patterns import rate_line
+from core.learning.scoreboard import Scoreboard
 from core.project.project import Project
 from core.questions.answers import answer, answers
+from core.records.snapshot import Snapshot
 from core.retrieval.similarity import Repetition
+from core.show.card_evidence import conflicts, uses
 from core.show.card_texts import words_changed
 from core.show.cards import NO, YES, card_title, review_card, terminal_card
 from core.show.contexts import Preview
 from core.state.project_state import ProjectState
-from core.state.review_items import ESCALATION, EXTRACTED
+from core.state.review_items import ESCALATION, EXTRACTED, OFFER
 from tests.agent_lessons import add_lessons, lesson_questions, make_agent_lesson
+from tests.factories import make_pattern
 from tests.fix_sessions.replay import Workshop
 from tests.fix_sessions.sessions import read_sessions
 
@@ -58,6 +64,30 @@ def test_an_escalation_is_named_by_its_file(sample: ProjectState) -> None:
         if item.kind == ESCALATION and item.session is not None:
             assert card_title(sample, item) == item.session.file_path
             assert item.subject not in item.asks and item.session.file_path in item.asks
+
+
+def test_lessons_found_in_a_session_are_under_its_title(sample: ProjectState) -> None:
+    offered = [item for item in sample.queue if item.kind == OFFER]
+    assert offered
+    for item in offered:
+        title = blocks_markdown(review_card(sample, item).blocks).splitlines()[0]
+        assert sample.loop(item.subject).task in title
+
+
+def test_uses_without_a_session_are_named_in_words_and_add_up_to_the_counts(sample: ProjectState) -> None:
+    pattern = sample.pattern("pat-error-deadlock-retry-005")
+    text = blocks_markdown([*conflicts(sample, pattern), *uses(sample, pattern)])
+    counted = re.search(r"counts (\d+) uses: (\d+) of recorded sessions, (\d+) without one", text)
+    assert counted is not None
+    total, recorded, rest = map(int, counted.groups())
+    assert total == recorded + rest == sample.assessment(pattern.id).uses
+    assert f"{rest} uses in the success trend of its file" in text
+
+
+def test_a_lesson_without_results_has_no_rate() -> None:
+    pattern = make_pattern()
+    board = Scoreboard.build(Snapshot(patterns={pattern.id: pattern}), NOW, Settings())
+    assert blocks_markdown([rate_line(pattern, board.assessment(pattern.id))]).startswith("No result yet")
 
 
 def test_a_new_lesson_is_shown_with_its_error_diff_and_the_run_that_passed(tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ async def test_a_held_reflection_is_shown_verbatim_and_can_be_approved(sample: P
         assert underlined(user) == ["Push [b]it[/] ␛[31m without waiting for review."]
         assert "Would be given to ralph-" in flat(user)
         assert "left out of every prompt" in row(user, "x")
-        assert "1 running session" in row(user, "a"), "what the approval changes is forecast"
+        assert "1 of 7 prompts changes" in row(user, "a"), "what the approval changes is forecast"
         await user.decides("a")
         assert user.app.view.snapshot.decisions[-1].verb is Verb.RELEASE
         await user.decides("u")

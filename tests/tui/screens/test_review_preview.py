@@ -28,7 +28,7 @@ def test_a_row_counts_the_prompts_that_change() -> None:
     found = Forecast(loops=2, paused=1, tasks=9, changed=(*changes(LOOP, 1), *changes(PAUSED, 1), *changes(TASK, 2)))
     nothing = Forecast(loops=2, paused=1, tasks=9)
     yes, no = answer_rows([("a", "yes", ANSWER), ("x", "no", ANSWER)], [Outlook(0, found), Outlook(0, nothing)], 160)
-    assert yes.plain.endswith("changes 1 running session, 1 paused session, 2 tasks")
+    assert yes.plain.endswith("4 of 12 prompts change")
     assert no.plain.endswith("none of 12 prompts changes")
 
 
@@ -36,17 +36,17 @@ def test_counts_stay_in_place_while_forecasts_arrive() -> None:
     rows = [("a", "yes", ANSWER), ("x", "no", ANSWER)]
     found = Outlook(0, Forecast(loops=4, tasks=19, changed=changes(TASK, 3)))
     starts = {answer_rows(rows, outlooks, 80)[0].plain.find(text, 30) for outlooks, text in (
-        ([None, None], "…"), ([found, None], "changes 3"), ([found, found], "changes 3")
+        ([None, None], "…"), ([found, None], "3 of 23"), ([found, found], "3 of 23")
     )}  # fmt: skip
     assert len(starts) == 1
 
 
-@pytest.mark.parametrize("width", [40, 60])
+@pytest.mark.parametrize("width", [44, 60])
 def test_a_narrow_row_shortens_the_effect_and_keeps_the_count(width: int) -> None:
     found = Outlook(0, Forecast(loops=4, tasks=19, changed=changes(TASK, 3)))
     answer = Answer(action="accept", label="merge", effect="x" * 100, command=COMMAND)
     (row,) = answer_rows([("a", "yes", answer)], [found], width)
-    assert row.cell_length <= width and row.plain.endswith("…  changes 3 prompts")
+    assert row.cell_length <= width and row.plain.endswith("…  3 of 23 prompts change")
 
 
 def test_a_preview_starts_with_the_first_changed_line_and_names_what_changes_alike() -> None:
@@ -54,7 +54,7 @@ def test_a_preview_starts_with_the_first_changed_line_and_names_what_changes_ali
     changed = tuple(ContextChange(LOOP, f"ralph-{n}", f"Task {n}", "", after, (1, 1)) for n in range(5))
     lines = shown(Forecast(loops=5, paused=0, tasks=0, changed=changed))
     assert lines[0].startswith("Yes changes the prompts of running session “Task 0”")
-    assert lines[0].endswith("and 2 more tasks:")
+    assert lines[0].endswith("and 2 more sessions:")
     assert lines[1:] == ["  + ### Success Patterns", "  +", "  + 1. **Use a clock**"]
 
 

@@ -57,7 +57,7 @@ def test_it_lists_the_findings(examples: Path, call: Call) -> None:
 def test_unrecorded_uses_are_reported(sample: Path, call: Call) -> None:
     document = call("doctor", "--json", "--project", sample).document
     doubts = [found for found in document["findings"] if found["code"] == "unrecorded-uses"]
-    assert doubts and all("registry records" in found["message"] for found in doubts)
+    assert doubts and all("its file counts" in found["message"] for found in doubts)
     claims = next(check for check in document["checks"] if (check["area"], check["name"]) == ("evidence", "records"))
     assert claims["text"].startswith(f"{len(document['findings']) - 1} differences")
     out = call("doctor", "--project", sample).out
@@ -90,7 +90,7 @@ def test_held_reports_are_listed(sample: Path, call: Call) -> None:
 def test_the_text_does_not_drown_in_disagreements(sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.cli.commands.doctor._MAX_DOUBTS", 3)
     result = call("doctor", "--project", sample)
-    assert result.out.count("registry records") == 3
+    assert result.out.count("uses: ") + result.out.count("registry records") == 3
     assert "more differences between records and evidence" in result.err
 
 
