@@ -138,12 +138,14 @@ class OpenError(Struct, array_like=True, gc=False):
     message: str
     reason: str = ""
     edits: list[list[str]] = []  # file, old and new code
+    tests: dict[str, str] = {}  # messages of the failed tests, by test; empty if not all are known
 
 
 class Turn(Struct, array_like=True, gc=False):
     """One turn of an agent, or its work until the goal was judged or a Stop hook blocked.
 
-    `failures` are pairs of tool and message; `fix` is a failed command that passed again.
+    `failures` are pairs of tool and message; `fix` is a failed command that passed again, or
+    of which a test did.
     """
 
     number: int = 0

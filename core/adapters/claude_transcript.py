@@ -63,7 +63,7 @@ class SessionFold:
     """Reads a transcript record by record."""
 
     name: str = "claude-session"
-    version: int = 2
+    version: int = 3
     state: type[Session] = Session
 
     def __init__(self) -> None:

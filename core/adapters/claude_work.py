@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import msgspec
@@ -20,6 +21,7 @@ _MAX_LINE: Final = 200
 _MAX_FILES: Final = 20
 _MAX_TOOLS: Final = 10
 _MAX_FAILURES: Final = 5  # of one turn
+_MAX_TESTS: Final = 20  # failed tests of one run that are compared
 _MAX_EDITS: Final = 5
 _MAX_OPEN: Final = 3  # failed commands that wait for a fix
 _MAX_CODE: Final = 600
@@ -39,6 +41,8 @@ _TEST: Final = lazy_regex(
 )
 _PIPED: Final = lazy_regex(r"[|;]|&\s*$")  # the status of the command may not be that of the tests
 _EXIT_CODE: Final = lazy_regex(r"(?:Error: )?(?:Exit code -?\d+|Command failed with exit code -?\d+)[:.]?\s*")
+_FAILED: Final = lazy_regex(r"^FAILED (\S{1,300}) - (.{1,900})$", re.MULTILINE)
+_REPORTED: Final = lazy_regex(r"^E {3,}(\S.{0,900})$", re.MULTILINE)
 _TAG: Final = lazy_regex(r"</?tool_use_error>")
 _REJECTED: Final = ("The user doesn't want to", "The user does not want to", "[Request interrupted", "User rejected")
 
@@ -116,7 +120,7 @@ def add_result(state: Session, call: Call, text: str, is_error: bool, at: str) -
             message = find_message(text, state.cwd)
             add_failure(state.turn, call.tool, message)
             if call.tool == "Bash":
-                _open(state.turn, call.key, message)
+                _open(state.turn, call.key, message, find_failed_tests(text))
     elif call.tool in _EDITS:
         _add_change(state, call, at)
     elif call.tool == "Bash":
@@ -142,9 +146,29 @@ def _add_test_run(state: Session, call: Call, text: str, is_error: bool) -> bool
     return result
 
 
-def _open(turn: Turn, key: str, message: str) -> None:
-    others = [one for one in turn.open_errors if one.key != key]
-    turn.open_errors = [*others, OpenError(key, message)][-_MAX_OPEN:]
+def _open(turn: Turn, key: str, message: str, tests: dict[str, str]) -> None:
+    """Note that a command failed; a test that failed before it was repeated, and does not now, was fixed."""
+    before = next((one for one in turn.open_errors if one.key == key), None)
+    others = [one for one in turn.open_errors if one is not before]
+    turn.open_errors = [*others, OpenError(key, message, tests=tests)][-_MAX_OPEN:]
+    if turn.fix is not None and turn.fix.key == key and turn.fix.message in tests.values():
+        turn.fix = None
+    if before is not None and before.edits and tests and tests.keys() < before.tests.keys():
+        before.message = next(error for test, error in before.tests.items() if test not in tests)
+        turn.fix = before
+
+
+def find_failed_tests(text: str) -> dict[str, str]:
+    """Return the messages of the failed tests by test, in the summary of pytest; empty if it does not name all."""
+    text = text[-_MAX_ERROR_OUTPUT:]
+    errors = [found[1].strip() for found in _REPORTED.finditer(text)]
+    tests = {}
+    for found in _FAILED.finditer(text):
+        begin = found[2].strip().removesuffix("...")  # the summary is cut at the width of the terminal
+        error = next((one for one in errors if one.startswith(begin)), found[2].strip())
+        tests[clip(found[1], _MAX_LINE)] = clip(error, _MAX_LINE)
+    counted = parse_results(text) if tests else None
+    return tests if counted is not None and counted.failing == len(tests) <= _MAX_TESTS else {}
 
 
 def _add_change(state: Session, call: Call, at: str) -> None:
@@ -217,7 +241,7 @@ def _fix_of(fixed: OpenError, text: str) -> Fix:
 
     diffs = (unified_diff(old.splitlines(), new.splitlines(), file, file, lineterm="", n=1) for file, old, new in edits)
     diff = "\n".join(line for lines in diffs for line in lines)
-    return Fix(description=fixed.reason or text, diff=diff, files=files, verified=True)
+    return Fix(description=fixed.reason or text, diff=diff, files=files, verified=True, error=fixed.message)
 
 
 def _test_result(turn: Turn) -> str:

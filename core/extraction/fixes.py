@@ -116,7 +116,8 @@ def _of_turns(material: Material) -> Iterator[Repair]:
         failures = turn.failures or failures  # a turn may fix what failed in an earlier one
         if turn.fix is None or not failures:
             continue
-        errors = "\n".join(": ".join(filter(None, (one.error_type, one.message))) for one in failures)
+        removed = (Failure(message=turn.fix.error),) if turn.fix.error else failures
+        errors = "\n".join(": ".join(filter(None, (one.error_type, one.message))) for one in removed)
         files = (("file_path", turn.fix.files[0]),) if turn.fix.files else ()
         run = Action(number=1, type="bash", params=(("command", _CHECK),), success=False, error=errors, at=turn.at)
         edit = Action(

@@ -56,6 +56,7 @@ class Fix(Struct, frozen=True, kw_only=True, omit_defaults=True):
     diff_summary: str = ""
     files: tuple[str, ...] = ()
     verified: bool | None = None
+    error: str = ""  # the message of the failure that it removed; "" if it is that of the run
 
 
 class Results(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

@@ -174,6 +174,27 @@ def test_an_error_that_a_later_turn_fixes_is_fixed_there() -> None:
     assert second.fix.diff.endswith("+x = 1")
 
 
+def test_a_test_that_passes_after_an_edit_was_fixed_although_another_one_still_fails() -> None:
+    records = make()
+    comma, count = "ValueError: could not convert string to float: '1,5'", "KeyError: 'count'"
+    done: list[Any] = [records.prompt("Test.")]
+    for errors in ({"test_price": comma, "test_total": count}, {"test_total": count}):
+        body = "".join(f"E       {error}\n" for error in errors.values())
+        named = "".join(f"FAILED test_cart.py::{test} - {error[:30]}...\n" for test, error in errors.items())
+        run = records.tool("Bash", command="pytest")
+        done += [run, records.result(run, f"Exit code 1\n{body}{named}{len(errors)} failed, 1 passed", failed=True)]
+        if len(errors) == 2:
+            edit = records.tool("Edit", file_path="/home/ana/shop/cart.py", old_string="x", new_string="parse(x)")
+            done += [records.answer("The price has a comma.", stop=None), edit, records.result(edit, "written")]
+    again = records.tool("Bash", command="pytest")
+    price_only = f"Exit code 1\nE       {comma}\nFAILED test_cart.py::test_price - {comma}\n1 failed, 2 passed"
+    for more, expected in (([], comma), ([again, records.result(again, price_only, failed=True)], None)):
+        (turn,) = fold([*done, *more, records.system("turn_duration", durationMs=5)]).turns
+        fix = iteration_of(turn).fix
+        assert (fix.error if fix is not None else None) == expected
+        assert fix is None or (fix.description, fix.files) == ("The price has a comma.", ("cart.py",))
+
+
 def test_a_number_that_is_too_large_is_limited() -> None:
     records = make()
     answer = records.answer("x", tokens=10**30)
