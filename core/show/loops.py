@@ -78,6 +78,8 @@ SORTS: Final = (
     *(("elapsed", True), ("sign", True), ("tokens", True), ("cost", True)),
 )
 _INDENT: Final = "    "
+EARLIER_SESSION: Final[Text] = (_INDENT, ("earlier session  ", "name"))
+"""What is drawn before the title of a session with earlier attempts at a task."""
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 _TASK_RESULTS: Final = {TaskStatus.COMPLETED: Result.WORKED, TaskStatus.FAILED: Result.FAILED}
 _URGENCY: Final = {kind: number for number, kind in enumerate(NeedKind)}
@@ -90,10 +92,13 @@ def loop_cells(
     now: datetime,
     *,
     found: int = 0,
+    attempts: int = 0,
     fold: Text = (),
     has_lessons: bool = True,
 ) -> Cells:
     """Return the cells of a loop; `found` patterns can be extracted, and `fold` is drawn before the title.
+
+    `attempts` is the number of attempts if other sessions made some of them, else 0.
 
     Without `has_lessons` its lessons are not looked up, which takes most of the time.
     """
@@ -106,7 +111,7 @@ def loop_cells(
         "needs": (need_sign(need, now),) if need is not None else (),
         "status": _status(loop),
         "result": (loop_result_sign(result),) if result is not None else (),
-        "iteration": ((progress(loop), quiet),),
+        "iteration": ((plural(attempts, "attempt") if attempts else progress(loop), quiet),),
         "lessons": lessons_text(state.loop_patterns(loop.id), found) if has_lessons else (),
         "runner": ((loop.source_name, quiet),),
         "agent": ((" ".join(filter(None, (loop.agent, loop.model))), quiet),),

@@ -19,6 +19,7 @@ from core.records.waits import needs_person
 if TYPE_CHECKING:
     from core.debug_memory.escalations import EscalatedSession
     from core.records.debug_sessions import DebugSession, Failure
+    from core.records.episodes import Attempt
     from core.records.loops import Loop
     from core.state.project_state import ProjectState
 
@@ -156,17 +157,24 @@ def _why_over(state: ProjectState, loop: Loop) -> str:
         return "it is archived"
     if at is None or state.now - at > RECENT:
         return f"it ended more than {RECENT.days} days ago"
-    return "a later attempt at the task worked" if _has_worked_later(state, loop) else ""
+    later = _later_attempts(state, loop)
+    if any(one.outcome is Outcome.SUCCESS for one in later):
+        return "a later attempt at the task worked"
+    return "a later session has attempted the task" if has_later_session(state, loop) else ""
 
 
-def _has_worked_later(state: ProjectState, loop: Loop) -> bool:
-    """Return whether a later attempt at the last task of a session succeeded, also in another session."""
-    attempts = state.attempts_of(loop)
-    if not attempts:
-        return False
-    last = attempts[-1]
-    others = state.inputs.names.attempts_at(last.task_id)
-    return any(one.number > last.number and one.outcome is Outcome.SUCCESS for one in others)
+def has_later_session(state: ProjectState, loop: Loop) -> bool:
+    """Return whether another session, which is known, has attempted the last task of a session after it."""
+    find, loops = state.inputs.names.find_loop_id, state.snapshot.loops
+    return any(one.loop_id and find(one.loop_id) in loops for one in _later_attempts(state, loop))
+
+
+def _later_attempts(state: ProjectState, loop: Loop) -> list[Attempt]:
+    """Return the attempts at the last task of a session that were made after it."""
+    own = state.attempts_of(loop)
+    return (
+        [one for one in state.inputs.names.attempts_at(own[-1].task_id) if one.number > own[-1].number] if own else []
+    )
 
 
 def _debug_sessions(state: ProjectState, loop: Loop) -> list[DebugSession]:

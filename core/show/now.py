@@ -19,7 +19,7 @@ from core.documents.document import Document, Section, Sign, Table, Text, line
 from core.documents.loops import Result, find_result
 from core.index.records import RecordMap
 from core.records.loops import Liveness, LoopStatus
-from core.show.needs import describe_need, find_needs, need_sign
+from core.show.needs import describe_need, find_needs, has_later_session, need_sign
 from core.show.setup import SHOWN_SPAN, Setup, count_sessions, find_offers, is_first_start, offers_text
 from core.state.review_items import EXTRACTED, HELD, LESSON, OFFER, QUARANTINE, RECURRING
 
@@ -271,27 +271,39 @@ def _title(loop: Loop) -> str:
 
 
 def _sessions(state: ProjectState, loops: Sequence[Loop], title: str, now: datetime) -> NowSection:
-    words = {loop.id: find_word(state, loop) for loop in loops}
+    newest = [loop for loop in loops if not _is_repeated(state, loop)]
+    words = {loop.id: find_word(state, loop) for loop in newest}
     results = Counter(words.values())
     counts = ", ".join(f"{results[word]:,} {word}" for word in _RESULTS if results[word])
     tokens = sum(loop.usage.total or 0 for loop in loops)
     costs = [cost for loop in loops if (cost := loop.usage.cost_usd) is not None]
-    parts = [f"{plural(len(loops), 'session')}: {counts}" if loops else "no session"]
+    parts = [f"{plural(len(newest), 'session')}: {counts}" if newest else "no session"]
     parts += [f"{format_count(tokens)} tokens"] * bool(tokens)
     parts += [format_cost(sum(costs))] * bool(costs)
-    lines = tuple(_session(state, loop, words[loop.id], now) for loop in loops[:MOST_LINES])
+    lines = tuple(_session(state, loop, words[loop.id], now) for loop in newest[:MOST_LINES])
     return NowSection(
-        "sessions", capitalized(title), " · ".join(parts), lines, len(loops), Target("loops"), short_note=parts[0]
+        "sessions", capitalized(title), " · ".join(parts), lines, len(newest), Target("loops"), short_note=parts[0]
     )
 
 
 def _session(state: ProjectState, loop: Loop, word: str, now: datetime) -> NowLine:
-    attempts = len(state.attempts_of(loop))
+    own = state.attempts_of(loop)
+    tasks = {one.task_id for one in own}
+    attempts = len(own) if len(tasks) > 1 else sum(len(state.inputs.names.attempts_at(id)) for id in tasks)
     rounds = plural(attempts, "attempt") if attempts else plural(loop.iteration, "iteration") if loop.iteration else ""
     end = loop.ended_at or (now if _is_open(loop) else loop.last_activity)
     took = format_duration((end - loop.started_at).total_seconds()) if end and loop.started_at else ""
     facts = (rounds, took)
     return NowLine(_RESULTS[word], _title(loop), facts, _given(state, loop), Target("loops", loop.id))
+
+
+def _is_repeated(state: ProjectState, loop: Loop) -> bool:
+    """Return whether a session attempted only one task, which a later session has attempted again.
+
+    The line of the later session counts the attempts of both.
+    """
+    is_of_one_task = loop.is_over and len({one.task_id for one in state.attempts_of(loop)}) == 1
+    return is_of_one_task and has_later_session(state, loop)
 
 
 def _given(state: ProjectState, loop: Loop) -> str:

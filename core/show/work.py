@@ -104,9 +104,11 @@ class WorkCatalog:
     """Loops, tasks, attempts and debug sessions, prepared for filtering; immutable.
 
     `attempts` are grouped by task, `attempts_of` and `sessions_of` by the key of the row above: a loop or a free task.
-    `homes` has the loop of each task that has one, `above` the key of the row above each attempt and debug session. A
-    debug session that was made from the log of an attempt is listed as that attempt (`of_attempts`), unless a person
-    must decide about it. `before` is the catalog of an earlier snapshot, whose texts are reused for unchanged records.
+    `homes` has the loop of each task that has one, `above` the key of the row above each attempt and debug session.
+    `earlier_of` has the sessions with earlier attempts at the same task, by the newest one, which has the attempts of
+    all of them; each of these is in `above`. A debug session that was made from the log of an attempt is listed as that
+    attempt (`of_attempts`), unless a person must decide about it. `before` is the catalog of an earlier snapshot, whose
+    texts are reused for unchanged records.
     """
 
     def __init__(self, snapshot: Snapshot, before: WorkCatalog | None = None) -> None:
@@ -123,6 +125,9 @@ class WorkCatalog:
         names = LoopNames(self.loops.values())
         for task_id, task in self.tasks.items():
             self._place_task(task, self.attempts.get(task_id, ()), names)
+        self.earlier_of: dict[str, list[str]] = {}
+        for task_id, attempts in self.attempts.items():
+            self._join_sessions(task_id, attempts)
         escalations = (find_escalation(session, snapshot) for session in snapshot.debug_sessions.values())
         self.escalated: Mapping[str, EscalatedSession] = {one.session.id: one for one in escalations if one is not None}
         self.of_attempts: dict[str, DebugSession] = {}
@@ -159,10 +164,26 @@ class WorkCatalog:
         if not home and (not attempts or task_key(task.id) in self.attempts_of):
             self.free_tasks[task.id] = task
 
+    def _join_sessions(self, task_id: str, attempts: Sequence[Attempt]) -> None:
+        """Put sessions that ended and attempted only this task below the newest session that attempted it."""
+        owners = [*dict.fromkeys(self.above[attempt_key(attempt.id)] for attempt in attempts)]
+        for owner in owners[:-1]:
+            loop, own = self.loops.get(owner), self.attempts_of[owner]
+            is_joined = loop is not None and loop.is_agent_session and loop.is_over and owners[-1] in self.loops
+            if not is_joined or any(attempt.task_id != task_id for attempt in own):
+                continue
+            newest = self.homes[task_id] = owners[-1]
+            del self.attempts_of[owner]
+            self.attempts_of[newest] = sorted(
+                (*own, *self.attempts_of[newest]), key=lambda one: (one.task_id, one.number)
+            )
+            self.above |= {owner: newest, **{attempt_key(attempt.id): newest for attempt in own}}
+            self.earlier_of.setdefault(newest, []).append(owner)
+
     def _home_of(self, session: DebugSession, names: LoopNames) -> str:
         """Return the key of the row that a debug session is below; "" if its work is not known."""
         if owner := names.find(session.loop_id):
-            return owner
+            return self.above.get(owner, owner)
         for name in (session.loop_id, session.task_id):
             if name in self.homes:
                 return self.homes[name]
@@ -193,6 +214,11 @@ class WorkCatalog:
         return newer
 
     @property
+    def top_loops(self) -> Iterable[str]:
+        """IDs of the loops that are rows at the top."""
+        return (id for id in self.loops if id not in self.above) if self.earlier_of else self.loops
+
+    @property
     def free_keys(self) -> Collection[str]:
         """Keys of the rows at the top that are not loops."""
         return self._free.keys()
@@ -220,7 +246,7 @@ class WorkCatalog:
         `needs` are the IDs of the loops that need a person, and `patterns_of` returns the IDs of a loop's patterns. All
         words of the query were found in other texts of the tasks and attempts with `found_ids`.
         """
-        keys = (*self.loops, *self._free)
+        keys = (*self.top_loops, *self._free)
         if not query.terms:
             return [FoundWork(key) for key in keys]
         matching = _Matching(self, query.terms, needs, patterns_of, found_ids)
@@ -238,8 +264,9 @@ def select_loops(state: ProjectState, query: Query, needs: Container[str]) -> li
     loops = state.snapshot.loops
     if not query.terms:
         return list(loops.values())
-    found = WorkCatalog(state.snapshot).select(query, needs, lambda key: state.loop_patterns(key).injected_ids)
-    return [loops[one.key] for one in found if one.key in loops]
+    catalog = WorkCatalog(state.snapshot)
+    matching = _Matching(catalog, query.terms, needs, lambda key: state.loop_patterns(key).injected_ids, ())
+    return [loop for id, loop in catalog.loops.items() if matching.top(id) or matching.below(id)]
 
 
 class _Matching:
@@ -266,8 +293,9 @@ class _Matching:
         return all(self._top_matches(key, term) != term.negated for term in self._terms)
 
     def below(self, key: str) -> tuple[str, ...]:
-        """Return the keys of the attempts and debug sessions below a row that match all terms."""
+        """Return the keys of the earlier sessions, attempts and debug sessions below a row that match all terms."""
         catalog, terms = self._catalog, self._terms
+        earlier = [id for id in catalog.earlier_of.get(key, ()) if self.top(id)]
         attempts = [
             attempt_key(attempt.id)
             for attempt in catalog.attempts_of.get(key, ())
@@ -278,7 +306,7 @@ class _Matching:
             for id in catalog.sessions_of.get(key, ())
             if all(self._session_matches(catalog.sessions[id], key, term) != term.negated for term in terms)
         ]
-        return (*attempts, *sessions)
+        return (*earlier, *attempts, *sessions)
 
     def _top_matches(self, key: str, term: Term) -> bool:
         row = parse_key(key)
@@ -399,6 +427,8 @@ def build_tree(
 
 def has_rows_below(catalog: WorkCatalog, key: str, patterns: LoopPatterns) -> bool:
     """Return whether a row at the top can be unfolded; `patterns` are those of its loop."""
+    if key in catalog.above:
+        return False
     if key in catalog.attempts_of or key in catalog.sessions_of:
         return True
     loop = catalog.loops.get(key)
@@ -412,11 +442,14 @@ def _rows_below(
     patterns_of: Callable[[str], LoopPatterns],
     earlier: dict[str, int],
 ) -> list[str]:
-    """Return the attempts, iterations, debug sessions and lessons of a row; adds the rows that hide earlier ones."""
+    """Return what a row consists of: earlier sessions, attempts, iterations, debug sessions and lessons.
+
+    Adds the rows that hide earlier ones to `earlier`.
+    """
     loop = catalog.loops.get(key)
     attempts = [attempt_key(attempt.id) for attempt in catalog.attempts_of.get(key, ())]
     iterations = [iteration_key(key, place) for place in range(_shown_iterations(loop))] if loop is not None else []
-    rows: list[str] = []
+    rows: list[str] = [*catalog.earlier_of.get(key, ())]
     for kind, own in ((_ATTEMPT, attempts), (_ITERATION, iterations)):
         hidden = len(own) - LAST_ROWS
         if hidden > 1:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from textual import on
@@ -211,6 +212,8 @@ class LoopsScreen(CrossLinks, ListScreen):
         for key in delta.loops:
             if key not in before or key not in after or before[key].aliases != after[key].aliases:
                 return None
+            if key in self._catalog.above:  # an earlier session that may go on
+                return None
         above = {self._catalog.above.get(attempt_key(id)) for id in delta.attempts}
         if None in above or any(id not in view.snapshot.attempts for id in delta.attempts):
             return None
@@ -300,7 +303,8 @@ class LoopsScreen(CrossLinks, ListScreen):
         return self._tree.keys
 
     def total(self, view: ProjectState) -> int:
-        return len(view.snapshot.loops) + len(self._catalog.free_keys)
+        joined = sum(map(len, self._catalog.earlier_of.values()))
+        return len(view.snapshot.loops) - joined + len(self._catalog.free_keys)
 
     def matching(self, shown: int) -> int:
         return len(self._found)
@@ -311,7 +315,8 @@ class LoopsScreen(CrossLinks, ListScreen):
         keys = [one.key for one in self._found]
         if count := sum(key in self._needs for key in keys):
             yield f"{count} {'needs' if count == 1 else 'need'} you"
-        used = [loop.usage for key in keys if (loop := loops.get(key)) is not None and loop.runner]
+        whole = chain(keys, *(self._catalog.earlier_of.get(key, ()) for key in keys))
+        used = [loop.usage for key in whole if (loop := loops.get(key)) is not None and loop.runner]
         if tokens := sum(usage.total or 0 for usage in used):
             yield f"{format_count(tokens)} tokens"
         if cost := sum(usage.cost_usd or 0.0 for usage in used):
@@ -411,6 +416,8 @@ class LoopsScreen(CrossLinks, ListScreen):
 
     def _fold(self, key: str) -> Text:
         """Return the sign of a row with rows below it, and as many spaces for others."""
+        if key in self._catalog.above:
+            return rows.EARLIER_SESSION
         if not self._can_fold(key):
             return ("  ",)
         return Sign("", "quiet", "unfolded" if self._is_unfolded(key) else "folded"), " "
@@ -424,7 +431,10 @@ class LoopsScreen(CrossLinks, ListScreen):
         now, view, row = self.services.now(), self.view, parse_key(key)
         if (loop := self._loop_of(key)) is not None:
             found = offers.count_offered(view.offers.get(key))
-            cells = rows.loop_cells(view, loop, self._needs.get(key), now, found=found, fold=self._fold(key))
+            attempts = len(self._catalog.attempts_of[key]) if key in self._catalog.earlier_of else 0
+            cells = rows.loop_cells(
+                view, loop, self._needs.get(key), now, found=found, attempts=attempts, fold=self._fold(key)
+            )
         elif (attempt := self._attempt_of(row)) is not None:
             cells = rows.attempt_cells(
                 attempt, self._condition(attempt), self._catalog.tasks[attempt.task_id].description

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from core.documents.markdown import to_markdown
+from core.records.episodes import Attempt, Task
 from core.records.events import Event
-from core.records.loops import Loop, LoopStatus, Usage
+from core.records.loops import Loop, LoopStatus, Outcome, Usage
 from core.records.snapshot import Snapshot
 from core.show.now import FIRST_SPAN, Now, NowSection, Target, describe_since, make_page, page_document
 from core.show.setup import Setup
@@ -101,6 +102,18 @@ def test_a_session_at_work_takes_longer_while_its_files_are_the_same() -> None:
     state = state_of(Loop(id="a", task="Long", status=LoopStatus.RUNNING, started_at=NOW - HOUR))
     page = make_page(state, NOW - 24 * HOUR, CONNECTED, now=NOW + HOUR)
     assert section(page, "sessions").lines[0].facts[-1] == "2 h"
+
+
+def test_sessions_that_attempted_one_task_are_one_line() -> None:
+    known = {"runner": "claude", "owner": "claude"}
+    first, second = ended("1", LoopStatus.FAILED, 2 * HOUR, **known), ended("2", LoopStatus.COMPLETED, HOUR, **known)
+    outcomes = enumerate((Outcome.FAILURE, Outcome.SUCCESS), 1)
+    attempts = [Attempt(task_id="t", number=n, loop_id=str(n), outcome=outcome) for n, outcome in outcomes]
+    page = page_of(first, second, tasks={"t": Task(id="t")}, attempts={one.id: one for one in attempts})
+    found = section(page, "sessions")
+    (line,) = found.lines
+    assert line.target == Target("loops", "2") and line.facts[0] == "2 attempts"
+    assert found.note.startswith("1 session:") and found.total == 1
 
 
 def test_new_lessons_are_listed_and_other_questions_counted() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -265,3 +266,40 @@ def test_the_last_of_very_many_attempts_follow_a_row_for_the_earlier_ones() -> N
     assert catalog.row_above(earlier) == top
     unfolded = build_tree(catalog, [FoundWork(top)], [top, earlier], no_patterns).keys
     assert len(unfolded) == 1003 and unfolded[2] == attempt_key("t.1")
+
+
+def session_at(number: int, status: LoopStatus = LoopStatus.FAILED, **fields: Any) -> Loop:
+    return Loop(id=f"claude:{number}", runner="claude", owner="claude", status=status, **fields)
+
+
+def repeated(*attempts: tuple[str, int, int], **status: LoopStatus) -> WorkCatalog:
+    """Return a catalog of attempts: the task, the number, and the session that made it."""
+    sessions = (session_at(n, status.get(f"session_{n}", LoopStatus.FAILED)) for n in {one[2] for one in attempts})
+    made = [Attempt(task_id=task, number=number, loop_id=f"claude:{n}") for task, number, n in attempts]
+    tasks = {task: Task(id=task, description="Add a tax", loop_id="claude:1") for task, *_ in attempts}
+    return WorkCatalog(
+        Snapshot(loops={one.id: one for one in sessions}, tasks=tasks, attempts={one.id: one for one in made})
+    )
+
+
+def test_sessions_that_attempted_one_task_are_one_row() -> None:
+    catalog = repeated(("t", 1, 1), ("t", 2, 2))
+    assert [one.key for one in select("", catalog)] == ["claude:2"]
+    assert [one.number for one in catalog.attempts_of["claude:2"]] == [1, 2]
+    tree = build_tree(catalog, select("", catalog), {"claude:2"}, lambda _: LoopPatterns())
+    assert tree.keys[:4] == ("claude:2", "claude:1", attempt_key("t.1"), attempt_key("t.2"))
+    assert catalog.row_above("claude:1") == catalog.row_above(attempt_key("t.1")) == "claude:2"
+
+
+@pytest.mark.parametrize(
+    "catalog",
+    [repeated(("t", 1, 1), ("t", 2, 2), ("u", 1, 1)), repeated(("t", 1, 1), ("t", 2, 2), session_1=LoopStatus.WAITING)],
+    ids=["of two tasks", "not ended"],
+)
+def test_a_session_with_other_work_or_that_goes_on_has_its_own_row(catalog: WorkCatalog) -> None:
+    assert {one.key for one in select("", catalog)} == {"claude:1", "claude:2"}
+
+
+def test_a_filter_finds_an_earlier_session_below_the_newest() -> None:
+    catalog = repeated(("t", 1, 1), ("t", 2, 2), session_2=LoopStatus.COMPLETED)
+    assert select("status:failed", catalog) == [FoundWork("claude:2", False, ("claude:1",))]
