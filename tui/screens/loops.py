@@ -431,10 +431,9 @@ class LoopsScreen(CrossLinks, ListScreen):
         now, view, row = self.services.now(), self.view, parse_key(key)
         if (loop := self._loop_of(key)) is not None:
             found = offers.count_offered(view.offers.get(key))
-            attempts = len(self._catalog.attempts_of[key]) if key in self._catalog.earlier_of else 0
-            cells = rows.loop_cells(
-                view, loop, self._needs.get(key), now, found=found, attempts=attempts, fold=self._fold(key)
-            )
+            count = len(self._catalog.attempts_of[key]) if key in self._catalog.earlier_of else 0
+            need, fold = self._needs.get(key), self._fold(key)
+            cells = rows.loop_cells(view, loop, need, now, found=found, attempts=count, fold=fold)
         elif (attempt := self._attempt_of(row)) is not None:
             cells = rows.attempt_cells(
                 attempt, self._condition(attempt), self._catalog.tasks[attempt.task_id].description

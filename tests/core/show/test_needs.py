@@ -124,7 +124,7 @@ def test_failing_tests_need_no_action_once_another_session_has_solved_the_task(
 
 
 def test_of_two_sessions_that_failed_at_a_task_the_later_one_needs_a_person() -> None:
-    known = {"ended_at": NOW - 8 * MINUTE, "status": LoopStatus.FAILED, "end_reason": CHECK_FAILED}
+    known: dict[str, Any] = {"ended_at": NOW - 8 * MINUTE, "status": LoopStatus.FAILED, "end_reason": CHECK_FAILED}
     loops = [Loop(id=f"claude:{n}", runner="claude", owner="claude", **known) for n in (1, 2)]
     attempts = [Attempt(task_id="t", number=n, outcome=Outcome.FAILURE, loop_id=f"claude:{n}") for n in (1, 2)]
     state = state_of(*loops, tasks={"t": Task(id="t")}, attempts={one.id: one for one in attempts})
