@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from core.base.pattern_titles import pattern_title
 from core.base.text import plural
 from core.documents.document import Block, Code, Document, Moment, Sign, Text, fields, line, more, section
 from core.documents.signs import outcome_sign, status_sign
@@ -71,7 +72,10 @@ def place_name(lesson: Lesson) -> str:
 
 def _pattern_line(state: ProjectState, pattern_id: str) -> Text:
     pattern = state.snapshot.patterns.get(pattern_id)
-    return (pattern_id, "name"), (f"  {pattern.title}" if pattern is not None else "  not in the registry", "quiet")
+    return (pattern_id, "name"), (
+        f"  {pattern_title(pattern)}" if pattern is not None else "  not in the registry",
+        "quiet",
+    )
 
 
 def _other(state: ProjectState, lesson_id: str) -> Block:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from core.adapters.claims import CONTRADICTED
 from core.base.formatting import format_cost, format_count, format_duration, format_percent
+from core.base.pattern_titles import pattern_title
 from core.base.regexes import lazy_regex
 from core.base.text import plural
 from core.documents.document import Block, Moment, Part, Sign, Table, Text, code, fields, items, line, more, section
@@ -312,7 +313,7 @@ def lesson_blocks(state: ProjectState, loop: Loop, pattern_id: str) -> Iterable[
 
 
 def _title(pattern: Pattern | None) -> Text:
-    return (pattern.title,) if pattern else (("not in the registry", "warning"),)
+    return (pattern_title(pattern),) if pattern else (("not in the registry", "warning"),)
 
 
 def use_result(use: Observation) -> Text:

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_decimal, format_percent
+from core.base.pattern_titles import pattern_title
 from core.base.text import plural
 from core.documents import document as doc
 from core.documents.decisions import decision_line
 from core.documents.document import code, fields, items, limited, line, more, section
-from core.documents.pattern_titles import pattern_title
 from core.documents.signs import TYPE_WORDS, result_sign, state_sign
 from core.learning.explanation import LineageEvent, decayed_weight, describe_team_sums, loop_results
 from core.metrics.effectiveness import compare_pattern
@@ -32,7 +32,7 @@ DESCRIPTION_LABELS: Final = {
     PatternType.TEMPLATE: "About",
 }
 """Label of the description by type; an anti-pattern describes the approach to avoid."""
-_USES: Final = {"applied": "followed", "injected": "given", "aggregate": "used", "trend": "used"}
+_USES: Final = {"applied": "used", "injected": "given", "aggregate": "used", "trend": "used"}
 _SOURCES: Final = {
     "aggregate": "counts in its file, claimed",
     "trend": "success trend in its file, claimed",
@@ -70,7 +70,7 @@ def overview(state: ProjectState, pattern: Pattern, me: str = "") -> Iterable[do
     assessment = state.assessment(pattern.id)
     title = pattern_title(pattern)
     yield line((title, "strong"))
-    if pattern.title != title:
+    if not title.endswith(pattern.title):
         yield line((pattern.title, "quiet"))
     yield line((pattern.id, "name"), f"   {TYPE_WORDS[pattern.type]}", pattern.category and f"   {pattern.category}")
     yield line("")
@@ -125,7 +125,7 @@ def rate_line(pattern: Pattern, assessment: Assessment) -> doc.Line:
     if assessment.rate is None and not assessment.claim_text:
         return line(("No result yet", "strong"), f"  given {assessment.given:,}{seen}")
     right, wrong = (" right", " wrong") if is_anti else ("", "")
-    uses = plural(assessment.uses, "result") if is_anti else f"followed {assessment.uses:,}"
+    uses = plural(assessment.uses, "result") if is_anti else f"used {assessment.uses:,}"
     low, high = assessment.interval
     rate = "" if assessment.rate is None else format_percent(assessment.rate)
     return line(
@@ -274,10 +274,16 @@ def _observation(state: ProjectState, use: Observation) -> tuple[doc.Text, ...]:
         (result_sign(None if use.is_sighting else use.success),),
         (doc.Moment(use.at),),
         (weight,),
-        (f"{'seen' if use.is_sighting else _USES.get(use.kind, use.kind)}{count}",),
+        (f"{_use_word(use)}{count}",),
         ((where, "name"),),
         ((source, "quiet"),),
     )
+
+
+def _use_word(use: Observation) -> str:
+    if use.kind == "applied" and use.given:
+        return "followed"
+    return "seen" if use.is_sighting else _USES.get(use.kind, use.kind)
 
 
 def lineage(state: ProjectState, pattern: Pattern) -> Iterable[doc.Block]:

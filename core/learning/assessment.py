@@ -23,8 +23,11 @@ RULE: Final = "rule"
 
 
 def describe_counts(given: int, uses: int, worked: int, seen: int, *, is_warning: bool = False) -> str:
-    """Describe three counts: `given 4, followed 2 (2 worked), seen 3 times`."""
-    applied = f"followed {uses:,} ({worked:,} worked)" if uses else "never followed"
+    """Describe three counts: `given 4, used 2 (2 worked), seen 3 times`.
+
+    A use needs no injection, so there may be more uses than injections.
+    """
+    applied = f"used {uses:,} ({worked:,} worked)" if uses else "never used"
     if is_warning:
         applied = f"right in {worked:,} of {plural(uses, 'result')}" if uses else "no result"
     return f"given {given:,}, {applied}" + (f", seen {plural(seen, 'time')}" if seen else "")

@@ -17,6 +17,7 @@ import numpy as np
 from msgspec import Struct
 
 from core.base.grouping import group_pairs
+from core.base.pattern_titles import pattern_title
 from core.base.text import plural
 from core.learning.statistics import MAX_REQUIRED
 from core.metrics.effectiveness import Comparison, Group, LoopCounts, compare_groups, compare_injection
@@ -41,7 +42,7 @@ class PatternResult(Struct, frozen=True, kw_only=True):
     """Results of one pattern, with the interval of its success rate, 0..1."""
 
     pattern_id: str
-    name: str  # what it recommends, in one line: untrusted
+    name: str  # its title: untrusted
     worked: int
     results: int
     low: float
@@ -237,17 +238,10 @@ def _result(pattern: Pattern, board: Scoreboard) -> PatternResult:
     results = worked + int(board.failures[row])
     return PatternResult(
         pattern_id=pattern.id,
-        name=describe_lesson(pattern),
+        name=pattern_title(pattern),
         worked=worked,
         results=results,
         low=low,
         high=high,
         is_given=bool(board.injectable[row]),
     )
-
-
-def describe_lesson(pattern: Pattern) -> str:
-    """Return what a pattern recommends: the fix of an error pattern, the title of another one."""
-    if pattern.type is PatternType.ANTI and not pattern.title.casefold().startswith("avoid"):
-        return f"Avoid: {pattern.title}"
-    return (pattern.type is PatternType.ERROR and pattern.description) or pattern.title

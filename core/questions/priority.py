@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from core.base.formatting import shorten_id
+from core.base.pattern_titles import pattern_title
 from core.base.text import visible_line
 from core.learning.assessment import describe_counts
 from core.questions.impact import WARNED_SHARE, PatternImpacts, good_enough, priority, weekly
@@ -197,8 +198,8 @@ class ImpactEstimator:
 
 
 def quoted_title(pattern: Pattern) -> str:
-    """Return the title, or the message of an error, in quotes; one line of at most 80 characters."""
-    return f"“{visible_line(pattern.error_message or pattern.title or pattern.id, 80)}”"
+    """Return the title in quotes; one line of at most 80 characters."""
+    return f"“{visible_line(pattern_title(pattern), 80)}”"
 
 
 def chars_of(pattern: Pattern) -> int:

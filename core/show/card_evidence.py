@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_percent
+from core.base.pattern_titles import pattern_title
 from core.base.text import plural, safe_matcher, visible_line
 from core.documents.document import Block, Line, Moment, Sign, Table, Text, fields, line, more, section
 from core.documents.patterns import set_aside_reason
@@ -228,7 +229,7 @@ def reported_patterns(view: ProjectState, burst: Burst) -> Iterable[Block]:
             continue
         assessment = view.assessment(id)
         use_count = plural(assessment.successes + assessment.failures, "use")
-        yield line(state_sign(assessment.state), f"  {pattern.title}")
+        yield line(state_sign(assessment.state), f"  {pattern_title(pattern)}")
         yield line((id, "name"), (f"  {percent(assessment.rate)} of {use_count}", "quiet"), indent=2)
 
 
@@ -311,7 +312,9 @@ def _alternatives(view: ProjectState, inversion: Inversion, alternatives: Sequen
         is_named = pattern.id == inversion.better_pattern_id
         sign = Sign("", "accent", "play") if is_named else " "
         uses = f"  {percent(assessment.rate)} of {plural(assessment.uses, 'use')}"
-        lines.append(line(sign, (f" {pattern.title}", "strong" if is_named else ""), (uses, "quiet"), indent=2))
+        lines.append(
+            line(sign, (f" {pattern_title(pattern)}", "strong" if is_named else ""), (uses, "quiet"), indent=2)
+        )
         lines.append(line((pattern.id, "name" if is_named else "quiet"), indent=4))
     if not inversion.better_pattern_id:
         lines.append(line(Sign("none selected", "accent", "play"), indent=2))

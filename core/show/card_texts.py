@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from core.base.diff import DELETED, INSERTED, DiffPiece, field_changes, word_changes
 from core.base.formatting import format_percent
+from core.base.pattern_titles import pattern_title
 from core.base.text import plural, visible, visible_line
 from core.curation.text_approval import find_approved_pattern
 from core.documents.document import Block, Line, Part, line
@@ -140,7 +141,7 @@ def side_by_side(state: ProjectState, one: Pattern, other: Pattern, similarity: 
     for label, pattern in (("Stays", one), ("Merged into it", other)):
         assessment = state.assessment(pattern.id)
         rate = "—" if assessment.rate is None else format_percent(assessment.rate)
-        yield line((f"{label:<{_LABEL_CELLS}}  ", "quiet"), (pattern.error_message or pattern.title, "strong"))
+        yield line((f"{label:<{_LABEL_CELLS}}  ", "quiet"), (pattern_title(pattern), "strong"))
         yield line(
             " " * (_LABEL_CELLS + 2),
             state_sign(assessment.shown),

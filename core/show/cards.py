@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from core.base.errors import RalphdeckError
 from core.base.formatting import format_percent
+from core.base.pattern_titles import pattern_title
 from core.base.text import plural, visible_line
 from core.curation.decision_text import verb_text
 from core.debug_memory.escalations import escalation_reason
@@ -103,7 +104,7 @@ def present_effect(state: ProjectState, item: ReviewItem) -> str:
 def card_title(state: ProjectState, item: ReviewItem) -> str:
     """Return a short name of the subject for a dialog; untrusted, never a bare UUID if anything else is known."""
     if item.is_about_pattern and (pattern := state.snapshot.patterns.get(item.subject)) is not None:
-        return pattern.error_message or pattern.title
+        return pattern_title(pattern)
     if item.session is not None and item.session.file_path:
         return item.session.file_path
     loop = state.snapshot.loops.get(item.subject)
@@ -201,7 +202,7 @@ def _doubtful_state(state: ProjectState, item: ReviewItem, pattern: Pattern) -> 
 
 def headline(pattern: Pattern, reason: str = "") -> Iterator[Block]:
     """Name a pattern: its message or title and places, then why it is asked about unless the card shows that."""
-    yield line((pattern.error_message or pattern.title, "strong"), (_places(pattern), "quiet"))
+    yield line((pattern_title(pattern), "strong"), (_places(pattern), "quiet"))
     if reason:
         yield line((reason, "quiet"))
 
@@ -217,7 +218,7 @@ def lesson_lines(state: ProjectState, pattern: Pattern) -> Iterator[Block]:
     seen = f"seen {plural(assessment.seen, 'time')}, " if assessment.seen else ""
     given = f"given {plural(assessment.given, 'time')}" if assessment.given else "never given"
     counts = f"   {seen}{given}"
-    yield line((pattern.error_message or pattern.title, "strong"), (f"{_places(pattern)}{counts}", "quiet"))
+    yield line((pattern_title(pattern), "strong"), (f"{_places(pattern)}{counts}", "quiet"))
     if pattern.diff_pattern:
         yield Code(pattern.diff_pattern, "", "diff", 2)
     elif pattern.template_code:

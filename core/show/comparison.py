@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_percent
+from core.base.pattern_titles import pattern_title
 from core.base.text import plural
 from core.curation.decision_text import author_text, verb_text
 from core.documents import document as doc
 from core.documents.decisions import reason_text
 from core.documents.document import line
-from core.documents.pattern_titles import pattern_title
 from core.documents.signs import state_sign, status_sign
 from core.history import changes as history
 from core.records.patterns import Maturity

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from core.base.context_blocks import APPROVED, NO_BLOCKS, UNREVIEWED, Voice
 from core.base.diff import DELETED, EQUAL, INSERTED, line_changes
 from core.base.formatting import format_decimal
+from core.base.pattern_titles import pattern_title
 from core.base.text import plural, visible
 from core.documents import document as doc
 from core.documents.document import code, fields, line
-from core.documents.pattern_titles import pattern_title
 from core.documents.signs import state_sign
 from core.retrieval import learnings
 from core.retrieval.injection import NOTHING_IN_COMMON, STRATEGY_PART

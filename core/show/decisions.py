@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from core.base.pattern_titles import pattern_title
 from core.base.text import plural
 from core.curation.decision_text import ABOUT, about_text, author_text, describe_change, verb_text
 from core.documents import document as doc
 from core.documents.decisions import change_text, decision_document, decision_line, reason_text
-from core.documents.pattern_titles import pattern_title
 from core.records.decisions import TURNS, Decision
 from core.records.times import day_of
 from core.show.table import Cells, Column

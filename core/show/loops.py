@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from core.adapters.claims import CONTRADICTED
 from core.base.formatting import format_cost, format_count, format_duration
+from core.base.pattern_titles import pattern_title
 from core.base.text import plural
 from core.documents import loops as documents
 from core.documents.document import Block, Document, Moment, Sign, Sparkline, Text, line, section
@@ -304,7 +305,7 @@ def lesson_cells(pattern_id: str, pattern: Pattern | None, uses: Sequence[Observ
     followed = next((use for use in reversed(uses) if use.kind != "injected"), None)
     word = "found" if last is None else "given" if followed is None else "followed"
     return {
-        "task": (_INDENT, (f"{word}  ", "name"), pattern.title if pattern is not None else pattern_id),
+        "task": (_INDENT, (f"{word}  ", "name"), pattern_title(pattern) if pattern is not None else pattern_id),
         "status": (result_sign(followed.success if followed is not None else None), f" {lesson_result(followed)}"),
         "sign": (Moment(last.at if last is not None else None, is_age=True),),
     }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from core.documents.pattern_titles import pattern_title
+from core.base.pattern_titles import pattern_title
 from core.learning.states import STATES
 from core.queries.filter_parser import FieldKind, Fields, Query, Term, parse_age, parse_number
 from core.records.patterns import Pattern, PatternType

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_percent
+from core.base.pattern_titles import pattern_title
 from core.documents.document import Moment, Part, Sign
-from core.documents.pattern_titles import pattern_title
 from core.documents.signs import state_sign
 from core.records.patterns import Pattern, PatternType
 from core.show.table import Cells, Column
@@ -33,7 +33,7 @@ COLUMNS: Final = (
         about="how many of its results are successes; ~: only a rate is recorded",
     ),
     Column("given", "given", 6, align="right", keep=8, about="how often it was in a context"),
-    Column("uses", "followed", 10, align="right", keep=6, about="how often it was applied"),
+    Column("uses", "used", 6, align="right", keep=6, about="how often it was used, also without being given"),
     Column("seen", "seen", 5, align="right", keep=2, about="number of sessions that found it themselves"),
     Column("last_used", "last", 9, align="right", keep=7, about="time since its newest use"),
     Column("id", "id", 34, keep=0, keep_end=4, about="the ID, as commands take it"),
@@ -61,7 +61,7 @@ def pattern_cells(pattern: Pattern, assessment: Assessment) -> Cells:
     """Return the cells of a row."""
     style = "quiet" if assessment.multiplier == 0 else ""
     name, more = pattern_title(pattern), ""
-    if pattern.type is not PatternType.ERROR and pattern.description not in ("", name):
+    if pattern.type is not PatternType.ERROR and pattern.description not in ("", name, pattern.title):
         more = f"  {pattern.description}"
     flags = (
         Sign("", "warning", "pin") if assessment.pin else "",

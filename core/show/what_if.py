@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from core.base.pattern_titles import pattern_title
 from core.base.text import plural
 from core.documents import document as doc
 from core.documents.document import line
-from core.documents.pattern_titles import pattern_title
 from core.documents.signs import state_sign
 from core.learning.states import multiplier
 from core.records.patterns import Maturity

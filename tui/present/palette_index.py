@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
+from core.base.pattern_titles import pattern_title
 from core.base.text import ELLIPSIS, visible_line
-from core.documents.pattern_titles import pattern_title
 from core.show.work import session_key, task_key
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class PaletteIndex:
             _Kind("reflection", "reflections", ((key, key, r.text) for key, r in snapshot.reflections.items())),
             _Kind("lesson", "reflections", ((key, key, one.text) for key, one in snapshot.lessons.items())),
             _Kind("decision", "log", ((d.id, d.subject, _decision_text(d)) for d in reversed(snapshot.decisions))),
-            _Kind(ARCHIVED, "", ((a.pattern.id, a.pattern.id, a.pattern.title) for a in archived)),
+            _Kind(ARCHIVED, "", ((a.pattern.id, a.pattern.id, pattern_title(a.pattern)) for a in archived)),
         )
 
     def find(self, query: str) -> list[Target]:

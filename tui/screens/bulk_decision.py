@@ -16,9 +16,9 @@ from textual.message import Message
 from textual.widgets import Input, Static
 from textual.worker import get_current_worker
 
+from core.base.pattern_titles import pattern_title
 from core.base.text import plural, visible_line
 from core.curation.commands import bulk
-from core.documents.pattern_titles import pattern_title
 from core.forecast.forecast import BulkForecast, Forecast, forecast_bulk
 from tui.messages import NewestMessage
 from tui.present.glyphs import Glyphs, draw_state

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
+from core.base.pattern_titles import pattern_title
 from core.base.text import plural, visible_line
 from core.curation.decision_text import about_text, verb_text
 from core.documents.decisions import reason_text
@@ -52,7 +53,7 @@ def arrival_lines(arrivals: Arrivals, view: ProjectState) -> Iterator[Content]:
         order = sorted(arrivals.patterns, key=lambda name: [*_MARKS, ""].index(marks.get(name, "")))
         for name in order[:MAX_LISTED]:
             mark = marks.get(name, "")
-            title = visible_line(view.snapshot.patterns[name].title, 200)
+            title = visible_line(pattern_title(view.snapshot.patterns[name]), 200)
             yield Content.assemble(
                 (f"{mark:8}", _MARKS.get(mark, "")), f"{title}  ", (visible_line(name, 80), "$quiet")
             )

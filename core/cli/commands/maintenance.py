@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
+from core.base.pattern_titles import pattern_title
 from core.cli.commands.decisions import patterns_argument, required_reason_option
 from core.cli.json import objects
 from core.cli.render.output import Column, day, id_column, line, percent, print_table, respond
@@ -150,7 +151,7 @@ def duplicates(threshold: float | None) -> None:
         id_column("OTHER", lambda row: row[1]),
         Column("SIMILAR", lambda row: percent(cap_similarity(row[2])), right=True),
         Column("USES", lambda row: f"{state.assessment(row[0]).uses} + {state.assessment(row[1]).uses}", right=True),
-        Column("TITLE", lambda row: patterns[row[0]].title, free=True, expendable=1),
+        Column("TITLE", lambda row: pattern_title(patterns[row[0]]), free=True, expendable=1),
     )
     respond(
         "DuplicateList", lambda: print_table(columns, pairs, "no duplicates"), all_findings(state), duplicates=pairs

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from core.base.pattern_titles import pattern_title
 from core.cli.render.document import print_list
 from core.cli.render.output import end, line, print_json, respond
 from core.cli.support.as_of import as_of_option, remark_undated, state_as_of
@@ -15,7 +16,6 @@ from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import OneOf, ReadingCommand, invocation
 from core.cli.support.pattern_filter import PatternFilter, filter_options
 from core.cli.support.project import decider, now, open_reader, read_configuration, read_snapshot
-from core.documents.pattern_titles import pattern_title
 from core.learning.bursts import known_time
 from core.show.patterns import COMMAND_COLUMNS, SORTS, pattern_cells
 

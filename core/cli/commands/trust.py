@@ -11,6 +11,7 @@ import click
 
 from core.agents.agent_process import find_acting_agent
 from core.base.errors import BadInput, ReadOnly, Refused
+from core.base.pattern_titles import pattern_title
 from core.base.text import plural, visible_line
 from core.cli.json import objects
 from core.cli.render.output import Column, id_column, line, minute, print_table, remark, respond
@@ -198,7 +199,7 @@ def _print_arrivals(project: Project, arrivals: Arrivals) -> None:
         columns = (
             Column("MARK", lambda name: marks.get(name, ""), colours={"blocked": "red", "held": "yellow"}),
             id_column("LESSON", lambda name: name),
-            Column("TITLE", lambda name: state.snapshot.patterns[name].title, free=True),
+            Column("TITLE", lambda name: pattern_title(state.snapshot.patterns[name]), free=True),
         )
         print_table(columns, order[:_MAX_SHOWN], "")
         _print_rest(len(order), "lessons", "ralphdeck pattern list")

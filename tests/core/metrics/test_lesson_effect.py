@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import pytest
-
 from core.learning.scoreboard import Scoreboard
 from core.metrics.lesson_effect import LessonEffect, Measure, measure_lesson_effect
 from core.records.debug_sessions import DebugSession, Execution, Failure
@@ -145,17 +143,3 @@ def test_patterns_that_agents_still_get_are_the_first_of_the_worst() -> None:
     snapshot = Snapshot(patterns={one.id: one for one in known}, curation=curation)
     found = measure_lesson_effect(snapshot, Scoreboard.build(snapshot, NOW, SETTINGS), SETTINGS)
     assert [(one.pattern_id, one.is_given) for one in found.worst] == [("pinned", True), ("bad", False)]
-
-
-@pytest.mark.parametrize(
-    ("type", "name"),
-    [
-        (PatternType.ERROR, "Spell it right"),
-        (PatternType.SUCCESS, "A title"),
-        (PatternType.ANTI, "Avoid: A title"),
-    ],
-)
-def test_patterns_are_named_by_what_they_recommend(type: PatternType, name: str) -> None:
-    counts = make_recorded_counts(4, 0)
-    one = make_pattern("pat-x", type, title="A title", description="Spell it right", recorded_counts=counts)
-    assert [found.name for found in measure([], patterns=(one,)).best] == [name]

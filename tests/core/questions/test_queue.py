@@ -110,7 +110,7 @@ def test_failing_pattern_gives_an_inversion_question() -> None:
     (item,) = queue([make_error_pattern("p")], used("p", "++-----"))
     assert (item.kind, item.subject) == ("inversion", "p")
     assert item.question == "5 of 7 uses of “TypeError: x is not a function” failed. Warn agents of it instead?"
-    assert item.reason == "5 of 7 uses failed; given 0, followed 7 (2 worked)"
+    assert item.reason == "5 of 7 uses failed; given 0, used 7 (2 worked)"
     assert item.inversion is not None
     assert (item.inversion.failures, item.inversion.total) == (5, 7)
 
@@ -124,7 +124,7 @@ def test_contradicted_promotion_names_its_date() -> None:
         == "alice promoted “TypeError: x is not a function”; 4 of 6 uses failed since. Undo the promotion?"
     )
     assert item.reason == (
-        "promoted by alice on 3 May 2026; since then 4 of 6 uses failed; given 0, followed 6 (2 worked); "
+        "promoted by alice on 3 May 2026; since then 4 of 6 uses failed; given 0, used 6 (2 worked); "
         "the limit of the success rate is 70%"
     )
 
@@ -142,7 +142,7 @@ def test_changed_text_gives_a_stale_pin_question() -> None:
     curation = CurationState(pins={"p": pin(Maturity.PROVEN)})
     (item,) = queue([make_error_pattern("p", content_hash="v2")], used("p", "+"), curation)
     assert item.kind == "stale-pin"
-    assert item.reason == "promoted by alice on 3 May 2026; its text has changed since; given 0, followed 1 (1 worked)"
+    assert item.reason == "promoted by alice on 3 May 2026; its text has changed since; given 0, used 1 (1 worked)"
 
 
 def test_patterns_with_most_uses_and_failures_come_first() -> None:
@@ -218,7 +218,7 @@ def test_duplicate_question_keeps_the_more_used_pattern() -> None:
     (item,) = queue(patterns, used("b", "+++"), alike=[("a", "b", 0.95), ("b", "c", 0.9)])
     assert (item.kind, item.subject, item.other, item.similarity) == ("duplicate", "b", "a", 0.95)
     assert item.question == "Are “TypeError: x is not a function” and “TypeError: x is not a function” the same lesson?"
-    assert item.reason == "95% similar; given 0, followed 3 (3 worked); the other one: given 0, never followed"
+    assert item.reason == "95% similar; given 0, used 3 (3 worked); the other one: given 0, never used"
 
 
 def test_quarantined_duplicate_is_merged_into_the_other_pattern() -> None:
@@ -377,7 +377,7 @@ def test_a_state_that_one_more_result_changes_is_asked_about() -> None:
     assert (item.kind, item.subject, item.question_key) == ("borderline", "p", "state of p")
     assert item.question == "Keep giving “TypeError: x is not a function” to agents?"
     assert item.reason == (
-        "established, 4 of 14 uses failed; one more failure makes it deprecated; given 0, followed 14 (10 worked); "
+        "established, 4 of 14 uses failed; one more failure makes it deprecated; given 0, used 14 (10 worked); "
         "the limit of the success rate is 70%"
     )
     assert item.evidence == 14
@@ -443,7 +443,7 @@ def test_broad_trigger_question_shows_the_matched_share() -> None:
     items = review_queue(records(patterns, board, found=Found(broad={"p": 0.9, "gone": 1.0})))
     (item,) = [item for item in items if item.kind == "broad"]
     assert item.question == "The trigger of “TypeError: x is not a function” matches nearly everything. Hold it back?"
-    assert item.reason == ".*\N{SYMBOL FOR ESCAPE} matches 90% of common messages; given 0, followed 3 (3 worked)"
+    assert item.reason == ".*\N{SYMBOL FOR ESCAPE} matches 90% of common messages; given 0, used 3 (3 worked)"
 
 
 def test_queue_does_not_depend_on_time_alone() -> None:

@@ -175,7 +175,7 @@ def test_pattern_filter(text: str, expected: str) -> None:
     [
         ("id", False, "004 001 002 003 005"),
         ("id", True, "005 003 002 001 004"),
-        ("title", False, "004 005 002 001 003"),
+        ("title", False, "005 004 002 001 003"),
         ("type", False, "001 002 003 004 005"),
         ("uses", True, "001 002 004 003 005"),
         ("rate", True, "003 001 004 002 005"),

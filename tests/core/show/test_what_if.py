@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 
+from core.base.pattern_titles import pattern_title
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings, find_threshold, with_threshold
 from core.demo.sample import copy_sample
 from core.documents.markdown import plain_text, to_markdown
-from core.documents.pattern_titles import pattern_title
 from core.learning.threshold_replay import Course, PatternDifference, Replay
 from core.project.project import Project
 from core.records.patterns import Maturity

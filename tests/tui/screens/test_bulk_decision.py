@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from core.documents.pattern_titles import pattern_title
+from core.base.pattern_titles import pattern_title
 from core.forecast.forecast import BulkForecast, ContextChange, Forecast
 from core.records.decisions import Verb
 from core.records.patterns import Maturity

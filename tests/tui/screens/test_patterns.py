@@ -112,13 +112,13 @@ async def test_sorting_shows_the_first_of_the_new_order(sample: Path, home: Path
 async def test_a_second_click_on_a_heading_reverses_the_order(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="patterns") as user:
         header = "".join(segment.text for segment in user.table.render_line(0))
-        await user.pilot.click(user.table, offset=(header.index("followed "), 0))
-        await user.sees("followed ↓")
+        await user.pilot.click(user.table, offset=(header.index("used "), 0))
+        await user.sees("used ↓")
         uses = [user.app.view.assessment(key).uses for key in user.table.keys]
         assert uses == sorted(uses, reverse=True)
         header = "".join(segment.text for segment in user.table.render_line(0))
-        await user.pilot.click(user.table, offset=(header.index("followed "), 0))
-        await user.sees("followed ↑")
+        await user.pilot.click(user.table, offset=(header.index("used "), 0))
+        await user.sees("used ↑")
         assert [user.app.view.assessment(key).uses for key in user.table.keys] == sorted(uses)
 
 

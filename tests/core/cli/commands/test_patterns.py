@@ -99,7 +99,7 @@ TypeError: null check
 pat-error-null-check-015   error pattern   add_null_check
 
 candidate  faded: its evidence is old  by rule
-75 % success rate (0.35–0.95)  given 2, followed 4: 3 ✓  1 ✗, seen 1 time  score 0.38
+75 % success rate (0.35–0.95)  given 2, used 4: 3 ✓  1 ✗, seen 1 time  score 0.38
 
 Error: TypeError: Cannot read property '.*' of null
 Where: *.ts:validate*

@@ -17,12 +17,18 @@ _GAP: Final = "…"
 _GAPS: Final = lazy_regex(r"…( ?…)*")
 _LITERAL: Final = lazy_regex(r"[^\\.^$*+?{\[()|]+")
 _QUANTIFIER: Final = lazy_regex(r"[*+?]|\{\d*,?\d*\}")
+_WARNING: Final = lazy_regex(r"(?i)(avoid|never|do not|don['’]t)\b")
 _FLAGS: Final = lazy_regex(r"^\(\?[a-z]+\)")
 
 
 def pattern_title(pattern: Pattern) -> str:
-    """Return a message of the error, or else the name of the pattern; untrusted."""
+    """Return the one title that lists, cards and commands show; untrusted.
+
+    A message of the error, or else the name of the pattern; what an anti-pattern names follows "Avoid: ".
+    """
     name = pattern.title.removeprefix("Other: ") or pattern.description or pattern.id
+    if pattern.type is PatternType.ANTI:
+        return name if _WARNING.match(name) else f"Avoid: {name}"
     if pattern.type is not PatternType.ERROR:
         return name
     return pattern.error_message or sample_message(pattern.error_pattern) or name
