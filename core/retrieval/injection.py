@@ -403,7 +403,7 @@ class _Selection:
             return f"contradicts {visible_line(opposite, 120)}, which ranks higher"
         if len(self.items) >= self._top:
             self._beyond += 1
-            return f"rank {self._top + self._beyond} ({self._top} fit)"
+            return f"limit of {self._top} reached (number {self._top + self._beyond})"
         if self.is_full:
             return "over the token budget"
         more = [*self.items, (pattern, self._board.assessment(pattern.id))]
@@ -494,7 +494,7 @@ def choose_strategies(ranking: Ranking) -> Strategies:
         for pattern in (patterns[id] for id in ranked if patterns[id].type is kind):
             reason = "switched off" if not is_on else _why_unfit(pattern, board, settings)
             if not reason and len(chosen) >= quota:
-                reason = f"ranked too low ({quota} fit)"
+                reason = f"limit of {quota} reached"
             longer = NO_BLOCKS if reason else render_strategies([*chosen, pattern], board, limit)
             orders = board.stops_orders(pattern.id)
             text = longer.fenced()

@@ -189,7 +189,7 @@ class ReflectionChoice:
         return count_tokens(f"\n{section}" if before is None else put_reflections(before, section, behind).fenced())
 
     def _below(self, rank: int) -> str:
-        return f"rank {rank} ({self._settings.max_reflections} fit)"
+        return f"limit of {self._settings.max_reflections} reached (number {rank})"
 
     def _leave_out(self, one: ChosenReflection, reason: str) -> None:
         self._left_out.append(ReflectionLeftOut(id=one.id, text=one.text, reason=reason, score=one.score))

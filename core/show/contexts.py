@@ -50,6 +50,20 @@ COLUMNS: Final = (
     Column("other", "by bound", 8, align="right", keep=0, about="rank in the other order"),
 )
 _MAX_SOURCES: Final = 8
+_REASONS: Final = {
+    "meaning": "similar meaning",
+    "words": "same words",
+    "error": "same error",
+    "task": "similar task",
+    "category": "same category",
+    "tags": "same tags",
+    "language": "same language",
+    "learning": "same words",
+    PAST_TASKS: "worked before",
+    STRATEGY_PART: "a strategy",
+}
+"""What a part of a relevance means, in at most 15 cells."""
+_APPROVALS: Final = {APPROVED: " (a person approved its text)", UNREVIEWED: " (no person approved its text)"}
 _SIGNS: Final = {"+": "good", "-": "bad"}
 
 
@@ -191,22 +205,18 @@ def context_cells(preview: Preview, key: str, state: ProjectState) -> Cells:
             "score": ((format_decimal(lesson.score), "strong"),),
             "title": (lesson.text,),
             "voice": (_voice(UNREVIEWED),),
-            "why": (
-                *_repetition(preview, key),
-                *_parts([("task", lesson.parts["task"]), ("learning", lesson.parts["learning"])]),
-            ),
+            "why": (*_repetition(preview, key), _strongest(lesson.parts)),
         }
     if (chosen := preview.chosen.get(key)) is not None:
         rank, other = preview.rank[key], preview.ranks.get(key)
         score = chosen.lower_bound if preview.by_lower_bound else chosen.score
-        parts = sorted(((value, name) for name, value in chosen.parts.items() if value), reverse=True)
         return {
             "rank": (changed, (f"{rank}", "strong")),
             "other": ((f"{other or '-'}", "quiet" if other == rank else "warning"),),
             "score": ((format_decimal(score), "strong"),),
             "title": ((_title(state, key), "name"),),
             "voice": (_voice(chosen.voice),),
-            "why": (*_repetition(preview, key), *_parts([(part_name(name), value) for value, name in parts])),
+            "why": (*_repetition(preview, key), _strongest(chosen.parts)),
         }
     unused = preview.reflections_left_out.get(key)
     left = unused or preview.left_out[key]
@@ -252,8 +262,9 @@ def _repetition(preview: Preview, key: str) -> doc.Text:
     return ((f"repeats {place.file}:{place.line}  ", "warning"),) if place else ()
 
 
-def _parts(parts: Sequence[tuple[str, float]]) -> doc.Text:
-    return tuple(piece for name, value in parts for piece in ((f"{name} ", "quiet"), f"{format_decimal(value)}  "))
+def _strongest(parts: Mapping[str, float]) -> str:
+    """Return what the largest part of a relevance means; the details have the value of each part."""
+    return _REASONS[max(parts, key=lambda name: parts[name])]
 
 
 def row_details(preview: Preview, key: str, state: ProjectState) -> Iterable[doc.Block]:
@@ -294,7 +305,7 @@ def _pattern_details(
         state_sign(state.assessment(pattern.id).state) if pattern.id in state.board else None,
     )
     yield _other_rank(preview, chosen)
-    yield line(("block ", "quiet"), _voice(chosen.voice))
+    yield line(("block: ", "quiet"), _voice(chosen.voice), (_APPROVALS[chosen.voice], "quiet"))
     yield _part_table(chosen.parts, weights)
     if (learned := state.word_weights.tasks) and not {"meaning", STRATEGY_PART} & chosen.parts.keys():
         yield line((f"weights fitted to {plural(learned, 'past task')}", "quiet"))
@@ -302,15 +313,16 @@ def _pattern_details(
 
 
 def _other_rank(preview: Preview, chosen: ChosenPattern) -> doc.Line:
-    """Return the rank, and value and rank in the order that is not selected."""
+    """Return the place in the selected order, and place and value in the other one."""
     rank, other = preview.rank[chosen.pattern_id], preview.ranks.get(chosen.pattern_id)
-    by, value = ("score", chosen.score) if preview.by_lower_bound else ("lower bound", chosen.lower_bound)
+    orders = ("score", "lower bound")
+    own, by = reversed(orders) if preview.by_lower_bound else orders
+    value = chosen.score if preview.by_lower_bound else chosen.lower_bound
+    place = f"number {other}" if other else "left out"
     return line(
-        ("rank ", "quiet"),
-        f"{rank}",
-        (f", by {by} ", "quiet"),
-        f"{format_decimal(value)} ",
-        (f"rank {other}" if other else "left out", "quiet" if other == rank else "warning"),
+        f"number {rank} by {own}, ",
+        ("also", "quiet") if other == rank else (place, "warning"),
+        (f" by {by} ({format_decimal(value)})", "quiet"),
     )
 
 

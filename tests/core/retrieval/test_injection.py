@@ -196,7 +196,10 @@ def test_top_k_and_max_patterns_injected_limit_the_selection() -> None:
     patterns = [null(number) for number in range(15)]
     five = inject(TASK, *patterns)
     assert len(five.chosen) == 5
-    assert [one.reason for one in five.left_out[:2]] == ["rank 6 (5 fit)", "rank 7 (5 fit)"]
+    assert [one.reason for one in five.left_out[:2]] == [
+        "limit of 5 reached (number 6)",
+        "limit of 5 reached (number 7)",
+    ]
     assert len(inject(TASK, *patterns, top_k_patterns=50).chosen) == 10
     assert inject(TASK, *patterns, top_k_patterns=0).context == ""
 

@@ -68,7 +68,9 @@ def injection(context: str, *ids: str, left_out: tuple[str, ...] = ()) -> Inject
         tokens=1,
         bytes=len(context),
         chosen=tuple(chosen(id, words=0.1) for id in ids),
-        left_out=tuple(OmittedPattern(pattern_id=id, reason="rank 2 (1 fit)", score=0.3) for id in left_out),
+        left_out=tuple(
+            OmittedPattern(pattern_id=id, reason="limit of 1 reached (number 2)", score=0.3) for id in left_out
+        ),
         matched_by="words",
     )
 
@@ -98,17 +100,17 @@ def test_a_preview_contains_the_context_now_and_under_the_other_order(view: Proj
     assert len(one.chosen) == 1
 
 
-def test_a_row_has_rank_score_and_the_largest_parts_first(view: ProjectState) -> None:
+def test_a_row_has_rank_score_and_the_strongest_reason(view: ProjectState) -> None:
     found = preview(injection("x", "a", "b", left_out=("c",)), injection("x", "a", "c"), "b", "a")
     first, second = (cells(found, id, view) for id in "ab")
     assert [first[name] for name in ("rank", "other", "score", "title")] == [" 1", "2", "0.90", "a"]
     assert [second[name] for name in ("rank", "other")] == ["+2", "1"]
     removed = cells(found, "c", view)
-    assert [removed[name] for name in ("rank", "score", "why")] == ["-", "0.30", "rank 2 (1 fit)"]
+    assert [removed[name] for name in ("rank", "score", "why")] == ["-", "0.30", "limit of 1 reached (number 2)"]
     mixed = preview(replace(injection("x"), chosen=(chosen("a", words=0.1, error=0.4, tags=0.0),)), injection("x"))
     assert cells(mixed, "a", view)["rank"] == "+1"
     assert cells(mixed, "a", view)["other"] == "-", "the other order leaves it out"
-    assert cells(mixed, "a", view)["why"].strip() == "error 0.40  words 0.10"
+    assert cells(mixed, "a", view)["why"] == "same error"
 
 
 def test_a_row_is_called_by_the_title_of_its_pattern(view: ProjectState) -> None:
@@ -134,7 +136,10 @@ def test_rows_show_the_ranking_value_and_details_the_rank_in_the_other_order(vie
     lower = replace(OWN, order="lower-bound")
     found = preview(injection("x", pattern_id, left_out=("c",)), injection("x"), settings=lower)
     assert [cells(found, id, view)["score"] for id in (pattern_id, "c")] == ["0.12", ""]
-    assert any("rank 1, by score 0.90 left out" in text for text in plain(row_details(found, pattern_id, view)))
+    assert any(
+        "number 1 by lower bound, left out by score (0.90)" in text
+        for text in plain(row_details(found, pattern_id, view))
+    )
 
 
 def test_details_have_every_part_of_the_score_with_its_maximum(view: ProjectState) -> None:
@@ -171,7 +176,7 @@ def test_an_omitted_pattern_shows_the_reason(view: ProjectState) -> None:
     pattern = view.pattern("pat-error-type-mismatch-003")
     found = preview(injection("", left_out=(pattern.id,)), injection(""))
     text = "\n".join(plain(row_details(found, pattern.id, view)))
-    assert "left out: rank 2 (1 fit)" in text and "Its score would be 0.30" in text
+    assert "left out: limit of 1 reached (number 2)" in text and "Its score would be 0.30" in text
 
 
 def test_the_page_has_the_exact_text_and_the_reason_for_each_row(view: ProjectState) -> None:
@@ -179,7 +184,7 @@ def test_the_page_has_the_exact_text_and_the_reason_for_each_row(view: ProjectSt
     page = to_markdown(context_document(found, view, TASK))
     assert found.injection.context.strip() in page
     assert f"{found.injection.tokens:,} of 2,000 tokens" in page
-    assert page.index("## In it") < page.index("## Left out") < page.index("rank 6 (5 fit)")
+    assert page.index("## In it") < page.index("## Left out") < page.index("limit of 5 reached (number 6)")
     assert "patterns | nothing in common |" in page
 
 
