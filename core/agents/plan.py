@@ -195,11 +195,6 @@ def find_connected(project: Path) -> tuple[str, ...]:
     return tuple(AGENTS[agent].title for agent in AGENTS if any(is_connected(agent, target) for target in targets))
 
 
-def describe_connected(titles: Sequence[str]) -> str:
-    """Return what an empty list says if agents are connected; "" if none is."""
-    return f"Connected: {', '.join(titles)}. No session yet" if titles else ""
-
-
 def has_hooks(agent: str, target: Target, contents: Mapping[Path, bytes | None] = {}) -> bool:
     """Return whether the agent's file has hooks of ralphdeck; `contents` are files as planned."""
     for part in parts_of(agent, target):

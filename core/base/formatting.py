@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from math import floor
+from typing import Final
 
 from core.base.text import visible_line
+
+CLOCK_SKEW: Final = timedelta(minutes=1)
+"""Maximum difference between clocks; a time less than this in the future is shown as now."""
 
 
 def format_decimal(value: float) -> str:
@@ -35,14 +39,27 @@ def format_cost(dollars: float) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Format seconds in the largest unit that fits: `0.4 s`, `12 m`, `5 h`, `3 d`."""
-    if seconds < 10:
-        return f"{max(seconds, 0.0):.1f} s"
+    """Format seconds in the largest unit that fits, rounded down: `0.4 s`, `12 m`, `5 h`, `3 d`."""
+    return f"{max(seconds, 0.0):.1f} s" if seconds < 9.95 else format_span(seconds)
+
+
+def format_span(seconds: float) -> str:
+    """Format the time since something in whole units, rounded down: `0 s`, `12 m`, `5 h`, `3 d`; years have a digit."""
     for limit, size, unit in ((60, 1, "s"), (3600, 60, "m"), (48 * 3600, 3600, "h"), (365 * 86400, 86400, "d")):
         if seconds < limit:
-            return f"{seconds / size:.0f} {unit}"
-    years = seconds / (365.25 * 86400)
+            return f"{max(seconds, 0) // size:.0f} {unit}"
+    years = floor(seconds / (365.25 * 86400) * 10) / 10
     return f"{years:.1f} y" if years < 1000 else "ages"
+
+
+def format_age(moment: datetime | None, now: datetime) -> str:
+    """Format an age: `5 h ago`, `in 3 d`; `now` within a second or the clock skew, `—` for None."""
+    if moment is None:
+        return "—"
+    seconds = (now - moment).total_seconds()
+    if seconds < 0:
+        return "now" if -seconds < CLOCK_SKEW.total_seconds() else f"in {format_span(-seconds)}"
+    return f"{format_span(seconds)} ago" if seconds >= 1 else "now"
 
 
 def format_day(moment: datetime) -> str:

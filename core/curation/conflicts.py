@@ -7,11 +7,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from core.base.errors import Conflict
-from core.base.formatting import shorten_id
+from core.base.formatting import format_age, shorten_id
 from core.base.text import visible_line
 from core.curation.decision_text import about_text, verb_text
 from core.curation.undo import ALONE, affected_ids
-from core.learning.outcomes import format_duration_ms
 from core.records.decisions import TURNS, Decision, Verb
 
 if TYPE_CHECKING:
@@ -111,12 +110,7 @@ def conflict_text(decision: Decision, known: Mapping[str, Decision], now: dateti
     return f"{_decision_line(decision, known, now)}; your decision was not made, review it again"
 
 
-def time_ago(at: datetime, now: datetime) -> str:
-    seconds = (now - at).total_seconds()
-    return "just now" if seconds < 1 else f"{format_duration_ms(seconds * 1000)} ago"
-
-
 def _decision_line(decision: Decision, known: Mapping[str, Decision], now: datetime) -> str:
     reason = f" ({visible_line(decision.reason, 120)})" if decision.reason else ""
     what = f"{verb_text(decision)} {about_text(decision, known)}"
-    return f"{shorten_id(decision.by)} decided {time_ago(decision.at, now)}: {what}{reason}"
+    return f"{shorten_id(decision.by)} decided {format_age(decision.at, now)}: {what}{reason}"

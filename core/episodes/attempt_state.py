@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from core.base.text import plural
+from core.base.formatting import format_span
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import Outcome
 
@@ -63,8 +63,8 @@ def assess_attempt(
         return AttemptCondition(AttemptState.LEFT, "no activity is recorded")
     silent = max(now - active_at, timedelta())
     if silent > timedelta(minutes=settings.stale_after_minutes):
-        return AttemptCondition(AttemptState.LEFT, f"no activity for {_round_duration(silent)}")
-    return AttemptCondition(AttemptState.RUNNING, f"last activity {_round_duration(silent)} ago")
+        return AttemptCondition(AttemptState.LEFT, f"no activity for {format_span(silent.total_seconds())}")
+    return AttemptCondition(AttemptState.RUNNING, f"last activity {format_span(silent.total_seconds())} ago")
 
 
 def assess_attempts(
@@ -78,13 +78,3 @@ def assess_attempts(
         id: assess_attempt(attempt, tasks.get(attempt.task_id), latest[attempt.task_id], now, settings)
         for id, attempt in attempts.items()
     }
-
-
-def _round_duration(span: timedelta) -> str:
-    """Format a duration in whole days, hours or minutes."""
-    minutes = int(span.total_seconds() // 60)
-    if minutes >= 48 * 60:
-        return plural(minutes // (24 * 60), "day")
-    if minutes >= 120:
-        return plural(minutes // 60, "hour")
-    return plural(minutes, "minute") if minutes else "less than a minute"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.base.formatting import format_percent
+from core.base.formatting import format_age, format_percent
 from core.base.text import plural, visible_line
 from core.learning.assessment import HELD, INVERSION, QUARANTINE, Assessment
 from core.learning.evidence import AGGREGATE, TREND, UseCounts, claimed_rate, is_later, round_half_up, usable_trend
@@ -200,11 +200,10 @@ def _explain_team(team: TeamSums, now: datetime) -> Iterator[RuleLine]:
 
 
 def describe_team_sums(team: TeamSums, now: datetime) -> str:
-    """Describe raw counts, such as `other projects of the team: 12 helpful, 3 harmful, newest 3 days ago`."""
+    """Describe raw counts, such as `other projects of the team: 12 helpful, 3 harmful, newest 3 d ago`."""
     newest = ""
     if team.last_used is not None:
-        days = max((now - team.last_used).days, 0)
-        newest = f", newest {plural(days, 'day')} ago" if days else ", newest today"
+        newest = f", newest {format_age(team.last_used, now)}"
     return f"other projects of the team: {team.successes:,} helpful, {team.failures:,} harmful{newest}"
 
 

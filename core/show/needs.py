@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from core.base.formatting import format_span
 from core.base.text import plural
 from core.documents.document import Sign
 from core.index.records import RecordMap
@@ -102,7 +103,7 @@ def need_sign(need: Need, now: datetime) -> Sign:
 
 
 def describe_need(need: Need, now: datetime) -> str:
-    """Return one sentence without the glyph, such as "asks since 59 min: which side may change?"; untrusted."""
+    """Return one sentence without the glyph, such as "asks since 59 m: which side may change?"; untrusted."""
     span = time_since(need.since, now)
     match need.kind:
         case NeedKind.ASKS:
@@ -118,13 +119,8 @@ def describe_need(need: Need, now: datetime) -> str:
 
 
 def time_since(at: datetime | None, now: datetime) -> str:
-    """Return the time passed in one unit, such as `59 min`, `2 h` or `3 days`; "" if it is unknown."""
-    if at is None:
-        return ""
-    minutes = max(int((now - at).total_seconds() // 60), 0)
-    if minutes < 90:
-        return f"{minutes} min"
-    return f"{(minutes + 30) // 60} h" if minutes < 48 * 60 else plural(minutes // (24 * 60), "day")
+    """Return the time passed in one unit, such as `59 m`, `2 h` or `3 d`; "" if it is unknown."""
+    return format_span((now - at).total_seconds()) if at is not None else ""
 
 
 def _candidates(state: ProjectState) -> Iterator[Loop]:

@@ -97,6 +97,15 @@ def try_hooks(paths: ProjectPaths) -> tuple[str, bool]:
     return (f"hooks answer in {slowest:.1f} s", False) if slowest else ("", False)
 
 
+def describe_empty(connected: Sequence[str], *, has_sessions: bool = False) -> str:
+    """Return why a list of sessions or lessons is empty; `connected` are the titles of agents."""
+    if has_sessions:
+        return "No lesson yet. One is found when a failing check passes after a change"
+    if connected:
+        return f"Connected: {', '.join(connected)}. No session yet"
+    return "No session yet. To connect an agent: ralphdeck start. To look around: ralphdeck demo"
+
+
 def find_offers(state: ProjectState) -> tuple[ReviewItem, ...]:
     """Return the sessions from which lessons can be proposed, best first; those found so far."""
     if state.snapshot.as_of is not None:

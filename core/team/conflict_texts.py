@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from core.base.formatting import format_day, shorten_id
+from core.base.formatting import format_age, format_day, shorten_id
 from core.base.text import visible_line
-from core.curation.conflicts import conflict_text, time_ago
+from core.curation.conflicts import conflict_text
 from core.records.decisions import Decision
 from core.team.refusals import late_reason
 
@@ -31,7 +31,7 @@ def describe_conflict(
     if conflict.kind == "decision" and (decision := _decision(conflict)) is not None:
         return conflict_text(decision, known, now)
     what = _changed_text(conflict, own_record)
-    return f"{what} by {shorten_id(conflict.by)} {_changes(conflict, own_record, time_ago(conflict.at, now))}"
+    return f"{what} by {shorten_id(conflict.by)} {_changes(conflict, own_record, format_age(conflict.at, now))}"
 
 
 def describe_late(conflict: SpaceConflict, known: Mapping[str, Decision], own_record: OwnRecord) -> str:

@@ -8,10 +8,11 @@ from typing import Final
 
 from textual.content import Content
 
+from core.base.formatting import format_age
 from core.base.text import plural, visible, visible_line
 from core.documents import document as doc
 from tui.present.glyphs import Cells, Glyphs, draw, style_of
-from tui.present.numbers import ago, bar, interval_bar, moment_text, sparkline
+from tui.present.numbers import bar, interval_bar, moment_text, sparkline
 
 MIN_CELLS: Final = 20  # Minimum cells of the text beside a label; below that the pane wraps it.
 UNBROKEN: Final = 1_000_000  # A width that is never reached: the pane wraps the lines.
@@ -89,7 +90,7 @@ def _part(part: doc.Part, now: datetime, glyphs: Glyphs) -> Content:
 def _age(moment: datetime | None, now: datetime) -> str:
     """Return an age; a time more than a day in the future is written in full."""
     if moment is None or moment - now < timedelta(days=1):
-        return ago(moment, now)
+        return format_age(moment, now)
     return f"in {plural(round((moment - now) / timedelta(days=1)), 'day')}"
 
 

@@ -5,25 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from math import ceil, floor
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from core.base.formatting import format_decimal, format_duration, format_percent
+from core.base.formatting import format_decimal, format_percent
 
 if TYPE_CHECKING:
     from tui.present.glyphs import Glyphs
-
-CLOCK_SKEW: Final = timedelta(minutes=1)
-"""Maximum difference between clocks; a time less than this in the future is shown as now."""
-
-
-def ago(moment: datetime | None, now: datetime) -> str:
-    """Return an age: `5 h ago`, `in 3 d`, `now` within the clock skew, `—` for None."""
-    if moment is None:
-        return "—"
-    seconds = (now - moment).total_seconds()
-    if seconds < 0:
-        return "now" if seconds > -CLOCK_SKEW.total_seconds() else f"in {format_duration(-seconds)}"
-    return f"{format_duration(seconds)} ago"
 
 
 def moment_text(moment: datetime | None, now: datetime) -> str:

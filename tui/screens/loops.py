@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from textual import on
 from textual.content import Content
 
-from core.agents.plan import describe_connected
 from core.base.errors import RalphdeckError
 from core.base.formatting import format_cost, format_count, format_decimal
 from core.documents import loops as documents
@@ -29,6 +28,7 @@ from core.search.words import MAX_RANKED, SearchFilters
 from core.show import loops as rows
 from core.show import offers
 from core.show.needs import Need, find_need, find_needs
+from core.show.setup import describe_empty
 from core.show.work import (
     FIELDS,
     FoundWork,
@@ -382,8 +382,7 @@ class LoopsScreen(CrossLinks, ListScreen):
         return super().filter_note() or self._hits_note
 
     def empty(self) -> Content:
-        connected = describe_connected(self.services.engine.connected_agents)
-        return Content.styled(f"{connected}. Its sessions appear here", "$quiet") if connected else super().empty()
+        return Content.styled(describe_empty(self.services.engine.connected_agents), "$quiet")
 
     # Records of rows
 

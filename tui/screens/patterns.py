@@ -16,6 +16,7 @@ from core.documents import patterns as documents
 from core.records.decisions import APPROVE, VERBS, Verb, VerbInfo
 from core.show.pattern_filter import PATTERN_FIELDS, PatternCatalog
 from core.show.patterns import COLUMNS, SORTS, pattern_cells
+from core.show.setup import describe_empty
 from core.show.table import list_words
 from tui.present.document import draw_cells
 from tui.present.glyphs import draw_state
@@ -85,6 +86,10 @@ class PatternsScreen(ListScreen):
 
     def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
         return self._catalog.select(query, *(sort or self.TABLE.sorts[0])) if self._catalog is not None else ()
+
+    def empty(self) -> Content:
+        connected, loops = self.services.engine.connected_agents, self.view.snapshot.loops
+        return Content.styled(describe_empty(connected, has_sessions=bool(loops)), "$quiet")
 
     def total(self, view: ProjectState) -> int:
         return len(view.snapshot.patterns)

@@ -17,7 +17,6 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.worker import get_current_worker
 
-from core.agents.plan import describe_connected
 from core.base.errors import BadInput, RalphdeckError
 from core.base.text import plural, visible_line
 from core.base.validation import check_amount
@@ -43,6 +42,7 @@ from core.show.cards import (
     skipped_text,
     terminal_card,
 )
+from core.show.setup import describe_empty
 from core.show.work import attempt_key, session_key, task_key
 from core.state.review_items import DUPLICATE, ReviewItem, make_agenda
 from tui.actions import ACTIONS, BY_ID
@@ -254,8 +254,8 @@ class ReviewScreen(BaseScreen):
             lines.append(Content("Questions appear when all files are read."))
         elif not (summary or left or later or others):
             lines.append(Content(EMPTY))
-            connected = "" if self.view.snapshot.loops else describe_connected(self.services.engine.connected_agents)
-            lines += [Content(f"{connected}.")] if connected else []
+            if not self.view.snapshot.loops:
+                lines.append(Content(f"{describe_empty(self.services.engine.connected_agents)}."))
         rest = [f"{plural(left, 'question')} left"] * bool(left) + [f"{later:,} put off"] * bool(later)
         rest += [f"{plural(others, 'question')} hardly worth the time"] * bool(others)
         if rest:

@@ -108,9 +108,10 @@ def _empty(snapshot: Snapshot) -> str:
     """Return why no loop is listed: the project has none yet, or none was chosen."""
     if snapshot.loops:
         return "no loops"
-    from core.agents.plan import describe_connected, find_connected
+    from core.agents.plan import find_connected
+    from core.show.setup import describe_empty
 
-    return describe_connected(find_connected(chosen_project().project)) or "no loops"
+    return describe_empty(find_connected(chosen_project().project))
 
 
 @click.command(cls=ReadingCommand)

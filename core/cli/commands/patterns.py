@@ -15,7 +15,7 @@ from core.cli.support.as_of import as_of_option, remark_undated, state_as_of
 from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import OneOf, ReadingCommand, invocation
 from core.cli.support.pattern_filter import PatternFilter, filter_options
-from core.cli.support.project import decider, now, open_reader, read_configuration, read_snapshot
+from core.cli.support.project import chosen_project, decider, now, open_reader, read_configuration, read_snapshot
 from core.learning.bursts import known_time
 from core.show.patterns import COMMAND_COLUMNS, SORTS, pattern_cells
 
@@ -68,10 +68,21 @@ def list_patterns(words: tuple[str, ...], wanted: PatternFilter, sort: str, as_o
     if invocation().as_json:
         _print_list_json(chosen, snapshot.findings)
     else:
-        print_list(COMMAND_COLUMNS, (pattern_cells(*row) for row in chosen), "no patterns")
+        print_list(COMMAND_COLUMNS, (pattern_cells(*row) for row in chosen), _empty(snapshot))
         if as_of is not None:
             remark_undated(snapshot.findings)
     end(snapshot.findings)
+
+
+def _empty(snapshot: Snapshot) -> str:
+    """Return why no pattern is listed: the project has none yet, or none was chosen."""
+    if snapshot.patterns:
+        return "no patterns"
+    from core.agents.plan import find_connected
+    from core.show.setup import describe_empty
+
+    connected = () if snapshot.loops else find_connected(chosen_project().project)
+    return describe_empty(connected, has_sessions=bool(snapshot.loops))
 
 
 def _print_list_json(rows: Iterable[tuple[Pattern, Assessment]], findings: Sequence[Finding]) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from core.agents.agent_table import AGENTS
 from core.base.errors import RalphdeckError, ReadOnly
 from core.base.text import plural
 from core.cli.render.output import line, remark, respond, warn
@@ -76,13 +77,14 @@ def start(yes: bool, dry_run: bool) -> None:
     problems = [f"{AGENTS[plan.agent].title} is not changed: {plan.problem}" for plan in plans if plan.problem]
     warn(*problems)
     may_write = bool(steps) and not dry_run and (yes or _confirm())
-    lessons, notes = 0, list[str]()
+    lessons, left, notes = 0, list[str](), list[str]()
     if may_write:
         if is_readonly():
             raise ReadOnly("read-only: nothing is written; start without --readonly and RALPHDECK_READONLY")
         _require_trust(folder)
         _set_up(folder, notes)
-        _connect(plans, notes)
+        connected = _connect(plans, notes)
+        left = [f"{AGENTS[plan.agent].title}: {text}" for plan in connected for text in plan.left]
         notes += project.apply_pending() if pending else ()
         lessons = _propose(project, offers, notes) if offers else 0
     if may_write or not (steps or is_readonly()):
@@ -92,12 +94,11 @@ def start(yes: bool, dry_run: bool) -> None:
         if not steps and not problems:
             line("Nothing to do: the project is set up, and agents are connected")
         if may_write:
-            line("Done. Work as usual; ralphdeck shows each session while it runs")
+            for text in left:
+                line(f"Left for you: {text}")
+            line(f"{'Then work' if left else 'Done. Work'} as usual; ralphdeck shows each session while it runs")
             if lessons:
                 line(f"{plural(lessons, 'lesson')} to read: ralphdeck, key 2, or: ralphdeck review")
-            for plan in plans:
-                for text in plan.left if plan.changes else ():
-                    line(f"Left for you: {text}")
 
     warn(*notes)
     respond(
@@ -109,6 +110,7 @@ def start(yes: bool, dry_run: bool) -> None:
         steps=[" ".join((step.text, ", ".join(step.files))).strip() for step in steps],
         sessions=sessions,
         lessons=lessons,
+        left=left,
     )
     if problems or notes or (steps and not may_write and not dry_run):
         click.get_current_context().exit(1)
@@ -141,7 +143,6 @@ def _plan_agents(folder: ProjectPaths) -> list[AgentPlan]:
 def _describe(
     folder: ProjectPaths, plans: Sequence[AgentPlan], offers: Sequence[ReviewItem], pending: int
 ) -> list[_Step]:
-    from core.agents.agent_table import AGENTS
     from core.agents.private_files import is_ignoring
     from core.cli.support.trust import has_records
     from core.trust.projects import is_trusted
@@ -171,7 +172,7 @@ def _confirm() -> bool:
     if invocation().as_json or not (sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()):
         remark("Nothing was written, because there is no terminal to ask on; to write: --yes")
         return False
-    return click.confirm("Do this?", default=True)
+    return click.confirm("Do this?")
 
 
 def _require_trust(folder: ProjectPaths) -> None:
@@ -200,16 +201,19 @@ def _set_up(folder: ProjectPaths, notes: list[str]) -> None:
     trust_here(folder, "init", now())
 
 
-def _connect(plans: Sequence[AgentPlan], notes: list[str]) -> None:
-    """Write the files of agents; adds to `notes` those that cannot be written."""
+def _connect(plans: Sequence[AgentPlan], notes: list[str]) -> list[AgentPlan]:
+    """Write the files of agents; returns the plans that were written, and adds to `notes` why others were not."""
     from core.agents.apply import apply_plan
     from core.cli.support.user_files import restore_points_file
 
+    written = []
     for plan in plans:
         try:
             apply_plan(plan, restore_points_file())
+            written.append(plan)
         except RalphdeckError as error:
             notes.append(str(error))
+    return written
 
 
 def _propose(project: Project, offers: Sequence[ReviewItem], notes: list[str]) -> int:

@@ -56,17 +56,17 @@ def test_attempt_without_recent_activity_is_left_unfinished() -> None:
     assert state(attempt(last_action_at=minutes_ago(30)), task)[0] is AttemptState.RUNNING
     assert state(attempt(last_action_at=minutes_ago(31)), task) == (
         AttemptState.LEFT,
-        "no activity for 31 minutes",
+        "no activity for 31 m",
     )
     assert state(attempt(started_at=minutes_ago(60 * 24 * 3)), None) == (
         AttemptState.LEFT,
-        "no activity for 3 days",
+        "no activity for 3 d",
     )
 
 
 def test_activity_in_the_future_counts_as_recent() -> None:
     found = state(attempt(last_action_at=minutes_ago(-600)))
-    assert found == (AttemptState.RUNNING, "last activity less than a minute ago")
+    assert found == (AttemptState.RUNNING, "last activity 0 s ago")
 
 
 def test_status_of_the_task_decides_without_any_time() -> None:

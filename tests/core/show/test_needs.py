@@ -147,4 +147,4 @@ def test_the_most_urgent_need_is_first_and_escalations_of_no_loop_are_included()
 
 def test_time_since_has_one_unit() -> None:
     texts = [time_since(NOW - span, NOW) for span in (MINUTE, 100 * MINUTE, timedelta(days=3))]
-    assert texts == ["1 min", "2 h", "3 days"]
+    assert texts == ["1 m", "1 h", "3 d"]

@@ -10,7 +10,6 @@ from rich.cells import cell_len
 from core.base.formatting import format_duration
 from tui.present.glyphs import ASCII, DRAWN, Glyphs
 from tui.present.numbers import (
-    ago,
     bar,
     interval_bar,
     moment_text,
@@ -44,13 +43,6 @@ def test_duration_uses_its_largest_unit(seconds: float, text: str) -> None:
 @given(st.floats(0, 1e11))
 def test_duration_is_short(seconds: float) -> None:
     assert len(format_duration(seconds)) <= 8
-
-
-def test_age_of_past_and_future_moments() -> None:
-    assert ago(None, NOW) == "—"
-    assert ago(NOW - timedelta(hours=5), NOW) == "5 h ago"
-    assert ago(NOW + timedelta(seconds=1.5), NOW) == ago(NOW + timedelta(seconds=59), NOW) == "now"
-    assert ago(NOW + timedelta(days=3), NOW) == "in 3 d"
 
 
 def test_a_timestamp_omits_the_current_day_or_year() -> None:

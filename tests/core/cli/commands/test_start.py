@@ -35,6 +35,14 @@ def test_it_sets_up_connects_and_proposes_lessons_for_review(shop: Path, call: C
     assert kinds == ["extracted"] * 3
 
 
+def test_it_lists_what_connecting_leaves_for_the_user(shop: Path, call: Call) -> None:
+    left = call("start", "--yes", "--json").document["left"]
+    assert left and all(text.startswith("Claude Code: ") for text in left)
+    call("connect", "claude", "--remove", "--yes")
+    (plan,) = call("connect", "claude", "--yes", "--json").document["agents"]
+    assert left == [f"Claude Code: {text}" for text in plan["left"]]
+
+
 def test_one_undo_removes_all_lessons(shop: Path, call: Call) -> None:
     call("start", "--yes")
     assert call("undo").code == 0
