@@ -59,7 +59,7 @@ class Measure(Enum):
     """What is compared: the words of the sentence about it."""
 
     STEPS = "step", "Known errors", "case", "session with a known error", "sessions with a known error"
-    ITERATIONS = "iteration", "Loops with lessons", "loop", "completed loop", "completed loops"
+    ITERATIONS = "iteration", "Sessions with lessons", "session", "completed session", "completed sessions"
 
     def __init__(self, unit: str, subject: str, case: str, wanted: str, wanted_several: str) -> None:
         self.unit = unit
@@ -106,8 +106,8 @@ class LessonEffect(Struct, frozen=True, kw_only=True):
             return f"Can't tell yet: about {missing}{so_far}"
         verb = "took" if found.having < found.lacking else "took longer with lessons:"
         averages = f"{found.having:.1f} {measure.unit}s instead of {found.lacking:.1f}"
-        cases = f"{having:,} and {plural(lacking, measure.case)}: " if has_counts else ""
-        return f"{measure.subject} {verb} {averages} ({cases}likely)"
+        cases = f"{having:,} and {plural(lacking, measure.case)}; " if has_counts else ""
+        return f"{measure.subject} {verb} {averages} ({cases}a real difference is likely)"
 
 
 def measure_lesson_effect(

@@ -54,7 +54,7 @@ COLUMNS: Final = (
     Column("needs", "needs", 10, keep=8, about="why it needs a person now"),
     Column("status", "status", 14, best=16, about="running, paused, or how it ended; ? if no file reports it"),
     Column("result", "result", 7, keep=6, about="worked, failed or unclear, once it has ended"),
-    Column("iteration", "steps", 10, keep=3, about="the iteration and the maximum, or attempts, actions, runs"),
+    Column("iteration", "iterations", 10, keep=3, about="the iteration and the maximum, or attempts, actions, runs"),
     Column("lessons", "lessons", 12, keep=5, best=21, about="given in its context, and followed; found: e shows them"),
     Column("runner", "runner", 12, keep=4, about="the program that runs it, or the agent whose session it is"),
     Column("agent", "agent", 6, keep=1, best=20, about="the coding agent and its model"),

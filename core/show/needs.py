@@ -103,11 +103,11 @@ def need_sign(need: Need, now: datetime) -> Sign:
 
 
 def describe_need(need: Need, now: datetime) -> str:
-    """Return one sentence without the glyph, such as "asks since 59 m: which side may change?"; untrusted."""
+    """Return one sentence without the glyph, such as "asked 59 m ago: which side may change?"; untrusted."""
     span = time_since(need.since, now)
     match need.kind:
         case NeedKind.ASKS:
-            since = f"has asked for {span}" if span else "asks"
+            since = f"asked {span} ago" if span else "asks"
             return ": ".join(filter(None, (since, need.text)))
         case NeedKind.SAME_ERROR:
             since = f"same error {plural(need.count, 'time')} in a row{f', {span}' if span else ''}"

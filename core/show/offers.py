@@ -27,7 +27,7 @@ def offer_blocks(offer: Extraction | None, key: str) -> Iterable[Block]:
     """List the patterns to extract, one per line; `key` is the key for details."""
     if offer is None:
         return
-    count = plural(count_offered(offer), "pattern")
+    count = plural(count_offered(offer), "lesson")
     yield line((f"{count} to extract", "strong accent"), (f"   {key}: details", "quiet"))
     for one in (*offer.new, *offer.merges):
         duplicate = f" → {one.duplicate_of}" if one.duplicate_of else ""

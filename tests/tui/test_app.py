@@ -111,7 +111,7 @@ async def test_the_progress_of_the_load_is_shown(sample: Path, home: Path) -> No
         user = User(app, pilot)
         await user.sees("acme-api", "opening: 300 of 900 files")
         go_on.set()
-        await user.sees("4 loops running", "live")
+        await user.sees("4 sessions running", "live")
         assert "opening" not in user.text()
 
 

@@ -178,11 +178,11 @@ def watch_status(
         parts.append(((words, words, f" {waiting} wait", f" {waiting} wait")[detail], "bold $warning"))
     count = f" {running}"
     if running or not stale:
-        loops, short = f" {plural(running, 'loop')} running", f" ·{count} run" if waiting else count
+        loops, short = f" {plural(running, 'session')} running", f" ·{count} run" if waiting else count
         parts.append(((loops, f"{count} running", short, short)[detail], "$quiet"))
     if stale:
         comma = "," if running else ""
-        what = f" {plural(stale, 'loop')} stale" if not running else f"{comma} {stale} stale"
+        what = f" {plural(stale, 'session')} stale" if not running else f"{comma} {stale} stale"
         short = f"{comma} {stale} stale"
         parts.append(((what, short, short, f"{comma}{stale}?")[detail], "$warning"))
     return Content.assemble(*parts)

@@ -54,7 +54,6 @@ def start(yes: bool, dry_run: bool) -> None:
       ralphdeck start --dry-run
       ralphdeck start --yes --json
     """
-    from core.agents.agent_table import AGENTS
     from core.agents.apply import remove_old_drafts
     from core.cli.commands.init import choose_project
     from core.show.setup import MOST_PROPOSED, count_sessions, find_offers, is_first_start
@@ -84,7 +83,7 @@ def start(yes: bool, dry_run: bool) -> None:
         _require_trust(folder)
         _set_up(folder, notes)
         connected = _connect(plans, notes)
-        left = [f"{AGENTS[plan.agent].title}: {text}" for plan in connected for text in plan.left]
+        left = [f"{AGENTS[plan.agent].title}: {text}" for plan in connected if plan.changes for text in plan.left]
         notes += project.apply_pending() if pending else ()
         lessons = _propose(project, offers, notes) if offers else 0
     if may_write or not (steps or is_readonly()):

@@ -269,9 +269,7 @@ def test_other_thresholds_are_replayed_with_the_sums() -> None:
     assert turn.before.state == board.assessment(ID).state
 
 
-@pytest.mark.parametrize(
-    ("days", "newest"), [(3.5, ", newest 3 days ago"), (1, ", newest 1 day ago"), (0, ", newest today")]
-)
+@pytest.mark.parametrize(("days", "newest"), [(3.5, ", newest 3 d ago"), (1, ", newest 24 h ago"), (0, ", newest now")])
 def test_sums_are_described_in_one_line(days: float, newest: str) -> None:
     described = describe_team_sums(make_uses(12, 3, days), NOW)
     assert described == f"other projects of the team: 12 helpful, 3 harmful{newest}"

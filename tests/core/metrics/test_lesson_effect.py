@@ -62,7 +62,7 @@ CLEAR = [
 
 def test_a_clear_difference_is_answered_with_averages_and_cases() -> None:
     found = measure(CLEAR)
-    assert found.sentence == "Known errors took 1.5 steps instead of 4.2 (8 and 4 cases: likely)"
+    assert found.sentence == "Known errors took 1.5 steps instead of 4.2 (8 and 4 cases; a real difference is likely)"
     assert found.missing == 0
 
 
@@ -121,7 +121,9 @@ def test_loops_are_compared_where_no_known_error_can_be() -> None:
     loops = [ended(number, 2, TYPO.id) for number in range(4)] + [ended(10 + number, 6) for number in range(4)]
     found = measure([], *loops)
     assert found.measure is Measure.ITERATIONS
-    assert found.sentence == "Loops with lessons took 2.0 iterations instead of 6.0 (4 and 4 loops: likely)"
+    assert found.sentence == (
+        "Sessions with lessons took 2.0 iterations instead of 6.0 (4 and 4 sessions; a real difference is likely)"
+    )
 
 
 def pattern(name: str, good: int, bad: int, type: PatternType = PatternType.SUCCESS) -> Pattern:

@@ -37,7 +37,7 @@ def test_a_waiting_session_asks() -> None:
     loop = Loop(id="a", runner="x", status=LoopStatus.WAITING, question="Which side?", last_activity=NOW - 59 * MINUTE)
     need = need_of(loop)
     assert need.kind is NeedKind.ASKS and need.text == "Which side?"
-    assert describe_need(need, NOW) == "has asked for 59 min: Which side?"
+    assert describe_need(need, NOW) == "asked 59 m ago: Which side?"
 
 
 def test_an_escalation_of_a_running_loop_asks_and_one_of_an_ended_loop_does_not() -> None:
@@ -79,7 +79,7 @@ def test_the_same_failure_in_the_test_runs_of_an_open_debug_session_counts() -> 
 
 def test_a_running_loop_without_activity_is_silent_for_a_limited_time() -> None:
     need = need_of(running(last_activity=NOW - 40 * MINUTE))
-    assert need_sign(need, NOW).text == "silent 40 min"
+    assert need_sign(need, NOW).text == "silent 40 m"
     assert need_of(running(last_activity=NOW - timedelta(days=9))) is None
 
 

@@ -61,9 +61,9 @@ def running(*liveness: Liveness) -> Snapshot:
 @pytest.mark.parametrize(
     ("liveness", "text"),
     [
-        ([Liveness.FRESH], "1 loop running"),
-        ([Liveness.STALE] * 4, "4 loops stale"),
-        ([Liveness.FRESH, Liveness.STALE, Liveness.STALE], "1 loop running, 2 stale"),
+        ([Liveness.FRESH], "1 session running"),
+        ([Liveness.STALE] * 4, "4 sessions stale"),
+        ([Liveness.FRESH, Liveness.STALE, Liveness.STALE], "1 session running, 2 stale"),
     ],
 )
 def test_a_loop_without_recent_activity_is_not_called_running(liveness: list[Liveness], text: str) -> None:
@@ -80,7 +80,7 @@ def test_loops_of_runners_are_counted_without_an_aiwg_folder() -> None:
         watch = WatchState(WatchMode.WAITING, "", 0)
         return watch_status(count_status(snapshot), None, watch, DRAWN, detail=detail, key="F").plain
 
-    assert status_text(Snapshot(loops=loops), Detail.WORDS) == "not set up 2 wait for you 1 loop running"
+    assert status_text(Snapshot(loops=loops), Detail.WORDS) == "not set up 2 wait for you 1 session running"
     assert status_text(Snapshot(loops=loops), Detail.SIGNS).startswith("not set up 2 wait")
     assert status_text(Snapshot(), Detail.SHORT) == "not set up here"
 

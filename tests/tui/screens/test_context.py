@@ -201,7 +201,7 @@ async def test_the_footer_changes_while_a_value_has_focus(sample: Path, home: Pa
         left: object = place.knobs.field
         assert left is None, "digits go to screens again"
         await user.press("full_stop", "j", "j", "j", "j", "right")
-        await user.sees("rank 1, by score")
+        await user.sees("number 1 by lower bound")
         assert place.knobs.field is field(user, "order") and "digits are typed" not in user.key_line()
         await user.press("3")
         await user.until(lambda: user.place.place == "patterns", "Patterns in front: nothing is typed into words")
@@ -466,7 +466,7 @@ async def test_both_blocks_and_the_block_of_each_pattern_are_shown(sample: Path,
         cells = {key: place._cells(key)["voice"].plain for key in place.table.keys if "voice" in place._cells(key)}
         assert cells[chosen] == "approved" and set(cells.values()) == {"approved", "unreviewed"}
         place.table.go_to(chosen)
-        await user.sees("block approved")
+        await user.sees("block: approved")
 
 
 async def test_a_shown_context_keeps_its_token(sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,7 +137,7 @@ async def test_a_lesson_is_accepted_from_the_list(sample: Path, home: Path) -> N
         assert user.table.cursor_key == OURS.id, "the row that contains it"
         await user.press("e")
         await user.until(lambda: isinstance(user.app.screen, PreviewDialog), "the preview")
-        await user.sees("1 pattern to extract", "claude ~/.claude/memory/notes.md:3")
+        await user.sees("1 lesson to extract", "claude ~/.claude/memory/notes.md:3")
         await user.decides("a")
         await user.settled()
         assert "accepted" in user.row(OURS.id)

@@ -47,7 +47,7 @@ async def test_running_loops_are_first(sample: Path, home: Path) -> None:
         active = [loops[key].status.active for key in user.table.keys if key in loops]
         assert active == sorted(active, reverse=True)
         assert any(active)
-        await user.sees("● running", "‖ paused", "✗ crashed", "✓ completed", f"{sum(active)} loops running")
+        await user.sees("● running", "‖ paused", "✗ crashed", "✓ completed", f"{sum(active)} sessions running")
 
 
 @pytest.mark.slow
@@ -163,7 +163,7 @@ async def test_a_finished_loop_offers_its_patterns(sample: Path, home: Path) -> 
         user.place.go_to(OFFERING)
         await user.settled()
         assert " found" in user.row(OFFERING)
-        assert "patterns to extract   e: details" in details(user)
+        assert "lessons to extract   e: details" in details(user)
         assert "Move the settlement jobs" in details(user)
         assert "e extract " in user.key_line()
         await user.press("e")
@@ -183,7 +183,7 @@ async def test_an_extraction_without_an_offer_is_computed_on_demand(sample: Path
         user.place.go_to(OFFERING)
         await user.press("e")
         await user.until(lambda: isinstance(user.app.screen, PreviewDialog), "the preview")
-        await user.sees("patterns to extract", "settlement booked twice", "a extract ")
+        await user.sees("lessons to extract", "settlement booked twice", "a extract ")
         await user.press("escape")
         assert OFFERING not in {decision.subject for decision in user.app.view.snapshot.decisions}
         await user.press("e")

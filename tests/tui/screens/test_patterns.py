@@ -512,4 +512,4 @@ async def test_uses_of_a_team_change_the_state_while_the_pattern_is_shown(sample
         sums = TeamSums(pattern_id=ESTABLISHED, successes=60, uses=60, helpful=helpful, undecayed=60, last_used=used)
         writer.update("web", EPOCH, 90, [sums])
         await user.until(lambda: state_of(user, ESTABLISHED) is Maturity.PROVEN, "the state with the uses of the team")
-        await user.sees("other projects of the team: 60 helpful, 0 harmful, newest 3 days ago")
+        await user.sees("other projects of the team: 60 helpful, 0 harmful, newest 3 d ago")

@@ -95,7 +95,7 @@ async def test_recurring_learnings_unfold_and_give_a_pattern_that_can_be_undone(
         assert "Go up to a learning" in user.toasts()[-1]
         await user.press("k", "enter", "e")
         await user.until(lambda: isinstance(user.app.screen, PreviewDialog), "the preview")
-        await user.sees("1 pattern to extract", "+ new", "a extract 1")
+        await user.sees("1 lesson to extract", "+ new", "a extract 1")
         await user.decides("a")
         (made,) = (
             p for p in user.app.view.snapshot.patterns.values() if len(p.source_loops) == 3 and "fixtures" in p.title

@@ -35,7 +35,8 @@ def test_the_difference_is_printed_with_its_interval(examples: Path, call: Call)
         complete(examples, f"ralph-fix-other-{number}", 5)
     out = call("metrics", "--project", examples).out
     assert out.startswith(
-        "Do lessons help? Loops with lessons took 3.0 iterations instead of 5.0 (3 and 3 loops: likely)\n"
+        "Do lessons help? Sessions with lessons took 3.0 iterations instead of 5.0 "
+        "(3 and 3 sessions; a real difference is likely)\n"
     )
     assert "\nLoops: -2.0 iterations with patterns (90 % interval -2.5 to -1.5). With patterns " in out
     document = call("metrics", "--json", "--project", examples).document
