@@ -45,6 +45,6 @@ def _show(screen: BaseScreen, found: Extraction) -> None:
 
     count = offers.count_offered(found)
     why = visible_line(found.why_nothing, 400)
-    title = f"{plural(count, 'pattern')} to extract" if count else f"Nothing to extract: {why}"
+    title = f"{plural(count, 'lesson')} to extract" if count else f"Nothing to extract: {why}"
     text = document_lines(offers.proposals(found), seen.now, screen.glyphs)
     screen.ask_user(PreviewDialog(Content(title), text, verb=f"extract {count}" if count else ""), answered)
