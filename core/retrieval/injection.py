@@ -384,7 +384,6 @@ class _Selection:
         self._advice: dict[str, str] = {}  # IDs of added patterns by what they recommend
         self._warnings: dict[str, str] = {}  # IDs of added warnings by what they warn of
         self._too_long = 0
-        self._beyond = 0  # candidates that only their rank leaves out
         self.items: list[Item] = []  # added patterns, best first
         self._blocks = NO_BLOCKS  # texts of these patterns
 
@@ -402,8 +401,7 @@ class _Selection:
         if opposite := self._find_opposite(pattern):
             return f"contradicts {visible_line(opposite, 120)}, which ranks higher"
         if len(self.items) >= self._top:
-            self._beyond += 1
-            return f"limit of {self._top} reached (number {self._top + self._beyond})"
+            return f"limit of {self._top} reached"
         if self.is_full:
             return "over the token budget"
         more = [*self.items, (pattern, self._board.assessment(pattern.id))]

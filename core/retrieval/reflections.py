@@ -117,7 +117,7 @@ class ReflectionChoice:
             if not settings.include_reflections:
                 reason = "switched off (reflections)"
             elif place >= MAX_SCANNED:
-                reason = self._below(place + 1)
+                reason = self._limit_reason()
             else:
                 is_held = orders and not approved(one.text)
                 reason = find_stop_reason(one.text, settings.max_field_chars, is_held, used_scripts)
@@ -161,8 +161,8 @@ class ReflectionChoice:
             else:
                 included.append(one)
         full = len(included) >= settings.max_reflections
-        for rank, one in enumerate(sorted(self._waiting, key=_by_score), len(included) + 1):
-            self._leave_out(one, self._below(rank) if full else "over the token budget")
+        for one in sorted(self._waiting, key=_by_score):
+            self._leave_out(one, self._limit_reason() if full else "over the token budget")
         section = render_reflections(included, settings)
         if behind.unreviewed and section and (does := find_completed_harm(behind.unreviewed, section)):
             for one in included:
@@ -188,8 +188,8 @@ class ReflectionChoice:
     def _count(self, section: str, before: Blocks | None, behind: Blocks) -> int:
         return count_tokens(f"\n{section}" if before is None else put_reflections(before, section, behind).fenced())
 
-    def _below(self, rank: int) -> str:
-        return f"limit of {self._settings.max_reflections} reached (number {rank})"
+    def _limit_reason(self) -> str:
+        return f"limit of {self._settings.max_reflections} reached"
 
     def _leave_out(self, one: ChosenReflection, reason: str) -> None:
         self._left_out.append(ReflectionLeftOut(id=one.id, text=one.text, reason=reason, score=one.score))

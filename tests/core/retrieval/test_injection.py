@@ -197,8 +197,8 @@ def test_top_k_and_max_patterns_injected_limit_the_selection() -> None:
     five = inject(TASK, *patterns)
     assert len(five.chosen) == 5
     assert [one.reason for one in five.left_out[:2]] == [
-        "limit of 5 reached (number 6)",
-        "limit of 5 reached (number 7)",
+        "limit of 5 reached",
+        "limit of 5 reached",
     ]
     assert len(inject(TASK, *patterns, top_k_patterns=50).chosen) == 10
     assert inject(TASK, *patterns, top_k_patterns=0).context == ""

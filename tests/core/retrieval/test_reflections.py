@@ -212,7 +212,7 @@ def test_a_learning_dangerous_with_the_text_after_it_is_left_out() -> None:
     ("limits", "reason"),
     [
         ({"include_reflections": False}, "switched off (reflections)"),
-        ({"max_reflections": 0}, "limit of 0 reached (number 1)"),
+        ({"max_reflections": 0}, "limit of 0 reached"),
         ({"max_tokens": 30}, "over the token budget"),
         ({"min_reflection_relevance": 1.0}, "weak match "),
     ],

@@ -68,9 +68,7 @@ def injection(context: str, *ids: str, left_out: tuple[str, ...] = ()) -> Inject
         tokens=1,
         bytes=len(context),
         chosen=tuple(chosen(id, words=0.1) for id in ids),
-        left_out=tuple(
-            OmittedPattern(pattern_id=id, reason="limit of 1 reached (number 2)", score=0.3) for id in left_out
-        ),
+        left_out=tuple(OmittedPattern(pattern_id=id, reason="limit of 1 reached", score=0.3) for id in left_out),
         matched_by="words",
     )
 
@@ -106,7 +104,7 @@ def test_a_row_has_rank_score_and_the_strongest_reason(view: ProjectState) -> No
     assert [first[name] for name in ("rank", "other", "score", "title")] == [" 1", "2", "0.90", "a"]
     assert [second[name] for name in ("rank", "other")] == ["+2", "1"]
     removed = cells(found, "c", view)
-    assert [removed[name] for name in ("rank", "score", "why")] == ["-", "0.30", "limit of 1 reached (number 2)"]
+    assert [removed[name] for name in ("rank", "score", "why")] == ["-", "0.30", "limit of 1 reached"]
     mixed = preview(replace(injection("x"), chosen=(chosen("a", words=0.1, error=0.4, tags=0.0),)), injection("x"))
     assert cells(mixed, "a", view)["rank"] == "+1"
     assert cells(mixed, "a", view)["other"] == "-", "the other order leaves it out"
@@ -176,7 +174,7 @@ def test_an_omitted_pattern_shows_the_reason(view: ProjectState) -> None:
     pattern = view.pattern("pat-error-type-mismatch-003")
     found = preview(injection("", left_out=(pattern.id,)), injection(""))
     text = "\n".join(plain(row_details(found, pattern.id, view)))
-    assert "left out: limit of 1 reached (number 2)" in text and "Its score would be 0.30" in text
+    assert "left out: limit of 1 reached" in text and "Its score would be 0.30" in text
 
 
 def test_the_page_has_the_exact_text_and_the_reason_for_each_row(view: ProjectState) -> None:
@@ -184,7 +182,7 @@ def test_the_page_has_the_exact_text_and_the_reason_for_each_row(view: ProjectSt
     page = to_markdown(context_document(found, view, TASK))
     assert found.injection.context.strip() in page
     assert f"{found.injection.tokens:,} of 2,000 tokens" in page
-    assert page.index("## In it") < page.index("## Left out") < page.index("limit of 5 reached (number 6)")
+    assert page.index("## In it") < page.index("## Left out") < page.index("limit of 5 reached")
     assert "patterns | nothing in common |" in page
 
 
