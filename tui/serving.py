@@ -52,7 +52,7 @@ class DeckServer(Server):
     def initialize_logging(self) -> None:
         """Log only warnings, because logged requests would contain the key, and no requests that are not HTTP."""
         logging.basicConfig(level=logging.WARNING, format="%(message)s")
-        logging.getLogger("aiohttp.server").addFilter(_is_no_bad_request)
+        logging.getLogger("aiohttp.server").addFilter(_is_parsed_request)
 
     async def _make_app(self) -> web.Application:
         app = await super()._make_app()
@@ -101,8 +101,8 @@ class DeckServer(Server):
             tab.cancel()
 
 
-def _is_no_bad_request(record: logging.LogRecord) -> bool:
-    """Return whether a record is not about a request that cannot be parsed, which is answered with 400."""
+def _is_parsed_request(record: logging.LogRecord) -> bool:
+    """Drop records about requests that cannot be parsed; they are answered with 400."""
     return record.exc_info is None or not isinstance(record.exc_info[1], HttpProcessingError)
 
 

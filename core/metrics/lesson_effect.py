@@ -106,8 +106,8 @@ class LessonEffect(Struct, frozen=True, kw_only=True):
             return f"Can't tell yet: about {missing}{so_far}"
         verb = "took" if found.having < found.lacking else "took longer with lessons:"
         averages = f"{found.having:.1f} {measure.unit}s instead of {found.lacking:.1f}"
-        cases = f"{having:,} and {plural(lacking, measure.case)}; " if has_counts else ""
-        return f"{measure.subject} {verb} {averages} ({cases}a real difference is likely)"
+        cases = f"{having:,} and {plural(lacking, measure.case)}; a real difference is likely"
+        return f"{measure.subject} {verb} {averages} ({cases if has_counts else 'likely real'})"
 
 
 def measure_lesson_effect(
