@@ -94,13 +94,13 @@ class Materials:
         )
 
     def _of_loop(self, loop: Loop) -> Material:
+        is_session = loop.is_from_hooks_alone or loop.is_agent_session
+        of_tasks = self._attempts_at(*self._tasks.get(loop.id, ()))
+        attempts = self._logged(self._attempts_of_sessions.get(loop.id, ()) if is_session else of_tasks)
         if loop.is_from_hooks_alone:
-            return Material(
-                source_id=loop.id, loop=loop, attempts=self._logged(self._attempts_of_sessions.get(loop.id, ()))
-            )
+            return Material(source_id=loop.id, loop=loop, attempts=attempts)
         newest = self._read_details(loop).iterations[-MAX_RECORDS:]
         iterations = tuple(replace(one, failures=one.failures[:MAX_FAILURES]) for one in newest)
-        attempts = self._logged(self._attempts_at(*self._tasks.get(loop.id, ())))
         if loop.is_agent_session:
             iterations = _without_logged(iterations, attempts)
         material = Material(source_id=loop.id, loop=loop, iterations=iterations, attempts=attempts)
@@ -109,8 +109,10 @@ class Materials:
     def _with_records(self, material: Material) -> Material:
         id = material.loop_id
         own = self._sessions.get(id, ())
-        logged = {one.attempt.id for one in material.attempts if one.actions}
-        own = [one for one in own if one.attempt_id not in logged]  # a view of a log adds nothing to it
+        viewed = {one.attempt.id for one in material.attempts if one.actions}  # a view of a log adds nothing to it
+        if material.loop is not None and material.loop.is_agent_session:  # attempts at its tasks by other sessions
+            viewed |= self._snapshot.attempts.keys() - {one.attempt.id for one in material.attempts}
+        own = [one for one in own if one.attempt_id not in viewed]
         sessions = sorted(own, key=lambda one: (one.created_at or one.updated_at or _EARLIEST, one.id))
         return replace(
             material,
@@ -194,9 +196,9 @@ class Materials:
     @cached_property
     def _attempts_of_sessions(self) -> Mapping[str, list[Attempt]]:
         """Attempts by the session that made them: that of the attempt, else that of its task."""
-        tasks, attempts = self._snapshot.tasks, self._snapshot.attempts.values()
-        homes = ((one.loop_id or (tasks[one.task_id].loop_id if one.task_id in tasks else ""), one) for one in attempts)
-        return group_pairs((loop_id, attempt) for loop_id, attempt in homes if loop_id)
+        homes = {id: self._links.get(id, task.loop_id) for id, task in self._snapshot.tasks.items()}
+        made = ((one.loop_id or homes.get(one.task_id, ""), one) for one in self._snapshot.attempts.values())
+        return group_pairs((self._ids.get(loop_id, loop_id), attempt) for loop_id, attempt in made if loop_id)
 
     def prepare_in_steps(self) -> Steps[None]:
         """Group the records of the project step by step."""

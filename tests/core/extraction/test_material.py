@@ -90,6 +90,13 @@ def test_a_session_that_repeats_a_task_has_its_own_attempt(fixed: ProjectPaths) 
     ]
     assert numbers == [[1], [2], [1, 2]]
 
+    sessions = {id: replace(loop, sources=("claude", "hooks")) for id, loop in snapshot.loops.items()}
+    joined = Materials(fixed, snapshot.with_changes(loops=sessions), lambda loop: LoopDetails(loop_id=loop.id))
+    for number, id in enumerate(("claude:s1", "claude:s2"), 1):
+        found = joined.read(id)
+        assert ([one.attempt.number for one in found.attempts], found.sessions) == ([number], ())
+        assert "task-001" in found.own_ids
+
 
 def test_a_session_whose_attempt_was_deleted_is_read_as_a_session(fixed: ProjectPaths) -> None:
     shutil.rmtree(fixed.tasks)
