@@ -14,6 +14,7 @@ from core.documents.reflections import head as reflection_head
 from core.documents.reflections import reflection_section, template
 from core.documents.signs import attempt_sign, result_sign, task_sign
 from core.episodes.attempt_state import AttemptCondition, AttemptState
+from core.episodes.log_summary import pick_error_line
 from core.episodes.replay import ReplayStep, ReplaySteps, Verdict
 from core.records.episodes import Action, Attempt, Milestone, Task
 from core.sources.actions import to_text
@@ -204,7 +205,7 @@ def _attempt_section(detail: AttemptDetail, condition: ConditionOf) -> doc.Secti
     left = len(detail.actions) - MAX_ACTIONS
     listed = []
     for action in detail.actions[max(left, 0) :]:
-        error = f" ({action.error})" if action.has_failed and action.error.strip() else ""
+        error = f" ({error_line(action)})" if action.has_failed and action.error.strip() else ""
         listed.append(f"{_step_title(ReplayStep(action))}{error}")
     note = [line((f"{plural(left, 'earlier action')} left out; the export of this attempt has them.", "quiet"))]
     actions: list[doc.Block] = [*(note if left > 0 else []), *items("", listed)]
@@ -255,6 +256,11 @@ def milestones(found: Sequence[Milestone]) -> Iterable[doc.Block]:
     return section("Milestones", items("", rows))
 
 
+def error_line(action: Action) -> str:
+    """Return the most informative line of the error of a failed action; "" without an error text."""
+    return pick_error_line(action.error, action.output) if action.error.strip() else ""
+
+
 def action_text(action: Action) -> doc.Text:
     has_failed = action.has_failed
     return (
@@ -262,7 +268,7 @@ def action_text(action: Action) -> doc.Text:
         result_sign(False if has_failed else action.success),
         (f" {action.tool or action.type or 'action':<8}", "strong" if has_failed else ""),
         f" {action.about}",
-        (f"   {action.error}" if has_failed else "", "bad"),
+        (f"   {error_line(action)}" if has_failed else "", "bad"),
     )
 
 
@@ -274,7 +280,7 @@ def action_table(detail: AttemptDetail) -> Iterable[doc.Block]:
             (action.type or action.tool,),
             (VERDICT_SIGNS[ReplayStep(action).verdict],),
             (action.about,),
-            ((action.error if action.has_failed else action.reasoning, "bad" if action.has_failed else "quiet"),),
+            ((error_line(action), "bad") if action.has_failed else (action.reasoning, "quiet"),),
         )
         for action in detail.actions
     )
@@ -303,7 +309,7 @@ def _step_section(step: ReplayStep) -> doc.Section:
     for name, text in step.params:
         blocks += code(name, text)
     blocks += code("", "\n".join(step.diff), "diff")
-    for text in (action.error.strip() or action.output, step.output):
+    for text in (step.result, step.output):
         blocks += code("", text)
     return doc.Section(_step_title(step), tuple(blocks))
 

@@ -33,15 +33,20 @@ _WRITING: Final = frozenset({"write", "edit", "create"})  # action types and too
 def build_diff(action: Action) -> tuple[str, ...]:
     """Return the lines of a unified diff; empty if the action changes nothing.
 
-    If the output of the action is a diff, it is that.
+    If the output of the action is a diff, it is that, see `has_diff_output`.
 
     The diff shows the intended change, even if the action failed. The old content of a file that was written as a whole
     is unknown, so all of its lines count as added.
     """
-    own = action.output if action.output.startswith("--- ") and "\n@@ -" in action.output else ""
-    lines = tuple(own.splitlines() if own else _lines(dict(action.params), action))
+    is_own = has_diff_output(action)
+    lines = tuple(action.output.splitlines() if is_own else _lines(dict(action.params), action))
     omitted = len(lines) - MAX_LINES
     return (*lines[:MAX_LINES], f"… {plural(omitted, 'more line')}") if omitted > 0 else lines
+
+
+def has_diff_output(action: Action) -> bool:
+    """Return whether the output of an action is the diff of its change."""
+    return action.output.startswith("--- ") and "\n@@ -" in action.output
 
 
 def _lines(params: Mapping[str, str], action: Action) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, overload
 from msgspec import Struct
 
 from core.base.text import ELLIPSIS, plural
-from core.episodes.diffs import DIFF_PARAMS, build_diff
+from core.episodes.diffs import DIFF_PARAMS, build_diff, has_diff_output
 from core.records.episodes import Action
 
 if TYPE_CHECKING:
@@ -47,9 +47,14 @@ class ReplayStep(Struct, frozen=True):
         return Verdict.UNKNOWN if self.action.success is None else Verdict.SUCCEEDED
 
     @property
+    def result(self) -> str:
+        """The error or, without one, the output unless it is the diff."""
+        return self.action.error.strip() or ("" if has_diff_output(self.action) else self.action.output)
+
+    @property
     def real(self) -> str:
-        """The error or, without one, the output; shortened."""
-        return shorten_output(self.action.error.strip() or self.action.output)
+        """The result, shortened."""
+        return shorten_output(self.result)
 
     @property
     def output(self) -> str:

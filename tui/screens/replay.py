@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial, partialmethod
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from textual import events, on
@@ -18,7 +19,7 @@ from core.base.formatting import format_duration
 from core.base.text import plural, visible_line
 from core.documents.document import Block, Moment, Section, Sign, code, fields, line, section
 from core.documents.signs import attempt_sign
-from core.documents.tasks import VERDICT_SIGNS, action_text, reflection_blocks
+from core.documents.tasks import VERDICT_SIGNS, action_text, error_line, reflection_blocks
 from core.episodes.attempt_state import AttemptCondition, AttemptState, assess_attempt
 from core.episodes.replay import ReplayStep, ReplaySteps, find_next_error, pause_after
 from core.records.episodes import Action, Attempt
@@ -118,11 +119,13 @@ def position_at(track: Track, x: int, width: int) -> int:
 
 
 def _numbers(track: Track, width: int) -> Content:
+    """Return the numbers of the iterations below their first actions; the first one in words if there is room."""
     line = ""
-    for start, number in sorted(track.iterations.items()):
-        label = "" if number is None else f"it {number}" if not line else str(number)
-        at = cell(track, start, width)
-        if label and len(line) + bool(line) <= at and at + len(label) <= width:
+    starts = sorted((cell(track, start, width), number) for start, number in track.iterations.items() if number)
+    for (at, number), (end, _) in pairwise([*starts, (width, 0)]):
+        words = f"iteration {number}"
+        label = words if not line and at + len(words) < end else str(number)
+        if len(line) + bool(line) <= at and at + len(label) <= width:
             line = f"{line:<{at}}{label}"
     return Content.styled(line, "$quiet")
 
@@ -177,11 +180,13 @@ def step_blocks(step: ReplayStep) -> Iterable[Block]:
         (f"   next after {format_duration(step.pause)}", "quiet") if step.pause is not None else None,
     )
     inputs = [(f"input {name}", text) for name, text in action.params if not (diff and name in _IN_DIFF)]
-    result = Sign(step.real or verdict.text, "", verdict.glyph)
+    is_long = "\n" in step.real
+    summary = error_line(action) if is_long and action.has_failed else step.real
+    result = Sign(summary or verdict.text, "", verdict.glyph)
     rows = [("why", action.reasoning), ("expected", action.expected), *inputs]
     short = [row for row in rows if "\n" not in row[1]]
-    yield from fields(("result", result if "\n" not in step.real else None), *short)
-    for name, text in (*rows, ("result", step.real)):
+    yield from fields(("result", result if not is_long or action.has_failed else None), *short)
+    for name, text in (*rows, ("printed" if action.has_failed else "result", step.real)):
         if "\n" in text:
             yield from code(name, _head_of(text), "")
     yield from section("Change", code("", "\n".join(diff), "diff"))

@@ -127,7 +127,7 @@ def _print(step: ReplayStep, full: bool) -> None:
     for row in step.diff:
         line(_INDENT, (row, DIFF_COLOURS.get(row[:1], "")))
     _print_text("expected", action.expected)
-    real = action.error.strip() or action.output if full else step.real
+    real = step.result if full else step.real
     _print_text("real", real, _COLOURS[step.verdict] if step.verdict is Verdict.FAILED else "")
     _print_text("output", step.output if full else shorten_output(step.output))
 

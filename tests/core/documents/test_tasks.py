@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from core.config.paths import ProjectPaths
-from core.documents.markdown import blocks_markdown, fence, to_markdown
+from core.documents.markdown import blocks_markdown, fence, plain_text, to_markdown
 from core.documents.reflections import reflection_section
-from core.documents.tasks import MAX_ACTIONS, attempt_document, whole_history_document
+from core.documents.tasks import MAX_ACTIONS, action_text, attempt_document, whole_history_document
 from core.episodes.attempt_state import AttemptCondition, AttemptState
 from core.episodes.history import AttemptDetail, WholeHistory, read_attempt, read_whole_history
+from core.records.episodes import Action
 from core.records.reflections import Reflection
 from tests.core.cli.conftest import TREES
 
@@ -203,3 +204,10 @@ def test_text_cannot_end_its_fence(run: str) -> None:
     first, *_, last = fence(f"a\n{run}\nb", "diff").splitlines()
     assert first == f"{last}diff"
     assert len(last) > len(run)
+
+
+def test_a_row_of_a_failed_test_run_has_the_line_of_its_error() -> None:
+    printed = "Exit code 1\nF...   [100%]\n=== FAILURES ===\n>   assert total() == 3\nE       assert 2 == 3\n1 failed"
+    action = Action(number=7, tool="Bash", error=printed, success=False, params=(("command", "pytest -q"),))
+    row = plain_text(action_text(action))
+    assert row.endswith("   assert 2 == 3") and "Exit code" not in row

@@ -95,6 +95,14 @@ def test_diff_of_an_edit(tmp_path: Path, params: dict[str, Any], expected: tuple
     assert step.diff == expected
 
 
+def test_a_diff_that_was_printed_is_the_change_and_not_the_result() -> None:
+    printed = "--- a.py\n+++ a.py\n@@ -1 +1 @@\n-x\n+y"
+    step = ReplayStep(Action(number=1, tool="Edit", output=printed, success=True))
+    assert (step.diff, step.real, step.result) == (tuple(printed.splitlines()), "", "")
+    failed = ReplayStep(Action(number=1, tool="Edit", output=printed, error="file is read-only", success=False))
+    assert failed.real == "file is read-only" and failed.diff
+
+
 def test_content_of_a_read_is_not_a_change(tmp_path: Path) -> None:
     assert replayed(tmp_path, {"type": "grep", "params": {"content": "true"}})[0].diff == ()
 

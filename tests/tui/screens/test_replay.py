@@ -202,7 +202,8 @@ def test_a_timeline_marks_errors_iterations_and_the_position() -> None:
     track = Track(count=4, errors=(1,), iterations={0: 1, 2: 2})
     line, numbers = timeline(track, 3, 12, DRAWN)
     assert line.plain == "┃━━✗━━┃━━●━━"
-    assert numbers.plain == "it 1  2"
+    assert numbers.plain == "1     2"
+    assert timeline(track, 3, 40, DRAWN)[1].plain == "iteration 1         2"
     assert timeline(track, 1, 12, ASCII)[0].plain == "|==x==|-----"
     assert timeline(Track(), 0, 12, DRAWN)[0].plain == ""
 
