@@ -242,7 +242,7 @@ class Choose(Dialog[str | None]):
 
 
 class LongTextDialog(Dialog[ScreenResultType]):
-    """A dialog with a long text that can be scrolled."""
+    """A dialog with a text that can be scrolled, as high as the text if there is room."""
 
     STYLE = "dialog--tall"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -263,6 +263,16 @@ class LongTextDialog(Dialog[ScreenResultType]):
         pane = self.query_one(TextPane)
         pane.show(self._paragraphs)
         pane.focus()
+
+    def on_resize(self) -> None:
+        self._fit()
+
+    @on(TextPane.Widened)
+    def _fit(self) -> None:
+        """Set the height of the text to the number of its lines."""
+        pane = self.query_one(TextPane)
+        most = (self.size.height - 1) * 9 // 10 - FRAME_LINES  # without the key line
+        pane.styles.height = max(min(pane.virtual_size.height, most), 1)
 
     def action_move(self, rows: int) -> None:
         self.query_one(TextPane).move(rows)
@@ -294,13 +304,3 @@ class FindingsDialog(LongTextDialog[None]):
 
     def __init__(self, paragraphs: Sequence[Content]) -> None:
         super().__init__(Content("File problems"), paragraphs)
-
-    def on_mount(self) -> None:
-        self.query_one(".dialog").add_class("dialog--fit")
-
-    @on(TextPane.Widened)
-    def _fit(self) -> None:
-        """Shrink the pane to the number of text lines."""
-        pane = self.query_one(TextPane)
-        most = self.size.height * 9 // 10 - FRAME_LINES
-        pane.styles.height = max(min(pane.virtual_size.height, most), 1)
