@@ -13,6 +13,7 @@ from core.base.context_blocks import APPROVED, NO_BLOCKS, UNREVIEWED, Voice
 from core.base.diff import DELETED, EQUAL, INSERTED, line_changes
 from core.base.formatting import format_decimal
 from core.base.pattern_titles import pattern_title
+from core.base.regexes import lazy_regex
 from core.base.text import plural, visible
 from core.documents import document as doc
 from core.documents.document import code, fields, line
@@ -50,6 +51,8 @@ COLUMNS: Final = (
     Column("other", "by bound", 8, align="right", keep=0, about="rank in the other order"),
 )
 _MAX_SOURCES: Final = 8
+_UNLIMITED: Final = 10_000  # characters
+_HEAD: Final = lazy_regex(r":| \(| until |, ")  # ends the most important words of a reason
 _REASONS: Final = {
     "meaning": "similar meaning",
     "words": "same words",
@@ -193,8 +196,11 @@ def _find_repeated(view: ProjectState, injection: Injection, files: Sequence[Age
     return find_repeated(texts, ((file.file, file.lines[: file.loaded]) for file in files))
 
 
-def context_cells(preview: Preview, key: str, state: ProjectState) -> Cells:
-    """Return the cells of a row: rank, title and what matches, or why it is left out."""
+def context_cells(preview: Preview, key: str, state: ProjectState, room: int = _UNLIMITED) -> Cells:
+    """Return the cells of a row: rank, title and what matches, or why it is left out.
+
+    A reason that is longer than `room` is cut to its most important words; the details have all of it.
+    """
     if key in preview.unfit:
         return _more_cells(preview, key)
     sign = preview.change_sign(key)
@@ -225,7 +231,7 @@ def context_cells(preview: Preview, key: str, state: ProjectState) -> Cells:
         "rank": (changed,),
         "score": ((format_decimal(left.score) if has_score else "", "quiet"),),
         "title": ((unused.text if unused is not None else _title(state, key), "quiet"),),
-        "why": _reason(left.reason),
+        "why": _reason(left.reason, room),
     }
 
 
@@ -246,8 +252,10 @@ def _title(state: ProjectState, pattern_id: str) -> str:
     return pattern_title(pattern) if pattern is not None else pattern_id
 
 
-def _reason(reason: str) -> doc.Text:
-    """Return the words of a reason, and quiet what follows in brackets."""
+def _reason(reason: str, room: int) -> doc.Text:
+    """Return the words of a reason, and quiet what follows in brackets; only its head if there is no room."""
+    if len(reason) > room:
+        return (_HEAD.split(reason, maxsplit=1)[0],)
     words, bracket, more = reason.partition(" (")
     return (words, (f"{bracket}{more}", "quiet"))
 

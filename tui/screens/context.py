@@ -519,7 +519,8 @@ class ContextScreen(BaseScreen):
             return choice_cells(choice)
         if self._preview is None:
             return {}
-        return draw_cells(context_cells(self._preview, key, self.view), self.view.now, self.glyphs)
+        cells = context_cells(self._preview, key, self.view, self.table.width_of("why"))
+        return draw_cells(cells, self.view.now, self.glyphs)
 
     @on(RecordTable.Highlighted)
     def _highlighted(self, message: RecordTable.Highlighted) -> None:

@@ -177,6 +177,17 @@ def test_an_omitted_pattern_shows_the_reason(view: ProjectState) -> None:
     assert "left out: limit of 1 reached" in text and "Its score would be 0.30" in text
 
 
+def test_a_narrow_row_has_the_head_of_a_reason(view: ProjectState) -> None:
+    preview = Preview.prepare(view, TASK, OWN)
+    shorter = {}
+    for key in preview.left_out:
+        whole = cells(preview, key, view)["why"]
+        shorter[whole] = plain_text(context_cells(preview, key, view, 18)["why"])
+        assert whole.startswith(shorter[whole])
+        assert len(whole) > 18 or shorter[whole] == whole
+    assert {"deprecated", "in quarantine"} <= set(shorter.values())
+
+
 def test_the_page_has_the_exact_text_and_the_reason_for_each_row(view: ProjectState) -> None:
     found = Preview.prepare(view, TASK, OWN)
     page = to_markdown(context_document(found, view, TASK))
