@@ -82,10 +82,6 @@ def cluster_snapshot_in_steps(snapshot: Snapshot, stored: StoredVerdicts) -> Ste
     return (yield from _cluster_steps(snapshot.reflections.values(), loop_of_task, stored))
 
 
-def cluster_snapshot(snapshot: Snapshot, stored: StoredVerdicts) -> tuple[Cluster, ...]:
-    return run_all(cluster_snapshot_in_steps(snapshot, stored))
-
-
 def _cluster_steps(
     reflections: Iterable[Reflection], loop_of_task: Mapping[str, str], stored: StoredVerdicts
 ) -> Steps[tuple[Cluster, ...]]:

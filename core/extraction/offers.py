@@ -12,7 +12,7 @@ from core.base.steps import Steps, Work, run_all
 from core.base.text import visible_line
 from core.episodes.history import read_attempt
 from core.extraction.attempt_fixes import find_weakened_tests
-from core.extraction.clustering import CLUSTER_ID, Cluster, cluster_snapshot, cluster_snapshot_in_steps
+from core.extraction.clustering import CLUSTER_ID, Cluster, cluster_snapshot_in_steps
 from core.extraction.engine import extract, extract_recurring_lesson
 from core.extraction.errors import extract_message
 from core.extraction.lesson_patterns import extract_lesson
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from core.state.project_state import ProjectState
 
 MAX_JUDGED: Final = 200  # maximum number of recurring learnings that are checked for a candidate, those of most loops
-_STEP_SECONDS: Final = 0.01  # duration of one step of the clustering
 
 
 class Offers:
@@ -67,11 +66,9 @@ class Offers:
         self._settings = settings
         self._indexed: tuple[Snapshot, Materials, KnownPatterns] | None = None
         self._recurring: tuple[tuple[object, ...], tuple[Cluster, ...]] | None = None
-        self._running: tuple[tuple[object, ...], Work[tuple[Cluster, ...]]] | None = None
         self._prepared: tuple[Snapshot, Work[bool], bool] | None = None  # with whether it is finished
         self._unfit: tuple[Snapshot, dict[str, str]] | None = None
         self._compared: tuple[Snapshot, tuple[Comparison, ...]] | None = None
-        self._judging: Work[tuple[JoinedLesson, ...]] | None = None
 
     def extract(self, source_id: str, view: ProjectState, types: frozenset[PatternType], agent: str = "") -> Extraction:
         """Extract patterns from a loop, task, debug session, recurring learning or lesson.
@@ -103,26 +100,14 @@ class Offers:
 
     def find_recurring(self, snapshot: Snapshot) -> tuple[Cluster, ...]:
         """Return the recurring learnings; takes seconds if not cached. Thread-safe."""
+        return run_all(self.find_recurring_in_steps(snapshot))
+
+    def find_recurring_in_steps(self, snapshot: Snapshot) -> Steps[tuple[Cluster, ...]]:
+        """Do `find_recurring` step by step."""
         key = _cache_key(snapshot)
         if (found := self._cached(key)) is None:
-            found = cluster_snapshot(snapshot, self._stored)
+            found = yield from cluster_snapshot_in_steps(snapshot, self._stored)
             self._recurring = key, found
-        return found
-
-    def find_recurring_in_steps(self, snapshot: Snapshot) -> tuple[Cluster, ...] | None:
-        """Work on `find_recurring` for `_STEP_SECONDS`; return None if it is not finished.
-
-        A computation that has started continues even if records change; otherwise it would never finish while loops are
-        running. So the result may be out of date.
-        """
-        key = _cache_key(snapshot)
-        if (found := self._cached(key)) is not None:
-            self._running = None
-            return found
-        begun, work = self._running = self._running or (key, Work(cluster_snapshot_in_steps(snapshot, self._stored)))
-        if (found := work.run_for(_STEP_SECONDS)) is None:
-            return None
-        self._recurring, self._running = (begun, found), None
         return found
 
     def _cached(self, key: tuple[object, ...]) -> tuple[Cluster, ...] | None:
@@ -147,23 +132,10 @@ class Offers:
 
     def find_lessons(self, view: ProjectState) -> tuple[JoinedLesson, ...]:
         """Return the lessons of agents, joined and judged; 3,000 take about a second if not cached. Thread-safe."""
-        snapshot = view.snapshot
-        if (compared := self._find_compared(snapshot)) is None:
-            compared = run_all(compare_lessons_in_steps(snapshot.lessons, snapshot.patterns))
-            self._compared = snapshot, compared
-        return run_all(judge_lessons_in_steps(compared, snapshot, view.board))
+        return run_all(self.find_lessons_in_steps(view))
 
-    def find_lessons_in_steps(self, view: ProjectState) -> tuple[JoinedLesson, ...] | None:
-        """Work on `find_lessons` for `_STEP_SECONDS`; return None if it is not finished.
-
-        Like `find_recurring_in_steps`, it continues even if records change.
-        """
-        self._judging = self._judging or Work(self._judge_lessons_in_steps(view))
-        if (found := self._judging.run_for(_STEP_SECONDS)) is not None:
-            self._judging = None
-        return found
-
-    def _judge_lessons_in_steps(self, view: ProjectState) -> Steps[tuple[JoinedLesson, ...]]:
+    def find_lessons_in_steps(self, view: ProjectState) -> Steps[tuple[JoinedLesson, ...]]:
+        """Do `find_lessons` step by step."""
         snapshot = view.snapshot
         if (compared := self._find_compared(snapshot)) is None:
             compared = yield from compare_lessons_in_steps(snapshot.lessons, snapshot.patterns)
@@ -217,7 +189,7 @@ class Offers:
         """
         if self._prepared is None or self._prepared[0] is not view.snapshot:
             was_finished = self._prepared is None or self._prepared[2]
-            self._prepared = view.snapshot, Work(self._prepare_in_steps(view)), False
+            self._prepared = view.snapshot, Work(self.prepare_in_steps(view)), False
             if not was_finished:
                 return True
         snapshot, work, _ = self._prepared
@@ -230,7 +202,8 @@ class Offers:
         self._indexed = self._prepared = None
         extract_message.cache_clear()
 
-    def _prepare_in_steps(self, view: ProjectState) -> Steps[bool]:
+    def prepare_in_steps(self, view: ProjectState) -> Steps[bool]:
+        """Make the indexes that `extract` uses, step by step."""
         materials, known = self._of_snapshot(view)
         yield from materials.prepare_in_steps()
         yield from known.prepare_in_steps()

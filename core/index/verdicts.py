@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import cached_property
 from hashlib import blake2b
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import msgspec
@@ -17,6 +18,7 @@ from core.index.database import pack, unpack
 from core.storage.user_files import code_digest
 
 if TYPE_CHECKING:
+    from core.base.steps import Steps
     from core.index.records import Reader
     from core.index.refresh import Index
 
@@ -125,6 +127,25 @@ def write_verdicts(stored: StoredVerdicts, kind: str, verdicts: Mapping[str, Str
     encode = msgspec.msgpack.encode
     if verdicts:
         stored.put(kind, {key: encode(verdict) for key, verdict in verdicts.items()})
+
+
+def read_in_steps(
+    stored: StoredVerdicts, kind: str, keys: Iterable[str], verdict_type: type[_Verdict]
+) -> Steps[dict[str, _Verdict]]:
+    """Do `read_verdicts` step by step."""
+    left, found = iter(keys), dict[str, _Verdict]()
+    while batch := list(islice(left, _AT_ONCE)):
+        found |= read_verdicts(stored, kind, batch, verdict_type)
+        yield
+    return found
+
+
+def write_in_steps(stored: StoredVerdicts, kind: str, verdicts: Mapping[str, Struct]) -> Steps[None]:
+    """Do `write_verdicts` step by step."""
+    left = iter(verdicts.items())
+    while batch := dict(islice(left, _AT_ONCE)):
+        write_verdicts(stored, kind, batch)
+        yield
 
 
 def digest_of(*values: Any) -> bytes:

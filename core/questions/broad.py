@@ -13,20 +13,19 @@ from msgspec import Struct
 from core.base.text import Matcher, visible_line
 from core.curation import commands
 from core.curation.rules import why_refused
-from core.index.verdicts import StoredVerdicts, read_verdicts, write_verdicts
+from core.index.verdicts import StoredVerdicts, read_in_steps, write_in_steps
 from core.questions.answer import Answer, dismissal, yes
 from core.questions.impact import WASTED_USE
 from core.state import review_items as kinds
 
 if TYPE_CHECKING:
-    from core.config.settings import ReviewSettings
+    from core.base.steps import Steps
     from core.questions.priority import ImpactEstimator
     from core.records.decisions import CurationState
     from core.records.patterns import Pattern
     from core.state.project_state import ProjectState
     from core.state.review_items import ReviewItem
 
-_AT_ONCE: Final = 50  # Triggers checked in one step, about 5 ms.
 _KIND: Final = "broad"
 
 
@@ -36,56 +35,25 @@ class TriggerVerdict(Struct, frozen=True, array_like=True):
     share: float
 
 
-class BroadTriggerSearch:
-    """Matches triggers against common messages, some in a step; not thread-safe.
+def find_broad_triggers(view: ProjectState, stored: StoredVerdicts) -> Steps[dict[str, float]]:
+    """Match triggers against common messages; returns the share that one matches, 0..1, by pattern, if it is too large.
 
-    `found` has the share of common messages that a trigger matches, 0..1, by pattern, if it is too large.
+    A text that was matched before is not matched again.
     """
-
-    def __init__(self, settings: ReviewSettings, stored: StoredVerdicts) -> None:
-        self.found: Mapping[str, float] = {}
-        self._settings = settings
-        self._stored = stored
-        self._patterns: Mapping[str, Pattern] | None = None
-        self._untried: list[str] = []
-        self._new: dict[str, TriggerVerdict] = {}  # verdicts that are not stored yet, by content hash
-
-    def look(self, patterns: Mapping[str, Pattern]) -> bool | None:
-        """Do one step; whether `found` changed, None if nothing is left to check."""
-        if self._patterns is not patterns:
-            return self._follow(patterns)
-        if not self._untried:
-            return None
-        for id in self._untried[:_AT_ONCE]:
-            text = patterns[id].content_hash
-            self._new[text] = TriggerVerdict(trigger_match_share(patterns[id]))
-        changed = self._add({id: self._new[patterns[id].content_hash] for id in self._untried[:_AT_ONCE]})
-        del self._untried[:_AT_ONCE]
-        if not self._untried:
-            write_verdicts(self._stored, _KIND, self._new)
-            self._new = {}
-        return changed
-
-    def _follow(self, patterns: Mapping[str, Pattern]) -> bool:
-        """Choose the patterns whose text was not tried yet, and use their stored verdicts."""
-        before, untried = self._patterns or {}, set(self._untried)
-        tried = {id: pattern.content_hash for id, pattern in before.items() if id not in untried}
-        self._untried = [id for id, pattern in patterns.items() if tried.get(id) != pattern.content_hash]
-        self._patterns = patterns
-        texts = {id: patterns[id].content_hash for id in self._untried}
-        verdicts = read_verdicts(self._stored, _KIND, set(texts.values()), TriggerVerdict)
-        known = {id: verdicts[text] for id, text in texts.items() if text in verdicts}
-        self._untried = [id for id in self._untried if id not in known]
-        left = {id: share for id, share in self.found.items() if id in patterns}
-        has_lost, self.found = left != self.found, left
-        return self._add(known) or has_lost
-
-    def _add(self, verdicts: Mapping[str, TriggerVerdict]) -> bool:
-        """Add verdicts by pattern; whether `found` changed."""
-        found = {id: share for id, share in self.found.items() if id not in verdicts}
-        found |= {id: one.share for id, one in verdicts.items() if one.share >= self._settings.broad_share}
-        changed, self.found = found != self.found, found
-        return changed
+    patterns = view.snapshot.patterns
+    texts = {}
+    for id in patterns:
+        texts[id] = patterns[id].content_hash
+        yield
+    verdicts = yield from read_in_steps(stored, _KIND, set(texts.values()), TriggerVerdict)
+    new = {}
+    for id, text in texts.items():
+        if text not in verdicts:
+            verdicts[text] = new[text] = TriggerVerdict(trigger_match_share(patterns[id]))
+            yield
+    yield from write_in_steps(stored, _KIND, new)
+    shares = {id: verdicts[text].share for id, text in texts.items()}
+    return {id: share for id, share in shares.items() if share >= view.settings.review.broad_share}
 
 
 def trigger_match_share(pattern: Pattern) -> float:

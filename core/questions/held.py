@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
 from functools import partial
-from operator import is_
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -14,7 +12,7 @@ import numpy as np
 from core.base.text import plural, visible_line
 from core.curation import commands
 from core.questions.answer import Answer, dismissal, new_text, yes
-from core.questions.context_recipients import Recipient, list_recipients
+from core.questions.context_recipients import list_recipients
 from core.records.decisions import APPROVE
 from core.retrieval.embeddings import is_available
 from core.scanning.messages import describe_suspicions, find_withhold_reason
@@ -36,99 +34,53 @@ if TYPE_CHECKING:
 EXACTLY: Final = "agents may get exactly this text"  # effect of an approval
 SUSPECTED: Final = 2.0  # Factor on the impact of texts with scan results, which may do harm beyond failing.
 MAX_TEXTS: Final = 100  # Maximum number of held reflections that are asked about at a time.
-_STEP_SECONDS: Final = 0.01  # Time in which indexes are built at once.
-_PAUSE: Final = timedelta(minutes=1)  # Minimum time between two searches for held reflections.
+_STEP_SECONDS: Final = 0.01  # Time in which the vectors of tasks are waited for at once.
 
 
-class HeldTextSearch:
-    """Finds held reflections that loops or tasks would get; not thread-safe."""
+def find_held_texts(view: ProjectState) -> Steps[tuple[HeldText, ...]]:
+    """Find the held reflections that loops or tasks would get, at most `MAX_TEXTS`."""
+    if not view.settings.scan.holds_other_texts:
+        return ()
+    readers = list({reader.task: reader for reader in reversed(list_recipients(view.snapshot))}.values())
+    yield from _embed_in_steps(view, [reader.task for reader in readers])
+    limit, used = view.settings.injection.max_field_chars, view.board.used_scripts
 
-    def __init__(self) -> None:
-        self.found: tuple[HeldText, ...] = ()
-        self._known: tuple[object, ...] = ()  # the records of the last search, and its day
-        self._begun: datetime | None = None
-        self._waiting: list[Recipient] = []
-        self._next: dict[str, HeldText] = {}
-        self._searching: Steps[None] | None = None  # for the last one that is waiting
-        self._embedding: threading.Thread | None = None  # compares the tasks, so that their vectors are known
+    def shown(text: str) -> str:
+        return visible_line(text.strip(), limit)
 
-    def look(self, view: ProjectState) -> bool | None:
-        """Do one step of the search for one more task; whether `found` changed, None if no task was left."""
-        if not self._waiting and self._begin(view) and not self._waiting:  # no one is left to read a text
-            changed, self.found = bool(self.found), ()
-            return changed
-        if not self._waiting:
-            return None
-        if not self._has_vectors(view):
-            return False
-        self._searching = self._searching or self._search(view, self._waiting[-1])
-        if next(self._searching, True) is None:
-            return False
-        self._searching = None
-        self._waiting.pop()
-        if self._waiting:
-            return False
-        found = tuple(self._next.values())[:MAX_TEXTS]
-        changed, self.found = found != self.found, found
-        return changed
-
-    def _search(self, view: ProjectState, reader: Recipient) -> Steps[None]:
-        limit = view.settings.injection.max_field_chars
-        used = view.board.used_scripts
-
-        def shown(text: str) -> str:
-            return visible_line(text.strip(), limit)
-
+    found: dict[str, HeldText] = {}
+    for reader in reversed(readers):
         for one in (yield from held_reflections_in_steps(view, reader.task)):
-            known = self._next.get(one.id)
-            readers = (*(known.readers if known is not None else ()), reader.id)
-            does = find_withhold_reason(one.text, shown, used_scripts=used)
-            self._next[one.id] = HeldText(
+            known = found.get(one.id)
+            found[one.id] = HeldText(
                 id=one.id,
                 text=one.text,
-                does=does,
+                does=find_withhold_reason(one.text, shown, used_scripts=used),
                 title=one.title,
                 sources=one.sources,
-                readers=readers,
+                readers=(*(known.readers if known is not None else ()), reader.id),
                 marks=scan_text(one.text),
             )
-
-    def _has_vectors(self, view: ProjectState) -> bool:
-        """Return whether the tasks can be compared at once; a thread waits for the embedding model, which needs 1 s."""
-        embeddings = view.task_embeddings
-        if embeddings is None or not is_available():
-            return True
-        if self._embedding is None:
-            index, tasks = view.learnings, [reader.task for reader in self._waiting]
-
-            def embed() -> None:
-                for task in tasks:
-                    embeddings.closeness(task, index.work_keys, index.works)
-
-            self._embedding = threading.Thread(target=embed, daemon=True)
-            self._embedding.start()
-        self._embedding.join(_STEP_SECONDS)
-        return not self._embedding.is_alive()
-
-    def is_current(self, view: ProjectState) -> bool:
-        """Return whether `found` is, or will be, what a search in this state finds."""
-        day, *records = _inputs_of(view)
-        return self._known[:1] == (day,) and all(map(is_, records, self._known[1:]))
-
-    def _begin(self, view: ProjectState) -> bool:
-        """Start over if the records or the day changed, but not within `_PAUSE` of the last start; whether it did."""
-        if self.is_current(view) or (self._begun is not None and view.now - self._begun < _PAUSE):
-            return False
-        self._known, self._begun, self._next, self._embedding = _inputs_of(view), view.now, {}, None
-        readers = list_recipients(view.snapshot) if view.settings.scan.holds_other_texts else ()
-        self._waiting = list({reader.task: reader for reader in reversed(readers)}.values())
-        return True
+        yield
+    return tuple(found.values())[:MAX_TEXTS]
 
 
-def _inputs_of(view: ProjectState) -> tuple[object, ...]:
-    """Return what a search depends on: the day, by which learnings fade, and records."""
-    snapshot = view.snapshot
-    return view.now.date(), snapshot.reflections, snapshot.memory_tasks, snapshot.tasks, snapshot.loops
+def _embed_in_steps(view: ProjectState, tasks: Sequence[str]) -> Steps[None]:
+    """Compare tasks in a thread, so that their vectors are known: the embedding model needs 1 s to load."""
+    embeddings = view.task_embeddings
+    if embeddings is None or not tasks or not is_available():
+        return
+    index = view.learnings
+
+    def embed() -> None:
+        for task in tasks:
+            embeddings.closeness(task, index.work_keys, index.works)
+
+    thread = threading.Thread(target=embed, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(_STEP_SECONDS)
+        yield
 
 
 def suspected(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewItem]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
-from operator import is_
 from typing import TYPE_CHECKING, Final
 
 from core.base.errors import RalphdeckError
@@ -22,7 +22,8 @@ from core.scanning.messages import describe_danger
 from core.state import review_items as kinds
 
 if TYPE_CHECKING:
-    from core.config.settings import Settings
+    from core.base.steps import Steps
+    from core.questions.offer import LoadOffers
     from core.questions.priority import ImpactEstimator
     from core.records.extractions import Extraction
     from core.records.lessons import JoinedLesson
@@ -34,96 +35,38 @@ _MOST_TRIED: Final = 200  # Lessons from which patterns are drafted in one searc
 _MOST_CITED: Final = 1000  # More citations of a lesson make no difference.
 
 
-class LessonSearch:
-    """Finds the lessons to ask about, each with its candidate pattern; not thread-safe."""
+def find_lessons(view: ProjectState, load: LoadOffers) -> Steps[tuple[tuple[JoinedLesson, Extraction], ...]]:
+    """Find the lessons to ask about, most useful first, each with its candidate pattern."""
+    if not view.snapshot.lessons or not view.settings.extraction.enabled:
+        return ()
+    offers = yield from load()
+    lessons = yield from offers.find_lessons_in_steps(view)
+    chosen = _choose(lessons, view)
+    if chosen:
+        yield from offers.prepare_in_steps(view)
+    found: list[tuple[JoinedLesson, Extraction]] = []
+    for joined in chosen:
+        with suppress(RalphdeckError):
+            offer = offers.extract_lesson(joined, view)
+            if offer.new:
+                found.append((joined, offer))
+        if len(found) == MOST_LESSONS:
+            break
+        yield
+    return tuple(found)
 
-    def __init__(self, settings: Settings) -> None:
-        self.found: tuple[tuple[JoinedLesson, Extraction], ...] = ()
-        self._settings = settings
-        self._removed: dict[str, tuple[JoinedLesson, Extraction]] = {}
-        self._searched: tuple[object, ...] = ()  # the records that the last search used
-        self._searching: tuple[object, ...] = ()  # those of the search that has begun
-        self._chosen: tuple[object, ...] = ()  # the evidence and the day by which lessons were chosen
-        self._compared: Sequence[JoinedLesson] = ()  # the lessons to choose from
-        self._pending: list[JoinedLesson] | None = None  # None while the lessons are compared and chosen
-        self._next: list[tuple[JoinedLesson, Extraction]] = []
 
-    def remove(self, lesson_id: str) -> None:
-        """Remove a lesson that was accepted."""
-        self._removed |= {one[0].id: one for one in self.found if one[0].id == lesson_id}
-        self.found = tuple(one for one in self.found if one[0].id != lesson_id)
-
-    def restore(self, lesson_id: str) -> None:
-        """Ask again about what `remove` removed."""
-        removed = self._removed.pop(lesson_id, None)
-        if removed is not None and all(one[0].id != lesson_id for one in self.found):
-            self.found = (removed, *self.found)
-
-    def is_current(self, view: ProjectState) -> bool:
-        """Return whether `found` is what a search in this state finds; evidence alone starts no search."""
-        snapshot = view.snapshot
-        records = (snapshot.lessons, snapshot.patterns, snapshot.curation)
-        if not snapshot.lessons and not self.found:
-            return True
-        is_same = len(self._searched) == len(records) and all(map(is_, self._searched, records))
-        return is_same and self._chosen == (view.board.evidence, view.now.date())
-
-    def look(
-        self,
-        view: ProjectState,
-        find: Callable[[], Sequence[JoinedLesson] | None],
-        draft: Callable[[JoinedLesson], Extraction],
-        is_ready: Callable[[], bool],
-    ) -> bool | None:
-        """Do one step; whether `found` changed, None if nothing is left to search.
-
-        `find` returns the lessons, or None while it works on them; `is_ready` prepares what `draft` needs.
-        """
-        snapshot = view.snapshot
-        records = (snapshot.lessons, snapshot.patterns, snapshot.curation)
-        if self._compared:
-            self._pending, self._compared = self._choose(self._compared, view), ()
-            return False
-        if self._pending is None:
-            if len(self._searched) == len(records) and all(map(is_, self._searched, records)):
-                return None
-            if not snapshot.lessons and not self.found:
-                self._searched = records
-                return None
-            self._searching = self._searching or records
-            if (lessons := find()) is None:
-                return False
-            self._searched, self._searching, self._next = self._searching, (), []
-            self._compared, self._pending = lessons, None if lessons else []
-            return False
-        if self._pending and len(self._next) < MOST_LESSONS:
-            if is_ready():
-                self._draft(self._pending.pop(0), draft)
-            return False
-        changed, self.found = tuple(self._next) != self.found, tuple(self._next)
-        self._pending = None
-        return changed
-
-    def _choose(self, lessons: Sequence[JoinedLesson], view: ProjectState) -> list[JoinedLesson]:
-        """Return the open lessons, most useful first, without those whose question is snoozed."""
-        self._chosen = view.board.evidence, view.now.date()
-        half_life, verdicts = view.settings.maturity.half_life_days, view.snapshot.curation.inversions
-        chosen = []
-        for one in lessons:
-            if one.state is LessonState.OPEN and one.lesson.kind is not LessonKind.FACT:
-                verdict = verdicts.get(lesson_question_id(one.lesson.text))
-                if verdict is None or not verdict.is_snoozed(view.now, len(one.places)):
-                    chosen.append(one)
-        chosen.sort(key=lambda one: (not one.is_contradicted, -lesson_weight(one, view.now, half_life), one.id))
-        return chosen[:_MOST_TRIED]
-
-    def _draft(self, joined: JoinedLesson, draft: Callable[[JoinedLesson], Extraction]) -> None:
-        try:
-            offer = draft(joined)
-        except RalphdeckError:
-            return
-        if offer.new:
-            self._next.append((joined, offer))
+def _choose(lessons: Sequence[JoinedLesson], view: ProjectState) -> list[JoinedLesson]:
+    """Return the open lessons, most useful first, without those whose question is snoozed."""
+    half_life, verdicts = view.settings.maturity.half_life_days, view.snapshot.curation.inversions
+    chosen = []
+    for one in lessons:
+        if one.state is LessonState.OPEN and one.lesson.kind is not LessonKind.FACT:
+            verdict = verdicts.get(lesson_question_id(one.lesson.text))
+            if verdict is None or not verdict.is_snoozed(view.now, len(one.places)):
+                chosen.append(one)
+    chosen.sort(key=lambda one: (not one.is_contradicted, -lesson_weight(one, view.now, half_life), one.id))
+    return chosen[:_MOST_TRIED]
 
 
 def lesson_weight(joined: JoinedLesson, now: datetime, half_life_days: float) -> float:

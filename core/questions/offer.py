@@ -22,7 +22,9 @@ from core.records.extractions import Extraction
 from core.state import review_items as kinds
 
 if TYPE_CHECKING:
+    from core.base.steps import Steps
     from core.config.settings import ExtractionSettings
+    from core.extraction.offers import Offers
     from core.questions.priority import ImpactEstimator
     from core.records.loops import Loop
     from core.records.patterns import Pattern
@@ -37,6 +39,8 @@ _WRITTEN_AT_ONCE: Final = 20  # Verdicts that are stored at once.
 _STEP_SECONDS: Final = 0.01  # Time in which indexes are built at once.
 _KIND: Final = "offer"
 _NOTHING: Final = None, None
+LoadOffers = Callable[[], "Steps[Offers]"]
+"""Returns what extracts patterns, when its modules are imported."""
 
 
 class LoopVerdict(Struct, frozen=True, array_like=True):

@@ -7,30 +7,35 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from operator import is_
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Struct, structs
 
+from core.base.steps import Work
 from core.index.snapshot import IndexedSnapshot
 from core.index.verdicts import FOUND, StoredVerdicts, VerdictsInMemory, digest_of, read_verdicts, write_verdicts
-from core.questions.broad import BroadTriggerSearch
-from core.questions.duplicate import DuplicateSearch
-from core.questions.held import HeldTextSearch
-from core.questions.lesson import LessonSearch
+from core.questions.broad import find_broad_triggers
+from core.questions.duplicate import Duplicates, find_duplicates
+from core.questions.held import find_held_texts
+from core.questions.lesson import find_lessons
 from core.questions.offer import JoinedOffer, OfferSearch
 from core.questions.queue import Found
-from core.questions.recurring import RecurringSearch
-from core.questions.unreconciled import CountSearch
-from core.questions.weakened import WeakenedTestSearch
+from core.questions.recurring import RecurringLearning, RecurringLearnings, find_recurring
+from core.questions.unreconciled import find_wrong_counts
+from core.questions.weakened import WeakenedTests, find_weakened_tests
 from core.records.decisions import Verb
 from core.records.extractions import Extraction
+from core.records.findings import Finding
+from core.records.lessons import JoinedLesson
 from core.retrieval.task import analyse_task
+from core.state.review_items import HeldText
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
+    from core.base.steps import Steps
     from core.config.settings import Settings
     from core.extraction.offers import Offers
     from core.records.snapshot import Snapshot
@@ -39,7 +44,10 @@ if TYPE_CHECKING:
 
 PACKAGES: Final = ("questions", "extraction", "state")
 """Packages of `core`, besides those of the index, that decide what the searches find."""
-_STEP_SECONDS: Final = 0.01  # time in which indexes are built at once
+SEARCHES: Final = ("alike", "broad", "unreconciled", "recurring", "held", "lessons", "weakened")
+Candidate: TypeAlias = tuple[RecurringLearning | JoinedLesson, Extraction]
+_STEP_SECONDS: Final = 0.01  # time in which a search works at once
+_PAUSE: Final = timedelta(minutes=1)  # minimum time between two searches for held texts, which a busy loop changes
 
 
 class FoundVerdict(Struct, frozen=True, array_like=True):
@@ -93,6 +101,124 @@ def _find_key(
     return digest_of(snapshot.number, msgspec.to_builtins(settings), now.date(), stamp).hex()
 
 
+class Basis(NamedTuple):
+    """What a search was made from: records, compared by identity, when it began, and the evidence at that time."""
+
+    records: tuple[object, ...]
+    at: datetime
+    evidence: object
+
+    @classmethod
+    def of(cls, kind: str, view: ProjectState) -> Basis:
+        return cls(_find_records(kind, view), view.now, view.board.evidence)
+
+
+class SearchState(Struct, frozen=True):
+    """What each search found, under the names of `SEARCHES`.
+
+    `bases` has what each search was made from, `removed` what `without` removed, by source.
+    """
+
+    alike: Duplicates = Duplicates()
+    broad: Mapping[str, float] = {}
+    unreconciled: Mapping[str, Finding] = {}
+    recurring: RecurringLearnings = RecurringLearnings()
+    held: tuple[HeldText, ...] = ()
+    lessons: tuple[tuple[JoinedLesson, Extraction], ...] = ()
+    weakened: WeakenedTests = WeakenedTests()
+    bases: Mapping[str, Basis] = {}
+    removed: Mapping[str, Candidate] = {}
+
+    @classmethod
+    def of(cls, found: Found) -> SearchState:
+        """Return the state in which this was found, in unknown records."""
+        return cls(
+            alike=Duplicates(found.alike),
+            broad=found.broad,
+            unreconciled=found.unreconciled,
+            recurring=RecurringLearnings(found.recurring),
+            held=found.held,
+            lessons=found.lessons,
+            weakened=WeakenedTests(found.weakened),
+        )
+
+    def found(self, offers: tuple[JoinedOffer, ...]) -> Found:
+        """Return what was found, with offers."""
+        return Found(
+            alike=self.alike.alike,
+            offers=offers,
+            recurring=self.recurring.found,
+            lessons=self.lessons,
+            held=self.held,
+            weakened=self.weakened.found,
+            broad=dict(self.broad),
+            unreconciled=dict(self.unreconciled),
+        )
+
+    def is_current(self, kind: str, view: ProjectState) -> bool:
+        """Return whether a search was made from the same records, and, if learnings fade in it, on the same day."""
+        basis = self.bases.get(kind)
+        if basis is None or (kind == "held" and basis.at.date() != view.now.date()):
+            return False
+        return all(map(is_, basis.records, _find_records(kind, view)))
+
+    def is_exact(self, view: ProjectState) -> bool:
+        """Return whether all searches would find the same in this state: held texts and weights of lessons may wait."""
+        if not self.is_current("held", view):
+            return False
+        basis = self.bases.get("lessons")
+        is_weighed = basis is not None and basis.evidence is view.board.evidence and basis.at.date() == view.now.date()
+        return is_weighed or not view.snapshot.lessons
+
+    def without(self, source_id: str) -> SearchState:
+        """Return the state without the questions about a source from which patterns were extracted."""
+        recurring, lessons = self.recurring.found, self.lessons
+        found: tuple[Candidate, ...] = (*recurring, *lessons)
+        return structs.replace(
+            self,
+            recurring=structs.replace(self.recurring, found=tuple(one for one in recurring if one[0].id != source_id)),
+            lessons=tuple(one for one in lessons if one[0].id != source_id),
+            removed={**self.removed, **{one[0].id: one for one in found if one[0].id == source_id}},
+        )
+
+    def restored(self, source_id: str) -> SearchState:
+        """Return the state that asks again about what `without` removed."""
+        if source_id not in self.removed:
+            return self
+        state, (source, offer) = self.without(source_id), self.removed[source_id]
+        removed = {id: one for id, one in self.removed.items() if id != source_id}
+        if isinstance(source, JoinedLesson):
+            return structs.replace(state, lessons=((source, offer), *state.lessons), removed=removed)
+        recurring = structs.replace(state.recurring, found=((source, offer), *state.recurring.found))
+        return structs.replace(state, recurring=recurring, removed=removed)
+
+
+def _find_records(kind: str, view: ProjectState) -> tuple[object, ...]:
+    """Return the records that a search depends on, and which start it again; lessons are not weighed again for less."""
+    snapshot = view.snapshot
+    match kind:
+        case "alike" | "broad":
+            return (snapshot.patterns,)
+        case "unreconciled":
+            return (view.board.evidence,)
+        case "recurring":
+            return snapshot.reflections, snapshot.patterns, snapshot.tasks, snapshot.memory_tasks, snapshot.loops
+        case "held":
+            return snapshot.reflections, snapshot.memory_tasks, snapshot.tasks, snapshot.loops
+        case "lessons":
+            return snapshot.lessons, snapshot.patterns, snapshot.curation
+        case _:
+            return (snapshot.attempts,)
+
+
+class Running(NamedTuple):
+    """A search that has begun."""
+
+    kind: str
+    basis: Basis
+    work: Work[Any]
+
+
 class QuestionSearch:
     """Runs the searches for review questions one after the other; not thread-safe.
 
@@ -111,14 +237,10 @@ class QuestionSearch:
         self._get_offers = get_offers
         self._extract = extract
         self.offers = OfferSearch(settings.extraction, stored)
-        self._duplicates = DuplicateSearch(settings.extraction, stored)
-        self._broad = BroadTriggerSearch(settings.review, stored)
-        self._counts = CountSearch()
-        self._recurring = RecurringSearch(settings.extraction, stored)
-        self._held_texts = HeldTextSearch()
-        self._lessons = LessonSearch(settings)
-        self._weakened_tests = WeakenedTestSearch()
+        self._state = SearchState()
         self._removed = set[str]()  # sources from which patterns were extracted
+        self._running: Running | None = None
+        self._next = 0  # place in `SEARCHES` of the search whose turn it is
         self._imports: threading.Thread | None = None
         self._has_begun = False  # whether a step was done in this process
         self._known: tuple[str, bool] = "", False  # the key of the stored verdict, and whether it is whole
@@ -132,13 +254,7 @@ class QuestionSearch:
             return False
         found = verdict.whole
         self.offers.recall(verdict.offers, found.offers)
-        self._duplicates.alike = found.alike
-        self._recurring.found = found.recurring
-        self._lessons.found = found.lessons
-        self._held_texts.found = found.held
-        self._weakened_tests.found = found.weakened
-        self._broad.found = found.broad
-        self._counts.found = found.unreconciled
+        self._state = SearchState.of(found)
         self._known = _find_key(snapshot, now, self._settings, embeddings), verdict.is_whole
         return True
 
@@ -151,7 +267,7 @@ class QuestionSearch:
         """Store what was found in this view, if a search from nothing would find the same."""
         key = _find_key(view.snapshot, view.now, self._settings, view.task_embeddings)
         is_known = key == self._known[0] and (self._known[1] or not is_whole)
-        if not key or is_known or not (self._lessons.is_current(view) and self._held_texts.is_current(view)):
+        if not key or is_known or not self._state.is_exact(view):
             return
         verdict = FoundVerdict.of(self.found, self.offers.offers, is_whole=is_whole)
         write_verdicts(self._stored, FOUND, {key: verdict})
@@ -167,23 +283,15 @@ class QuestionSearch:
     @property
     def found(self) -> Found:
         """What was found so far."""
-        return Found(
-            alike=self._duplicates.alike,
-            offers=self.offers.joined,
-            recurring=self._recurring.found,
-            lessons=self._lessons.found,
-            held=self._held_texts.found,
-            weakened=self._weakened_tests.found,
-            broad=dict(self._broad.found),
-            unreconciled=dict(self._counts.found),
-        )
+        return self._state.found(self.offers.joined)
 
     def remove(self, source_id: str) -> None:
         """Remove the questions about a source from which patterns were extracted."""
         self._removed.add(source_id)
         self.offers.remove(source_id)
-        self._recurring.remove(source_id)
-        self._lessons.remove(source_id)
+        self._state = self._state.without(source_id)
+        if self._running is not None and self._running.kind in ("recurring", "lessons"):
+            self._running = None  # it may ask about the source
 
     def restore_undone(self, snapshot: Snapshot) -> None:
         """Ask again about removed sources whose extraction was undone, without searching for them."""
@@ -197,54 +305,85 @@ class QuestionSearch:
             if one.id in snapshot.curation.undone:
                 self._removed.discard(one.subject)
                 self.offers.restore(one.subject)
-                self._recurring.restore(one.subject)
-                self._lessons.restore(one.subject)
+                self._state = self._state.restored(one.subject)
 
     def look(self, view: ProjectState, *, is_idle: bool = False) -> bool | None:
         """Do one step (at most about 10 ms); whether `found` changed, None if nothing is left to search.
 
-        If `is_idle`, loops are judged, too, that only a long run has the time for.
+        If `is_idle`, loops are judged, too, that only a long run has the time for. A search that has begun ends in the
+        view in which it began: otherwise, none would end while records keep changing.
         """
         self._has_begun = True
         # Two threads that import modules which import each other may see them half loaded.
         if self._imports is not None and not self._is_imported(_STEP_SECONDS):
             return False
-        snapshot, prepare = view.snapshot, partial(self._prepare, view)
-        changed = self.offers.look(snapshot, self._extract, prepare)
-        if changed is None:
-            changed = self._duplicates.look(snapshot.patterns, view.texts)
-        if changed is None:
-            changed = self._broad.look(snapshot.patterns)
-        if changed is None:
-            changed = self._counts.look(snapshot.patterns, view.board)
-        if changed is None:
-            changed = self._recurring.look(
-                snapshot,
-                lambda: self._get_offers().find_recurring_in_steps(snapshot),
-                lambda cluster: self._get_offers().extract_cluster(cluster, view),
-            )
-        if changed is None:
-            changed = self._held_texts.look(view)
-        if changed is None and self._settings.extraction.enabled:
-            changed = self._lessons.look(
-                view,
-                lambda: self._get_offers().find_lessons_in_steps(view),
-                lambda joined: self._get_offers().extract_lesson(joined, view),
-                partial(prepare, _STEP_SECONDS),
-            )
-        if changed is None and self._settings.extraction.enabled:
-            changed = self._weakened_tests.look(
-                snapshot.attempts,
-                lambda attempt: self._get_offers().find_weakened_tests(attempt),
-                lambda: self._is_imported(_STEP_SECONDS),
-            )
-        if changed is None and is_idle:
-            changed = self.offers.look(snapshot, self._extract, prepare, is_idle=True)
-        if changed is None:
-            self._remember(view, is_whole=is_idle)
-            if self._settings.extraction.enabled:
-                self._get_offers().release()
-        return changed
+        if self._running is None:
+            prepare = partial(self._prepare, view)
+            changed = self.offers.look(view.snapshot, self._extract, prepare)
+            if changed is not None:
+                return changed
+            self._running = self._begin(view)
+            if self._running is None and is_idle:
+                changed = self.offers.look(view.snapshot, self._extract, prepare, is_idle=True)
+                if changed is not None:
+                    return changed
+        if self._running is not None:
+            return self._continue(self._running)
+        self._remember(view, is_whole=is_idle)
+        if self._settings.extraction.enabled:
+            self._get_offers().release()
+        return None
+
+    def _begin(self, view: ProjectState) -> Running | None:
+        """Begin the next search whose inputs have changed; each has its turn, however often those of others change."""
+        turns = (*SEARCHES[self._next :], *SEARCHES[: self._next])
+        kind = next((one for one in turns if self._is_due(one, view)), None)
+        if kind is None:
+            return None
+        self._next = SEARCHES.index(kind) + 1
+        return Running(kind, Basis.of(kind, view), Work(self._search(kind, view)))
+
+    def _is_due(self, kind: str, view: ProjectState) -> bool:
+        if self._state.is_current(kind, view):
+            return False
+        basis = self._state.bases.get(kind)
+        return kind != "held" or basis is None or view.now - basis.at >= _PAUSE
+
+    def _search(self, kind: str, view: ProjectState) -> Steps[Any]:
+        state, stored, load = self._state, self._stored, self._load_offers
+        match kind:
+            case "alike":
+                return find_duplicates(view, state.alike, stored)
+            case "broad":
+                return find_broad_triggers(view, stored)
+            case "unreconciled":
+                return find_wrong_counts(view)
+            case "recurring":
+                return find_recurring(view, state.recurring, stored, load)
+            case "held":
+                return find_held_texts(view)
+            case "lessons":
+                return find_lessons(view, load)
+            case _:
+                return find_weakened_tests(view, state.weakened, load)
+
+    def _continue(self, running: Running) -> bool:
+        """Do a step of a search; whether what was found changed."""
+        self._running = None  # if it raises, it begins again
+        result = running.work.run_for(_STEP_SECONDS)
+        if result is None:
+            self._running = running
+            return False
+        before = self._state
+        self._state = structs.replace(
+            before, **{running.kind: result}, bases={**before.bases, running.kind: running.basis}
+        )
+        return before.found(()) != self._state.found(())
+
+    def _load_offers(self) -> Steps[Offers]:
+        while not self._is_imported(_STEP_SECONDS):
+            yield
+        return self._get_offers()
 
     def _prepare(self, view: ProjectState, seconds: float) -> bool:
         """Work for some time on what extraction needs, and return whether it is ready."""

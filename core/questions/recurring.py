@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from datetime import datetime
 from hashlib import blake2b
 from itertools import islice
+from operator import is_
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -14,7 +16,6 @@ from msgspec import Struct
 
 from core.base.errors import RalphdeckError
 from core.base.formatting import format_day
-from core.base.steps import Steps, Work
 from core.base.text import plural, visible_line
 from core.index.verdicts import StoredVerdicts, read_verdicts, write_verdicts
 from core.questions.offer import chars_offered
@@ -22,21 +23,20 @@ from core.records.extractions import Extraction
 from core.state import review_items as kinds
 
 if TYPE_CHECKING:
-    from core.config.settings import ExtractionSettings
+    from core.base.steps import Steps
     from core.extraction.clustering import Cluster
+    from core.questions.offer import LoadOffers
     from core.questions.priority import ImpactEstimator
     from core.records.snapshot import Snapshot
+    from core.state.project_state import ProjectState
     from core.state.review_items import ReviewItem
 
 MOST_RECURRING: Final = 20  # Maximum number of recurring learnings that are checked, those of most loops first.
-_STEP_SECONDS: Final = 0.01  # Time in which the records are compared with those of the stored verdict at once.
 _MAX_TEXT: Final = 80  # Characters of a learning that a question shows.
 _READ_AT_ONCE: Final = 64  # Records whose digest is computed in one step.
 _KIND: Final = "recurring"
 _KEY: Final = "all"
 _Digests = tuple[bytes, bytes]
-FindClusters = Callable[[], "Sequence[Cluster] | None"]
-DraftPattern = Callable[["Cluster"], Extraction]
 
 
 class RecurringLearning(Struct, frozen=True, array_like=True):
@@ -72,100 +72,56 @@ class RecurringVerdict(Struct, frozen=True, array_like=True):
     found: tuple[tuple[RecurringLearning, Extraction], ...]
 
 
-class RecurringSearch:
-    """Finds learnings that several loops reported and no pattern covers, in small steps; not thread-safe.
+class RecurringLearnings(Struct, frozen=True):
+    """The learnings to ask about, each with its candidate pattern, and the records that they depend on.
 
-    `found` has each with its candidate pattern.
+    `tasks` has those of the loops that reported the learnings that were checked.
     """
 
-    def __init__(self, settings: ExtractionSettings, stored: StoredVerdicts) -> None:
-        self.found: tuple[tuple[RecurringLearning, Extraction], ...] = ()
-        self._settings = settings
-        self._stored = stored
-        self._removed: dict[str, tuple[RecurringLearning, Extraction]] = {}
-        self._checked: Snapshot | None = None  # that whose learnings were checked last
-        self._searching: Snapshot | None = None  # that whose learnings are being searched
-        self._reading: Work[_Digests] | None = None
-        self._digests: _Digests = b"", b""  # of what is searched; empty while they are computed
-        self._sources: Set[str] = frozenset()  # source loops and tasks of the checked learnings
-        self._pending: list[Cluster] = []
-        self._drafted: list[tuple[RecurringLearning, Extraction]] = []
+    found: tuple[tuple[RecurringLearning, Extraction], ...] = ()
+    tasks: Mapping[str, str] = {}
+    records: tuple[object, ...] = ()
+    loop_ids: Set[str] = frozenset()
 
-    def remove(self, cluster_id: str) -> None:
-        """Remove a learning that was extracted."""
-        self._removed |= {one[0].id: one for one in self.found if one[0].id == cluster_id}
-        self.found = tuple(one for one in self.found if one[0].id != cluster_id)
-
-    def restore(self, cluster_id: str) -> None:
-        """Ask again about what `remove` removed."""
-        removed = self._removed.pop(cluster_id, None)
-        if removed is not None and all(one[0].id != cluster_id for one in self.found):
-            self.found = (removed, *self.found)
-
-    def look(self, snapshot: Snapshot, clusters: FindClusters, draft: DraftPattern) -> bool | None:
-        """Do one step; whether `found` changed, None if nothing is left to check.
-
-        `clusters` finds recurring learnings; it returns None while it needs further steps. `draft` extracts the
-        candidate.
-        """
-        if not self._settings.enabled:
-            return None
-        if self._pending:
-            return self._draft(self._pending.pop(0), snapshot, draft)
-        if self._checked is not None and self._has_same_learnings(self._checked, snapshot):
-            return None
-        if self._searching is None:
-            self._searching, self._reading = snapshot, Work(_read_in_steps(snapshot))
-        if self._reading is not None:
-            digests = self._reading.run_for(_STEP_SECONDS)
-            if digests is None:
-                return False
-            self._reading, self._digests = None, digests
-            verdict = read_verdicts(self._stored, _KIND, [_KEY], RecurringVerdict).get(_KEY)
-            if verdict is not None and (verdict.learnings, verdict.registry) == digests:
-                self._drafted, self._sources = list(verdict.found), set(verdict.sources)
-                return self._finish()
-        if (found := clusters()) is None:
+    def are_those_of(self, snapshot: Snapshot) -> bool:
+        """Return whether the same learnings recur and the same patterns cover them, whatever loops are doing."""
+        records, loops = _records_of(snapshot), snapshot.loops
+        if len(self.records) != len(records) or not all(map(is_, self.records, records)):
             return False
-        self._drafted, self._pending = [], list(found[:MOST_RECURRING])
-        self._sources = {source for cluster in self._pending for source in cluster.sources}
-        if self._pending:
-            self._checked, self._searching = self._searching, None
-            return False
-        return self._finish()
+        return self.loop_ids == set(loops) and all(loops[id].task == task for id, task in self.tasks.items())
 
-    def _draft(self, cluster: Cluster, snapshot: Snapshot, draft: DraftPattern) -> bool:
-        try:
-            offer = draft(cluster)
-        except RalphdeckError:
-            offer = Extraction(source_id=cluster.id)
-        if offer.new:
-            self._drafted.append((RecurringLearning.of(cluster), offer))
-        if self._pending:
-            return False
-        checked = self._checked
-        if checked is not None and self._has_same_learnings(checked, snapshot):  # else other patterns were compared
-            sources, found = tuple(sorted(self._sources)), tuple(self._drafted)
-            verdict = RecurringVerdict(*self._digests, sources, found)
-            write_verdicts(self._stored, _KIND, {_KEY: verdict})
-        return self._finish()
 
-    def _finish(self) -> bool:
-        if self._searching is not None:
-            self._checked, self._searching = self._searching, None
-        before, self.found = self.found, tuple(self._drafted)
-        return before != self.found
+def find_recurring(
+    view: ProjectState, before: RecurringLearnings, stored: StoredVerdicts, load: LoadOffers
+) -> Steps[RecurringLearnings]:
+    """Find learnings that several loops reported and no pattern covers."""
+    snapshot = view.snapshot
+    if not view.settings.extraction.enabled or before.are_those_of(snapshot):
+        return before
+    digests = yield from _read_in_steps(snapshot)
+    verdict = read_verdicts(stored, _KIND, [_KEY], RecurringVerdict).get(_KEY)
+    if verdict is None or (verdict.learnings, verdict.registry) != digests:
+        offers = yield from load()
+        clusters = (yield from offers.find_recurring_in_steps(snapshot))[:MOST_RECURRING]
+        if clusters:
+            yield from offers.prepare_in_steps(view)
+        drafted = []
+        for cluster in clusters:
+            with suppress(RalphdeckError):
+                offer = offers.extract_cluster(cluster, view)
+                if offer.new:
+                    drafted.append((RecurringLearning.of(cluster), offer))
+            yield
+        sources = sorted({source for cluster in clusters for source in cluster.sources})
+        verdict = RecurringVerdict(*digests, tuple(sources), tuple(drafted))
+        write_verdicts(stored, _KIND, {_KEY: verdict})
+    loops = snapshot.loops
+    tasks = {id: loop.task for id in verdict.sources if (loop := loops.get(id)) is not None}
+    return RecurringLearnings(verdict.found, tasks, _records_of(snapshot), frozenset(loops))
 
-    def _has_same_learnings(self, before: Snapshot, after: Snapshot) -> bool:
-        """Whether the same learnings recur and the same patterns cover them."""
-        one, other = before.loops, after.loops
-        unchanged = ("reflections", "patterns", "tasks", "memory_tasks")
-        if any(getattr(before, name) is not getattr(after, name) for name in unchanged):
-            return False
-        if one is other:
-            return True
-        sources = (id for id in self._sources if id in one)
-        return one.keys() == other.keys() and all(one[id].task == other[id].task for id in sources)
+
+def _records_of(snapshot: Snapshot) -> tuple[object, ...]:
+    return snapshot.reflections, snapshot.patterns, snapshot.tasks, snapshot.memory_tasks
 
 
 def _read_in_steps(snapshot: Snapshot) -> Steps[_Digests]:

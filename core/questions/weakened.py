@@ -3,61 +3,51 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from core.base.text import visible_line
 from core.questions.answer import NOT_YET_DAYS, Answer, dismissal, not_now
 from core.records.decisions import ACKNOWLEDGE
+from core.records.episodes import Attempt
 from core.state import review_items as kinds
+from core.state.review_items import WeakenedTest
 
 if TYPE_CHECKING:
+    from core.base.steps import Steps
+    from core.questions.offer import LoadOffers
     from core.questions.priority import ImpactEstimator
-    from core.records.episodes import Attempt
     from core.state.project_state import ProjectState
-    from core.state.review_items import ReviewItem, WeakenedTest
+    from core.state.review_items import ReviewItem
 
 SEARCHED_ATTEMPTS: Final = 20  # Number of last ended attempts that are searched.
 _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 
 
-class WeakenedTestSearch:
-    """Finds the weakened tests of the newest attempts; not thread-safe."""
+class WeakenedTests(Struct, frozen=True):
+    """The weakened tests, and the attempts that were read for them."""
 
-    def __init__(self) -> None:
-        self.found: tuple[WeakenedTest, ...] = ()
-        self._attempts: Mapping[str, Attempt] | None = None
-        self._newest: Sequence[Attempt] = ()
-        self._searched: dict[str, tuple[Attempt, Sequence[WeakenedTest]]] = {}
+    found: tuple[WeakenedTest, ...] = ()
+    read: tuple[Attempt, ...] = ()
 
-    def look(
-        self,
-        attempts: Mapping[str, Attempt],
-        find: Callable[[Attempt], Sequence[WeakenedTest]],
-        is_ready: Callable[[], bool],
-    ) -> bool | None:
-        """Do one step; whether `found` changed, None if nothing is left to search.
 
-        `find` reads the log of an attempt; `is_ready` prepares what it needs.
-        """
-        if self._attempts is not attempts:
-            self._attempts = attempts
-            ended = (one for one in attempts.values() if not one.is_open and one.errors != 0)
-            self._newest = heapq.nlargest(SEARCHED_ATTEMPTS, ended, key=lambda one: one.last_activity or _EARLIEST)
-            self._searched = {one.id: self._searched[one.id] for one in self._newest if one.id in self._searched}
-        for attempt in self._newest:
-            if attempt.id not in self._searched or self._searched[attempt.id][0] != attempt:
-                if not is_ready():
-                    return False
-                self._searched[attempt.id] = attempt, find(attempt)
-                return self._update()
-        return self._update() or None
-
-    def _update(self) -> bool:
-        found = tuple(one for attempt in self._newest for one in self._searched.get(attempt.id, (None, ()))[1])
-        changed, self.found = found != self.found, found
-        return changed
+def find_weakened_tests(view: ProjectState, before: WeakenedTests, load: LoadOffers) -> Steps[WeakenedTests]:
+    """Read the logs of the newest attempts that ended; one that is the same as `before` is not read again."""
+    if not view.settings.extraction.enabled:
+        return WeakenedTests()
+    ended = (one for one in view.snapshot.attempts.values() if not one.is_open and one.errors != 0)
+    newest = heapq.nlargest(SEARCHED_ATTEMPTS, ended, key=lambda one: one.last_activity or _EARLIEST)
+    found: list[WeakenedTest] = []
+    for attempt in newest:
+        if attempt in before.read:
+            found += (one for one in before.found if one.attempt_id == attempt.id)
+        else:
+            found += (yield from load()).find_weakened_tests(attempt)
+            yield
+    return WeakenedTests(tuple(found), tuple(newest))
 
 
 def weakened_tests(scales: ImpactEstimator, found: Sequence[WeakenedTest]) -> Iterator[ReviewItem]:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from rapidfuzz import fuzz, process
 
 from core.base.record_text import strip_label
-from core.extraction.clustering import Cluster, cluster_reflections, cluster_snapshot
+from core.base.steps import run_all
+from core.extraction.clustering import Cluster, cluster_reflections, cluster_snapshot_in_steps
 from core.index.verdicts import VerdictsInMemory
 from core.records.episodes import Task
 from core.records.loops import Loop
@@ -34,6 +35,10 @@ def reflection(loop: str, learning: str, day: int | None = 0, **fields: Any) -> 
 
 def texts(clusters: tuple[Cluster, ...]) -> list[list[str]]:
     return [[member.reflection.learning for member in cluster.members] for cluster in clusters]
+
+
+def find_clusters(snapshot: Snapshot, stored: VerdictsInMemory) -> tuple[Cluster, ...]:
+    return run_all(cluster_snapshot_in_steps(snapshot, stored))
 
 
 def test_a_learning_recurs_if_two_loops_recorded_it() -> None:
@@ -104,9 +109,9 @@ def test_a_task_and_its_loop_are_one_source() -> None:
     tasks = {"task-001": Task(id="task-001", loop_id="a"), "task-002": Task(id="task-002")}
     of_task = reflection("", SETTLE, 2, task_id="task-002", id="2")
     same = Snapshot(loops=loops, tasks=tasks, reflections={"1": of_loop, "3": reflection("a", SETTLE, 3)})
-    assert cluster_snapshot(same, VerdictsInMemory()) == ()
+    assert find_clusters(same, VerdictsInMemory()) == ()
     two = Snapshot(loops=loops, tasks=tasks, reflections={"1": of_loop, "2": of_task})
-    (found,) = cluster_snapshot(two, VerdictsInMemory())
+    (found,) = find_clusters(two, VerdictsInMemory())
     assert found.sources == ("a", "task-002")
 
 
@@ -121,13 +126,13 @@ def test_learnings_that_were_grouped_before_are_compared_again_only_after_a_chan
     )
     reflections = {str(n): reflection(f"loop-{n}", text, n) for n, text in enumerate(learnings)}
     stored = VerdictsInMemory()
-    first = cluster_snapshot(Snapshot(reflections=reflections), stored)
+    first = find_clusters(Snapshot(reflections=reflections), stored)
     assert len(first) == 2
     calls = record_calls(monkeypatch, process, "cdist")
-    assert cluster_snapshot(Snapshot(reflections=dict(reversed(reflections.items()))), stored) == first
+    assert find_clusters(Snapshot(reflections=dict(reversed(reflections.items()))), stored) == first
     assert not calls
     more = Snapshot(reflections=reflections | {"9": reflection("loop-9", f"Always {SETTLE}", 9)})
-    assert cluster_snapshot(more, stored) == cluster_snapshot(more, VerdictsInMemory()) != first
+    assert find_clusters(more, stored) == find_clusters(more, VerdictsInMemory()) != first
 
 
 def test_thousands_of_similar_learnings_need_few_comparisons(monkeypatch: pytest.MonkeyPatch) -> None:

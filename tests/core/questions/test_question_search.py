@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation import commands
 from core.demo.sample import copy_sample
+from core.extraction.offers import Offers
 from core.project.project import Project
 from core.questions.question_search import QuestionSearch
 from core.state.project_state import ProjectState
@@ -119,3 +121,23 @@ def test_what_another_process_found_meanwhile_is_shown(folder: Path, steps: list
     project.apply(None)
     assert project.search_all().queue == other.queue
     assert not steps
+
+
+def test_every_search_ends_although_records_keep_changing(folder: Path) -> None:
+    project = Project(ProjectPaths(folder), SETTINGS, by="ada", clock=lambda: NOW, cache=False)
+    view = project.load()
+
+    def new_search() -> QuestionSearch:
+        return QuestionSearch(SETTINGS, lambda: Offers(ProjectPaths(folder), SETTINGS.extraction), project.extraction)
+
+    still, busy = new_search(), new_search()
+    while still.look(view) is not None:
+        pass
+    assert still.found.alike and still.found.recurring
+    for _ in range(2_000):
+        patterns = dict(view.snapshot.patterns)
+        view = replace(view, snapshot=view.snapshot.with_changes(patterns=patterns))
+        busy.look(view)
+        if busy.found == still.found:
+            return
+    raise AssertionError("it always begins again")

@@ -2,15 +2,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 from msgspec import structs
 
 from core.base.errors import Refused
-from core.config.settings import ExtractionSettings
+from core.base.steps import Steps, run_all
+from core.config.settings import Settings
 from core.extraction.clustering import Cluster, Member
 from core.index.verdicts import VerdictsInMemory
-from core.questions.recurring import RecurringSearch
+from core.questions.recurring import RecurringLearnings, find_recurring
 from core.records.extractions import Extraction
 from core.records.loops import Loop
 from core.records.patterns import Pattern
@@ -18,10 +20,6 @@ from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
 from tests.core.questions.test_queue import offer
 from tests.factories import make_error_pattern
-
-
-def new_search(stored: VerdictsInMemory | None = None) -> RecurringSearch:
-    return RecurringSearch(ExtractionSettings(), VerdictsInMemory() if stored is None else stored)
 
 
 def cluster(number: int) -> Cluster:
@@ -42,74 +40,60 @@ def snapshot_of(*patterns: Pattern, **more: Any) -> Snapshot:
     return Snapshot(patterns={pattern.id: pattern for pattern in patterns}, **more)
 
 
-def looked(
-    search: RecurringSearch,
-    snapshot: Snapshot,
-    clusters: Sequence[Cluster] = (),
-    offers: dict[str, Extraction] | None = None,
-) -> list[bool]:
-    """Do all steps; returns the result of each."""
+class Desk:
+    """Searches, each after what was found before, with the clusters that were drafted."""
 
-    def draft(cluster: Cluster) -> Extraction:
-        if offers is None or cluster.id not in offers:
+    def __init__(self, stored: VerdictsInMemory | None = None, **offers: Extraction) -> None:
+        self.stored = VerdictsInMemory() if stored is None else stored
+        self.offers = offers or {"recurring_1": offer("recurring-1", new=1)}
+        self.found = RecurringLearnings()
+        self.clusters: Sequence[Cluster] = [cluster(1)]
+        self.drafted: list[str] = []
+        self.is_clustered = False
+
+    def find(self, snapshot: Snapshot) -> list[str]:
+        """Return the recurring learnings that are asked about."""
+        view: Any = SimpleNamespace(snapshot=snapshot, settings=Settings())
+        self.drafted.clear()
+        self.is_clustered = False
+        self.found = run_all(find_recurring(view, self.found, self.stored, self._load))
+        return [one.id for one, _ in self.found.found]
+
+    def find_recurring_in_steps(self, snapshot: Snapshot) -> Steps[tuple[Cluster, ...]]:
+        self.is_clustered = True
+        yield
+        return tuple(self.clusters)
+
+    def prepare_in_steps(self, view: object) -> Steps[bool]:
+        yield
+        return True
+
+    def extract_cluster(self, cluster: Cluster, view: object) -> Extraction:
+        self.drafted.append(cluster.id)
+        if (name := cluster.id.replace("-", "_")) not in self.offers:
             raise Refused("gone")
-        return offers[cluster.id]
+        return self.offers[name]
 
-    results = []
-    while (changed := search.look(snapshot, lambda: clusters, draft)) is not None:
-        results.append(changed)
-        assert len(results) < 100
-    return results
+    def _load(self) -> Steps[Any]:
+        yield
+        return self
 
 
 def test_recurring_learnings_without_a_pattern_are_offered() -> None:
-    search = new_search()
-    found = {"recurring-1": offer("recurring-1", new=1), "recurring-2": offer("recurring-2", merges=1)}
-    snapshot = snapshot_of(make_error_pattern("p"))
-    assert looked(search, snapshot, [cluster(1), cluster(2), cluster(3)], found)[-1]
-    assert [one.id for one, _ in search.found] == ["recurring-1"]
-    assert not any(looked(search, snapshot, [cluster(1)], found))
-    search.remove("recurring-1")
-    assert search.found == ()
-
-
-def test_recurring_learnings_are_searched_in_steps() -> None:
-    search = new_search()
-    answers: list[list[Cluster] | None] = [None, None, [cluster(1), cluster(2)], [cluster(2)]]
-    asked: list[str] = []
-
-    def draft(cluster: Cluster) -> Extraction:
-        asked.append(cluster.id)
-        return offer(cluster.id, new=1)
-
-    def look(snapshot: Snapshot) -> bool | None:
-        return search.look(snapshot, lambda: answers.pop(0), draft)
-
-    begun, later = snapshot_of(), snapshot_of()
-    assert [look(begun), look(later)] == [False, False]
-    assert [look(later), look(later), look(later)] == [False, False, True], "found, the first, the second"
-    assert [one.id for one, _ in search.found] == ["recurring-1", "recurring-2"]
-    assert [look(later), look(later)] == [False, True], "what has changed meanwhile is looked at, too"
-    assert [one.id for one, _ in search.found] == ["recurring-2"]
-    assert look(later) is None
-    assert asked == ["recurring-1", "recurring-2", "recurring-2"] and not answers
+    desk = Desk(recurring_1=offer("recurring-1", new=1), recurring_2=offer("recurring-2", merges=1))
+    desk.clusters = [cluster(1), cluster(2), cluster(3)]
+    assert desk.find(snapshot_of(make_error_pattern("p"))) == ["recurring-1"]
+    assert desk.drafted == ["recurring-1", "recurring-2", "recurring-3"]
 
 
 def test_learning_is_checked_again_if_the_task_of_its_loop_changes() -> None:
-    search, asked = new_search(), list[str]()
-
-    def draft(cluster: Cluster) -> Extraction:
-        asked.append(cluster.id)
-        return offer(cluster.id, new=1)
-
+    desk = Desk()
     snapshot = Snapshot(loops={id: Loop(id=id, task="x") for id in ("a", "b", "c")})
     for changed, again in (({}, True), ({"c": "y"}, False), ({"a": "y"}, True), ({"a": "y"}, False)):
         loops = {id: structs.replace(loop, task=changed.get(id, loop.task)) for id, loop in snapshot.loops.items()}
         snapshot = replace(snapshot, loops=loops)
-        asked.clear()
-        while search.look(snapshot, lambda: [cluster(1)], draft) is not None:
-            pass
-        assert bool(asked) is again, changed
+        assert desk.find(snapshot) == ["recurring-1"]
+        assert bool(desk.drafted) is again, changed
 
 
 def reflection(id: str, learning: str) -> Reflection:
@@ -117,35 +101,20 @@ def reflection(id: str, learning: str) -> Reflection:
 
 
 def test_a_stored_verdict_is_used_until_learnings_or_patterns_change() -> None:
-    stored, found = VerdictsInMemory(), {"recurring-1": offer("recurring-1", new=1)}
+    stored = VerdictsInMemory()
     reflections = {"r": reflection("r", "lock the rows first")}
     snapshot = snapshot_of(make_error_pattern("p"), reflections=reflections)
-    first = new_search(stored)
-    looked(first, snapshot, [cluster(1)], found)
-    searched: list[Snapshot] = []
+    first = Desk(stored)
+    first.find(snapshot)
 
-    def search_again(after: Snapshot) -> RecurringSearch:
-        search = new_search(stored)
-
-        def clusters() -> Sequence[Cluster]:
-            searched.append(after)
-            return ()
-
-        while search.look(after, clusters, lambda one: found[one.id]) is not None:
-            pass
-        return search
+    def find_again(after: Snapshot) -> tuple[list[str], bool]:
+        desk = Desk(stored)
+        desk.clusters = []
+        return desk.find(after), desk.is_clustered
 
     same = snapshot_of(make_error_pattern("p"), reflections={"r": reflection("r", "lock the rows first")})
-    assert search_again(same).found == first.found and not searched
+    assert find_again(same) == (["recurring-1"], False)
     learned = snapshot_of(make_error_pattern("p"), reflections=reflections | {"s": reflection("s", "do it twice")})
-    assert search_again(learned).found == () and searched == [learned]
+    assert find_again(learned) == ([], True)
     known = snapshot_of(make_error_pattern("p"), make_error_pattern("q"), reflections=reflections)
-    assert search_again(known).found == () and searched == [learned, known]
-
-
-def test_a_search_during_which_patterns_change_is_not_stored() -> None:
-    stored = VerdictsInMemory()
-    search, before, after = new_search(stored), snapshot_of(make_error_pattern("p")), snapshot_of()
-    search.look(before, lambda: [cluster(1)], lambda one: offer(one.id, new=1))
-    search.look(after, lambda: [cluster(1)], lambda one: offer(one.id, new=1))
-    assert search.found and not stored.get("recurring", ["all"])
+    assert find_again(known) == ([], True)

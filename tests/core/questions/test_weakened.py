@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
 
 from msgspec.structs import replace
 
-from core.questions.weakened import SEARCHED_ATTEMPTS, WeakenedTestSearch
+from core.base.steps import Steps, run_all
+from core.config.settings import Settings
+from core.questions.weakened import SEARCHED_ATTEMPTS, WeakenedTests, find_weakened_tests
 from core.records.episodes import Attempt
 from core.records.loops import Outcome
+from core.records.snapshot import Snapshot
 from core.state.review_items import WeakenedTest
 from tests.factories import NOW
 
@@ -17,19 +22,22 @@ ATTEMPT = Attempt(task_id="task-001", number=1, outcome=Outcome.SUCCESS, ended_a
 
 
 class Searched:
-    """A search with the attempts whose logs it read."""
+    """Searches, each after the one before, with the attempts whose logs they read."""
 
     def __init__(self) -> None:
-        self.search = WeakenedTestSearch()
+        self.result = WeakenedTests()
         self.read: list[str] = []
 
     def finish(self, *attempts: Attempt) -> list[str]:
-        """Do all steps; returns the attempts with a weakened test."""
-        by_id: Mapping[str, Attempt] = {one.id: one for one in attempts}
-        for _ in range(100):
-            if self.search.look(by_id, self._find, lambda: True) is None:
-                return [one.attempt_id for one in self.search.found]
-        raise AssertionError("the search does not end")
+        """Search; returns the attempts with a weakened test."""
+        snapshot = Snapshot(attempts={one.id: one for one in attempts})
+        view: Any = SimpleNamespace(snapshot=snapshot, settings=Settings())
+        self.result = run_all(find_weakened_tests(view, self.result, self._load))
+        return [one.attempt_id for one in self.result.found]
+
+    def _load(self) -> Steps[Any]:
+        yield
+        return SimpleNamespace(find_weakened_tests=self._find)
 
     def _find(self, attempt: Attempt) -> Sequence[WeakenedTest]:
         self.read.append(attempt.id)
@@ -42,7 +50,8 @@ def test_it_reads_each_ended_attempt_once_and_again_after_a_change() -> None:
     running = Attempt(task_id="task-002", number=1, agent="codex")
     assert searched.finish(ATTEMPT, running) == []
     assert searched.finish(ATTEMPT, running) == []
-    assert searched.finish(replace(ATTEMPT, agent="codex"), running) == ["task-001.1"]
+    for _ in range(2):
+        assert searched.finish(replace(ATTEMPT, agent="codex"), running) == ["task-001.1"]
     assert searched.read == ["task-001.1", "task-001.1"]
 
 
@@ -58,11 +67,3 @@ def test_it_searches_only_the_newest_attempts() -> None:
     attempts = [replace(ATTEMPT, number=day + 1, ended_at=NOW + timedelta(days=day)) for day in days]
     searched.finish(*attempts)
     assert sorted(searched.read) == sorted(one.id for one in attempts[1:])
-
-
-def test_a_step_waits_until_it_is_ready() -> None:
-    search = WeakenedTestSearch()
-    attempts = {ATTEMPT.id: ATTEMPT}
-    assert search.look(attempts, lambda attempt: (), lambda: False) is False
-    assert search.look(attempts, lambda attempt: (), lambda: True) is False
-    assert search.look(attempts, lambda attempt: (), lambda: True) is None
