@@ -26,6 +26,7 @@ from core.retrieval.similarity import cap_similarity, find_repeated
 from core.show import card_evidence as found
 from core.show import offers
 from core.show.card_texts import approved_changes, exact_text, marked_text, side_by_side
+from core.show.work import session_key, task_key
 from core.state import review_items as kinds
 
 if TYPE_CHECKING:
@@ -389,6 +390,19 @@ def no_answer(action: str, item: ReviewItem) -> str:
         return "this question proposes exactly that"
     missing = _PROPOSAL_ACTIONS.get(action, "that needs a question about a single lesson")
     return f"{missing}: this question is about {question_subject(item)}"
+
+
+def question_record(item: ReviewItem) -> tuple[str, str]:
+    """Return the place that shows what a question is about, and the key of its row there."""
+    if item.session is not None:
+        return "loops", session_key(item.subject)
+    if item.weakened is not None:
+        return "loops", task_key(item.subject)
+    if item.lesson is not None:
+        return "reflections", item.subject
+    if item.proposed is not None and not item.is_about_pattern:
+        return "log", item.proposed.subjects[0] if item.proposed.subjects else ""
+    return "patterns" if item.is_about_pattern else "loops", item.subject
 
 
 def question_subject(item: ReviewItem) -> str:

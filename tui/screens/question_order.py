@@ -100,6 +100,13 @@ class QuestionOrder:
         return sum(map(self._is_open, self._later))
 
     @property
+    def rest(self) -> str:
+        """What `n` reads on with after the end: `2 questions left, 1 put off`; "" for nothing."""
+        left, others = len(self.pending), len(self.others)
+        parts = [f"{plural(left, 'question')} left"] * bool(left) + [f"{self.later:,} put off"] * bool(self.later)
+        return ", ".join(parts + [f"{plural(others, 'question')} hardly worth the time"] * bool(others))
+
+    @property
     def item(self) -> ReviewItem | None:
         if self._current is not None and self._is_open(self._current):
             return self._shown(self._current)

@@ -29,7 +29,7 @@ from core.questions.answers import answers, question_of
 from core.questions.inversion import Draft
 from core.questions.judge import MAX_TEXTS, Advice, Judge, JudgedText, held_text_of
 from core.questions.session import Pace, measure_pace, plan, time_text
-from core.show.card_evidence import evidence_attempt, evidence_loops
+from core.show.card_evidence import evidence_attempt, evidence_loops, work_title
 from core.show.cards import (
     NO,
     YES,
@@ -37,13 +37,14 @@ from core.show.cards import (
     is_about,
     no_answer,
     present_effect,
+    question_record,
     question_subject,
     review_card,
     skipped_text,
     terminal_card,
 )
 from core.show.setup import describe_empty
-from core.show.work import attempt_key, session_key, task_key
+from core.show.work import attempt_key
 from core.state.review_items import DUPLICATE, ReviewItem, make_agenda
 from tui.actions import ACTIONS, BY_ID
 from tui.present.document import document_lines
@@ -246,20 +247,17 @@ class ReviewScreen(BaseScreen):
         """Show what was done, and what is left, until the user reads on."""
         self._shown, self._offered = None, ()
         self._hold()
-        key, left = self.services.shown_key("next_item"), len(self.questions.pending)
-        summary, later, others = self.session.summary, self.questions.later, len(self.questions.others)
-        is_partial = self.view.snapshot.is_partial
+        key, left, later = self.services.shown_key("next_item"), self.questions.pending, self.questions.later
+        summary, rest, is_partial = self.session.summary, self.questions.rest, self.view.snapshot.is_partial
         lines = [Content.styled(summary, "bold")] if summary else []
         if is_partial:
             lines.append(Content("Questions appear when all files are read."))
-        elif not (summary or left or later or others):
+        elif not (summary or rest):
             lines.append(Content(EMPTY))
             if not self.view.snapshot.loops:
                 lines.append(Content(f"{describe_empty(self.services.engine.connected_agents)}."))
-        rest = [f"{plural(left, 'question')} left"] * bool(left) + [f"{later:,} put off"] * bool(later)
-        rest += [f"{plural(others, 'question')} hardly worth the time"] * bool(others)
         if rest:
-            lines += [Content(""), Content.assemble((key, "$accent bold"), f" reads on: {', '.join(rest)}")]
+            lines += [Content(""), Content.assemble((key, "$accent bold"), f" reads on: {rest}")]
         head = (
             "Still opening"
             if is_partial
@@ -599,9 +597,7 @@ class ReviewScreen(BaseScreen):
         command = msgspec.structs.replace(answer.with_text(reason), question=item.question_key)
         outlook = self._forecasts.of(item, answer.action)
         found = outlook.forecast if outlook is not None else None
-        changed = (
-            frozenset(one.id for one in found.changed) if found is not None and answer.matters else frozenset[str]()
-        )
+        changed = frozenset(one.id for one in found.changed) if found and answer.matters else frozenset[str]()
         self.services.decide(command, seen)
         if (front := self.item) is not None and same_question(front, item):
             self.questions.give()
@@ -748,19 +744,8 @@ class ReviewScreen(BaseScreen):
             self.services.preview_pattern(self.item.subject)
 
     def action_open_item(self) -> None:
-        item = self.item
-        if item is None:
-            return
-        if item.session is not None:
-            self.services.open_record("loops", session_key(item.subject))
-        elif item.weakened is not None:
-            self.services.open_record("loops", task_key(item.subject))
-        elif item.lesson is not None:
-            self.services.open_record("reflections", item.subject)
-        elif item.proposed is not None and not item.is_about_pattern:
-            self.services.open_record("log", item.proposed.subjects[0] if item.proposed.subjects else "")
-        else:
-            self.services.open_record("patterns" if item.is_about_pattern else "loops", item.subject)
+        if self.item is not None:
+            self.services.open_record(*question_record(self.item))
 
     def action_to_loop(self) -> None:
         """Open the attempt that a lesson was found in, or one of the loops of the evidence."""
@@ -780,8 +765,7 @@ class ReviewScreen(BaseScreen):
         self.ask_user(dialog, lambda key: self.services.open_record("loops", key))
 
     def _loop_name(self, loop_id: str) -> str:
-        loop = self.view.snapshot.loops.get(loop_id)
-        task = visible_line(loop.task, 60) if loop is not None else ""
+        task = visible_line(work_title(self.view, loop_id), 60)
         return f"{task}   {visible_line(loop_id, 40)}" if task else visible_line(loop_id, 80)
 
     def action_edit_item_file(self) -> None:

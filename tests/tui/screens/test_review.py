@@ -272,7 +272,7 @@ async def test_the_cursor_shows_the_effect_of_each_answer_and_decides_nothing(sa
     async with open_dashboard(sample, home, place="review") as user:
         await at_question(user, INVERSION)
         before = waiting(user)
-        assert "1 task" in row(user, "a")
+        assert "1 of 20 prompts changes" in row(user, "a")
         accepted = preview(user)
         assert "Yes changes the prompt of" in accepted and "- " in accepted
         await user.press("right")
@@ -378,7 +378,7 @@ async def test_forecasts_without_embeddings_are_marked_until_these_exist(
     with meaning():
         async with open_dashboard(sample, home, size=(80, 24), place="review") as user:
             await at_question(user, INVERSION)
-            assert "~changes 1 prompt" in row(user, "a")
+            assert "~1 of 20 prompts changes" in row(user, "a")
             assert "~ compared by words: 0 of 40 texts have a vector\n" in preview(user)
             await asyncio.to_thread(user.app.project.embed_missing, user.app._vectors._report)
             await user.until(lambda: "~" not in row(user, "a"), "the forecast by meaning")
