@@ -134,9 +134,12 @@ class Material(Struct, frozen=True, kw_only=True):
 
     @property
     def own_ids(self) -> frozenset[str]:
-        """IDs under which patterns of this work may be registered: of the loop and its sessions, and of its tasks."""
-        tasks = (logged.attempt.task_id for logged in self.attempts)
-        return frozenset((self.loop_id, *(self.loop.aliases if self.loop else ()), *tasks))
+        """IDs under which patterns of this work may be registered: of its loop and sessions, of its tasks and attempts.
+
+        An attempt is a source of a pattern that it applied.
+        """
+        attempts = (id for logged in self.attempts for id in (logged.attempt.task_id, logged.attempt.id))
+        return frozenset((self.loop_id, *(self.loop.aliases if self.loop else ()), *attempts))
 
     @property
     def goal(self) -> str:

@@ -20,7 +20,7 @@ from core.hooks.background import ABANDONED_AFTER, UNSEEN_AFTER, run
 from core.hooks.events import digest
 from core.records.loops import Outcome
 from core.sources.liveness import process_space, system_processes
-from tests.core.hooks.agents import EDIT, FAILING, PASSING, SimulatedAgent
+from tests.core.hooks.agents import EDIT, FAILING, PASSING, START, SimulatedAgent
 from tests.factories import leave_draft
 
 PROMPT = "Fix the account page"
@@ -65,6 +65,17 @@ def test_a_bad_record_does_not_stop_the_extraction_of_other_sessions(
     run(project, agent.at)
     assert "Cannot read properties of null" in patterns(project)
     assert not agent.record.ended_tasks
+
+
+def test_a_session_that_follows_a_given_lesson_is_one_use_of_it_and_proposes_no_other(project: ProjectPaths) -> None:
+    for number, text in enumerate((PROMPT, "Fix the account page of the admins", "Fix the account page of guests")):
+        agent = SimulatedAgent(project, f"s{number}", at=START + timedelta(hours=number))
+        assert ("Cannot read properties" in agent.prompt(text)) is (number > 0)
+        agent.fix_and_stop()
+        run(project, agent.at)
+    (record,) = json.loads(patterns(project))["pattern_registry"]["error_patterns"]
+    assert record["usage_count"] == 3
+    assert [source["loop_id"] for source in record["source_loops"]] == ["task-001", "task-002.1", "task-003.1"]
 
 
 def test_a_session_whose_process_runs_is_not_abandoned(project: ProjectPaths, monkeypatch: pytest.MonkeyPatch) -> None:
