@@ -75,10 +75,8 @@ def find_result(state: ProjectState, loop: Loop) -> Result | None:
         return None
     if CONTRADICTED in loop.badges:
         return Result.UNCLEAR
-    found = state.outcome(loop.id)
-    if found is None or found[0].partial:
-        return Result.UNCLEAR
-    return Result.WORKED if found[0].success else Result.FAILED
+    success = state.inputs.success_of(loop)
+    return Result.UNCLEAR if success is None else Result.WORKED if success else Result.FAILED
 
 
 def loop_result_sign(result: Result) -> Sign:

@@ -51,9 +51,11 @@ from core.learning.inversion_rules import discovery_key, is_same_fix
 from core.learning.outcomes import (
     OutcomeSignals,
     Verdict,
+    WorkReport,
     attempt_signals,
     is_report,
     loop_signals,
+    loop_success,
     make_report,
     merge_reports,
     report_signals,
@@ -373,6 +375,15 @@ class EvidenceInputs:
             return self.signals(work_id)
         newest_first = reversed(self.names.attempts_of(loop))
         return next((found for one in newest_first if (found := self.signals(one.id)) is not None), None)
+
+    def success_of(self, loop: Loop) -> bool | None:
+        """Return whether the work of a loop succeeded, as its shown signals do; None if unknown or partial."""
+        if not self.names.is_recorded_as_tasks(loop):
+            known, names = self.events.reports, self.names.loop_ids_of(loop.id) if loop.aliases else (loop.id,)
+            found = [events for name in names if (events := known.get(name))]
+            return loop_success(loop, merge_reports(map(make_report, found)) if found else WorkReport())
+        signals = self.shown_signals(loop.id)
+        return signals.success if signals is not None and not signals.partial else None
 
     def loop_patterns(self, loop_id: str) -> LoopPatterns:
         """Return the patterns of a loop; empty for an unknown loop."""

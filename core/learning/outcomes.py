@@ -282,6 +282,14 @@ def loop_signals(loop: Loop, report: WorkReport, sessions: Sequence[DebugSession
     )
 
 
+def loop_success(loop: Loop, report: WorkReport) -> bool | None:
+    """Return whether a loop succeeded; None if unknown or partial. Equal to its signals, which take longer to make."""
+    if report.success is None and loop.status is LoopStatus.PARTIAL:
+        return None
+    is_dated = loop.ended_at or report.at or loop.last_activity or loop.started_at
+    return _first(report.success, loop.success) if is_dated else None
+
+
 def attempt_signals(
     attempt: Attempt, report: WorkReport, sessions: Sequence[DebugSession] = ()
 ) -> OutcomeSignals | None:

@@ -9,7 +9,9 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
+from math import inf
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
@@ -186,13 +188,19 @@ class ProjectReader:
         self._settled = after
         return delta or None
 
-    def search_all(self) -> ProjectState:
-        """Do all searches for review questions, for commands that have no idle time."""
+    def search_all(self, seconds: float = inf) -> ProjectState:
+        """Do all searches for review questions, for commands that have no idle time.
+
+        After about `seconds` the state has what was found until then, and `review.is_searched` is not set.
+        """
         with self._lock:
             if (review := self.review) is not None:
+                end = monotonic() + seconds
                 if not review.is_finished(self._view):
                     while self._settle() is not None or review.look(self._view):
-                        pass
+                        if monotonic() > end:
+                            self._view = review.collect(self._view)
+                            return self._view
                 self._view = review.finish(self._view)
             return self._view
 

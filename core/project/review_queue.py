@@ -123,6 +123,10 @@ class ReviewQueue:
         self._end_search()
         if not self._is_due and not view.earlier_count:
             return view
+        return self.collect(view)
+
+    def collect(self, view: ProjectState) -> ProjectState:
+        """Return the state with what was found so far."""
         return self._with_queue(view, self.make(view.snapshot, view.board, self._clock()))
 
     def _end_search(self) -> None:

@@ -350,7 +350,7 @@ def _review(state: ProjectState, *, is_searching: bool) -> NowSection:
     if state.snapshot.as_of is not None or not state.snapshot.complete:
         return NowSection("lessons", title, f"{count:,} to read" if count else "reading", (), 0, target)
     if not count:
-        return NowSection("lessons", title, "nothing", (), 0, target)
+        return NowSection("lessons", title, "still searching" if is_searching else "nothing", (), 0, target)
     items = state.worth_reading
     minutes = max(round(sum(item.seconds for item in items) / 60), 1)
     more = " so far" if is_searching else ""

@@ -18,6 +18,7 @@ from core.curation.curator import Curator
 from core.curation.record_changes import extract
 from core.index.refresh import Index
 from core.learning.scoreboard import Scoreboard
+from core.records.authors import sign_unattended
 from core.records.decisions import extraction_question_id
 from core.records.extractions import Extraction, Proposal
 from core.records.patterns import Maturity, Pattern, PatternType
@@ -90,7 +91,7 @@ def _decide(tree: Tree) -> None:
         text="A good default for every move to strict mode; see the order client.",
         now=tree.ago(days=12, hours=6),
     )
-    _ask_again(tree, dana, imre, Curator(paths, settings, by="watch"), patterns, board)
+    _ask_again(tree, dana, imre, Curator(paths, settings, by=sign_unattended("watch")), patterns, board)
     for curator, identity, reason, days in (
         (imre, "pat-success-profile-first-009", "measured twice by hand, the plans agree", 5.0),
         (dana, "pat-error-import-cycle-013", "", 1.9),

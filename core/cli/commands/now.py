@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -15,13 +15,17 @@ from core.cli.support.project import open_project
 if TYPE_CHECKING:
     from core.show.now import NowSection
 
+_SEARCH_SECONDS: Final = 2.0
+"""How long more questions for Review are searched; what was compared is kept, so the next call finds more."""
+
 
 @click.command(cls=ReadingCommand)
 @click.option("--since", type=PastMoment(end_of_day=False), help="Start. Default: the last visit, else 7d.")
 def now(since: datetime | None) -> None:
     """Print what needs you, what happened since your last visit, whether lessons help, and which are new.
 
-    The last visit is when the dashboard was last open on this project; one in the last half hour goes on.
+    The last visit is when the dashboard was last open on this project; one in the last half hour goes on. In a large
+    project not all questions of Review are found at once: the number is then that of those found so far.
 
     \b
     Examples:
@@ -36,10 +40,11 @@ def now(since: datetime | None) -> None:
     from core.show.setup import read_setup
 
     project = open_project()
-    state, folder = project.search_all(), project.project
+    state, folder = project.search_all(_SEARCH_SECONDS), project.project
+    is_searching = project.review is not None and not project.review.is_searched
     begin = since or last_visit(folder.project, state.now)
     effect = measure_lesson_effect(state.snapshot, state.board, state.settings)
-    page = make_page(state, begin, read_setup(folder), effect)
+    page = make_page(state, begin, read_setup(folder), effect, is_searching=is_searching)
     sections = [_section_json(one) for one in page.sections]
 
     def show() -> None:

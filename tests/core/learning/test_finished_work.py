@@ -15,6 +15,7 @@ from core.learning.outcomes import (
     collect_reports,
     count_errors,
     loop_signals,
+    loop_success,
     report_signals,
 )
 from core.records.debug_sessions import DebugSession, Execution, Failure, Results
@@ -69,6 +70,18 @@ def test_a_failed_last_iteration_is_an_error_but_not_a_retry() -> None:
 def test_only_an_end_with_a_result_is_an_outcome(status: LoopStatus, success: bool | None) -> None:
     found = loop_signals(loop(status), NOTHING)
     assert (found.success if found else None) is success
+
+
+@pytest.mark.parametrize("status", LoopStatus)
+@pytest.mark.parametrize("reported", [None, True, False])
+@pytest.mark.parametrize("is_dated", [True, False])
+def test_the_result_of_a_loop_is_that_of_its_signals(status: LoopStatus, reported: bool | None, is_dated: bool) -> None:
+    work = loop(status) if is_dated else loop(status, started_at=None, ended_at=None)
+    event = make_event(0, "outcome", NOW, pattern_id="", loop_id="x", success=reported)
+    report = NOTHING if reported is None else collect_reports([event])["x"]
+    signals = loop_signals(work, report)
+    expected = signals.success if signals is not None and not signals.partial else None
+    assert loop_success(work, report) is expected
 
 
 def test_unknown_values_stay_unknown() -> None:

@@ -6,6 +6,8 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from core.storage.user_files import VISITS
 from tests.core.cli.conftest import Call
 from tui.state.user_state import UserState
@@ -59,3 +61,12 @@ def test_an_open_dashboard_and_the_command_count_from_the_same_visit(sample: Pat
 def test_it_counts_the_questions_that_review_asks(sample: Path, call: Call) -> None:
     found = sections(call("now", "--project", sample, "--json").document)["lessons"]
     assert found["total"] == len(call("review", "list", "--project", sample, "--json").document["questions"])
+
+
+def test_it_does_not_wait_for_all_searches(sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.cli.commands.now._SEARCH_SECONDS", 0.0)
+    early = sections(call("now", "--project", sample, "--json").document)["lessons"]
+    assert str(early["note"]).endswith("searching") or "so far" in str(early["note"])
+    monkeypatch.setattr("core.cli.commands.now._SEARCH_SECONDS", 60.0)
+    late = sections(call("now", "--project", sample, "--json").document)["lessons"]
+    assert isinstance(early["total"], int) and isinstance(late["total"], int) and early["total"] < late["total"]
