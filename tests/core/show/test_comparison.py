@@ -61,7 +61,7 @@ def test_every_change_has_a_row_with_a_title(found: StateComparison, view: Proje
 
 def test_the_page_counts_and_lists_what_changed(found: StateComparison, view: ProjectState) -> None:
     page = to_markdown(comparison_document(found, view, 2))
-    assert f"{found.count(STATE)} patterns changed state" in page and "1 decided by watch" in page
+    assert f"{found.count(STATE)} patterns changed state" in page and "1 decided by hook" in page
     assert f"and {len(found.patterns) - 2} more patterns" in page
     for heading in ("## Patterns", "## Questions", "## Decisions", "## Sessions"):
         assert heading in page
