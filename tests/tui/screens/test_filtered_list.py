@@ -21,7 +21,7 @@ async def test_an_unreadable_list_is_not_shown_as_empty(tmp_path: Path, home: Pa
         file.write_text("{garbage\n")
     set_times(tmp_path / "broken", NOW - timedelta(days=1))  # what was written just now may be torn, and is read again
     async with open_dashboard(tmp_path / "broken", home, size=(80, 24)) as user:
-        await user.sees("No sessions yet")
+        await user.sees("No session yet")
         for place, text in (
             ("patterns", "2 files cannot be read, so records may be missing (F: details)"),
             ("log", "The decision log has chain breaks: "),
