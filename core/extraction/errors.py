@@ -63,6 +63,12 @@ def classify_error_type(name: str, message: str) -> str:
     return next((likely for likely in analyse_task(message).error_types if likely in ERROR_TYPES), "Other")
 
 
+def is_named_in(error_type: str, message: str) -> bool:
+    """Return whether an error type only repeats the error that a message names: `RuntimeError` for a KeyError."""
+    name, text, _ = split_error(message)
+    return bool(name) and error_type == classify_error_type(name, text)
+
+
 def parse_error(failure: Failure, where: str, iteration: int | None, at: datetime | None) -> Sighting | None:
     """Parse a failure; None if its message is not specific."""
     text = failure.message.strip()[:_MAX_TEXT]

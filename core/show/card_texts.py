@@ -13,6 +13,7 @@ from core.base.text import plural, visible, visible_line
 from core.curation.text_approval import find_approved_pattern
 from core.documents.document import Block, Line, Part, line
 from core.documents.signs import state_sign
+from core.extraction.errors import is_named_in
 from core.records.suspicions import Severity
 from core.retrieval.rendering import INTRODUCTION, TITLE, render_context
 from core.scanning.scan import find_stopped_sentences, scan_text
@@ -56,6 +57,7 @@ def exact_text(state: ProjectState, pattern: Pattern) -> Iterator[Block]:
     rest = [
         (label, [text for text in texts if text and text not in shown and not _is_given(text, given)])
         for label, texts in _texts(pattern)
+        if label != "error type" or not is_named_in(pattern.error_type, pattern.error_message)
     ]
     if any(texts for _, texts in rest):
         yield line("")

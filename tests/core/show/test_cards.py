@@ -20,7 +20,7 @@ from core.questions.answers import answer, answers
 from core.records.snapshot import Snapshot
 from core.retrieval.similarity import Repetition
 from core.show.card_evidence import conflicts, uses
-from core.show.card_texts import words_changed
+from core.show.card_texts import exact_text, words_changed
 from core.show.cards import NO, YES, card_title, review_card, terminal_card
 from core.show.contexts import Preview
 from core.state.project_state import ProjectState
@@ -88,6 +88,16 @@ def test_a_lesson_without_results_has_no_rate() -> None:
     pattern = make_pattern()
     board = Scoreboard.build(Snapshot(patterns={pattern.id: pattern}), NOW, Settings())
     assert blocks_markdown([rate_line(pattern, board.assessment(pattern.id))]).startswith("No result yet")
+
+
+def test_the_type_of_the_file_format_is_shown_only_if_the_message_names_no_error() -> None:
+    def stored(message: str) -> str:
+        pattern = make_pattern(error_type="RuntimeError", error_message=message, tags=("python",))
+        state = ProjectState.open(Snapshot(patterns={pattern.id: pattern}), Settings(), NOW)
+        return blocks_markdown(exact_text(state, pattern))
+
+    assert "RuntimeError" not in stored("KeyError: 'count'")
+    assert "RuntimeError" in stored("the queue is closed") and "RuntimeError" in stored("TypeError: total is None")
 
 
 def test_a_new_lesson_is_shown_with_its_error_diff_and_the_run_that_passed(tmp_path: Path) -> None:
