@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 LONGEST: Final = 60  # characters of a search
 KEY_CELLS: Final = 10
+LOW_LINES: Final = 14  # fewest lines of a terminal that leave some for a border and a title
 NAME_CELLS: Final = 14
 COLUMN_CELLS: Final = 14
 GAP: Final = 2  # Cells before the keys.
@@ -108,6 +109,7 @@ def _draw_lines(found: Sequence[HelpLine], width: int) -> list[Content]:
 class Help(ModalScreen[None]):
     """Lists all keys of one screen, filtered by the typed text."""
 
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (LOW_LINES, "-tall")]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close_or_clear", "close"),
         Binding("f1,question_mark", "close", "close", priority=True),

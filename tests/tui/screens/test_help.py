@@ -12,6 +12,7 @@ from tui.screens.base_screen import SEEN_SCREENS
 from tui.screens.dialogs import AskLine
 from tui.screens.help import Help
 from tui.screens.screen_table import load_tables
+from tui.widgets.text_pane import TextPane
 
 
 @pytest.mark.slow
@@ -86,3 +87,10 @@ async def test_a_key_that_cannot_act_gives_a_reason_in_empty_lists_too(tmp_path:
         assert "not now: p promote" in user.key_line()
         await user.press("p")
         assert "no pattern under the cursor" in user.toasts()[-1]
+
+
+async def test_the_help_can_be_read_in_a_small_pane_of_a_terminal(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, size=(30, 8), place="now") as user:
+        await user.press("?")
+        assert isinstance(user.app.screen, Help)
+        assert user.app.screen.query_one(TextPane).size.height >= 6
