@@ -40,7 +40,7 @@ LEAST_WITH_GAPS: Final = 5  # lines for each section from which on there are emp
 LEAST_WITH_REST: Final = 3  # lines of a section from which on the last one counts what is left out
 MAX_TEXT: Final = 400  # characters
 WIDE: Final = 100  # cells from which the word of a sign and all facts are shown
-INDENT: Final = 6  # cells of a line beside its title, facts and text
+GAP_CELLS: Final = 2  # cells between a title, facts and text
 TITLE_SHARE: Final = 0.36  # share of the width that titles of lines get if texts are long
 REFRESH_TICKS: Final = 10  # seconds between two refreshes of ages
 
@@ -105,15 +105,15 @@ def draw_row(row: Row, width: int, glyphs: Glyphs) -> Content:
         return Content.assemble((section.title, "bold"), "   ", (note, "$quiet"))
     style = style_of(line.sign.style)
     parts: list[Content | str | tuple[str, str]] = ["  ", (glyphs[line.sign.glyph], style), " "]
-    words = max(len(one.sign.text) for one in section.lines) if width >= WIDE else 0
-    if words:
+    if width >= WIDE and (words := max(len(one.sign.text) for one in section.lines)):
         parts += [(line.sign.text.ljust(words), style), "  "]
     title = Content(visible_line(line.title))
     if not line.facts and (not line.text or line.target == Target(PROPOSE)):
         return Content.assemble(*parts, title)
     facts = _fact_cells(section)
     first = 0 if width >= WIDE else max(len(facts) - 1, 0)  # a narrow one has the last fact only
-    parts += [fit(title, _title_cells(section, facts[first:], width - words)), "  "]
+    used = Content.assemble(*parts).cell_length
+    parts += [fit(title, _title_cells(section, facts[first:], width - used)), "  "]
     for number, cells in enumerate(facts[first:], first):
         text = line.facts[number] if number < len(line.facts) else ""
         parts += [Content.styled(text.rjust(cells), "$quiet"), "  "]
@@ -121,10 +121,10 @@ def draw_row(row: Row, width: int, glyphs: Glyphs) -> Content:
 
 
 def _title_cells(section: NowSection, facts: Sequence[int], width: int) -> int:
-    """Return the cells of the titles in a section: of the longest one, if the other texts leave room for it."""
+    """Return the cells of the titles in a section: of the longest one, if facts and texts leave room in `width`."""
     longest = max(cell_len(line.title) for line in section.lines)
     texts = max(cell_len(line.text[:MAX_TEXT]) for line in section.lines)
-    room = width - sum(facts) - 2 * len(facts) - texts - INDENT
+    room = width - GAP_CELLS - sum(facts) - GAP_CELLS * len(facts) - texts
     return max(min(longest, max(room, int(width * TITLE_SHARE))), 1)
 
 

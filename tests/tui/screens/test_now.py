@@ -14,7 +14,8 @@ from core.records.decisions import Verb
 from core.show.now import Now, NowLine, NowSection, Target
 from tests.fix_sessions.transcripts import leave_transcripts
 from tests.tui.user import NOW, User, make_app, open_dashboard
-from tui.screens.now import lay_out
+from tui.present.glyphs import Glyphs
+from tui.screens.now import Row, draw_row, lay_out
 
 SHOWN = "Do lessons help?"
 
@@ -203,3 +204,12 @@ def test_sections_fit_into_every_height_and_no_line_is_lost_without_a_count(
         own = [row for row in rows.values() if row is not None and row.section.id == f"s{number}"]
         lines, left_out = sum(row.line is not None for row in own), sum(count - row.shown for row in own if row.shown)
         assert own[0].line is None and (lines + left_out == count or len(own) <= 3)
+
+
+@pytest.mark.parametrize("width", [78, 98, 118, 198])
+def test_a_long_title_is_cut_before_the_text_beside_it(width: int) -> None:
+    text = "given 2 lessons, none followed"
+    line = NowLine(Sign("worked", "good", "done"), "Add a function " * 20, ("1 attempt", "12 m"), text)
+    section = NowSection("sessions", "Last 7 days", lines=(line,), total=1)
+    drawn = draw_row(Row(section, line), width, Glyphs())
+    assert drawn.cell_length <= width and drawn.plain.endswith(text)
