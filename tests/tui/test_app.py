@@ -309,7 +309,7 @@ async def test_an_empty_project_explains_what_to_do_and_fills_when_files_appear(
     async with open_dashboard(project, home) as user:
         await user.sees("not set up here", "No session yet")
         for place, text in (
-            ("patterns", "No patterns yet"),
+            ("patterns", "No session yet"),
             ("review", "Nothing to review."),
             ("reflections", "No reflections yet"),
             ("log", "No decisions yet"),
