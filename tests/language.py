@@ -25,7 +25,7 @@ DEFAULT: Final = ("core", "tui", "tests", "docs", "README.md", "CONTRIBUTING.md"
 
 WORDS: Final = {
     r"told|(?<!can't )tells?|telling": "recorded, reported, contains",
-    r"stands?(?! for\b)|stood": "is, remains",
+    r"stands?|stood": "is, remains",
     r"by now": "now",
     r"(?<!there )\b(?:is|are) no (?!longer\b|more\b|less\b)(?:such )?\w+": "is not a ..., invalid ...",
     r"nobody|somebody|anybody|whoever": "name the actor: the user, a reviewer, another process",

@@ -106,10 +106,10 @@ class Comparison(Difference, frozen=True, kw_only=True):
 
     @property
     def verdict(self) -> str:
-        """Text such as `-2.0 iterations`, or how many more loops the comparison needs."""
+        """Text such as `-2.0 iterations`, or how many more sessions the comparison needs."""
         if self.is_conclusive and self.difference is not None:
             return f"{self.difference:+.1f} iterations"
-        return format_inconclusive(self.needed, "loop")
+        return format_inconclusive(self.needed, "session")
 
 
 def compute_effectiveness(

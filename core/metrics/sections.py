@@ -177,7 +177,7 @@ def _patterns(found: Dashboard) -> _Data:
         if count or earlier
     )
     rows = _week_rows(found, [(values, sum(values)) for values in counts])
-    return {"takeaway": f"{plural(sum(now), 'pattern')}: {states}", "rows": rows}
+    return {"takeaway": f"{plural(sum(now), 'lesson')}: {states}", "rows": rows}
 
 
 def _evidence(found: Dashboard) -> _Data:
@@ -222,25 +222,26 @@ def _describe_trend(found: Dashboard, trend: Trend) -> str:
     verb = "rose" if after.rate > before.rate else "fell"
     moved = f"stayed at {other}" if one == other else f"{verb} from {one} to {other}"
     proof = "significant, the intervals do not" if trend.is_significant else "not significant, the intervals"
-    counts = f"n = {before.results:,} and {after.results:,}"
+    counts = f"{before.results:,} and {after.results:,} results"
     return f"Success {moved} since {_format_day(trend.since, found.now)}, {counts}: {proof} overlap"
 
 
 def _iterations(found: Dashboard) -> _Data:
     loops = found.benefit
-    having = _describe_loops(loops.loops_with_pattern_injection, loops.completed_loops_with, loops.failed_loops_with)
+    with_lessons = plural(loops.loops_with_pattern_injection, "session")
+    having = _describe_loops(with_lessons, loops.completed_loops_with, loops.failed_loops_with)
     lacking = _describe_loops(
-        loops.loops_without_pattern_injection, loops.completed_loops_without, loops.failed_loops_without
+        f"{loops.loops_without_pattern_injection:,}", loops.completed_loops_without, loops.failed_loops_without
     )
     if not (loops.loops_with_pattern_injection or loops.loops_without_pattern_injection):
-        return {"takeaway": "No loops yet."}
-    data = _compare(found, found.iterations, "patterns")
-    return data | {"takeaway": f"{data['takeaway']}. With patterns {having}; without {lacking}"}
+        return {"takeaway": "No sessions yet."}
+    data = _compare(found, found.iterations, "lessons")
+    return data | {"takeaway": f"{data['takeaway']}. With lessons {having}; without {lacking}"}
 
 
-def _describe_loops(count: int, completed: int, failed: int) -> str:
-    """Describe the results of loops, such as `14 loops, 5 completed, 2 failed`."""
-    parts = [plural(count, "loop"), f"{completed:,} completed" * bool(completed), f"{failed:,} failed" * bool(failed)]
+def _describe_loops(count: str, completed: int, failed: int) -> str:
+    """Describe the results of loops, such as `14 sessions, 5 completed, 2 failed`."""
+    parts = [count, f"{completed:,} completed" * bool(completed), f"{failed:,} failed" * bool(failed)]
     return ", ".join(filter(None, parts))
 
 
@@ -297,7 +298,7 @@ def _coverage(found: Dashboard) -> _Data:
     injected, reviewed = sum(week.injected for week in weeks), sum(week.reviewed for week in weeks)
     if not injected:
         return {}
-    share, injections = format_percent(reviewed / injected), f"{injected:,} times that patterns were given"
+    share, injections = format_percent(reviewed / injected), f"{injected:,} times that lessons were given"
     decisions = f"{plural(sum(week.decisions for week in weeks), 'decision')} in {plural(found.weeks, 'week')}"
     rows = _week_rows(found, [(_as_values(week.share), week.injected) for week in weeks])
     return {"takeaway": f"A person had reviewed {share} of {injections}; {decisions}", "rows": rows}
@@ -319,7 +320,7 @@ def _questions(found: Dashboard) -> _Data:
 
 def _causes(found: Dashboard) -> _Data:
     failed_uses = sum(week.bad for week in found.evidence)
-    failed = f"{plural(found.failed_loops, 'loop')} and {plural(failed_uses, 'use')} failed"
+    failed = f"{plural(found.failed_loops, 'session')} and {plural(failed_uses, 'use')} failed"
     if not found.causes:
         if not (found.failed_loops or failed_uses):
             return {}
@@ -364,7 +365,7 @@ def _usage(found: Dashboard) -> _Data:
     if not days:
         return {}
     total = sum((day.usage for day in days), Usage())
-    loops = plural(sum(day.loops for day in days), "loop")
+    loops = plural(sum(day.loops for day in days), "session")
     cost = f" and {format_cost(total.cost_usd)} of reported cost" if total.cost_usd is not None else ""
     rows = []
     for day in days:
@@ -386,7 +387,7 @@ def _context(found: Dashboard) -> _Data:
         return {}
     total, each = f"About {format_count(tokens)} tokens in {plural(found.weeks, 'week')}", round(tokens / given)
     rows = _week_rows(found, [((week.tokens,), week.patterns) for week in weeks])
-    return {"takeaway": f"{total}: {plural(given, 'given pattern')} of about {plural(each, 'token')}", "rows": rows}
+    return {"takeaway": f"{total}: {plural(given, 'given lesson')} of about {plural(each, 'token')}", "rows": rows}
 
 
 def _team(found: Dashboard) -> _Data:

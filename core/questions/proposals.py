@@ -118,7 +118,7 @@ def describe_proposal(proposed: ProposedDecision, decisions: Sequence[Decision])
 def accepted_command(proposed: ProposedDecision) -> Command:
     """Return the command with which a person accepts the proposal of an agent.
 
-    The agent's reason for an approval is left out: it must not stand for that of the person, who has read the text.
+    The agent's reason for an approval is left out: it must not replace that of the person, who has read the text.
     Raises BadInput if the proposal is invalid or its command is about something else than it says.
     """
     command = decode_command(proposed.command)

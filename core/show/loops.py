@@ -259,7 +259,7 @@ def attempt_cells(attempt: Attempt, condition: AttemptCondition, title: str = ""
 
 
 def earlier_cells(count: int, noun: str, fold: Text) -> Cells:
-    """Return the cells of the row that stands for earlier attempts or iterations."""
+    """Return the cells of the row that summarizes earlier attempts or iterations."""
     return {"task": (_INDENT, *fold, (f"{plural(count, f'earlier {noun}')}", "quiet"))}
 
 

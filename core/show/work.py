@@ -67,7 +67,7 @@ def lesson_key(loop_id: str, pattern_id: str) -> str:
 
 
 class Row(Struct, frozen=True):
-    """What a key of a row stands for: a kind such as `loop` or `attempt`, and the ID of its record.
+    """The target of a key of a row: a kind such as `loop` or `attempt`, and the ID of its record.
 
     Of an iteration or a lesson, the ID is that of the loop; `place` is the index of the iteration, and `pattern_id` the
     lesson.
@@ -80,7 +80,7 @@ class Row(Struct, frozen=True):
 
 
 def parse_key(key: str) -> Row:
-    """Return what a key stands for; a key without a known kind is that of a loop."""
+    """Return the target of a key; a key without a known kind is that of a loop."""
     kind, _, rest = key.partition("/")
     if rest and kind in (_TASK, _ATTEMPT, _SESSION, _EARLIER):
         return Row(kind, rest)

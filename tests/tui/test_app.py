@@ -631,17 +631,17 @@ async def test_notices_are_in_the_footer_on_every_screen_and_listed_with_the_fin
         await user.settled()
         above = user.text().splitlines()[:-1]
         for n in range(9):
-            user.app.say(f"happening {n}")
+            user.app.say(f"notice {n}")
         user.app.notify("from Textual", severity="warning")
         await user.sees("from Textual")
         assert [text[-1] for text in user.toasts()] == ["8", "l"]
         assert user.text().splitlines()[:-1] == above
-        assert user.key_line().startswith(" from Textual |  happening 8 |  ")
+        assert user.key_line().startswith(" from Textual |  notice 8 |  ")
         assert user.key_line().endswith("? help ")
         await user.go("patterns")
         assert "from Textual" in user.key_line()
         await user.press("F")
-        await user.sees("Newest notices of this session", "happening 3")
+        await user.sees("Newest notices of this session", "notice 3")
         assert "from Textual" in user.key_line()
 
 

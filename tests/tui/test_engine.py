@@ -20,7 +20,7 @@ CHANGED = Delta(decisions=True)
 
 
 class Calls:
-    """Stands for deck, watcher and screen, and notes what is done."""
+    """Replaces deck, watcher and screen, and notes what is done."""
 
     def __init__(self, *pieces: Delta | Exception) -> None:
         self.done: list[str] = []

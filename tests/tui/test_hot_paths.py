@@ -144,7 +144,7 @@ def package(module: str) -> str:
 
 
 def find_spec_of(name: str) -> object:
-    """Where a package is, None for names that only stand for others, such as those of Jython."""
+    """Where a package is, None for names that are only aliases of others, such as those of Jython."""
     try:
         return find_spec(name)
     except ValueError:  # `__main__`

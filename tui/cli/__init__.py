@@ -18,7 +18,7 @@ from core.cli.groups import Program
 from tui.cli.theme_option import THEME, theme_option
 
 _WITH_SCREEN: Final = frozenset({None, "dashboard", "demo", "serve"})
-"""The commands that open a dashboard; None stands for no command."""
+"""The commands that open a dashboard; None is the call without a command."""
 
 
 class DashboardProgram(Program):

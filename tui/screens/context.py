@@ -502,7 +502,7 @@ class ContextScreen(BaseScreen):
         if preview is None:
             self.task_line.count(Content(""))
             head.show([Item(Content.styled("Text for the prompt", "$quiet"))])
-            why.show([Item(Content.styled("Running loops and recent tasks", "$quiet"))], making)
+            why.show([Item(Content.styled("Running sessions and recent tasks", "$quiet"))], making)
             return
         self.task_line.count(profile_line(preview.injection))
         if fault := self.knobs.fault:

@@ -171,7 +171,7 @@ def test_unknown_metrics_are_none() -> None:
     found = compute_effectiveness(snapshot, board_of(snapshot), NOW)
     assert found.pattern_usage_stats.overall_success_rate is None
     assert found.cross_loop_benefit.improvement_percentage is None
-    assert compare_injection(snapshot, SETTINGS).verdict == "not enough data: about 3 more loops per group"
+    assert compare_injection(snapshot, SETTINGS).verdict == "not enough data: about 3 more sessions per group"
 
 
 def test_loops_with_reflections_are_compared_with_others() -> None:
@@ -215,9 +215,9 @@ def test_an_inconclusive_comparison_names_the_number_of_loops_needed() -> None:
     assert not found.is_conclusive
     # Two samples of this size show one iteration at a variance of 4.3 with 80 % at a level of 90 %.
     assert found.difference == pytest.approx(-1.0)
-    assert found.verdict == "not enough data: about 49 more loops per group"
+    assert found.verdict == "not enough data: about 49 more sessions per group"
     same = compare_groups([Group("", (2, 6, 3), (2, 6, 3))], SETTINGS)
-    assert same.needed > MAX_REQUIRED and same.verdict == "not enough data: more than 10,000 more loops per group"
+    assert same.needed > MAX_REQUIRED and same.verdict == "not enough data: more than 10,000 more sessions per group"
 
 
 def test_one_pattern_is_compared_with_loops_without_any() -> None:

@@ -91,7 +91,7 @@ def test_the_section_shows_the_cost_of_each_day_and_splits_the_tokens_by_source(
     add_lessons(project, loops=found)
     (section,) = (one for one in build_figures(build_dashboard(project.view, "ada")) if one.id == "usage")
     assert section.takeaway == (
-        "90.5 k tokens and $2.50 of reported cost in 3 days, by 2 loops: claude 90.0 k · $2.50, codex 500"
+        "90.5 k tokens and $2.50 of reported cost in 3 days, by 2 sessions: claude 90.0 k · $2.50, codex 500"
     )
     assert [(row.label, row.extra) for row in section.rows] == [("18 Nov", "$2.50"), ("19 Nov", ""), ("20 Nov", "")]
     assert "| 18 Nov | 90,000 | 0 | 0 | 0 | $2.50 | 1 |".replace("$", "\\$") in section_markdown(section)

@@ -278,6 +278,6 @@ async def test_other_sections_are_tiles_if_there_is_space(tmp_path: Path) -> Non
     project = tmp_path / "empty"
     project.mkdir()
     async with open_dashboard(project, tmp_path, size=(200, 50), glyphs="ascii", place="metrics") as user:
-        await user.sees("Can't tell yet", "No patterns yet.", "No use in the last 12 weeks.", "No open questions.")
+        await user.sees("Can't tell yet", "No lessons yet.", "No use in the last 12 weeks.", "No open questions.")
         await user.press("enter")
         assert user.toasts()[-1] == "This section has no rows"

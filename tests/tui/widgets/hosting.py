@@ -71,7 +71,7 @@ def lines_of(widget: Widget) -> list[str]:
 
 
 ALL = -1
-"""Stands for all lines of the screen."""
+"""Replaces all lines of the screen."""
 
 
 @contextmanager

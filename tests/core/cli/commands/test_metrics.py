@@ -24,7 +24,7 @@ def test_the_metrics_begin_with_the_answer_and_print_no_average_of_too_few_cases
     lines = result.out.splitlines()
     assert result.code == 0
     assert lines[0].startswith("Do lessons help? Can't tell yet: about 6 more sessions")
-    assert any(line.startswith("Loops: Not enough data: about 3 more loops per group.") for line in lines)
+    assert any(line.startswith("Loops: Not enough data: about 3 more sessions per group.") for line in lines)
     assert "improvement" not in result.out
     assert any(line.startswith(f"! {METRICS}: ") and "total_patterns 47, evidence 6" in line for line in lines)
 
@@ -38,7 +38,7 @@ def test_the_difference_is_printed_with_its_interval(examples: Path, call: Call)
         "Do lessons help? Sessions with lessons took 3.0 iterations instead of 5.0 "
         "(3 and 3 sessions; a real difference is likely)\n"
     )
-    assert "\nLoops: -2.0 iterations with patterns (90 % interval -2.5 to -1.5). With patterns " in out
+    assert "\nLoops: -2.0 iterations with lessons (90 % interval -2.5 to -1.5). With lessons " in out
     document = call("metrics", "--json", "--project", examples).document
     comparison, lessons = document["comparison"], document["lessons"]
     assert (comparison["tells"], comparison["loops_needed"], comparison["level"]) == (True, 0, 0.9)
@@ -74,8 +74,8 @@ def test_hostile_recorded_metrics_are_printed_safely(examples: Path, call: Call)
 
 def test_sections_are_printed_and_written_once(examples: Path, call: Call, tmp_path: Path) -> None:
     out = call("metrics", "--weeks", "4", "--project", examples).out
-    assert "\nPatterns: 6 patterns: " in out
-    assert "\nReviewer accuracy: You have not promoted or deprecated a pattern yet." in out
+    assert "\nPatterns: 6 lessons: " in out
+    assert "\nReviewer accuracy: You have not promoted or deprecated a lesson yet." in out
     document = call("metrics", "--json", "--project", examples).document
     assert document["weeks"] == 12
     assert [section["id"] for section in document["sections"]][:3] == ["lessons", "patterns", "evidence"]

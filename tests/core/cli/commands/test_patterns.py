@@ -146,7 +146,7 @@ def test_show_lists_the_lineage(examples: Path, call: Call) -> None:
 def test_show_begins_with_the_overview(examples: Path, call: Call) -> None:
     words = ["patterns", "show", "pat-error-null-check-015", "--project", str(examples)]
     few = call(*words).out
-    impact = "Average impact: not enough data: about 3 more loops per group"
+    impact = "Average impact: not enough data: about 3 more sessions per group"
     assert few.startswith(OVERVIEW) and impact in few
     complete(examples, "ralph-fix-validation-b2c3d4e5", 3, successful=True)
     complete(examples, "ralph-fix-user-c3d4e5f6", 3, successful=True)
