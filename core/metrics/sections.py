@@ -131,7 +131,7 @@ def build_figures(found: Dashboard) -> tuple[Figure, ...]:
         "by": _format_reviewer(found),
         "results": plural(found.accuracy.follow_up, "result"),
         "least": found.lessons.least,
-        "undecided": plural(found.lessons.undecided, "pattern"),
+        "undecided": plural(found.lessons.undecided, "lesson"),
     }
     if found.undated:
         words["undated"] = f" {plural(found.undated, 'further use')} recorded only as totals, without a date."
