@@ -119,9 +119,9 @@ def visible_lines(texts: Iterable[str], limit: int) -> dict[str, str]:
     while rest:
         part, rest = rest[:_TEXTS_AT_ONCE], rest[_TEXTS_AT_ONCE:]
         joined = "\n".join(part)
-        is_plain = joined.isascii() and "".join(part).isprintable() and max(map(len, part)) <= limit
+        is_plain = "".join(part).isprintable() and max(map(len, part)) <= limit
         if is_plain and has_certainly_none(joined, is_one_of_many=are_many):
-            shown.update(zip(part, part, strict=True))
+            shown.update((text, text if text.isascii() else text.translate(_TABLE)) for text in part)
         else:
             shown.update((text, visible_line(text, limit)) for text in part)
     return shown
