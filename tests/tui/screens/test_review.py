@@ -17,7 +17,7 @@ from core.project.debug_hooks import on_escalation
 from core.project.project import Project
 from core.records.decisions import Verb
 from core.show.work import session_key
-from core.state.review_items import BURST, CONTRADICTED, ESCALATION, INVERSION, PROPOSAL
+from core.state.review_items import BROAD, BURST, CONTRADICTED, ESCALATION, INVERSION, PROPOSAL
 from tests.core.meaning import meaning
 from tests.tui.screens.review_steps import (
     TWIN,
@@ -58,6 +58,16 @@ async def test_putting_off_decides_nothing_and_the_questions_have_an_end(sample:
         assert front(user) == queue[0]
         assert waiting(user) == before
         assert len(desk(user).questions.items) == len(user.app.view.agenda), "reading on asks all"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [CONTRADICTED, BROAD])
+async def test_yes_is_followed_by_no_question_about_the_same_lesson(sample: Path, home: Path, kind: str) -> None:
+    async with open_dashboard(sample, home, searches=True, place="review") as user:
+        subject = await at_question(user, kind)
+        await user.decides("a")
+        await user.searched()
+        assert subject not in waiting(user)
 
 
 @pytest.mark.slow
