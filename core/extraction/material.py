@@ -109,10 +109,10 @@ class Materials:
     def _with_records(self, material: Material) -> Material:
         id = material.loop_id
         own = self._sessions.get(id, ())
-        viewed = {one.attempt.id for one in material.attempts if one.actions}  # a view of a log adds nothing to it
-        if material.loop is not None and material.loop.is_agent_session:  # attempts at its tasks by other sessions
-            viewed |= self._snapshot.attempts.keys() - {one.attempt.id for one in material.attempts}
-        own = [one for one in own if one.attempt_id not in viewed]
+        made = {one.attempt.id: bool(one.actions) for one in material.attempts}
+        if material.loop is not None and material.loop.is_agent_session:  # without attempts of others at its tasks
+            own = [one for one in own if one.attempt_id in made or one.attempt_id not in self._snapshot.attempts]
+        own = [one for one in own if not made.get(one.attempt_id)]  # a view of a log adds nothing to it
         sessions = sorted(own, key=lambda one: (one.created_at or one.updated_at or _EARLIEST, one.id))
         return replace(
             material,
