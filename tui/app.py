@@ -81,8 +81,8 @@ class RalphdeckApp(Shell, inherit_bindings=False):
 
     `open_project` opens the project in the folders `paths`; it imports most of the program. `open_kept` returns what to
     show until then, if anything. `first_place` is the first screen. `searches` and `extracts` are explained in
-    `Engine`, the others in `Shell`. `view` is the newest state of the project, `last_visit` the time of the previous
-    dashboard session on it, if known.
+    `Engine`, the others in `Shell`. `notifies` is whether the user's command is notified. `view` is the
+    newest state of the project, `last_visit` the time of the previous dashboard session on it, if known.
     """
 
     TITLE = "ralphdeck"
@@ -126,6 +126,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
         open_kept: Callable[[], KeptProject | None] = lambda: None,
         searches: bool = True,
         extracts: bool = False,
+        notifies: bool = False,
         theme: str | None = None,
         first_place: str = "now",
         clock: Callable[[], float] = monotonic,
@@ -141,7 +142,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
         self._is_drawn = threading.Event()
         self.is_view_unusable = False  # whether the app ended because the index is damaged
         self.opening_error: Exception | None = None
-        self._searches, self._extracts = searches, extracts
+        self._searches, self._extracts, self._notifies = searches, extracts, notifies
         self.last_visit: datetime | None = None
         self.jumps: PaletteIndex | None = None
         self._keymap_file = keymap_file
@@ -257,6 +258,10 @@ class RalphdeckApp(Shell, inherit_bindings=False):
             self.last_visit = self.user_state.begin_visit(project.now())
         self.view = project.view
         self.engine = Engine(project, self, searches=self._searches, extracts=self._extracts)
+        if self._notifies:
+            from core.show.notify import Notifier
+
+            self.engine.report_needs = Notifier.for_loop(project.project.project)
         self._vectors = EmbeddingWorker(project, self)
         self.is_open = True
         self.is_trusted = is_trusted(project.project)
@@ -687,7 +692,16 @@ def run(
         user_state.forget_here()
     sys.setswitchinterval(SWITCH_SECONDS)
     for kept in (open_kept, lambda: None):
-        app = RalphdeckApp(open_project, paths, user_state, keymap_file, open_kept=kept, extracts=True, theme=theme)
+        app = RalphdeckApp(
+            open_project,
+            paths,
+            user_state,
+            keymap_file,
+            open_kept=kept,
+            extracts=True,
+            notifies=not is_fresh,
+            theme=theme,
+        )
         app.run()
         if not app.is_view_unusable:
             break

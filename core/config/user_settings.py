@@ -59,19 +59,32 @@ class ScanPolicy(Struct, frozen=True, forbid_unknown_fields=True):
         return {name: value for name in self.__struct_fields__[1:] if (value := getattr(self, name)) is not None}
 
 
+class NotifySettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The program that is notified of what needs a person: `command` is a list of arguments, empty if there is none."""
+
+    command: tuple[str, ...] = ()
+
+
 class UserSettings(Struct, frozen=True):
     """The settings in effect; `findings` has what is wrong with the file, whose valid groups are used."""
 
     trust: TrustSettings = TrustSettings()
     decisions: DecisionSettings = DecisionSettings()
     scan: ScanPolicy = ScanPolicy()
+    notify: NotifySettings = NotifySettings()
     findings: tuple[Finding, ...] = ()
 
 
-_GROUPS: Final[dict[str, Any]] = {"trust": TrustSettings, "decisions": DecisionSettings, "scan": ScanPolicy}
+_GROUPS: Final[dict[str, Any]] = {
+    "trust": TrustSettings,
+    "decisions": DecisionSettings,
+    "scan": ScanPolicy,
+    "notify": NotifySettings,
+}
+_OWN_GROUPS: Final = ("trust", "decisions", "notify")
 OWN_NAMES: Final = frozenset(
-    {"scan.judge", "trust", "decisions"}
-    | {f"{name}.{field}" for name in ("trust", "decisions") for field in _GROUPS[name].__struct_fields__}
+    {"scan.judge", *_OWN_GROUPS}
+    | {f"{name}.{field}" for name in _OWN_GROUPS for field in _GROUPS[name].__struct_fields__}
 )
 """Settings, and groups that have no others, which the files of a project cannot set."""
 

@@ -14,7 +14,7 @@ from core.base.context_blocks import is_fenced, render_blocks
 from core.base.errors import DamagedError, RalphdeckError, Unwritable
 from core.base.regexes import lazy_regex
 from core.episodes.tool_events import FAILED, SUCCEEDED
-from core.hooks.background import is_compiled, needs_background, start_background
+from core.hooks.background import is_compiled, needs_background, notifies, start_background
 from core.hooks.events import HookEvent, digest, encode_answer, failed_call
 from core.hooks.sessions import MAX_ANSWERED, MAX_PROMPTS, MAX_TRIES, Given, Owed, Session, Sessions, remember
 from core.hooks.spool import spool_call
@@ -116,8 +116,12 @@ class HookAnswer:
             self._has_logged = True
             if is_new and self._is_new_error(session):
                 session.owed.add_error(failed_call(self._event.tool))
+            has_failed = is_new and self._event.tool.get("hook_event_name") == FAILED
             owed = self._begin_delivery(session)
-            return owed, frozenset(session.given.patterns if session.given.context else ())
+            given = frozenset(session.given.patterns if session.given.context else ())
+        if has_failed and notifies():  # the same error may be one too many
+            start_background(self._project)
+        return owed, given
 
     def spool(self) -> None:
         """Keep a tool call that is not logged for the next event; does nothing on errors, which were reported."""
@@ -240,7 +244,7 @@ class HookAnswer:
             else:
                 self._work.end_turn(session, self._last_message())
             has_work = bool(session.ended_tasks or session.checked)
-        if has_work:
+        if has_work or notifies():
             start_background(self._project)
 
     def _last_message(self) -> str:

@@ -48,6 +48,13 @@ def needs_background(sessions: list[Session], now: datetime) -> bool:
     )
 
 
+def notifies() -> bool:
+    """Return whether a program of the user is notified of what needs a person."""
+    from core.config.user_settings import read_user_settings
+
+    return bool(read_user_settings().notify.command)
+
+
 def is_compiled() -> bool:
     """Return whether the byte code for contexts exists, or cannot be saved.
 
@@ -143,6 +150,15 @@ def _extract(project: ProjectPaths, sessions: Sessions, now: datetime) -> bool:
     return is_any_done
 
 
+def _report_needs(project: ProjectPaths) -> None:
+    from core.hooks.contexts import load_project
+    from core.show.notify import Notifier
+
+    notifier = Notifier(project.project)
+    notifier.check(load_project(project, "", lambda: datetime.now(UTC)).view)
+    notifier.wait()
+
+
 def main(folder: str) -> None:
     """Do the work of the project in a folder."""
     os.nice(_NICE)
@@ -151,6 +167,8 @@ def main(folder: str) -> None:
     project = ProjectPaths(Path(folder))
     if is_folder(project.sessions):
         run(project, datetime.now(UTC))
+    if notifies():
+        _report_needs(project)
 
 
 if __name__ == "__main__":

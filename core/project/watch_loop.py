@@ -157,6 +157,8 @@ class WatchLoop:
         self._watch_state: WatchState | None = None
         self._extraction = AutoExtraction(project) if extract else None
         self._adapted: AdapterRecords | None = None  # of the feed, not taken yet
+        self.report_needs: Callable[[ProjectState], object] | None = None
+        """Called with each state that was read; reports what newly needs a person."""
         self.team: Follower | None = None
         """Keeps the project in sync with its team; None until it is loaded, or if it has not joined one."""
 
@@ -330,6 +332,8 @@ class WatchLoop:
         if self._extraction is not None:
             self._extraction.add_ended(before, after, delta)
         self.changed(before, after, delta)
+        if self.report_needs is not None:
+            self.report_needs(after)
         if delta and self.team is not None:
             self.team.note_change()
 

@@ -8,13 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
-import selectors
-import signal
-import subprocess
-import tempfile
 import threading
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -31,6 +25,7 @@ from core.redaction.masking import mask_secrets
 from core.scanning.messages import describe_rule
 from core.scanning.scan import scan_text
 from core.state import review_items as kinds
+from core.storage.user_command import CommandFailed, run_user_command
 from core.storage.user_files import read_tables
 
 if TYPE_CHECKING:
@@ -41,10 +36,8 @@ if TYPE_CHECKING:
 SECONDS: Final = 120.0  # time limit of one call
 MAX_TEXTS: Final = 20  # texts of one call
 MAX_CHARS: Final = 20_000  # characters of one text that are sent
-MAX_ANSWER: Final = 256 << 10  # bytes of an answer
 _MAX_REASON: Final = 300  # characters of a reason that are kept
 _MAX_KEPT: Final = 1_000  # texts whose advice is kept, the newest
-_STOP_SECONDS: Final = 0.2  # time until `stop` is noticed
 _TABLE: Final = "advice"
 _TEXT_FIELDS: Final = (
     *("title", "error_message", "error_pattern", "task_pattern", "description", "use_case", "steps", "tools"),
@@ -157,61 +150,10 @@ class Judge:
         self._stopped.set()
 
     def _run(self, request: bytes, seconds: float) -> bytes:
-        """Run the command, without a shell, in the user's home folder; return what it prints."""
-        deadline = time.monotonic() + seconds
-        with tempfile.TemporaryFile() as stdin:
-            stdin.write(request)
-            stdin.seek(0)
-            try:
-                # A session of its own, so that its children can be killed with it. Not in the project, whose programs
-                # a relative name in the settings must not find.
-                process = subprocess.Popen(
-                    self.command,
-                    stdin=stdin,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
-                    cwd=Path.home(),
-                    start_new_session=True,
-                )
-            except (OSError, ValueError) as error:
-                raise JudgeFailed(f"The judge {self._title} cannot be run: {error}") from None
         try:
-            answer = self._read(process, deadline)
-            code = process.wait(max(deadline - time.monotonic(), _STOP_SECONDS))
-        except BaseException as error:
-            # The process was not waited for, so that no other group can have its number.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            if isinstance(error, subprocess.TimeoutExpired):
-                raise JudgeFailed(f"The judge {self._title} gave no answer within {seconds:g} s.") from None
-            raise
-        finally:
-            if process.stdout is not None:
-                process.stdout.close()
-        if code:
-            raise JudgeFailed(f"The judge {self._title} ended with exit code {code}.")
-        return answer
-
-    def _read(self, process: subprocess.Popen[bytes], deadline: float) -> bytes:
-        """Read all output; raises TimeoutExpired at the deadline."""
-        answer = bytearray()
-        assert process.stdout is not None
-        with selectors.DefaultSelector() as selector:
-            selector.register(process.stdout, selectors.EVENT_READ)
-            while True:
-                if self._stopped.is_set():
-                    raise JudgeFailed(f"The judge {self._title} was stopped.")
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    raise subprocess.TimeoutExpired(self.command, 0)
-                if selector.select(min(left, _STOP_SECONDS)):
-                    chunk = os.read(process.stdout.fileno(), 1 << 16)
-                    answer += chunk
-                    if not chunk:
-                        return bytes(answer)
-                    if len(answer) > MAX_ANSWER:
-                        raise JudgeFailed(f"The judge {self._title} printed more than {MAX_ANSWER >> 10} KiB.")
+            return run_user_command(self.command, request, seconds, self._stopped)
+        except CommandFailed as error:
+            raise JudgeFailed(f"The judge {error}") from None
 
     def _keep(self, given: Mapping[str, Advice]) -> None:
         """Store advice; a store that cannot be written loses it."""
@@ -223,10 +165,6 @@ class Judge:
                 {"judge": self._name, "text": id, **msgspec.to_builtins(advice)} for id, advice in given.items()
             )
             table.remove(doc_ids=[row.doc_id for row in table][:-_MAX_KEPT])
-
-    @property
-    def _title(self) -> str:
-        return visible_line(self.command[0], 80)
 
 
 def _judged_text(kind: Literal["pattern", "reflection"], text: str, suspicions: Iterable[Suspicion]) -> JudgedText:

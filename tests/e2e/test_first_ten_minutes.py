@@ -73,7 +73,7 @@ def test_a_lesson_of_the_first_session_is_reviewed_and_given_to_the_next_one(tmp
         tmux.sees("'NoneType' object is not subscriptable", "a yes")
         time.sleep(AFTER_JUMP)
         tmux.keys("a")
-        tmux.sees("Done.", "1 kept")
+        tmux.sees("Done.", "u undo")
         tmux.keys("q")
         tmux.until(lambda: tmux.flag("alternate_on") == "0", "the end")
 

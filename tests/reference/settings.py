@@ -51,6 +51,9 @@ names = []
 
 [scan]
 judge = ["/home/ada/bin/advise", "--model", "small"]
+
+[notify]
+command = ["/home/ada/bin/notify-me"]
 ```
 
 | setting | default | values | meaning |
@@ -60,6 +63,26 @@ judge = ["/home/ada/bin/advise", "--model", "small"]
 | `decisions.names` | `[]` | texts | Your names besides those of the system and of Git |
 | `scan.judge` | `[]` | program and arguments | Command that advises on held texts ([details](safety.md#judge)) |
 | `scan.error_patterns`, ... | unset | as [above](#scan) | Held texts; the stricter of the project's and yours counts |
+| `notify.command` | `[]` | program and arguments | Command that is notified of what needs you ([details](#notify)) |
+
+### Notify
+
+The command is run once for what is new under *Needs you* on [Now](screens/now.md): a session that asks, repeats
+the same error, is silent, or ended with failing tests. It is run while the dashboard or `ralphdeck watch` is open, and
+by the hooks of connected agents when a command fails and at the end of a turn; only the first two notice silence.
+`ralphdeck now --notify` runs it for all needs, to try it.
+
+It runs without a shell in your home folder, for at most 30 seconds, and gets JSON on standard input:
+
+```json
+{"version": 1, "project": "/home/ada/shop", "needs": [{"kind": "asks", "title": "Migrate webhooks",
+  "text": "has asked for 2 min: which side may change?", "since": "2026-11-27T09:12:00Z",
+  "loop_id": "4f2c…", "session_id": ""}]}
+```
+
+`kind` is `asks`, `same error`, `silent` or `tests failed`. Titles and texts come from agents and repositories: do not
+paste them into a shell command. Secrets are masked. A failure is written to the log and not repeated; `ralphdeck
+doctor` says whether the program exists.
 """
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -192,8 +193,14 @@ def _user_settings() -> Iterator[Found]:
     from core.config.user_settings import read_user_settings, user_settings_file
 
     yield _file("own settings", user_settings_file())
-    for finding in read_user_settings().findings:
+    settings = read_user_settings()
+    for finding in settings.findings:
         yield "own settings", ERROR, finding.message
+    for name, command in (("judge", settings.scan.judge), ("notify command", settings.notify.command)):
+        if command:
+            text = visible_line(command[0], 200)
+            is_runnable = shutil.which(command[0])
+            yield (name, OK, text) if is_runnable else (name, ERROR, f"{text} is not a program that can be run")
 
 
 def _runners(reports: Sequence[AdapterReport], settings: Settings) -> Iterator[Found]:

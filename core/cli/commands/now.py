@@ -21,7 +21,8 @@ _SEARCH_SECONDS: Final = 2.0
 
 @click.command(cls=ReadingCommand)
 @click.option("--since", type=PastMoment(end_of_day=False), help="Start. Default: the last visit, else 7d.")
-def now(since: datetime | None) -> None:
+@click.option("--notify", "notifies", is_flag=True, help="Also run the notify command of your settings for all needs.")
+def now(since: datetime | None, notifies: bool) -> None:
     """Print what needs you, what happened since your last visit, whether lessons help, and which are new.
 
     The last visit is when the dashboard was last open on this project; one in the last half hour goes on. In a large
@@ -31,11 +32,13 @@ def now(since: datetime | None) -> None:
     Examples:
       ralphdeck now
       ralphdeck now --since 36h
+      ralphdeck now --notify    (try the notify command)
       ralphdeck now --json | jq -r '.sections[] | select(.id == "needs").lines[].title'
     """
     from core.cli.render.document import print_document
     from core.cli.support.user_files import last_visit
     from core.metrics.lesson_effect import measure_lesson_effect
+    from core.show.notify import report_all_needs
     from core.show.now import make_page, page_document
     from core.show.setup import read_setup
 
@@ -46,6 +49,9 @@ def now(since: datetime | None) -> None:
     effect = measure_lesson_effect(state.snapshot, state.board, state.settings)
     page = make_page(state, begin, read_setup(folder), effect, is_searching=is_searching)
     sections = [_section_json(one) for one in page.sections]
+
+    if notifies:
+        report_all_needs(folder.project, state)
 
     def show() -> None:
         print_document(page_document(page, folder.project.name))

@@ -33,7 +33,7 @@ def watch(extracts: bool | None, prunes: bool | None) -> None:
     Without --no-extract, patterns are extracted a second after a loop ends; at the start, also from loops that ended
     since the last automatic extraction. Review asks about new patterns, and each extraction can be undone. If the
     settings extraction.auto_extract_on_completion or pruning.auto_prune are false, the options cannot switch them on.
-    With --readonly nothing is written.
+    With --readonly nothing is written. If your settings have a notify command, it is run for what newly needs you.
 
     \b
     Examples:
@@ -43,6 +43,7 @@ def watch(extracts: bool | None, prunes: bool | None) -> None:
     """
     from core.project.daemon import Daemon, WatchEvent
     from core.project.watch_loop import is_wanted
+    from core.show.notify import Notifier
     from core.sources.configuration import DEFAULT
 
     configuration = read_configuration(registry=True)
@@ -69,4 +70,5 @@ def watch(extracts: bool | None, prunes: bool | None) -> None:
     daemon = Daemon(
         project, report, extract=is_allowed and extracts is not False, prune=prunes and settings.pruning.auto_prune
     )
+    daemon.report_needs = Notifier.for_loop(project.project.project)
     run_until_signal(daemon)

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ import pytest
 
 from core.agents.agent_process import AgentProcess
 from core.config.paths import ProjectPaths
+from core.config.user_settings import user_settings_file
 from core.episodes.history import read_history
-from core.hooks import answer, sessions
+from core.hooks import answer, background, sessions
 from core.hooks.background import ABANDONED_AFTER, UNSEEN_AFTER, run
 from core.hooks.events import digest
 from core.records.loops import Outcome
@@ -170,3 +171,23 @@ def test_a_program_that_cannot_save_byte_code_does_not_try_at_each_session(
     monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path / "compiled"))
     SimulatedAgent(project).send("SessionStart", source="startup")
     assert started == []
+
+
+def test_what_needs_a_person_is_reported_at_the_end_of_a_turn(
+    project: ProjectPaths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[ProjectPaths] = []
+    monkeypatch.setattr(answer, "start_background", started.append)
+    reports = tmp_path / "reports"
+    user_settings_file().parent.mkdir(parents=True, exist_ok=True)
+    write = f"import sys; open({str(reports)!r}, 'a').write(sys.stdin.read())"
+    user_settings_file().write_text(f"[notify]\ncommand = {json.dumps([sys.executable, '-c', write])}\n")
+    agent = SimulatedAgent(project, at=datetime.now(UTC) - timedelta(minutes=1))  # the process reads the real time
+    agent.send("UserPromptSubmit", prompt=PROMPT)
+    agent.send("PostToolUseFailure", **FAILING)
+    agent.send("SessionEnd", reason="other")
+    assert started == [project] * len(started) and len(started) >= 2, "after the failure, and at the end"
+    for _ in range(2):
+        background.main(str(project.project))
+    (report,) = map(json.loads, reports.read_text().splitlines())
+    assert [need["kind"] for need in report["needs"]] == ["tests failed"]

@@ -163,6 +163,7 @@ def test_an_unknown_key_gets_a_suggestion(paths: ProjectPaths, content: Any, pla
         ({"scan": {"judge": ["sh", "-c", "id"]}}, "/scan/judge"),
         ({"trust": {"claims": "count"}}, "/trust"),
         ({"decisions": {"scripts": "all"}}, "/decisions"),
+        ({"notify": {"command": ["sh", "-c", "id"]}}, "/notify"),
     ],
 )
 def test_a_setting_of_the_user_is_ignored_in_a_file_of_the_project(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -70,3 +71,14 @@ def test_it_does_not_wait_for_all_searches(sample: Path, call: Call, monkeypatch
     monkeypatch.setattr("core.cli.commands.now._SEARCH_SECONDS", 60.0)
     late = sections(call("now", "--project", sample, "--json").document)["lessons"]
     assert isinstance(early["total"], int) and isinstance(late["total"], int) and early["total"] < late["total"]
+
+
+def test_the_notify_command_is_run_on_demand(sample: Path, home: Path, call: Call, tmp_path: Path) -> None:
+    assert call("now", "--project", sample, "--notify").code == 1
+    settings = home / "config" / "ralphdeck" / "settings.toml"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    write = f"import sys; open({str(tmp_path / 'reports')!r}, 'w').write(sys.stdin.read())"
+    settings.write_text(f"[notify]\ncommand = {json.dumps([sys.executable, '-c', write])}\n")
+    assert call("now", "--project", sample, "--notify").code == 0
+    found = sections(call("now", "--project", sample, "--json").document)["needs"]
+    assert len(json.loads((tmp_path / "reports").read_text())["needs"]) == found["total"]

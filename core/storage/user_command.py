@@ -1,0 +1,96 @@
+"""Run a program that the user has configured: without a shell, in the user's home folder, JSON in, output back."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from core.base.errors import RalphdeckError
+from core.base.text import visible_line
+
+MAX_OUTPUT: Final = 256 << 10  # bytes
+_STOP_SECONDS: Final = 0.2  # time until a stop is noticed
+
+
+class CommandFailed(RalphdeckError):
+    """The program could not be run, was stopped, failed, or printed too much; the text begins with its name."""
+
+
+def run_user_command(
+    command: Sequence[str], request: bytes, seconds: float, stopped: threading.Event | None = None
+) -> bytes:
+    """Return what the command prints for a request on standard input; errors that it prints are dropped.
+
+    Raises CommandFailed if it cannot be run, ends with another exit code than 0, prints more than `MAX_OUTPUT`, takes
+    longer than `seconds`, or `stopped` is set; it is killed then, with its children.
+    """
+    deadline = time.monotonic() + seconds
+    with tempfile.TemporaryFile() as stdin:
+        stdin.write(request)
+        stdin.seek(0)
+        try:
+            # A session of its own, so that its children can be killed with it. Not in the project, whose programs
+            # a relative name in the settings must not find.
+            process = subprocess.Popen(
+                command,
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                cwd=Path.home(),
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            raise CommandFailed(f"{_title(command)} cannot be run: {error}") from None
+    try:
+        output = _read(process, deadline, stopped, command)
+        code = process.wait(max(deadline - time.monotonic(), _STOP_SECONDS))
+    except BaseException as error:
+        # The process was not waited for, so that no other group can have its number.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise CommandFailed(f"{_title(command)} gave no answer within {seconds:g} s.") from None
+        raise
+    finally:
+        if process.stdout is not None:
+            process.stdout.close()
+    if code:
+        raise CommandFailed(f"{_title(command)} ended with exit code {code}.")
+    return output
+
+
+def _read(
+    process: subprocess.Popen[bytes], deadline: float, stopped: threading.Event | None, command: Sequence[str]
+) -> bytes:
+    """Read all output; raises TimeoutExpired at the deadline."""
+    output = bytearray()
+    assert process.stdout is not None
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while True:
+            if stopped is not None and stopped.is_set():
+                raise CommandFailed(f"{_title(command)} was stopped.")
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise subprocess.TimeoutExpired(list(command), 0)
+            if selector.select(min(left, _STOP_SECONDS)):
+                chunk = os.read(process.stdout.fileno(), 1 << 16)
+                output += chunk
+                if not chunk:
+                    return bytes(output)
+                if len(output) > MAX_OUTPUT:
+                    raise CommandFailed(f"{_title(command)} printed more than {MAX_OUTPUT >> 10} KiB.")
+
+
+def _title(command: Sequence[str]) -> str:
+    return visible_line(command[0], 80)
