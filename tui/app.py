@@ -438,6 +438,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
 
     @property
     def is_counting(self) -> bool:
+        """Whether searches may still find review questions."""
         return self.view.is_count_open or (self.is_open and self.engine.is_searching)
 
     def forget_check(self) -> None:
@@ -525,6 +526,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
 
     @property
     def may_undo(self) -> bool:
+        """Whether there is a decision to undo, including one that is being written."""
         return bool(self._pending_decisions or self.view.snapshot.curation.undoable)
 
     @property
@@ -532,6 +534,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
         return self._pending_decisions > 0
 
     def undo_hint(self) -> str:
+        """Return the label of the undo key; "" if the newest decision is another user's."""
         from core.curation.decision_text import verb_text
 
         last = self._last_decision()
@@ -643,9 +646,11 @@ class RalphdeckApp(Shell, inherit_bindings=False):
             self.edit_path(path, relative)
 
     def preview_loop(self, loop_id: str) -> None:
+        """Show the context that a loop would get, on the Context screen."""
         self._preview(self.view.loop(loop_id).task)
 
     def preview_pattern(self, pattern_id: str) -> None:
+        """Show the context of a task that a pattern is about, on the Context screen."""
         pattern = self.view.pattern(pattern_id)
         self._preview(visible_line(f"{pattern.title} {' '.join(pattern.tags)}", 200), pattern_id)
 

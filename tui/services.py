@@ -32,7 +32,8 @@ class Services(Protocol):
     `view` is the newest state of the project, `user_state` has settings of this user that are kept between runs,
     `themes` has label and theme by name, `jumps` is the last built index of the palette. `progress` is (files read,
     files) during the first load, `last_visit` is the time of the previous dashboard session on this project, if known.
-    `is_trusted` is whether agents may get something from the project. `team` is None as long as no team is known.
+    `is_trusted` is whether agents may get something from the project. `team` is None as long as no team is known. The
+    methods are described in `tui.app` and `tui.shell`.
     """
 
     project: Project
@@ -51,39 +52,22 @@ class Services(Protocol):
 
     @property
     def glyphs(self) -> Glyphs: ...
-
     @property
-    def row_lines(self) -> int:
-        """Number of lines per row in every list: 1 or 2."""
-
+    def row_lines(self) -> int: ...
     @property
     def is_web(self) -> bool: ...
-
     @property
-    def link(self) -> FollowedLink | None:
-        """The link that led to the front screen, if any."""
-
+    def link(self) -> FollowedLink | None: ...
     @property
-    def may_undo(self) -> bool:
-        """Whether there is a decision to undo, including one that is being written."""
-
+    def may_undo(self) -> bool: ...
     @property
-    def is_counting(self) -> bool:
-        """Whether searches may still find review questions."""
-
+    def is_counting(self) -> bool: ...
     @property
-    def is_deciding(self) -> bool:
-        """Whether the engine still has decisions to write."""
-
+    def is_deciding(self) -> bool: ...
     def now(self) -> datetime: ...
-
-    def say(self, text: str, *, severity: SeverityLevel = "information") -> None:
-        """Show a notice in the footer's line; the text may be untrusted."""
-
+    def say(self, text: str, *, severity: SeverityLevel = "information") -> None: ...
     def copy(self, text: str) -> None: ...
-
     def use_theme(self, name: str) -> None: ...
-
     def decide(
         self,
         command: Command,
@@ -91,54 +75,22 @@ class Services(Protocol):
         *,
         progress: Progress | None = None,
         done: Callable[[], None] | None = None,
-    ) -> None:
-        """Send a decision to the engine; `seen` is the state that the user has seen.
-
-        The engine's thread calls `progress` with (patterns done, patterns in total), and `done` at the end.
-        """
-
-    def undo_hint(self) -> str:
-        """Return the label of the undo key; "" if the newest decision is another user's."""
-        ...
-
+    ) -> None: ...
+    def undo_hint(self) -> str: ...
     def go_back(self) -> None: ...
-
-    def open_record(self, place: str, key: str, *, tab: str = "") -> None:
-        """Go to a screen, with the cursor on a record and one tab of its details."""
-
-    def open_filtered(self, place: str, text: str, key: str) -> None:
-        """Go to a list with a temporary filter, with the cursor on a record."""
-
-    def open_place(self, place: str, text: str = "") -> None:
-        """Go to a screen, with a temporary filter if `text` is given."""
-
+    def open_record(self, place: str, key: str, *, tab: str = "") -> None: ...
+    def open_filtered(self, place: str, text: str, key: str) -> None: ...
+    def open_place(self, place: str, text: str = "") -> None: ...
     def open_view(self, view: SavedView) -> None: ...
-
-    def preview_loop(self, loop_id: str) -> None:
-        """Show the context that a loop would get, on the Context screen."""
-
-    def preview_pattern(self, pattern_id: str) -> None:
-        """Show the context of a task that a pattern is about, on the Context screen."""
-
-    def hold_question(self, question: str) -> None:
-        """Show the members of the team that a question is open here; "" for none."""
-
-    def lease_on(self, question: str) -> Lease | None:
-        """Return who else in the team has a question open, or None."""
-
+    def preview_loop(self, loop_id: str) -> None: ...
+    def preview_pattern(self, pattern_id: str) -> None: ...
+    def hold_question(self, question: str) -> None: ...
+    def lease_on(self, question: str) -> Lease | None: ...
     def edit_file(self, relative: str) -> None: ...
-
-    def edit_text(self, text: str) -> str | None:
-        """Let the user edit a text in $EDITOR; returns None if that failed."""
-
-    def keys_of(self, action: str) -> str:
-        """Return the keys of an action as comma-separated Textual names."""
-
-    def shown_key(self, action: str) -> str:
-        """Return the label of the first key of an action."""
-
-    def top_items(self, place: str) -> tuple[list[Item], list[Item]]:
-        """Return the items of the top bar, left and right."""
+    def edit_text(self, text: str) -> str | None: ...
+    def keys_of(self, action: str) -> str: ...
+    def shown_key(self, action: str) -> str: ...
+    def top_items(self, place: str) -> tuple[list[Item], list[Item]]: ...
 
 
 def services_of(app: App[Any]) -> Services:

@@ -153,9 +153,11 @@ class Shell(HookedApp, inherit_bindings=False):
 
     @property
     def row_lines(self) -> int:
+        """Number of lines of a row in every list: 1 or 2."""
         return COMFORTABLE if self.user_state.get("density") == "comfortable" else 1
 
     def keys_of(self, action: str) -> str:
+        """Return the keys of an action as comma-separated Textual names."""
         return self._keys[action]
 
     def shown_key(self, action: str) -> str:
@@ -278,6 +280,7 @@ class Shell(HookedApp, inherit_bindings=False):
     # The way between screens
 
     def open_record(self, place: str, key: str, *, tab: str = "") -> None:
+        """Go to a screen, with the cursor on a record and one tab of its details."""
         from tui.screens.list_screen import ListScreen
 
         def show(screen: BaseScreen) -> None:
@@ -288,6 +291,7 @@ class Shell(HookedApp, inherit_bindings=False):
         self._lead(place, show)
 
     def open_filtered(self, place: str, text: str, key: str) -> None:
+        """Go to a list with a temporary filter, with the cursor on a record."""
         from tui.screens.list_screen import ListScreen
 
         def show(screen: BaseScreen) -> None:
@@ -324,6 +328,7 @@ class Shell(HookedApp, inherit_bindings=False):
 
     @property
     def link(self) -> FollowedLink | None:
+        """The link that led to the front screen, if any."""
         return self._links[-1] if self._links else None
 
     def go_back(self) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from textual import on
 from textual.content import Content
@@ -27,7 +26,7 @@ from core.records.snapshot import Snapshot
 from core.search.words import MAX_RANKED, SearchFilters
 from core.show import loops as rows
 from core.show import offers
-from core.show.needs import Need, find_need, find_needs
+from core.show.needs import Need, find_need
 from core.show.setup import describe_empty
 from core.show.work import (
     FIELDS,
@@ -40,9 +39,9 @@ from core.show.work import (
     earlier_key,
     has_rows_below,
     parse_key,
-    session_key,
 )
 from core.show.work_links import WorkLinks
+from core.show.work_rows import Selection, move_rows, select_rows
 from tui.present.chart import Run, line_chart
 from tui.present.document import UNBROKEN, Drawable, document_lines, draw_cells, heading, inline
 from tui.present.glyphs import Glyphs, draw
@@ -85,16 +84,6 @@ _SHORT: Final = 12  # height of a pane below which a chart has no heading
 _UNFOLDED: Final = "loops-unfolded"  # key of the unfolded rows in the user state
 MOST_AT_ONCE: Final = 1_000  # loops and tasks that are filtered and sorted without a thread
 _OF_LOOPS: Final = frozenset({"in_context", "deliver", "extract"})
-
-
-class _Selection(NamedTuple):
-    """The rows that match a query, and what they were selected from; `needs` are by the key of the row."""
-
-    catalog: WorkCatalog
-    needs: Mapping[str, Need]
-    found: Sequence[FoundWork]
-    tree: Tree
-    query: Query
 
 
 def task_lines(
@@ -255,7 +244,7 @@ class LoopsScreen(CrossLinks, ListScreen):
         self._search_texts(query)
         before = None if self._is_stale else (self._catalog, self._needs)
         work = partial(
-            _select_rows, view, self._catalog, before, query, sort, tuple(self._unfolded), frozenset(self._hits)
+            select_rows, view, self._catalog, before, query, sort, tuple(self._unfolded), frozenset(self._hits)
         )
         if len(view.snapshot.loops) + len(view.snapshot.tasks) > MOST_AT_ONCE:
             self.run_in_thread("rows", work, self._show_selection)
@@ -263,14 +252,14 @@ class LoopsScreen(CrossLinks, ListScreen):
         self._take(work())
         return self._tree.keys
 
-    def _take(self, selection: _Selection) -> None:
+    def _take(self, selection: Selection) -> None:
         if selection.catalog is not self._catalog:
             self.links = WorkLinks(self.view.snapshot, selection.catalog)
             self._is_stale = False
         self._catalog, self._needs, self._found, self._tree = selection[:4]
         self._choose_columns(self.view)
 
-    def _show_selection(self, selection: _Selection) -> None:
+    def _show_selection(self, selection: Selection) -> None:
         """Show the rows that a thread has found."""
         self._take(selection)
         self._is_selected = True
@@ -291,15 +280,8 @@ class LoopsScreen(CrossLinks, ListScreen):
             return super().select_again(view, changed)
         order = rows.LoopOrder(name, view, self._catalog, self._needs)
         top = {key for key in changed if key in self._catalog.loops or key in self._catalog.free_keys}
-        found = [one for one in self._found if one.key not in top]
-        descends = descending and name != "newest"
-        for key in top:
-            mine = order.value(key), order.started(key)
-            is_before = partial(_is_before, order, mine, descending=descends)
-            place = bisect_left(found, True, key=lambda one: is_before(one.key))
-            found.insert(place, FoundWork(key))
-        self._found = found
-        self._tree = build_tree(self._catalog, found, self._unfolded, view.loop_patterns)
+        self._found = move_rows(self._found, top, order, descending=descending and name != "newest")
+        self._tree = build_tree(self._catalog, self._found, self._unfolded, view.loop_patterns)
         return self._tree.keys
 
     def total(self, view: ProjectState) -> int:
@@ -782,35 +764,6 @@ class LoopsScreen(CrossLinks, ListScreen):
             return self.pane.plain
         row = parse_key(self.table.cursor_key or "")
         return row.pattern_id or row.id
-
-
-def _select_rows(
-    view: ProjectState,
-    catalog: WorkCatalog,
-    known: tuple[WorkCatalog, Mapping[str, Need]] | None,
-    query: Query,
-    sort: tuple[str, bool] | None,
-    unfolded: Collection[str],
-    hits: Collection[str],
-) -> _Selection:
-    """Select and sort the rows; if None are `known`, make the catalog from the one before it, and find the needs."""
-    if known is None:
-        needs = {one.loop_id or session_key(one.session_id): one for one in reversed(find_needs(view))}
-        known = WorkCatalog(view.snapshot, catalog), needs
-    catalog, needs = known[0], dict(known[1])
-    found = catalog.select(query, needs, lambda key: view.loop_patterns(key).injected_ids, hits)
-    name, descending = sort or ("newest", True)
-    order = rows.LoopOrder(name, view, catalog, needs)
-    found.sort(key=lambda one: order.value(one.key), reverse=descending and name != "newest")
-    return _Selection(catalog, needs, found, build_tree(catalog, found, unfolded, view.loop_patterns), query)
-
-
-def _is_before(order: rows.LoopOrder, mine: tuple[Any, tuple[float, str]], other: str, *, descending: bool) -> bool:
-    """Return whether a row, given by its value and its start, belongs before another one."""
-    value = order.value(other)
-    if mine[0] == value:
-        return mine[1] < order.started(other)
-    return bool(value < mine[0] if descending else mine[0] < value)
 
 
 def _unless_removed(read: Callable[[], Any]) -> Any:

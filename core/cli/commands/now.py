@@ -38,7 +38,6 @@ def now(since: datetime | None, notifies: bool) -> None:
     from core.cli.render.document import print_document
     from core.cli.support.user_files import last_visit
     from core.metrics.lesson_effect import measure_lesson_effect
-    from core.show.notify import report_all_needs
     from core.show.now import make_page, page_document
     from core.show.setup import read_setup
 
@@ -49,8 +48,9 @@ def now(since: datetime | None, notifies: bool) -> None:
     effect = measure_lesson_effect(state.snapshot, state.board, state.settings)
     page = make_page(state, begin, read_setup(folder), effect, is_searching=is_searching)
     sections = [_section_json(one) for one in page.sections]
-
     if notifies:
+        from core.show.notify import report_all_needs
+
         report_all_needs(folder.project, state)
 
     def show() -> None:
