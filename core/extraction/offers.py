@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from core.base.errors import Refused, UnknownRecord
-from core.base.steps import Steps, Work, run_all
+from core.base.steps import Steps, run_all
 from core.base.text import visible_line
 from core.episodes.history import read_attempt
 from core.extraction.attempt_fixes import find_weakened_tests
@@ -66,7 +66,7 @@ class Offers:
         self._settings = settings
         self._indexed: tuple[Snapshot, Materials, KnownPatterns] | None = None
         self._recurring: tuple[tuple[object, ...], tuple[Cluster, ...]] | None = None
-        self._prepared: tuple[Snapshot, Work[bool], bool] | None = None  # with whether it is finished
+        self._is_prepared = False  # whether the indexes are made
         self._unfit: tuple[Snapshot, dict[str, str]] | None = None
         self._compared: tuple[Snapshot, tuple[Comparison, ...]] | None = None
 
@@ -182,38 +182,25 @@ class Offers:
             for fix in find_weakened_tests(logged, str(self._project.project))
         )
 
-    def prepare(self, view: ProjectState, seconds: float) -> bool:
-        """Work on the indexes that `extract` uses; return False if more time makes `extract` faster.
-
-        Returns True if the records changed meanwhile; otherwise, extraction would never begin while loops are running.
-        """
-        if self._prepared is None or self._prepared[0] is not view.snapshot:
-            was_finished = self._prepared is None or self._prepared[2]
-            self._prepared = view.snapshot, Work(self.prepare_in_steps(view)), False
-            if not was_finished:
-                return True
-        snapshot, work, _ = self._prepared
-        is_finished = work.run_for(seconds) is not None
-        self._prepared = snapshot, work, is_finished
-        return is_finished
+    def prepare_in_steps(self, view: ProjectState) -> Steps[None]:
+        """Make the indexes that `extract` uses, step by step; at once if they are those of this view."""
+        materials, known = self._of_snapshot(view)
+        if not self._is_prepared:
+            yield from materials.prepare_in_steps()
+            yield from known.prepare_in_steps()
+            self._is_prepared = self._of_snapshot(view)[0] is materials
 
     def release(self) -> None:
         """Free the indexes of `extract`, which are made again when needed."""
-        self._indexed = self._prepared = None
+        self._indexed, self._is_prepared = None, False
         extract_message.cache_clear()
-
-    def prepare_in_steps(self, view: ProjectState) -> Steps[bool]:
-        """Make the indexes that `extract` uses, step by step."""
-        materials, known = self._of_snapshot(view)
-        yield from materials.prepare_in_steps()
-        yield from known.prepare_in_steps()
-        return True
 
     def _of_snapshot(self, view: ProjectState) -> tuple[Materials, KnownPatterns]:
         """Return the indexes of the current snapshot; computed once per snapshot."""
         if self._indexed is None or self._indexed[0] is not view.snapshot:
             known = KnownPatterns.of(view.snapshot, view.similarity, view.board.results, self._read_archived)
             self._indexed = view.snapshot, Materials(self._project, view.snapshot, self._read_details), known
+            self._is_prepared = False
         return self._indexed[1:]
 
     def _read_archived(self) -> tuple[ArchivedPattern, ...]:

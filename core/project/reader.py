@@ -98,7 +98,10 @@ class ProjectReader:
         here = weakref.proxy(self)  # a cycle would keep the project until the next collection
         stored = self._verdicts
         search = QuestionSearch(
-            self.settings, lambda: here._offers, lambda source_id: here.extraction(source_id), stored
+            self.settings,
+            lambda: here._offers,
+            lambda source_id, view: here._offers.extract(source_id, view, ALL_TYPES, here.agent),
+            stored,
         )
         return ReviewQueue(search, self.settings, self._clock, self.by)
 
@@ -345,8 +348,6 @@ class ProjectReader:
             board, texts = self._open_view(snapshot, now)
         else:
             board, texts = self._updated_view(snapshot, delta, now)
-            if delta.patterns and self.review is not None:
-                self.review.forget_comparisons()
         review = self.review if snapshot.complete else None  # asks when everything is loaded
         has_recalled = review is not None and review.recall(snapshot, now, self.task_embeddings)
         is_new = has_recalled or delta is None or not self._view.snapshot.complete

@@ -50,7 +50,7 @@ class ReviewQueue:
     @property
     def offers(self) -> Mapping[str, Extraction]:
         """The possible extractions found so far."""
-        return self._search.offers.offers
+        return self._search.offers
 
     def make(self, snapshot: Snapshot, board: Scoreboard, now: datetime) -> tuple[ReviewItem, ...]:
         """Return the questions of a state, with all that was found for it so far."""
@@ -74,13 +74,9 @@ class ReviewQueue:
             self._end_search()
         return has_recalled
 
-    def forget_comparisons(self) -> None:
-        """Compare offers with the patterns again, which have changed."""
-        self._search.offers.forget_comparisons()
-
     def forget(self, source_id: str) -> None:
         """Make an offer again."""
-        self._search.offers.forget(source_id)
+        self._search.forget(source_id)
 
     def remove(self, source_id: str) -> None:
         """Remove an offer that was decided."""

@@ -2,45 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from contextlib import suppress
 from itertools import islice
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core.base.errors import RalphdeckError
 from core.base.text import plural, visible_line
 from core.curation import commands
-from core.index.verdicts import StoredVerdicts, digest_of, read_verdicts, write_verdicts
+from core.index.verdicts import StoredVerdicts, digest_of, read_in_steps, write_in_steps
 from core.questions.answer import Answer, dismissal, yes
 from core.questions.impact import UNSEEN_USES
 from core.records.agent_sessions import HOOKS
 from core.records.decisions import VERBS, Verb
 from core.records.extractions import Extraction
+from core.records.patterns import Pattern
 from core.state import review_items as kinds
 
 if TYPE_CHECKING:
     from core.base.steps import Steps
-    from core.config.settings import ExtractionSettings
     from core.extraction.offers import Offers
     from core.questions.priority import ImpactEstimator
-    from core.records.loops import Loop
-    from core.records.patterns import Pattern
-    from core.records.snapshot import Snapshot
     from core.state.project_state import ProjectState
     from core.state.review_items import ReviewItem
 
-JUDGED_AT_ONCE: Final = 20  # Last finished loops that each search judges.
+JUDGED_AT_ONCE: Final = 20  # Last finished loops that each search judges, and the most that one judges.
 MOST_JUDGED: Final = 200  # Last finished loops that are judged when idle, and whose verdicts are used.
 _MOST_RENEWED: Final = 10  # Best offers that are compared again with a changed registry, before they are asked about.
-_WRITTEN_AT_ONCE: Final = 20  # Verdicts that are stored at once.
-_STEP_SECONDS: Final = 0.01  # Time in which indexes are built at once.
 _KIND: Final = "offer"
-_NOTHING: Final = None, None
 LoadOffers = Callable[[], "Steps[Offers]"]
 """Returns what extracts patterns, when its modules are imported."""
+Extract = Callable[[str, "ProjectState"], Extraction]
+"""Extracts from a loop; raises RalphdeckError."""
 
 
 class LoopVerdict(Struct, frozen=True, array_like=True):
@@ -61,143 +57,132 @@ class JoinedOffer(Struct, frozen=True):
     sources: tuple[str, ...]
 
 
-class OfferSearch:
-    """Judges loops that ended, newest first, one in a step; not thread-safe.
+class FoundOffers(Struct, frozen=True):
+    """The possible extractions by loop, newest first.
 
-    `offers` has the possible extractions by loop, newest first.
+    `judged` has the verdicts on the last loops that ended, `offered` the loops that have offered something, `removed`
+    the offers from which patterns were extracted since. `registry` is that of the last search, with its digest.
+    `is_done` is whether the last `JUDGED_AT_ONCE` loops were judged, `is_whole` whether `MOST_JUDGED` were.
     """
 
-    def __init__(self, settings: ExtractionSettings, stored: StoredVerdicts) -> None:
-        self.offers: Mapping[str, Extraction] = MappingProxyType({})
-        self._settings = settings
-        self._stored = stored
-        self._loops: Mapping[str, Loop] | None = None  # those that the candidates were chosen from
-        self._candidates: tuple[Loop, ...] = ()
-        self._judged: dict[str, tuple[Loop, Extraction | None]] = {}
-        self._outdated: set[str] = set()  # loops that were compared with another registry
-        self._offered: set[str] = set()  # loops that have offered something
-        self._removed: set[str] = set()  # loops that were extracted since they were judged
-        self._new: dict[str, LoopVerdict] = {}  # verdicts that are not stored yet
-        self._registry: tuple[Mapping[str, Pattern] | None, bytes] = None, b""
-        self._joined: tuple[Mapping[str, Extraction], tuple[JoinedOffer, ...]] = self.offers, ()
+    offers: Mapping[str, Extraction] = {}
+    judged: Mapping[str, LoopVerdict] = {}
+    offered: Set[str] = frozenset()
+    removed: Mapping[str, Extraction] = {}
+    registry: tuple[Mapping[str, Pattern] | None, bytes] = (None, b"")
+    is_done: bool = False
+    is_whole: bool = False
 
-    def recall(self, offers: Mapping[str, Extraction], joined: tuple[JoinedOffer, ...]) -> None:
-        """Begin with the offers that were found before."""
-        self.offers = MappingProxyType(offers)
-        self._offered |= offers.keys()
-        self._joined = self.offers, joined
+    def forget(self, loop_id: str) -> FoundOffers:
+        """Return the offers of which that of a loop is made again."""
+        verdict = self.judged.get(loop_id)
+        if verdict is None:
+            return self
+        return replace(self, judged={**self.judged, loop_id: replace(verdict, registry=b"")}, is_done=False)
 
-    @property
-    def joined(self) -> tuple[JoinedOffer, ...]:
-        """The offers, each with all loops that offer the same; best first."""
-        if self._joined[0] is not self.offers:
-            self._joined = self.offers, join_offers(self.offers, self._settings.similarity_threshold)
-        return self._joined[1]
+    def without(self, loop_id: str) -> FoundOffers:
+        """Return the offers without that of a loop that was extracted."""
+        if loop_id not in self.offers:
+            return self
+        offers = {id: offer for id, offer in self.offers.items() if id != loop_id}
+        return replace(self, offers=offers, removed={**self.removed, loop_id: self.offers[loop_id]})
 
-    def forget_comparisons(self) -> None:
-        """Compare the offers with the registry again, since it changed."""
-        self._outdated |= {id for id, (_, found) in self._judged.items() if found is not None} | self._removed
+    def restored(self, loop_id: str) -> FoundOffers:
+        """Return the offers with the one that `without` removed."""
+        if loop_id not in self.removed:
+            return self
+        removed = {id: offer for id, offer in self.removed.items() if id != loop_id}
+        return replace(self, offers={loop_id: self.removed[loop_id], **self.offers}, removed=removed)
 
-    def forget(self, loop_id: str) -> None:
-        """Judge a loop again."""
-        self._outdated.add(loop_id)
 
-    def remove(self, loop_id: str) -> None:
-        """Remove the offer of a loop that was extracted."""
-        if loop_id in self.offers:
-            self._removed.add(loop_id)
-            self.offers = MappingProxyType({id: offer for id, offer in self.offers.items() if id != loop_id})
+def find_offers(
+    view: ProjectState, before: FoundOffers, stored: StoredVerdicts, load: LoadOffers, extract: Extract, most: int
+) -> Steps[FoundOffers]:
+    """Judge some of the last `most` loops that ended, newest first, and of older ones use stored verdicts.
 
-    def restore(self, loop_id: str) -> None:
-        """Offer again what `remove` removed."""
-        if loop_id in self._removed:
-            self._removed.discard(loop_id)
-            self._show()
-
-    def look(
-        self,
-        snapshot: Snapshot,
-        extract: Callable[[str], Extraction],
-        prepare: Callable[[float], bool],
-        *,
-        is_idle: bool = False,
-    ) -> bool | None:
-        """Do one step; whether `offers` changed, None if nothing is left to judge.
-
-        If `extract` raises `RalphdeckError`, a loop offers nothing. `prepare` works for some seconds on what `extract`
-        needs, and returns whether it is ready. Loops that are older than the last `JUDGED_AT_ONCE` are judged if
-        `is_idle`; before, only their stored verdicts are used.
-        """
-        if self._loops is not snapshot.loops:
-            return self._follow(snapshot)
-        loop = self._next_loop(JUDGED_AT_ONCE if not is_idle else MOST_JUDGED)
-        if loop is None or len(self._new) >= _WRITTEN_AT_ONCE:
-            write_verdicts(self._stored, _KIND, self._new)
-            self._new = {}
-            return None if loop is None else False
-        return self._judge(loop, snapshot, extract) if prepare(_STEP_SECONDS) else False
-
-    def _follow(self, snapshot: Snapshot) -> bool:
-        """Choose the candidates, and use the stored verdicts of those that were not judged yet."""
-        self._loops = snapshot.loops
-        ended = (loop for loop in snapshot.loops.values() if loop.status.ended and not self._is_extracted(loop))
-        self._candidates = tuple(islice(ended, MOST_JUDGED)) if self._settings.enabled else ()
-        known = {loop.id: self._judged[loop.id] for loop in self._candidates if loop.id in self._judged}
-        self._judged = {loop.id: known[loop.id] for loop in self._candidates if known.get(loop.id, _NOTHING)[0] is loop}
-        unknown = {loop.id: loop for loop in self._candidates if loop.id not in self._judged}
-        for id, verdict in read_verdicts(self._stored, _KIND, unknown, LoopVerdict).items():
-            if verdict.record == digest_of(unknown[id]):
-                self._judged[id] = unknown[id], verdict.found
-                if verdict.found is not None and verdict.registry != self._registry_digest(snapshot.patterns):
-                    self._outdated.add(id)
-        self._outdated &= self._judged.keys()
-        return self._show()
-
-    def _next_loop(self, most: int) -> Loop | None:
-        """Return a loop that was not judged, or whose comparison with the registry matters."""
-        for loop in islice(self._candidates, most):
-            if loop.id not in self._judged:
-                return loop
-        if not self._outdated:
-            return None
-        best = [one.sources[0] for one in self.joined[:_MOST_RENEWED]]
-        newest = {loop.id for loop in self._candidates[:JUDGED_AT_ONCE]} | self._offered
-        without_offer = (loop.id for loop in self._candidates if loop.id in newest and loop.id not in self.offers)
-        return next((self._judged[id][0] for id in (*best, *without_offer) if id in self._outdated), None)
-
-    def _judge(self, loop: Loop, snapshot: Snapshot, extract: Callable[[str], Extraction]) -> bool:
-        found: Extraction | None = None
+    Then the best offers are compared again with a registry that has changed. A loop from which nothing can be
+    extracted offers nothing.
+    """
+    settings = view.settings.extraction
+    if not settings.enabled:
+        return FoundOffers(is_done=True, is_whole=True)
+    loops = yield from _choose_loops(view)
+    registry = yield from _digest_registry(view.snapshot.patterns, before)
+    judged = yield from _recall(loops, before, stored)
+    removed, offered = dict(before.removed), set(before.offered)
+    new: dict[str, LoopVerdict] = {}
+    offers, best = dict[str, Extraction](), list[str]()
+    for count in range(JUDGED_AT_ONCE + 1):
+        offers_before, offers = offers, _choose_offers(loops, judged, removed)
+        offered |= offers.keys()
+        next_id = next((id for id in islice(loops, most) if id not in judged), None)
+        outdated = {id for id, one in judged.items() if one.found is not None and one.registry != registry}
+        if next_id is None and outdated:
+            if offers != offers_before or not best:
+                best = [one.sources[0] for one in join_offers(offers, settings.similarity_threshold)[:_MOST_RENEWED]]
+            newest = offered.union(islice(loops, JUDGED_AT_ONCE))
+            without_offer = (id for id in loops if id in newest and id not in offers)
+            next_id = next((id for id in (*best, *without_offer) if id in outdated), None)
+        if next_id is None or count == JUDGED_AT_ONCE:
+            break
+        yield from (yield from load()).prepare_in_steps(view)
+        judged[next_id] = LoopVerdict(loops[next_id], registry)
         with suppress(RalphdeckError):
-            extraction = extract(loop.id)
-            found = extraction if extraction.proposals else None
-            self._new[loop.id] = LoopVerdict(digest_of(loop), self._registry_digest(snapshot.patterns), found)
-        self._judged[loop.id] = loop, found
-        self._outdated.discard(loop.id)
-        self._removed.discard(loop.id)
-        return self._show()
-
-    def _show(self) -> bool:
-        """Update the offers; whether they changed."""
-        judged = ((loop.id, self._judged.get(loop.id, _NOTHING)[1]) for loop in self._candidates)
-        left = ((id, found) for id, found in judged if found is not None and id not in self._removed)
-        offers = {id: found for id, found in left if found.new or found.merges}
-        self._offered |= offers.keys()
-        has_changed = offers != self.offers
-        if has_changed:
-            self.offers = MappingProxyType(offers)
-        return has_changed
-
-    def _registry_digest(self, patterns: Mapping[str, Pattern]) -> bytes:
-        if self._registry[0] is not patterns:
-            self._registry = (
-                patterns,
-                digest_of([(id, one.content_hash, len(one.source_loops)) for id, one in patterns.items()]),
+            extraction = extract(next_id, view)
+            judged[next_id] = new[next_id] = LoopVerdict(
+                loops[next_id], registry, extraction if extraction.proposals else None
             )
-        return self._registry[1]
+        removed.pop(next_id, None)
+        yield
+    yield from write_in_steps(stored, _KIND, new)
+    is_older = most > JUDGED_AT_ONCE
+    return FoundOffers(
+        offers=before.offers if offers == before.offers else offers,
+        judged={id: judged[id] for id in loops if id in judged},
+        offered=frozenset(offered),
+        removed=removed,
+        registry=(view.snapshot.patterns, registry),
+        is_done=is_older or next_id is None,
+        is_whole=is_older and next_id is None,
+    )
 
-    def _is_extracted(self, loop: Loop) -> bool:
-        """Return whether hooks extract from the tasks of a session when they end."""
-        return HOOKS in loop.sources and self._settings.auto_extract_on_completion
+
+def _choose_loops(view: ProjectState) -> Steps[dict[str, bytes]]:
+    """Return the digests of the last `MOST_JUDGED` loops that ended, newest first, by ID."""
+    loops, chosen = view.snapshot.loops, dict[str, bytes]()
+    hooks_extract = view.settings.extraction.auto_extract_on_completion  # from the tasks of a session when they end
+    for id in loops:
+        loop = loops[id]
+        if loop.status.ended and not (hooks_extract and HOOKS in loop.sources):
+            chosen[id] = digest_of(loop)
+        if len(chosen) == MOST_JUDGED:
+            break
+        yield
+    return chosen
+
+
+def _digest_registry(patterns: Mapping[str, Pattern], before: FoundOffers) -> Steps[bytes]:
+    if before.registry[0] is patterns:
+        return before.registry[1]
+    rows = []
+    for id in patterns:
+        rows.append((id, patterns[id].content_hash, len(patterns[id].source_loops)))
+        yield
+    return digest_of(rows)
+
+
+def _recall(loops: Mapping[str, bytes], before: FoundOffers, stored: StoredVerdicts) -> Steps[dict[str, LoopVerdict]]:
+    """Return the verdicts on loops that have not changed since."""
+    judged = {id: one for id, one in before.judged.items() if one.record == loops.get(id)}
+    found = yield from read_in_steps(stored, _KIND, [id for id in loops if id not in judged], LoopVerdict)
+    return judged | {id: one for id, one in found.items() if one.record == loops[id]}
+
+
+def _choose_offers(
+    loops: Iterable[str], judged: Mapping[str, LoopVerdict], removed: Collection[str]
+) -> dict[str, Extraction]:
+    found = {id: judged[id].found for id in loops if id in judged and id not in removed}
+    return {id: offer for id, offer in found.items() if offer is not None and (offer.new or offer.merges)}
 
 
 def join_offers(offers: Mapping[str, Extraction], threshold: float) -> tuple[JoinedOffer, ...]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from functools import partial
 from operator import is_
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
@@ -22,7 +21,15 @@ from core.questions.broad import find_broad_triggers
 from core.questions.duplicate import Duplicates, find_duplicates
 from core.questions.held import find_held_texts
 from core.questions.lesson import find_lessons
-from core.questions.offer import JoinedOffer, OfferSearch
+from core.questions.offer import (
+    JUDGED_AT_ONCE,
+    MOST_JUDGED,
+    Extract,
+    FoundOffers,
+    JoinedOffer,
+    find_offers,
+    join_offers,
+)
 from core.questions.queue import Found
 from core.questions.recurring import RecurringLearning, RecurringLearnings, find_recurring
 from core.questions.unreconciled import find_wrong_counts
@@ -44,7 +51,7 @@ if TYPE_CHECKING:
 
 PACKAGES: Final = ("questions", "extraction", "state")
 """Packages of `core`, besides those of the index, that decide what the searches find."""
-SEARCHES: Final = ("alike", "broad", "unreconciled", "recurring", "held", "lessons", "weakened")
+SEARCHES: Final = ("offers", "alike", "broad", "unreconciled", "recurring", "held", "lessons", "weakened")
 Candidate: TypeAlias = tuple[RecurringLearning | JoinedLesson, Extraction]
 _STEP_SECONDS: Final = 0.01  # time in which a search works at once
 _PAUSE: Final = timedelta(minutes=1)  # minimum time between two searches for held texts, which a busy loop changes
@@ -119,6 +126,7 @@ class SearchState(Struct, frozen=True):
     `bases` has what each search was made from, `removed` what `without` removed, by source.
     """
 
+    offers: FoundOffers = FoundOffers()
     alike: Duplicates = Duplicates()
     broad: Mapping[str, float] = {}
     unreconciled: Mapping[str, Finding] = {}
@@ -130,9 +138,10 @@ class SearchState(Struct, frozen=True):
     removed: Mapping[str, Candidate] = {}
 
     @classmethod
-    def of(cls, found: Found) -> SearchState:
+    def of(cls, found: Found, offers: Mapping[str, Extraction]) -> SearchState:
         """Return the state in which this was found, in unknown records."""
         return cls(
+            offers=FoundOffers(offers, offered=frozenset(offers)),
             alike=Duplicates(found.alike),
             broad=found.broad,
             unreconciled=found.unreconciled,
@@ -176,6 +185,7 @@ class SearchState(Struct, frozen=True):
         found: tuple[Candidate, ...] = (*recurring, *lessons)
         return structs.replace(
             self,
+            offers=self.offers.without(source_id),
             recurring=structs.replace(self.recurring, found=tuple(one for one in recurring if one[0].id != source_id)),
             lessons=tuple(one for one in lessons if one[0].id != source_id),
             removed={**self.removed, **{one[0].id: one for one in found if one[0].id == source_id}},
@@ -184,7 +194,7 @@ class SearchState(Struct, frozen=True):
     def restored(self, source_id: str) -> SearchState:
         """Return the state that asks again about what `without` removed."""
         if source_id not in self.removed:
-            return self
+            return structs.replace(self, offers=self.offers.restored(source_id))
         state, (source, offer) = self.without(source_id), self.removed[source_id]
         removed = {id: one for id, one in self.removed.items() if id != source_id}
         if isinstance(source, JoinedLesson):
@@ -197,6 +207,8 @@ def _find_records(kind: str, view: ProjectState) -> tuple[object, ...]:
     """Return the records that a search depends on, and which start it again; lessons are not weighed again for less."""
     snapshot = view.snapshot
     match kind:
+        case "offers":
+            return snapshot.loops, snapshot.patterns
         case "alike" | "broad":
             return (snapshot.patterns,)
         case "unreconciled":
@@ -222,23 +234,23 @@ class Running(NamedTuple):
 class QuestionSearch:
     """Runs the searches for review questions one after the other; not thread-safe.
 
-    `get_offers` imports much, so it is called only where patterns are extracted; `extract` extracts from a loop.
+    `get_offers` imports much, so it is called only where patterns are extracted; `extract` extracts from a loop of a
+    view.
     """
 
     def __init__(
         self,
         settings: Settings,
         get_offers: Callable[[], Offers],
-        extract: Callable[[str], Extraction],
+        extract: Extract,
         stored: StoredVerdicts | None = None,
     ) -> None:
-        self._stored = stored = VerdictsInMemory() if stored is None else stored
+        self._stored = VerdictsInMemory() if stored is None else stored
         self._settings = settings
         self._get_offers = get_offers
         self._extract = extract
-        self.offers = OfferSearch(settings.extraction, stored)
         self._state = SearchState()
-        self._removed = set[str]()  # sources from which patterns were extracted
+        self._joined: tuple[object, tuple[JoinedOffer, ...]] = None, ()  # the joined offers, after those they are of
         self._running: Running | None = None
         self._next = 0  # place in `SEARCHES` of the search whose turn it is
         self._imports: threading.Thread | None = None
@@ -253,8 +265,8 @@ class QuestionSearch:
         if verdict is None:
             return False
         found = verdict.whole
-        self.offers.recall(verdict.offers, found.offers)
-        self._state = SearchState.of(found)
+        self._state = SearchState.of(found, verdict.offers)
+        self._joined = verdict.offers, found.offers
         self._known = _find_key(snapshot, now, self._settings, embeddings), verdict.is_whole
         return True
 
@@ -269,7 +281,7 @@ class QuestionSearch:
         is_known = key == self._known[0] and (self._known[1] or not is_whole)
         if not key or is_known or not self._state.is_exact(view):
             return
-        verdict = FoundVerdict.of(self.found, self.offers.offers, is_whole=is_whole)
+        verdict = FoundVerdict.of(self.found, self.offers, is_whole=is_whole)
         write_verdicts(self._stored, FOUND, {key: verdict})
         self._known = key, is_whole
 
@@ -281,31 +293,38 @@ class QuestionSearch:
         return key == _find_key(view.snapshot, view.now, self._settings, view.task_embeddings)
 
     @property
+    def offers(self) -> Mapping[str, Extraction]:
+        """The possible extractions found so far, by loop, newest first."""
+        return self._state.offers.offers
+
+    @property
     def found(self) -> Found:
         """What was found so far."""
-        return self._state.found(self.offers.joined)
+        if self._joined[0] is not self.offers:
+            self._joined = self.offers, join_offers(self.offers, self._settings.extraction.similarity_threshold)
+        return self._state.found(self._joined[1])
+
+    def forget(self, source_id: str) -> None:
+        """Make the offer of a loop again."""
+        self._running = None
+        self._state = structs.replace(self._state, offers=self._state.offers.forget(source_id))
 
     def remove(self, source_id: str) -> None:
         """Remove the questions about a source from which patterns were extracted."""
-        self._removed.add(source_id)
-        self.offers.remove(source_id)
         self._state = self._state.without(source_id)
-        if self._running is not None and self._running.kind in ("recurring", "lessons"):
+        if self._running is not None and self._running.kind in ("offers", "recurring", "lessons"):
             self._running = None  # it may ask about the source
 
     def restore_undone(self, snapshot: Snapshot) -> None:
         """Ask again about removed sources whose extraction was undone, without searching for them."""
-        if not self._removed:
+        removed = {*self._state.removed, *self._state.offers.removed}
+        if not removed:
             return
-        extracted = set[str]()
         for one in reversed(snapshot.decisions):
-            if one.verb is not Verb.EXTRACT or one.subject in extracted or one.subject not in self._removed:
-                continue
-            extracted.add(one.subject)
-            if one.id in snapshot.curation.undone:
-                self._removed.discard(one.subject)
-                self.offers.restore(one.subject)
-                self._state = self._state.restored(one.subject)
+            if one.verb is Verb.EXTRACT and one.subject in removed:
+                removed.discard(one.subject)
+                if one.id in snapshot.curation.undone:
+                    self._state = self._state.restored(one.subject)
 
     def look(self, view: ProjectState, *, is_idle: bool = False) -> bool | None:
         """Do one step (at most about 10 ms); whether `found` changed, None if nothing is left to search.
@@ -318,15 +337,7 @@ class QuestionSearch:
         if self._imports is not None and not self._is_imported(_STEP_SECONDS):
             return False
         if self._running is None:
-            prepare = partial(self._prepare, view)
-            changed = self.offers.look(view.snapshot, self._extract, prepare)
-            if changed is not None:
-                return changed
-            self._running = self._begin(view)
-            if self._running is None and is_idle:
-                changed = self.offers.look(view.snapshot, self._extract, prepare, is_idle=True)
-                if changed is not None:
-                    return changed
+            self._running = self._begin(view, is_idle=is_idle)
         if self._running is not None:
             return self._continue(self._running)
         self._remember(view, is_whole=is_idle)
@@ -334,24 +345,28 @@ class QuestionSearch:
             self._get_offers().release()
         return None
 
-    def _begin(self, view: ProjectState) -> Running | None:
-        """Begin the next search whose inputs have changed; each has its turn, however often those of others change."""
+    def _begin(self, view: ProjectState, *, is_idle: bool) -> Running | None:
+        """Begin the next search whose records have changed; each has its turn, however often those of others change."""
         turns = (*SEARCHES[self._next :], *SEARCHES[: self._next])
-        kind = next((one for one in turns if self._is_due(one, view)), None)
+        kind, most = next((one for one in turns if self._is_due(one, view)), None), JUDGED_AT_ONCE
+        if kind is None and is_idle and not self._state.offers.is_whole:
+            kind, most = "offers", MOST_JUDGED
         if kind is None:
             return None
         self._next = SEARCHES.index(kind) + 1
-        return Running(kind, Basis.of(kind, view), Work(self._search(kind, view)))
+        return Running(kind, Basis.of(kind, view), Work(self._search(kind, view, most)))
 
     def _is_due(self, kind: str, view: ProjectState) -> bool:
         if self._state.is_current(kind, view):
-            return False
+            return kind == "offers" and not self._state.offers.is_done
         basis = self._state.bases.get(kind)
         return kind != "held" or basis is None or view.now - basis.at >= _PAUSE
 
-    def _search(self, kind: str, view: ProjectState) -> Steps[Any]:
+    def _search(self, kind: str, view: ProjectState, most: int) -> Steps[Any]:
         state, stored, load = self._state, self._stored, self._load_offers
         match kind:
+            case "offers":
+                return find_offers(view, state.offers, stored, load, self._extract, most)
             case "alike":
                 return find_duplicates(view, state.alike, stored)
             case "broad":
@@ -378,18 +393,12 @@ class QuestionSearch:
         self._state = structs.replace(
             before, **{running.kind: result}, bases={**before.bases, running.kind: running.basis}
         )
-        return before.found(()) != self._state.found(())
+        return before.offers.offers is not self._state.offers.offers or before.found(()) != self._state.found(())
 
     def _load_offers(self) -> Steps[Offers]:
         while not self._is_imported(_STEP_SECONDS):
             yield
         return self._get_offers()
-
-    def _prepare(self, view: ProjectState, seconds: float) -> bool:
-        """Work for some time on what extraction needs, and return whether it is ready."""
-        if not self._is_imported(seconds):
-            return False
-        return self._get_offers().prepare(view, seconds)
 
     def _is_imported(self, seconds: float) -> bool:
         """Import and compile for some time what extraction needs, in a thread, because that takes 0.2 s."""

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from copy import copy
 from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -17,7 +14,6 @@ from core.config.settings import Settings
 from core.curation import commands
 from core.demo.sample import copy_sample
 from core.extraction.material import Materials
-from core.extraction.offers import Offers
 from core.extraction.selection import KnownPatterns
 from core.index.texts import Texts
 from core.project.project import Project
@@ -60,14 +56,3 @@ def test_a_pattern_that_was_archived_is_not_extracted_again_from_the_same_work(t
     assert f"archived before as {pattern_id}: rejected in review" in again.why_nothing
     with pytest.raises(Refused):
         project.decide(commands.Extract(source_id=source))
-
-
-def test_extraction_begins_although_records_keep_changing(sample: Path) -> None:
-    view = Project(ProjectPaths(sample), Settings(), by="ada", clock=lambda: NOW, cache=False).load()
-    offers = Offers(ProjectPaths(sample), Settings().extraction)
-    assert not offers.prepare(view, 0)
-    changed: Any = SimpleNamespace(snapshot=copy(view.snapshot), similarity=view.similarity, board=view.board)
-    assert offers.prepare(changed, 0), "it does not start over for ever"
-    while not offers.prepare(changed, 0):
-        pass
-    assert offers.prepare(changed, 0)

@@ -2,15 +2,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import sha256
+from types import SimpleNamespace
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from core.base.errors import Refused
-from core.config.settings import ExtractionSettings
+from core.base.steps import Steps, run_all
+from core.config.settings import Settings
 from core.index.verdicts import VerdictsInMemory
-from core.questions.offer import JUDGED_AT_ONCE, MOST_JUDGED, OfferSearch, join_offers
+from core.questions.offer import JUDGED_AT_ONCE, MOST_JUDGED, FoundOffers, find_offers, join_offers
 from core.records.extractions import Extraction, Proposal
 from core.records.loops import Loop, LoopStatus
 from core.records.patterns import Pattern, PatternType
@@ -39,14 +42,18 @@ class Desk:
     """Loops that can be judged until nothing is left."""
 
     def __init__(self, loops: Mapping[str, Loop], *patterns: Pattern, stored: VerdictsInMemory | None = None) -> None:
-        self.search = OfferSearch(ExtractionSettings(), VerdictsInMemory() if stored is None else stored)
+        self.stored = VerdictsInMemory() if stored is None else stored
+        self.found = FoundOffers()
         self.snapshot = Snapshot(patterns={one.id: one for one in patterns}, loops=loops)
         self.asked: list[str] = []
         self.offering: set[str] = set()
         self.known: set[str] = set()
         """Loops whose lesson is in the registry."""
 
-    def extraction(self, loop_id: str) -> Extraction:
+    def prepare_in_steps(self, view: object) -> Steps[None]:
+        yield
+
+    def extraction(self, loop_id: str, view: object) -> Extraction:
         self.asked.append(loop_id)
         if loop_id == "refused":
             raise Refused("no")
@@ -56,27 +63,32 @@ class Desk:
         refused = "already known" if loop_id in self.known else ""
         return replace(found, proposals=tuple(replace(one, refused=refused) for one in found.proposals))
 
-    def search_all(self, *, is_idle: bool = False) -> int:
-        """Judge until nothing is left; returns how often something changed."""
-        changed = 0
-        while (
-            found := self.search.look(self.snapshot, self.extraction, lambda _seconds: True, is_idle=is_idle)
-        ) is not None:
-            changed += found
-        return changed
+    def search_all(self, *, is_idle: bool = False) -> None:
+        """Judge until nothing is left."""
+        view: Any = SimpleNamespace(snapshot=self.snapshot, settings=Settings())
+        most = MOST_JUDGED if is_idle else JUDGED_AT_ONCE
+        for _ in range(100):
+            self.found = run_all(find_offers(view, self.found, self.stored, self._load, self.extraction, most))
+            if self.found.is_whole if is_idle else self.found.is_done:
+                return
+        raise AssertionError("the search does not end")
 
     def change(self, *patterns: Pattern) -> None:
         self.snapshot = Snapshot(patterns={one.id: one for one in patterns}, loops=self.snapshot.loops)
-        self.search.forget_comparisons()
+
+    def _load(self) -> Steps[Any]:
+        yield
+        return self
 
 
 def test_finished_loops_are_judged_once_and_a_refusal_offers_nothing() -> None:
     desk = Desk(ended("a", "refused"))
     desk.offering = {"a"}
-    assert desk.search_all() == 1
+    desk.search_all()
     assert desk.asked == ["a", "refused"]
-    assert dict(desk.search.offers) == {"a": offer("a")}
-    assert desk.search_all() == 0 and desk.asked == ["a", "refused"]
+    assert dict(desk.found.offers) == {"a": offer("a")}
+    desk.search_all()
+    assert desk.asked == ["a", "refused"]
 
 
 def test_only_the_newest_finished_loops_are_judged_at_once_and_older_ones_when_idle() -> None:
@@ -95,10 +107,10 @@ def test_offers_of_older_loops_are_withdrawn() -> None:
     desk.search_all()
     desk.snapshot = Snapshot(loops=ended(*(f"new-{number}" for number in range(MOST_JUDGED)), "old"))
     desk.search_all()
-    assert set(desk.search.offers) == {"new-0"}
+    assert set(desk.found.offers) == {"new-0"}
     desk.snapshot = Snapshot(loops=ended("old"))
     desk.search_all()
-    assert set(desk.search.offers) == {"old"}, "it is among the newest again"
+    assert set(desk.found.offers) == {"old"}, "it is among the newest again"
 
 
 def test_offers_are_compared_again_after_a_registry_change() -> None:
@@ -121,7 +133,7 @@ def test_only_the_best_offers_are_compared_again_until_they_are_asked_about() ->
     assert 5 <= len(desk.asked) <= JUDGED_AT_ONCE
     first = desk.asked[0]
     desk.asked.clear()
-    desk.search.remove(first)
+    desk.found = desk.found.without(first)
     desk.search_all(is_idle=True)
     assert len(desk.asked) == 1 and first not in desk.asked, "another one is among the best"
 
@@ -130,16 +142,33 @@ def test_extracted_offer_returns_if_its_pattern_is_removed() -> None:
     desk = Desk(ended("a"), ONE)
     desk.offering = {"a"}
     desk.search_all()
-    desk.search.remove("a")
-    assert not desk.search.offers
+    desk.found = desk.found.without("a")
+    assert not desk.found.offers
     desk.known = {"a"}
     desk.change(ONE, TWO)
     desk.search_all()
-    assert not desk.search.offers
+    assert not desk.found.offers
     desk.known = set()
     desk.change(ONE)
     desk.search_all()
-    assert list(desk.search.offers) == ["a"]
+    assert list(desk.found.offers) == ["a"]
+
+
+def test_an_offer_that_was_extracted_returns_at_once_when_that_is_undone() -> None:
+    desk = Desk(ended("a"), ONE)
+    desk.offering = {"a"}
+    desk.search_all()
+    assert desk.found.without("a").restored("a").offers == desk.found.offers
+
+
+def test_a_forgotten_offer_is_made_again() -> None:
+    desk = Desk(ended("a", "b"), ONE)
+    desk.offering = {"a", "b"}
+    desk.search_all()
+    desk.asked.clear()
+    desk.found = desk.found.forget("a")
+    desk.search_all()
+    assert desk.asked == ["a"]
 
 
 def test_an_offer_returns_if_its_pattern_is_removed_in_another_run() -> None:
@@ -150,7 +179,7 @@ def test_an_offer_returns_if_its_pattern_is_removed_in_another_run() -> None:
     again = Desk(ended("a"), stored=stored)
     again.offering = {"a"}
     again.search_all()
-    assert list(again.search.offers) == ["a"]
+    assert list(again.found.offers) == ["a"]
 
 
 def test_stored_verdicts_are_used_for_loops_and_registries_that_have_not_changed() -> None:
@@ -160,7 +189,7 @@ def test_stored_verdicts_are_used_for_loops_and_registries_that_have_not_changed
     first.search_all()
     again = Desk(ended("a", "b", "c"), ONE, stored=stored)
     again.search_all()
-    assert again.asked == [] and again.search.offers == first.search.offers
+    assert again.asked == [] and again.found.offers == first.found.offers
     extended = Desk(ended("a", "b", "c"), ONE, TWO, stored=stored)
     extended.search_all()
     assert sorted(extended.asked) == ["a", "b"], "what offers something is compared with the new registry"
@@ -177,7 +206,7 @@ def test_stored_verdicts_of_older_loops_count_also_where_they_are_not_judged() -
     idle.search_all(is_idle=True)
     short = Desk(ended(*names), stored=stored)
     short.search_all()
-    assert short.asked == [] and list(short.search.offers) == [names[-1]]
+    assert short.asked == [] and list(short.found.offers) == [names[-1]]
 
 
 def test_a_damaged_verdict_is_judged_again() -> None:

@@ -16,6 +16,7 @@ from core.demo.sample import copy_sample
 from core.extraction.offers import Offers
 from core.project.project import Project
 from core.questions.question_search import QuestionSearch
+from core.records.extractions import ALL_TYPES
 from core.state.project_state import ProjectState
 from core.state.review_items import DUPLICATE, OFFER, RECURRING
 
@@ -128,7 +129,8 @@ def test_every_search_ends_although_records_keep_changing(folder: Path) -> None:
     view = project.load()
 
     def new_search() -> QuestionSearch:
-        return QuestionSearch(SETTINGS, lambda: Offers(ProjectPaths(folder), SETTINGS.extraction), project.extraction)
+        offers = Offers(ProjectPaths(folder), SETTINGS.extraction)
+        return QuestionSearch(SETTINGS, lambda: offers, lambda id, state: offers.extract(id, state, ALL_TYPES))
 
     still, busy = new_search(), new_search()
     while still.look(view) is not None:
@@ -136,7 +138,7 @@ def test_every_search_ends_although_records_keep_changing(folder: Path) -> None:
     assert still.found.alike and still.found.recurring
     for _ in range(2_000):
         patterns = dict(view.snapshot.patterns)
-        view = replace(view, snapshot=view.snapshot.with_changes(patterns=patterns))
+        view = replace(view, snapshot=view.snapshot.with_changes(patterns=patterns, loops=dict(view.snapshot.loops)))
         busy.look(view)
         if busy.found == still.found:
             return
