@@ -130,7 +130,7 @@ def serve(path: Path | None, port: int, write: bool) -> None:
     try:
         serve_command(command, port=port, title=title, announce=lambda address: click.echo(f"{what}: {address}"))
     except OSError as error:
-        raise RalphdeckError(f"cannot listen on 127.0.0.1:{port}: {error.strerror}") from None
+        raise RalphdeckError(f"cannot listen on 127.0.0.1:{port}: {os.strerror(error.errno or 0)}") from None
 
 
 def project_of(path: Path | None) -> ProjectPaths:
