@@ -396,17 +396,17 @@ async def test_reflections_have_rows_and_open_in_their_screen(sample: Path, home
 async def test_running_loops_and_recent_tasks_are_offered_without_a_task(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="context") as user:
         await user.sees(
-            "Running loops and recent tasks", "Add rate limiting to the login endpoint", "Or choose a task below"
+            "Running sessions and recent tasks", "Add rate limiting to the login endpoint", "Or choose a task below"
         )
         assert isinstance(user.place.focused, Input), "a task can be typed at once"
         await user.press("down", "j", "enter")
         await user.settled()
         assert user.app.user_state.get_here("context-task").startswith("Fix null customer crash")
         await user.sees("score", "why")
-        assert "Running loops and recent tasks" not in user.text()
+        assert "Running sessions and recent tasks" not in user.text()
         await user.press("slash", "ctrl+u", "enter")
         await user.settled()
-        await user.sees("Running loops and recent tasks")
+        await user.sees("Running sessions and recent tasks")
 
 
 async def test_one_key_shows_what_agents_load_by_themselves(sample: Path, home: Path) -> None:
