@@ -32,7 +32,7 @@ async def test_the_help_begins_with_the_purpose_and_is_searched_by_typing(sample
         assert key is not None
         await user.press("question_mark")
         assert isinstance(user.app.screen, Help)
-        await user.sees("Every pattern of the registry", "Columns", "how often it was applied")
+        await user.sees("Every lesson of the project", "Columns", "how often it was used")
         await user.press("pagedown")
         await user.sees(
             f"On {key}", "under the cursor", "not now: It is not pinned", "now: deprecate → no longer given"
