@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
@@ -28,14 +29,13 @@ from core.records.snapshot import UNCHECKED
 from core.records.times import iso
 from core.storage.user_files import CONTINUED, SINCE
 from core.trust.projects import find_answer, is_trusted
-from tui.actions import DECIDING, action_id
+from tui.actions import DECIDING, PLACES, action_id
 from tui.embedding_worker import AFTER_SECONDS, EmbeddingWorker
 from tui.engine import Engine
 from tui.keymap import load_keymap
 from tui.present import frame
 from tui.present.team import top_text
 from tui.present.trust import arrival_text, trust_mark
-from tui.screen_registry import MODES
 from tui.screens.base_screen import MOVES, BaseScreen
 from tui.screens.opening import OpeningScreen
 from tui.shell import Shell
@@ -76,18 +76,28 @@ WRITING_RECORDS: Final = frozenset({Verb.EXTRACT, Verb.MERGE, Verb.ARCHIVE, Verb
 SWITCH_SECONDS: Final = 0.001  # Maximum seconds that the engine thread runs before the screen gets a turn.
 
 
+def screen_class(name: str) -> type[BaseScreen]:
+    """Import a screen class on demand, so that the start is fast: `LoopsScreen` of `tui.screens.loops` for `loops`."""
+    found: type[BaseScreen] = getattr(import_module(f"tui.screens.{name}"), f"{name.title()}Screen")
+    return found
+
+
+def _make(place: str) -> BaseScreen:
+    return screen_class(place)()
+
+
 class RalphdeckApp(Shell, inherit_bindings=False):
     """The dashboard of a project, which a thread opens and loads after the first frame.
 
     `open_project` opens the project in the folders `paths`; it imports most of the program. `open_kept` returns what to
-    show until then, if anything. `first_place` is the first screen. `searches` and `extracts` are explained in
-    `Engine`, the others in `Shell`. `notifies` is whether the user's command is notified. `view` is the
+    show until then, if anything. `first_place` is the first screen. `searches` is explained in `Engine`, the others in
+    `Shell`. If `unattended`, it extracts from loops that end, and notifies the user's command. `view` is the
     newest state of the project, `last_visit` the time of the previous dashboard session on it, if known.
     """
 
     TITLE = "ralphdeck"
     BINDINGS: ClassVar[list[BindingType]] = [Binding(LEAVE, "app.copy_or_quit", "quit", show=False, priority=True)]
-    MODES: ClassVar[dict[str, str | Callable[[], Screen[Any]]]] = {**MODES}
+    MODES: ClassVar[dict[str, str | Callable[[], Screen[Any]]]] = {name: partial(_make, name) for name in PLACES}
 
     class Opened(Message):
         """The project is open."""
@@ -125,8 +135,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
         *,
         open_kept: Callable[[], KeptProject | None] = lambda: None,
         searches: bool = True,
-        extracts: bool = False,
-        notifies: bool = False,
+        unattended: bool = False,
         theme: str | None = None,
         first_place: str = "now",
         clock: Callable[[], float] = monotonic,
@@ -142,7 +151,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
         self._is_drawn = threading.Event()
         self.is_view_unusable = False  # whether the app ended because the index is damaged
         self.opening_error: Exception | None = None
-        self._searches, self._extracts, self._notifies = searches, extracts, notifies
+        self._searches, self._unattended = searches, unattended
         self.last_visit: datetime | None = None
         self.jumps: PaletteIndex | None = None
         self._keymap_file = keymap_file
@@ -257,8 +266,8 @@ class RalphdeckApp(Shell, inherit_bindings=False):
         if not self._is_shown:
             self.last_visit = self.user_state.begin_visit(project.now())
         self.view = project.view
-        self.engine = Engine(project, self, searches=self._searches, extracts=self._extracts)
-        if self._notifies:
+        self.engine = Engine(project, self, searches=self._searches, extracts=self._unattended)
+        if self._unattended:
             from core.show.notify import Notifier
 
             self.engine.report_needs = Notifier.for_loop(project.project.project)
@@ -698,14 +707,7 @@ def run(
     sys.setswitchinterval(SWITCH_SECONDS)
     for kept in (open_kept, lambda: None):
         app = RalphdeckApp(
-            open_project,
-            paths,
-            user_state,
-            keymap_file,
-            open_kept=kept,
-            extracts=True,
-            notifies=not is_fresh,
-            theme=theme,
+            open_project, paths, user_state, keymap_file, open_kept=kept, unattended=not is_fresh, theme=theme
         )
         app.run()
         if not app.is_view_unusable:

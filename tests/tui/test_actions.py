@@ -9,16 +9,15 @@ from pathlib import Path
 import pytest
 from textual.actions import parse
 
-from tui.actions import ACTIONS, BY_ID, GROUPS, SCREENS, Action, actions_of, bindings_of, key_name
-from tui.app import RalphdeckApp
-from tui.screen_registry import MODES, screen_class
+from tui.actions import ACTIONS, BY_ID, GROUPS, PLACES, SCREENS, Action, actions_of, bindings_of, key_name
+from tui.app import RalphdeckApp, screen_class
 from tui.screens.base_screen import BaseScreen
 from tui.screens.compare import CompareScreen
 from tui.screens.replay import ReplayScreen
 from tui.screens.what_if import WhatIfScreen
 
 CLASSES: dict[str, type[BaseScreen]] = {
-    **{name: screen_class(name) for name in MODES},
+    **{name: screen_class(name) for name in PLACES},
     "what_if": WhatIfScreen,
     "replay": ReplayScreen,
     "past": CompareScreen,

@@ -76,7 +76,7 @@ def make_app(
         memory,
         home / "keymap.toml",
         searches=searches,
-        extracts=extracts,
+        unattended=extracts,
         first_place=place,
         clock=clock or Ticking(),
     )
