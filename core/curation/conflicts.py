@@ -113,5 +113,5 @@ def conflict_text(decision: Decision, known: Mapping[str, Decision], now: dateti
 def _decision_line(decision: Decision, known: Mapping[str, Decision], now: datetime) -> str:
     reason = f" ({visible_line(decision.reason, 120)})" if decision.reason else ""
     what = f"{verb_text(decision)} {about_text(decision, known)}"
-    age = format_age(decision.at, now)
+    age = format_age(min(decision.at, now), now)  # clocks of machines differ
     return f"{shorten_id(decision.by)} decided {'just now' if age == 'now' else age}: {what}{reason}"

@@ -19,12 +19,12 @@ _DECIDES: Final = {Verb.RESET, Verb.PROMOTE, Verb.DEPRECATE, Verb.RELEASE, Verb.
 
 def decided_patterns(
     scales: ImpactEstimator, curation: CurationState, decisions: Sequence[Decision], reviewer: str, now: datetime
-) -> set[str]:
-    """Return the patterns whose state the reviewer decided within `HOLDS`, without a new result or another text since.
+) -> dict[str, Verb]:
+    """Return the decisions of the reviewer within `HOLDS` by pattern, without a new result or another text since.
 
     A later decision of another person opens the question again.
     """
-    found, seen = set[str](), set[str]()
+    found, seen = dict[str, Verb](), set[str]()
     for one in reversed(decisions):
         if now - one.at > HOLDS:
             break
@@ -38,5 +38,5 @@ def decided_patterns(
         known = one.before.get("successes", 0) + one.before.get("failures", 0)
         same_text = one.before.get("content_hash", pattern.content_hash) == pattern.content_hash
         if same_text and scales.results(one.subject) <= known:
-            found.add(one.subject)
+            found[one.subject] = one.verb
     return found

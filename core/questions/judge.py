@@ -151,7 +151,7 @@ class Judge:
 
     def _run(self, request: bytes, seconds: float) -> bytes:
         try:
-            return run_user_command(self.command, request, seconds, self._stopped)
+            return run_user_command(self.command, request, seconds, self._stopped.is_set)
         except CommandFailed as error:
             raise JudgeFailed(f"The judge {error}") from None
 

@@ -31,7 +31,7 @@ from core.questions.proposals import proposed_decisions
 from core.questions.recurring import RecurringLearning, recurring
 from core.questions.unreconciled import unreconciled
 from core.questions.weakened import weakened_tests
-from core.records.decisions import CurationState, Decision
+from core.records.decisions import CurationState, Decision, Verb
 from core.records.extractions import Extraction
 from core.records.findings import Finding
 from core.records.lessons import JoinedLesson
@@ -144,7 +144,8 @@ def _questions(scales: ImpactEstimator, records: QueueRecords) -> Iterator[Revie
     asked = set(decided)
     of_decisions = inversions(scales, curation), pins(scales, curation)
     for item in chain(*of_decisions, arrivals(scales, curation), suspected(scales, curation)):
-        if item.kind != QUARANTINE or item.subject not in decided:
+        # A text that was released is asked about again if later rules find more in it.
+        if item.kind != QUARANTINE or decided.get(item.subject) is not Verb.QUARANTINE:
             yield item
         asked.add(item.subject)
     for item in borderline(scales, asked):

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from hashlib import blake2b
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -27,8 +29,10 @@ if TYPE_CHECKING:
     from core.state.project_state import ProjectState
 
 SECONDS: Final = 30.0  # time limit of one call
-MAX_NEEDS: Final = 50  # of one call, the most urgent first
+PAUSE_SECONDS: Final = 30.0  # between two calls of one process
+MAX_NEEDS: Final = 50  # of one call, the most urgent first; the others follow in the next ones
 _MAX_TEXT: Final = 400  # characters of a text
+_MAX_PATH: Final = 4096  # characters of the path of the project
 _MAX_PROJECTS: Final = 200  # projects whose needs are stored, those reported last
 _TABLE: Final = "notified"
 
@@ -57,27 +61,36 @@ class NeedReport(Struct, frozen=True):
 class Notifier:
     """Runs the command once for each need, also if several processes watch the project.
 
-    A need that has ended may be reported again later. One thread calls `check`; another one runs the command.
+    A need that has ended may be reported again later. One thread calls `check`; another one runs the command, and kills
+    it when the program ends. `clock` returns monotonic seconds.
     """
 
-    def __init__(self, project: Path, command: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, project: Path, command: Sequence[str] | None = None, clock: Callable[[], float] = monotonic
+    ) -> None:
         self.command = tuple(read_user_settings().notify.command if command is None else command)
         self._project = project
-        self._known: frozenset[str] | None = None  # the needs at the last check
+        self._clock = clock
+        self._next = float("-inf")  # when the command may run again
+        self._known: frozenset[str] | None = None  # the needs at the last check, if all were reported
         self._running: threading.Thread | None = None
 
     def check(self, state: ProjectState) -> None:
         """Report the needs of a state that were not reported yet; a failure is logged and not repeated."""
         is_whole = state.snapshot.complete and state.snapshot.as_of is None
-        if not self.command or not is_whole or (self._running is not None and self._running.is_alive()):
+        is_busy = self._clock() < self._next or (self._running is not None and self._running.is_alive())
+        if not self.command or not is_whole or is_busy:
             return
         needs = {need_key(need): need for need in find_needs(state)}
         if needs.keys() == self._known:
             return
-        self._known = frozenset(needs)
-        if new := [needs[key] for key in self._remember(needs)]:
-            report = make_report(self._project, state, new)
-            self._running = threading.Thread(target=self._send, args=(report,), name="ralphdeck-notify", daemon=True)
+        new, is_rest = self._remember(list(needs))
+        self._known = None if is_rest else frozenset(needs)
+        if new:
+            self._next = self._clock() + PAUSE_SECONDS
+            report = make_report(self._project, state, [needs[key] for key in new])
+            # Not a daemon: the program waits for it, and it ends when the main thread has ended.
+            self._running = threading.Thread(target=self._send, args=(report,), name="ralphdeck-notify")
             self._running.start()
 
     @classmethod
@@ -91,30 +104,32 @@ class Notifier:
         if self._running is not None:
             self._running.join()
 
-    def _remember(self, needs: Iterable[str]) -> list[str]:
-        """Store the present needs of the project, and return those that were not stored."""
+    def _remember(self, keys: Sequence[str]) -> tuple[Sequence[str], bool]:
+        """Store which of the present needs are reported; return those to report now, and whether some are left."""
         from tinydb import where
 
-        project, keys = project_key(self._project), list(needs)
+        project = project_key(self._project)
         try:
             with UserStore(state_file()).transaction() as tables:
                 table = tables.table(_TABLE)
                 reported = {
                     key for row in table.search(where("project") == project) for key in _texts(row.get("needs"))
                 }
-                if reported != set(keys):
+                new = [key for key in keys if key not in reported]
+                now = [key for key in keys if key in reported or key in new[:MAX_NEEDS]]
+                if reported != set(now):
                     table.remove(where("project") == project)
                     table.remove(doc_ids=[row.doc_id for row in table][: -_MAX_PROJECTS + 1])
-                    table.insert({"project": project, "needs": keys})
+                    table.insert({"project": project, "needs": now})
         except RalphdeckError as error:  # without a memory the same need would be reported again and again
             log.warning("cannot notify: %s", error)
-            return []
-        return [key for key in keys if key not in reported]
+            return (), False
+        return new[:MAX_NEEDS], len(new) > MAX_NEEDS
 
     def _send(self, report: NeedReport) -> None:
         try:
             send_report(self.command, report)
-        except CommandFailed as error:
+        except RalphdeckError as error:
             log.warning("the notify command %s", error)
 
 
@@ -135,17 +150,20 @@ def report_all_needs(project: Path, state: ProjectState) -> None:
 def need_key(need: Need) -> str:
     """Return what identifies a need: another question of the same session is another need."""
     texts = (need.kind.value, need.loop_id, need.session_id, need.text if need.kind is NeedKind.ASKS else "")
-    return msgspec.json.encode([visible_line(text, _MAX_TEXT) for text in texts]).decode()
+    return blake2b("\0".join(texts).encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
 def make_report(project: Path, state: ProjectState, needs: Sequence[Need]) -> NeedReport:
     """Return the request about some needs, with secrets masked and no control characters."""
-    return NeedReport(1, str(project), tuple(_report(state, need) for need in needs[:MAX_NEEDS]))
+    return NeedReport(
+        1, visible_line(str(project), _MAX_PATH), tuple(_report(state, need) for need in needs[:MAX_NEEDS])
+    )
 
 
 def send_report(command: Sequence[str], report: NeedReport, seconds: float = SECONDS) -> None:
     """Run the command; what it prints is dropped. Raises CommandFailed, see `run_user_command`."""
-    run_user_command(command, msgspec.json.encode(report) + b"\n", seconds)
+    main = threading.main_thread()
+    run_user_command(command, msgspec.json.encode(report) + b"\n", seconds, lambda: not main.is_alive(), reads=False)
 
 
 def _report(state: ProjectState, need: Need) -> ReportedNeed:

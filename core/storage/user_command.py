@@ -8,9 +8,8 @@ import selectors
 import signal
 import subprocess
 import tempfile
-import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -26,12 +25,13 @@ class CommandFailed(RalphdeckError):
 
 
 def run_user_command(
-    command: Sequence[str], request: bytes, seconds: float, stopped: threading.Event | None = None
+    command: Sequence[str], request: bytes, seconds: float, is_stopped: Callable[[], bool], *, reads: bool = True
 ) -> bytes:
-    """Return what the command prints for a request on standard input; errors that it prints are dropped.
+    """Return what the command prints for a request on standard input; nothing if it is not read (`reads`).
 
     Raises CommandFailed if it cannot be run, ends with another exit code than 0, prints more than `MAX_OUTPUT`, takes
-    longer than `seconds`, or `stopped` is set; it is killed then, with its children.
+    longer than `seconds`, or `is_stopped` says so; it is killed then, with its children. What it prints on standard
+    error is dropped.
     """
     deadline = time.monotonic() + seconds
     with tempfile.TemporaryFile() as stdin:
@@ -43,7 +43,7 @@ def run_user_command(
             process = subprocess.Popen(
                 command,
                 stdin=stdin,
-                stdout=subprocess.PIPE,
+                stdout=subprocess.PIPE if reads else subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 cwd=Path.home(),
                 start_new_session=True,
@@ -51,8 +51,11 @@ def run_user_command(
         except (OSError, ValueError) as error:
             raise CommandFailed(f"{_title(command)} cannot be run: {error}") from None
     try:
-        output = _read(process, deadline, stopped, command)
-        code = process.wait(max(deadline - time.monotonic(), _STOP_SECONDS))
+        output = _read(process, deadline, is_stopped, command)
+        while (code := process.poll()) is None:
+            _check(deadline, is_stopped, command)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_STOP_SECONDS)
     except BaseException as error:
         # The process was not waited for, so that no other group can have its number.
         with contextlib.suppress(ProcessLookupError):
@@ -69,21 +72,26 @@ def run_user_command(
     return output
 
 
+def _check(deadline: float, is_stopped: Callable[[], bool], command: Sequence[str]) -> None:
+    """Raise CommandFailed if the command is to be stopped, TimeoutExpired at the deadline."""
+    if is_stopped():
+        raise CommandFailed(f"{_title(command)} was stopped.")
+    if time.monotonic() > deadline:
+        raise subprocess.TimeoutExpired(list(command), 0)
+
+
 def _read(
-    process: subprocess.Popen[bytes], deadline: float, stopped: threading.Event | None, command: Sequence[str]
+    process: subprocess.Popen[bytes], deadline: float, is_stopped: Callable[[], bool], command: Sequence[str]
 ) -> bytes:
-    """Read all output; raises TimeoutExpired at the deadline."""
+    """Read all output; raises as `_check` does."""
     output = bytearray()
-    assert process.stdout is not None
+    if process.stdout is None:
+        return b""
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
         while True:
-            if stopped is not None and stopped.is_set():
-                raise CommandFailed(f"{_title(command)} was stopped.")
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise subprocess.TimeoutExpired(list(command), 0)
-            if selector.select(min(left, _STOP_SECONDS)):
+            _check(deadline, is_stopped, command)
+            if selector.select(_STOP_SECONDS):
                 chunk = os.read(process.stdout.fileno(), 1 << 16)
                 output += chunk
                 if not chunk:

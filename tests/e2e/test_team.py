@@ -212,7 +212,7 @@ def test_two_members_three_loops_and_a_killed_server(
         deprecate(tmux, ada, "hides the cause")
         tmux.sees("⊘ deprec", "not sent to the team yet", window="ada")
         tmux.keys("p", window="rita")
-        tmux.sees("● proven      ⚑", "not sent to the team yet", window="rita")
+        tmux.sees("● prov  ⚑", "to send", window="rita")
 
         # It is back: the first decision to arrive is kept, and the author of the other one is notified.
         team.cluster.start()

@@ -85,7 +85,7 @@ def test_hostile_bytes_and_reasons_are_harmless(sample: Path, home: Path) -> Non
         open_field(terminal, "RDX", "3", "d")
         terminal.paste("because \u202e[/] [@click=app.exit()]RDX\x9b")
         terminal.press("enter")
-        terminal.sees("deprecated pat-", "→ deprecated")
+        terminal.sees("deprecated pat-")
         terminal.press("L", "enter")
         terminal.sees("RDX")
         terminal.press("q")
