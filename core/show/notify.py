@@ -34,6 +34,7 @@ MAX_NEEDS: Final = 50  # of one call, the most urgent first; the others follow i
 _MAX_TEXT: Final = 400  # characters of a text
 _MAX_PATH: Final = 4096  # characters of the path of the project
 _MAX_PROJECTS: Final = 200  # projects whose needs are stored, those reported last
+_MAX_KEPT: Final = 1_000  # needs of a project that are reported and stored, the most urgent ones
 _TABLE: Final = "notified"
 
 log = logging.getLogger(__name__)
@@ -81,7 +82,7 @@ class Notifier:
         is_busy = self._clock() < self._next or (self._running is not None and self._running.is_alive())
         if not self.command or not is_whole or is_busy:
             return
-        needs = {need_key(need): need for need in find_needs(state)}
+        needs = {need_key(need): need for need in find_needs(state)[:_MAX_KEPT]}
         if needs.keys() == self._known:
             return
         new, is_rest = self._remember(list(needs))

@@ -72,11 +72,12 @@ the same error, is silent, or ended with failing tests. It is run while the dash
 by the hooks of connected agents when a command fails and at the end of a turn; only the first two notice silence.
 `ralphdeck now --notify` runs it for all needs, to try it.
 
-It runs without a shell in your home folder, for at most 30 seconds, and gets JSON on standard input:
+It runs without a shell in your home folder, at most once in 30 seconds and for at most 30 seconds; it is killed when the
+program that started it ends. What it prints is dropped. It gets JSON on standard input, with at most 50 needs:
 
 ```json
 {"version": 1, "project": "/home/ada/shop", "needs": [{"kind": "asks", "title": "Migrate webhooks",
-  "text": "has asked for 2 min: which side may change?", "since": "2026-11-27T09:12:00Z",
+  "text": "asked 2 m ago: which side may change?", "since": "2026-11-27T09:12:00Z",
   "loop_id": "4f2c…", "session_id": ""}]}
 ```
 
