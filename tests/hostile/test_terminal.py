@@ -47,7 +47,7 @@ def patterns(terminal: Terminal) -> None:
     for word in ("close", "boldred"):
         terminal.press("/", f"{MARK}{word}", "enter", "g", "escape", "escape")
     terminal.press("/", "state:candidate type:template", "enter", "g", "p")
-    terminal.sees("promoted")
+    terminal.sees("undo promote")
     terminal.press("u", "j", "d", "nobody reads this [/] [b]", "enter", "c", "note [@click=app.exit()]x[/]")
     terminal.press("enter", "U", "u", "M", "p", "n", "d", "escape", "escape")
 

@@ -72,8 +72,8 @@ the same error, is silent, or ended with failing tests. It is run while the dash
 by the hooks of connected agents when a command fails and at the end of a turn; only the first two notice silence.
 `ralphdeck now --notify` runs it for all needs, to try it.
 
-It runs without a shell in your home folder, at most once in 30 seconds and for at most 30 seconds; it is killed when the
-program that started it ends. What it prints is dropped. It gets JSON on standard input, with at most 50 needs:
+It runs without a shell in your home folder, at most once in 30 seconds and for at most 30 seconds; it is killed when
+the program that started it ends. What it prints is dropped. It gets JSON on standard input, with at most 50 needs:
 
 ```json
 {"version": 1, "project": "/home/ada/shop", "needs": [{"kind": "asks", "title": "Migrate webhooks",
