@@ -46,7 +46,7 @@ def patterns(terminal: Terminal) -> None:
     browse(terminal, 5)
     for word in ("close", "boldred"):
         terminal.press("/", f"{MARK}{word}", "enter", "g", "escape", "escape")
-    terminal.press("/", "state:candidate type:template", "enter", "g", "p")
+    terminal.press("/", "state:proven", "enter", "g", "p")
     terminal.sees("undo promote")
     terminal.press("u", "j", "d", "nobody reads this [/] [b]", "enter", "c", "note [@click=app.exit()]x[/]")
     terminal.press("enter", "U", "u", "M", "p", "n", "d", "escape", "escape")
