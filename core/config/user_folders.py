@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from core.base.errors import BadInput
+
 _APP: Final = "ralphdeck"
 # On Linux the folders are those of the XDG specification. Importing platformdirs for them takes 5 ms in each hook.
 _HAS_XDG: Final = sys.platform == "linux" and "ANDROID_ROOT" not in os.environ
@@ -40,6 +42,13 @@ def cache_folder() -> Path:
 
 
 def _xdg_folder(variable: str, default: str) -> Path:
-    """Return the folder below the one that a variable names; the specification ignores relative paths."""
+    """Return the folder below the one that a variable names; the specification ignores relative paths.
+
+    Raises BadInput if the home folder is not known: a relative one would be in the project, whose files would count as
+    the user's.
+    """
     named = os.environ.get(variable, "")
-    return Path(named if named.startswith("/") else os.path.expanduser(default)) / _APP  # noqa: PTH111 (as platformdirs)
+    folder = named if named.startswith("/") else os.path.expanduser(default)  # noqa: PTH111 (as platformdirs)
+    if not folder.startswith("/"):
+        raise BadInput(f"your home folder is not known: set HOME, or {variable}, to an absolute path")
+    return Path(folder) / _APP

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import platformdirs
 import pytest
 
+from core.base.errors import BadInput
 from core.config.user_folders import cache_folder, config_folder, state_folder
 
 
@@ -34,3 +36,14 @@ def test_a_relative_folder_is_ignored(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     assert tmp_path in cache_folder().parents
+
+
+@pytest.mark.parametrize("folder", [config_folder, state_folder, cache_folder])
+def test_an_unknown_home_folder_is_refused_and_not_in_the_project(
+    monkeypatch: pytest.MonkeyPatch, folder: Callable[[], Path]
+) -> None:
+    monkeypatch.setenv("HOME", "here")
+    for kind in ("CONFIG", "STATE", "CACHE"):
+        monkeypatch.delenv(f"XDG_{kind}_HOME", raising=False)
+    with pytest.raises(BadInput, match="HOME"):
+        folder()
