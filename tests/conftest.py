@@ -138,7 +138,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_logfinish() -> None:
     """Close files of objects that refer to themselves, before there are more than `select` can wait for."""
     if sum(1 for _ in Path("/proc/self/fd").iterdir()) > MOST_FILES:
+        gc.unfreeze()  # the dashboard freezes what earlier tests have left
         gc.collect()
+        gc.freeze()
 
 
 def pytest_collection_finish() -> None:

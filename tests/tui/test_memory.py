@@ -27,7 +27,7 @@ def _live_objects() -> Counter[str]:
         sys.setswitchinterval(interval)
     packages = {"core", "tui", "textual", "numpy"}
     # What Textual caches, in a limited number, varies; a widget that is not released shows by its own type.
-    cached = ("textual.geometry.", "textual.cache.", "textual.strip.")
+    cached = ("textual.geometry.", "textual.cache.", "textual.strip.", "textual.style.")
     return Counter(name for name in names if name.partition(".")[0] in packages and not name.startswith(cached))
 
 
