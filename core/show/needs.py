@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
@@ -43,9 +43,8 @@ class Need(Struct, frozen=True, kw_only=True):
     """Why a session needs a person.
 
     `loop_id` is the ID of its loop; "" for a debug session of no known loop. `session_id` is the debug session that an
-    agent escalated, or "". `since` is when it began,
-    None if no file has a time. `count` is the number of iterations or test runs with the same error, else 0. `text` is
-    the question, the error or the reason; untrusted.
+    agent escalated, or "". `since` is when it began, None if no file has a time. `count` is the number of iterations or
+    test runs with the same error, else 0. `text` is the question, the error or the reason; untrusted.
     """
 
     kind: NeedKind
@@ -156,21 +155,26 @@ def _why_over(state: ProjectState, loop: Loop) -> str:
     later = _later_attempts(state, loop)
     if any(one.outcome is Outcome.SUCCESS for one in later):
         return "a later attempt at the task worked"
-    return "a later session has attempted the task" if has_later_session(state, loop) else ""
+    return "a later session has attempted the task" if _is_of_known_session(state, later) else ""
 
 
 def has_later_session(state: ProjectState, loop: Loop) -> bool:
     """Return whether another session, which is known, has attempted the last task of a session after it."""
+    return _is_of_known_session(state, _later_attempts(state, loop))
+
+
+def _is_of_known_session(state: ProjectState, attempts: Iterable[Attempt]) -> bool:
+    """Return whether a known session made one of these attempts."""
     find, loops = state.inputs.names.find_loop_id, state.snapshot.loops
-    return any(one.loop_id and find(one.loop_id) in loops for one in _later_attempts(state, loop))
+    return any(one.loop_id and find(one.loop_id) in loops for one in attempts)
 
 
 def _later_attempts(state: ProjectState, loop: Loop) -> list[Attempt]:
     """Return the attempts at the last task of a session that were made after it."""
-    own = state.attempts_of(loop)
-    return (
-        [one for one in state.inputs.names.attempts_at(own[-1].task_id) if one.number > own[-1].number] if own else []
-    )
+    if not (own := state.attempts_of(loop)):
+        return []
+    last = own[-1]
+    return [one for one in state.inputs.names.attempts_at(last.task_id) if one.number > last.number]
 
 
 def _debug_sessions(state: ProjectState, loop: Loop) -> list[DebugSession]:

@@ -117,15 +117,16 @@ class Notifier:
                     key for row in table.search(where("project") == project) for key in _texts(row.get("needs"))
                 }
                 new = [key for key in keys if key not in reported]
-                now = [key for key in keys if key in reported or key in new[:MAX_NEEDS]]
-                if reported != set(now):
+                sent = new[:MAX_NEEDS]
+                kept = [key for key in keys if key in reported or key in sent]
+                if reported != set(kept):
                     table.remove(where("project") == project)
                     table.remove(doc_ids=[row.doc_id for row in table][: -_MAX_PROJECTS + 1])
-                    table.insert({"project": project, "needs": now})
+                    table.insert({"project": project, "needs": kept})
         except RalphdeckError as error:  # without a memory the same need would be reported again and again
             log.warning("cannot notify: %s", error)
             return (), False
-        return new[:MAX_NEEDS], len(new) > MAX_NEEDS
+        return sent, len(new) > len(sent)
 
     def _send(self, report: NeedReport) -> None:
         try:

@@ -117,6 +117,17 @@ def test_dismissing_a_borderline_question_leaves_other_questions(open_project: P
     assert SUBJECT not in open_project.view.snapshot.curation.dismissed
 
 
+def test_the_effect_of_allowing_a_lesson_again_names_a_rate_that_leaves_it_out(open_project: Project) -> None:
+    state = open_project.view
+    asked = [item for item in state.queue if item.kind == BORDERLINE and state.assessment(item.subject).pin is None]
+    asked = [item for item in asked if state.assessment(item.subject).state is Maturity.DEPRECATED]
+    least = state.settings.injection.min_success_rate
+    is_low = {item.subject: state.board.effectiveness[state.board.row(item.subject)] < least for item in asked}
+    effects = {item.subject: answer_of(open_project, item, "accept").effect for item in asked}
+    assert {id: "left out" in effect for id, effect in effects.items()} == is_low
+    assert set(is_low.values()) == {True, False}
+
+
 def test_no_to_a_question_whether_to_keep_a_pattern_stops_its_injection(open_project: Project) -> None:
     for kind, state in ((BORDERLINE, "deprecate"), (UNRECONCILED, "quarantine")):
         no = answer_of(open_project, about(kind), "reject")
