@@ -1,0 +1,283 @@
+"""Statistics of lessons that are held out by chance; docs/experiments.md.
+
+A trial is a task for which a lesson was chosen and a coin decided whether the agent got it. The interval of the
+difference between the two arms is a confidence sequence: it may be looked at after every trial. It comes from bets on
+the coin, given the outcomes, so it needs no assumption about how often errors occur, or that this stays the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from core.base.text import plural
+
+LEVEL: Final = 0.95  # of the intervals: all verdicts of an experiment are right with this probability
+SMALLEST_SHARE: Final = 0.1  # of the tasks without the lesson, and with it
+SMALLEST_DIFFERENCE: Final = 0.1  # between two rates; less is "no difference worth having"
+EXPECTED_RATES: Final = (0.5, 0.2)  # of returning errors without and with a lesson; used for planning without data
+COST_OF_LOOKING: Final = 2.0  # trials of a confidence sequence for one of a test that looks once; see the simulator
+MOST_STEPS: Final = 64  # longer trials, and those without a passing test, count as this
+MOST_MINUTES: Final = 480
+
+BETS: Final = ((0.05, 1 / 11), (0.15, 2 / 11), (0.3, 3 / 11), (0.5, 3 / 11), (0.75, 2 / 11))
+"""Stakes as shares of the largest stake that cannot lose everything, each with its share of the capital."""
+RATE_STEPS: Final = 20  # of the running rate: it is rounded, so that few kinds of trials exist
+_PRIOR_TRIALS: Final = 10  # weight of each expected rate in the number of further trials
+_MOST_NEEDED: Final = 10_000  # a larger number of further trials is reported as "more than" this
+_HALVINGS: Final = 12  # of the search for an end of an interval: to 0.0005
+
+
+class Verdict(StrEnum):
+    """What an experiment shows about a lesson."""
+
+    HELPS = "helps"
+    HURTS = "hurts"
+    NO_DIFFERENCE = "no difference worth having"
+    UNDECIDED = "can't tell yet"
+
+
+class TrialResult(Struct, frozen=True, kw_only=True):
+    """One task in which a lesson was given or held out by chance."""
+
+    task: str
+    pattern: str
+    share: float  # probability with which the lesson was held out, 0.1..0.9
+    is_held_out: bool
+    outcome: float  # 0..1; 1 if the error returned, or if the task succeeded
+
+
+class Cell(NamedTuple):
+    """A kind of trial: trials in one cell have the same weight in the interval."""
+
+    pattern: str
+    share: float
+    rate: int  # mean outcome of the earlier trials of the pattern, in steps of 0.05
+    is_held_out: bool
+    outcome: float
+
+
+Tally = Counter[tuple[Cell, ...]]
+"""The number of tasks by the cells of their trials. Tallies of several projects are added with `+`."""
+
+
+class Arm(NamedTuple):
+    """The trials with the lesson, or those without."""
+
+    trials: int = 0
+    total: float = 0.0  # sum of the outcomes
+
+    @property
+    def rate(self) -> float | None:
+        return self.total / self.trials if self.trials else None
+
+
+class Comparison(Struct, frozen=True, kw_only=True):
+    """The two arms of an experiment, and what can be concluded at this moment."""
+
+    given: Arm
+    held_out: Arm
+    difference: float | None  # mean outcome with the lesson minus without it; None if an arm is empty
+    low: float  # ends of the interval of the difference, -1..1
+    high: float
+    verdict: Verdict
+    needed: int  # estimated further trials until a verdict; 0 if there is one
+    harm_e_value: float  # evidence that the lesson hurts; reaches 1 / x with a probability of at most x if it does not
+
+
+def tally_trials(trials: Iterable[TrialResult]) -> Tally:
+    """Count trials, in the order in which their coins were thrown, by cell.
+
+    The trials of one task are one observation. Trials with a share outside of 0.1..0.9, or an outcome outside of 0..1,
+    are left out.
+    """
+    tasks: defaultdict[str, list[TrialResult]] = defaultdict(list)
+    for trial in trials:
+        if SMALLEST_SHARE <= trial.share <= 1 - SMALLEST_SHARE and 0 <= trial.outcome <= 1:
+            tasks[trial.task].append(trial)
+    earlier: defaultdict[str, Arm] = defaultdict(Arm)
+    tally = Tally()
+    for group in tasks.values():
+        tally[tuple(sorted(_cell_of(trial, earlier[trial.pattern]) for trial in group))] += 1
+        for trial in group:
+            arm = earlier[trial.pattern]
+            earlier[trial.pattern] = Arm(arm.trials + 1, arm.total + trial.outcome)
+    return tally
+
+
+def _cell_of(trial: TrialResult, earlier: Arm) -> Cell:
+    rate = round((earlier.total + 0.5) / (earlier.trials + 1) * RATE_STEPS)
+    return Cell(trial.pattern, trial.share, min(max(rate, 1), RATE_STEPS - 1), trial.is_held_out, trial.outcome)
+
+
+def compare_arms(tally: Tally, *, is_higher_better: bool = False) -> Comparison:
+    """Compare the outcomes with and without the lessons, with an interval that is valid at each moment.
+
+    A tally of several patterns gives their average difference. `is_higher_better` is True for successes, False for
+    errors that return.
+    """
+    given, held_out = _arm(tally, is_held_out=False), _arm(tally, is_held_out=True)
+    difference = _difference(tally)
+    low, high = _interval(tally, difference or 0.0)
+    verdict = _verdict(low, high, is_higher_better)
+    share = held_out.trials / (given.trials + held_out.trials) if tally else 0.5
+    return Comparison(
+        given=given,
+        held_out=held_out,
+        difference=difference,
+        low=low,
+        high=high,
+        verdict=verdict,
+        needed=_further_trials(given, held_out, share, is_higher_better) if verdict is Verdict.UNDECIDED else 0,
+        harm_e_value=math.exp(min(_log_capital(tally, 0.0, (-1 if is_higher_better else 1,)), 700.0)),
+    )
+
+
+def _verdict(low: float, high: float, is_higher_better: bool) -> Verdict:
+    if not is_higher_better:
+        low, high = -high, -low
+    if high < 0:
+        return Verdict.HURTS
+    if low > -SMALLEST_DIFFERENCE and high < SMALLEST_DIFFERENCE:
+        return Verdict.NO_DIFFERENCE
+    return Verdict.HELPS if low > 0 else Verdict.UNDECIDED
+
+
+def describe_verdict(comparison: Comparison) -> str:
+    """Return the verdict in words, with the number of further trials if there is none yet."""
+    needed = comparison.needed
+    if comparison.verdict is not Verdict.UNDECIDED:
+        return comparison.verdict.value
+    if needed > _MOST_NEEDED:
+        return f"{comparison.verdict} (more than {plural(_MOST_NEEDED, 'more task')})"
+    return f"{comparison.verdict} (about {plural(needed, 'more task')})"
+
+
+def _arm(tally: Tally, *, is_held_out: bool) -> Arm:
+    cells = [(cell, count) for group, count in tally.items() for cell in group if cell.is_held_out == is_held_out]
+    return Arm(sum(count for _, count in cells), math.fsum(cell.outcome * count for cell, count in cells))
+
+
+def _difference(tally: Tally) -> float | None:
+    """Return the difference of the means within each pattern and share, averaged by their numbers of trials."""
+    strata: defaultdict[tuple[str, float], Tally] = defaultdict(Tally)
+    for group, count in tally.items():
+        for cell in group:
+            strata[cell.pattern, cell.share][(cell,)] += count
+    weighted: list[tuple[int, float]] = []
+    for stratum in strata.values():
+        given, held_out = _arm(stratum, is_held_out=False), _arm(stratum, is_held_out=True)
+        if given.rate is not None and held_out.rate is not None:
+            weighted.append((given.trials + held_out.trials, given.rate - held_out.rate))
+    total = sum(trials for trials, _ in weighted)
+    return math.fsum(trials * difference for trials, difference in weighted) / total if total else None
+
+
+def _interval(tally: Tally, difference: float) -> tuple[float, float]:
+    """Return the ends of the interval: the differences against which no bet has won 1 / (1 - LEVEL) times its stake."""
+    limit = math.log(1 / (1 - LEVEL))
+    ends = []
+    for outside in (-1.0, 1.0):
+        inside = difference
+        for _ in range(_HALVINGS if _log_capital(tally, outside, (-1, 1)) >= limit else 0):
+            middle = (inside + outside) / 2
+            if _log_capital(tally, middle, (-1, 1)) >= limit:
+                outside = middle
+            else:
+                inside = middle
+        ends.append(outside)
+    return ends[0], ends[1]
+
+
+def _log_capital(tally: Tally, candidate: float, signs: tuple[int, ...]) -> float:
+    """Return the logarithm of the capital of a gambler who bets that the difference is not `candidate`.
+
+    A trial pays `1 + stake * score`. The score has the mean 0 if the difference is `candidate`, so the capital is then
+    a martingale that starts at 1: it ever reaches 20 with a probability of at most 0.05 (Ville's inequality). The signs
+    are 1 for bets on a larger difference, -1 for a smaller one; the capital is divided between them.
+    """
+    logs = [
+        math.log(part / len(signs))
+        + math.fsum(count * math.log1p(sign * bet * score_of(group, candidate, sign)) for group, count in tally.items())
+        for sign in signs
+        for bet, part in BETS
+    ]
+    most = max(logs)
+    return most + math.log(math.fsum(math.exp(value - most) for value in logs))
+
+
+def score_of(group: tuple[Cell, ...], candidate: float, sign: int) -> float:
+    """Return the score of a task, divided by the largest loss that a bet in the direction `sign` could have had.
+
+    The score of a trial is the outcome, weighted by the inverse of the probability of its arm, less a prediction from
+    the earlier trials, less the candidate; the mean of the trials of one task is one score.
+    """
+    score = largest_loss = 0.0
+    for cell in group:
+        given, rate = 1 - cell.share, cell.rate / RATE_STEPS
+        prediction = rate + (1 - 2 * given) * candidate
+        low, high = -prediction, 1 - prediction
+        value = (cell.outcome - prediction) * (-1 / cell.share if cell.is_held_out else 1 / given)
+        score += value - candidate
+        worst = min(low / given, -high / cell.share) if sign > 0 else -max(high / given, -low / cell.share)
+        largest_loss += sign * candidate - worst
+    return score / max(largest_loss, 1e-9)
+
+
+def required_trials(rate_held_out: float, rate_given: float, share: float, power: float = 0.8) -> int:
+    """Return the trials of both arms that a test at one fixed time needs to find the difference of two rates.
+
+    `share` is the share without the lesson, 0..1. A confidence sequence needs up to `COST_OF_LOOKING` times as many.
+    """
+    difference = rate_given - rate_held_out
+    return math.ceil(_trials_for(difference, _variance(rate_given, rate_held_out, share), power))
+
+
+def _variance(rate_given: float, rate_held_out: float, share: float) -> float:
+    """Return the variance of the estimated difference, times the number of trials."""
+    return rate_held_out * (1 - rate_held_out) / share + rate_given * (1 - rate_given) / (1 - share)
+
+
+def _trials_for(width: float, variance: float, power: float) -> float:
+    from statistics import NormalDist  # takes 3 ms to import, as it imports fractions and random
+
+    normal = NormalDist()
+    quantiles = normal.inv_cdf((1 + LEVEL) / 2) + normal.inv_cdf(power)
+    return quantiles**2 * variance / width**2 if width else math.inf
+
+
+def _further_trials(given: Arm, held_out: Arm, share: float, is_higher_better: bool) -> int:
+    """Estimate the further trials until the interval excludes 0, or has no difference worth having inside."""
+    without, with_lesson = EXPECTED_RATES
+    if is_higher_better:
+        without, with_lesson = 1 - without, 1 - with_lesson
+    rate_given = (given.total + _PRIOR_TRIALS * with_lesson) / (given.trials + _PRIOR_TRIALS)
+    rate_held_out = (held_out.total + _PRIOR_TRIALS * without) / (held_out.trials + _PRIOR_TRIALS)
+    share = min(max(share, SMALLEST_SHARE), 1 - SMALLEST_SHARE)
+    difference = abs(rate_given - rate_held_out)
+    width = max(difference, SMALLEST_DIFFERENCE - difference)
+    total = COST_OF_LOOKING * _trials_for(width, _variance(rate_given, rate_held_out, share), 0.8)
+    needed = max(total - given.trials - held_out.trials, 1.0)
+    if needed > _MOST_NEEDED:
+        return _MOST_NEEDED + 1
+    digit = 10 if needed > 100 else 1  # more digits would promise too much
+    digit = 100 if needed > 1000 else digit
+    return math.ceil(needed / digit) * digit
+
+
+def scale_length(length: float | None, most: float) -> float:
+    """Return the steps or minutes until the test passed as an outcome from 0 to 1, on a logarithmic scale.
+
+    A difference of such outcomes is a ratio of lengths: `ratio_of_lengths`. None is a trial without a passing test.
+    """
+    return 1.0 if length is None else math.log(min(max(length, 1.0), most)) / math.log(most)
+
+
+def ratio_of_lengths(difference: float, most: float) -> float:
+    """Return the typical length with the lesson, divided by that without it."""
+    return float(most**difference)
