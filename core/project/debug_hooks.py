@@ -166,8 +166,7 @@ def _match(state: ProjectState, error: Failure) -> list[tuple[Pattern, Assessmen
             continue
         matches = matches_failure(pattern, error)
         assessment = board.assessment(pattern.id)
-        enough = board.effectiveness[board.row(pattern.id)] >= settings.min_success_rate
-        if matches and assessment.injectable and enough:
+        if matches and assessment.injectable and not state.has_low_rate(pattern.id):
             items.append((pattern, assessment))
     return sorted(items, key=lambda item: (-item[1].score, item[0].id))[:MAX_PATTERNS]
 

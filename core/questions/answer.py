@@ -119,6 +119,9 @@ def promotion(id: str, state: ProjectState, *, is_asked: bool = False) -> Answer
     """Return the promotion; a deprecated pattern can be promoted at once only where its re-enabling `is_asked`."""
     assessment = state.assessment(id)
     effect = "proven: ranked first until reset"
+    if state.has_low_rate(id):
+        least = state.settings.injection.min_success_rate
+        effect = f"proven until reset, but left out of prompts until its rate is at least {least:.0%}"
     command = commands.Promote(id, re_enable=is_asked and assessment.state is Maturity.DEPRECATED)
     return decision(command, effect, state, needs_reason=assessment.blocked)
 

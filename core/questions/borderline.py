@@ -117,9 +117,9 @@ def answers(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     id, name, assessment = item.subject, visible_line(item.subject, 80), state.assessment(item.subject)
     if assessment.state is Maturity.DEPRECATED:
         if assessment.pin is None:
-            least = state.settings.injection.min_success_rate
             effect = "established: given again, with the weight of its evidence"
-            if float(state.board.effectiveness[state.board.row(id)]) < least:
+            if state.has_low_rate(id):
+                least = state.settings.injection.min_success_rate
                 effect = f"established, but left out of prompts until its rate is at least {least:.0%}"
             yield yes(RE_ENABLE.word, effect, commands.Release(id), needs_reason=assessment.blocked)
         else:

@@ -98,6 +98,8 @@ def present_effect(state: ProjectState, item: ReviewItem) -> str:
         return "No agent gets it until you say yes."
     if not assessment.injectable:
         return "No agent gets it now."
+    if state.has_low_rate(item.subject):
+        return f"No prompt gets it: its rate is below {state.settings.injection.min_success_rate:.0%}."
     ranks = {Maturity.CANDIDATE: ", ranked low", Maturity.PROVEN: ", ranked first"}
     return f"Agents get it now{ranks.get(assessment.state, '')}."
 

@@ -158,12 +158,11 @@ def loop_document(state: ProjectState, loop: Loop, need: Need | None, details: L
     return Document(title_of(loop), blocks)
 
 
-def loop_rank(loop: Loop, need: Need | None) -> tuple[int, bool, bool, bool, float, str]:
-    """Return the sort key of the default order: those that need a person, running, others, ended, archived; newest."""
+def loop_rank(loop: Loop, need: Need | None) -> tuple[int, bool, bool, float, str]:
+    """Return the sort key of the default order: those that need a person, running, others, ended; newest first."""
     start = loop.started_at or loop.updated_at
-    is_over = loop.is_over
     newest_first = -start.timestamp() if start else 0.0
-    return urgency(need), is_over, not loop.is_running, is_over and loop.archived, newest_first, loop.id
+    return urgency(need), loop.is_over, not loop.is_running, newest_first, loop.id
 
 
 def needs_column(needs: Iterable[Need], now: datetime) -> Column:
@@ -386,12 +385,12 @@ class LoopOrder:
         at = self._times(key)[0]
         return -at.timestamp() if at is not None else math.inf, key
 
-    def _rank(self, key: str) -> tuple[int, bool, bool, bool, float, str]:
+    def _rank(self, key: str) -> tuple[int, bool, bool, float, str]:
         """Return the default order; work of no known loop has the place of a loop."""
         if (loop := self._catalog.loops.get(key)) is not None:
             return loop_rank(loop, self._needs.get(key))
         status = getattr(self._catalog.free_record(key), "status", None)
-        return urgency(self._needs.get(key)), getattr(status, "ended", True), True, False, *self.started(key)
+        return urgency(self._needs.get(key)), getattr(status, "ended", True), True, *self.started(key)
 
     def _of_loop(self, value: Callable[[Loop], Any], otherwise: Any) -> Callable[[str], Any]:
         loops = self._catalog.loops

@@ -238,6 +238,11 @@ class ProjectState:
     def assessment(self, pattern_id: str) -> Assessment:
         return self.board.assessment(pattern_id)
 
+    def has_low_rate(self, pattern_id: str) -> bool:
+        """Return whether the success rate of a pattern is below the minimum for contexts."""
+        board = self.board
+        return bool(board.effectiveness[board.row(pattern_id)] < self.settings.injection.min_success_rate)
+
     def work_id(self, work_id: str) -> str:
         """Return the full ID of a loop or attempt; raise `UnknownRecord` if none."""
         return work_id if work_id in self.snapshot.attempts else self.loop(work_id).id

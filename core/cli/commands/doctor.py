@@ -199,7 +199,10 @@ def _user_settings() -> Iterator[Found]:
     for name, command in (("judge", settings.scan.judge), ("notify command", settings.notify.command)):
         if command:
             text = visible_line(command[0], 200)
-            is_runnable = shutil.which(command[0])
+            # As it is run: in the home folder, to which a relative path refers.
+            has_folder = os.path.dirname(command[0]) != ""
+            program = os.path.join(Path.home(), command[0]) if has_folder else command[0]
+            is_runnable = shutil.which(program) is not None
             yield (name, OK, text) if is_runnable else (name, ERROR, f"{text} is not a program that can be run")
 
 

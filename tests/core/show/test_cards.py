@@ -21,10 +21,10 @@ from core.records.snapshot import Snapshot
 from core.retrieval.similarity import Repetition
 from core.show.card_evidence import conflicts, uses
 from core.show.card_texts import exact_text, words_changed
-from core.show.cards import NO, YES, card_title, review_card, terminal_card
+from core.show.cards import NO, YES, card_title, present_effect, review_card, terminal_card
 from core.show.contexts import Preview
 from core.state.project_state import ProjectState
-from core.state.review_items import ESCALATION, EXTRACTED, OFFER
+from core.state.review_items import BORDERLINE, ESCALATION, EXTRACTED, OFFER, ReviewItem
 from tests.agent_lessons import add_lessons, lesson_questions, make_agent_lesson
 from tests.factories import make_pattern
 from tests.fix_sessions.replay import Workshop
@@ -144,3 +144,13 @@ def test_a_repeated_lesson_is_marked_in_review_and_as_a_pattern_in_context(tmp_p
     (made,) = project.lessons()[0].patterns
     found = Preview.prepare(project.view, RULE, project.settings.injection, FILES)
     assert found.repeated[made] == Repetition("CLAUDE.md", 2)
+
+
+def test_a_card_says_when_the_success_rate_keeps_a_lesson_out_of_prompts(sample: ProjectState) -> None:
+    ids = [id for id in sample.snapshot.patterns if id in sample.board and sample.assessment(id).injectable]
+    low, high = (next(id for id in ids if sample.has_low_rate(id) is is_low) for is_low in (True, False))
+    effects = [
+        present_effect(sample, ReviewItem(kind=BORDERLINE, subject=id, question="?", reason="?", priority=0.5))
+        for id in (low, high)
+    ]
+    assert "No prompt gets it" in effects[0] and "Agents get it now" in effects[1]

@@ -133,8 +133,8 @@ def test_sessions_that_need_a_person_are_first_then_running_ones_then_the_newest
         loop_rank(Loop(id="runs", status=LoopStatus.RUNNING, started_at=days_ago(5)), None),
         loop_rank(Loop(id="paused", status=LoopStatus.PAUSED, started_at=days_ago(1)), None),
         loop_rank(Loop(id="new", status=LoopStatus.COMPLETED, started_at=days_ago(1)), None),
-        loop_rank(Loop(id="old", status=LoopStatus.COMPLETED, started_at=days_ago(2)), None),
-        loop_rank(Loop(id="archived", status=LoopStatus.RUNNING, archived=True, started_at=days_ago(1)), None),
+        loop_rank(Loop(id="archived", status=LoopStatus.RUNNING, archived=True, started_at=days_ago(2)), None),
+        loop_rank(Loop(id="old", status=LoopStatus.COMPLETED, started_at=days_ago(3)), None),
     ]
     assert order == sorted(order)
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from core.config.paths import project_at
+from core.config.user_settings import user_settings_file
 from core.hooks.deadline import record_give_up
 from tests.core.cli.conftest import Call
 
@@ -310,3 +311,20 @@ def test_sessions_of_claude_code_in_subfolders_that_ran_no_hooks_are_counted(
     checks = call("doctor", "--json", "--project", sample).document["checks"]
     (found,) = (check for check in checks if "subfolders" in check["text"])
     assert found["text"].startswith("1 session in subfolders") and found["status"] == "warning"
+
+
+def test_a_command_of_the_user_is_looked_for_where_it_is_run(
+    sample: Path, call: Call, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(sample)
+    settings = user_settings_file()
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text('[notify]\ncommand = ["./note.sh"]\n')
+    statuses = []
+    for folder in (sample, home):  # the command is run in the home folder
+        script = folder / "note.sh"
+        script.write_text("#!/bin/sh\n")
+        script.chmod(0o755)
+        checks = call("doctor", "--json", "--project", sample).document["checks"]
+        statuses.append(next(check["status"] for check in checks if check["name"] == "notify command"))
+    assert statuses == ["error", "ok"]
