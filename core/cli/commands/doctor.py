@@ -200,8 +200,7 @@ def _user_settings() -> Iterator[Found]:
         if command:
             text = visible_line(command[0], 200)
             # As it is run: in the home folder, to which a relative path refers.
-            has_folder = os.path.dirname(command[0]) != ""
-            program = os.path.join(Path.home(), command[0]) if has_folder else command[0]
+            program = Path.home() / command[0] if os.sep in command[0] else command[0]
             is_runnable = shutil.which(program) is not None
             yield (name, OK, text) if is_runnable else (name, ERROR, f"{text} is not a program that can be run")
 
