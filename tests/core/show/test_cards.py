@@ -146,7 +146,7 @@ def test_a_repeated_lesson_is_marked_in_review_and_as_a_pattern_in_context(tmp_p
     assert found.repeated[made] == Repetition("CLAUDE.md", 2)
 
 
-def test_a_card_says_when_the_success_rate_keeps_a_lesson_out_of_prompts(sample: ProjectState) -> None:
+def test_a_card_shows_that_the_success_rate_keeps_a_lesson_out_of_prompts(sample: ProjectState) -> None:
     ids = [id for id in sample.snapshot.patterns if id in sample.board and sample.assessment(id).injectable]
     low, high = (next(id for id in ids if sample.has_low_rate(id) is is_low) for is_low in (True, False))
     effects = [
