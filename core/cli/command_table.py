@@ -306,6 +306,24 @@ Examples:
     },
     "Analyse": {
         "metrics": Place("metrics:metrics", "Print whether lessons help, and how the project develops."),
+        "experiment": GroupPlace(
+            "Hold lessons out by chance, and show whether they help.",
+            """\
+Hold lessons out of some tasks by chance, and show whether they help. Off until you start it. Without a command, the
+status is shown.
+
+\b
+Examples:
+  ralphdeck experiment start --share 0.2
+  ralphdeck experiment
+  ralphdeck experiment stop""",
+            {
+                "status": Place("experiment:status", "Show what is held out, and what that shows about each lesson."),
+                "start": Place("experiment:start", "Start to hold lessons out by chance."),
+                "stop": Place("experiment:stop", "Stop it; what was recorded stays."),
+            },
+            default="status",
+        ),
         "what-if": Place("what_if:what_if", "Replay the history with other thresholds."),
         "scan": Place("scan:scan", "Scan texts for dangerous instructions, and mask their secrets."),
         "embed": Place("embed:embed", "Compute the vectors for semantic search."),

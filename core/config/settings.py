@@ -166,6 +166,9 @@ class InjectionSettings(SettingsGroup, frozen=True, kw_only=True):
     max_reflections: int = _count(3, "Maximum number of injected learnings", "learnings", offered=(0, 20))
     reflection_share: float = _share(0.25, "Part of `max_tokens` reserved for learnings; patterns get the rest")
     min_reflection_relevance: float = _share(0.25, "Lowest relevance of an injected learning")
+    allow_experiment: bool = _setting(
+        True, "Let the user's own experiment hold out patterns by chance; a project can forbid it, but not start it"
+    )
     include_decomposition: bool = _setting(True, "Inject decomposition strategies into decomposition tasks")
     decomposition_share: float = _share(
         0.25, "Largest part of `max_tokens` for decomposition strategies; patterns get the rest"

@@ -6,10 +6,10 @@ They say whose word counts. No file of a project has a say in that, so these set
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final, Literal, get_args, get_type_hints
+from typing import Annotated, Any, Final, Literal, get_args, get_type_hints
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from core.base.text import visible_line
 from core.config.user_folders import config_folder
@@ -65,6 +65,16 @@ class NotifySettings(Struct, frozen=True, forbid_unknown_fields=True):
     command: tuple[str, ...] = ()
 
 
+LEAST_SHARE: Final = 0.1
+MOST_SHARE: Final = 0.5
+
+
+class ExperimentSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The experiment: `share` is the probability that a lesson is held out of a task; None if there is none."""
+
+    share: Annotated[float, Meta(ge=LEAST_SHARE, le=MOST_SHARE)] | None = None
+
+
 class UserSettings(Struct, frozen=True):
     """The settings in effect; `findings` has what is wrong with the file, whose valid groups are used."""
 
@@ -72,6 +82,7 @@ class UserSettings(Struct, frozen=True):
     decisions: DecisionSettings = DecisionSettings()
     scan: ScanPolicy = ScanPolicy()
     notify: NotifySettings = NotifySettings()
+    experiment: ExperimentSettings = ExperimentSettings()
     findings: tuple[Finding, ...] = ()
 
 
@@ -80,8 +91,9 @@ _GROUPS: Final[dict[str, Any]] = {
     "decisions": DecisionSettings,
     "scan": ScanPolicy,
     "notify": NotifySettings,
+    "experiment": ExperimentSettings,
 }
-_OWN_GROUPS: Final = ("trust", "decisions", "notify")
+_OWN_GROUPS: Final = ("trust", "decisions", "notify", "experiment")
 OWN_NAMES: Final = frozenset(
     {"scan.judge", *_OWN_GROUPS}
     | {f"{name}.{field}" for name in _OWN_GROUPS for field in _GROUPS[name].__struct_fields__}
@@ -98,10 +110,7 @@ def read_user_settings() -> UserSettings:
     file = user_settings_file()
     try:
         with file.open("rb") as opened:
-            text = opened.read(MAX_BYTES).decode()
-        import tomllib  # most users have no such file
-
-        document = tomllib.loads(text)
+            document = parse_user_settings(opened.read(MAX_BYTES).decode())
     except FileNotFoundError:
         return UserSettings()
     except (OSError, ValueError) as error:  # not readable, not UTF-8, not TOML
@@ -124,11 +133,18 @@ def read_user_settings() -> UserSettings:
     return UserSettings(**values, findings=tuple(findings))
 
 
+def parse_user_settings(text: str) -> dict[str, Any]:
+    """Parse the text of the file; raises ValueError if it is not TOML."""
+    import tomllib  # most users have no such file
+
+    return tomllib.loads(text)
+
+
 def _describe_problem(name: str, group: object) -> str:
     """Describe the first invalid value of a group: `trust.claims is 'maybe'; it must be count or candidate`."""
     if not isinstance(group, dict):
         return f"{name} is {_quoted(group)}; it must be a group"
-    types = get_type_hints(_GROUPS[name])
+    types = get_type_hints(_GROUPS[name], include_extras=True)
     for field, value in group.items():
         if field not in types:
             return f"{name}.{field[:80]} is unknown; valid settings: {', '.join(types)}"
@@ -140,7 +156,9 @@ def _describe_problem(name: str, group: object) -> str:
 
 
 def _describe_type(wanted: Any) -> str:
-    """Describe the values of a setting: its words, or a list of texts."""
+    """Describe the values of a setting: its words, a share, or a list of texts."""
+    if wanted == get_type_hints(ExperimentSettings, include_extras=True)["share"]:
+        return f"a number from {LEAST_SHARE} to {MOST_SHARE}"
     words = [word for one in (wanted, *get_args(wanted)) for word in get_args(one) if isinstance(word, str)]
     return f"{', '.join(words[:-1])} or {words[-1]}" if words else "a list of texts"
 

@@ -19,10 +19,12 @@ from core.hooks.events import HookEvent, digest, encode_answer, failed_call
 from core.hooks.sessions import MAX_ANSWERED, MAX_PROMPTS, MAX_TRIES, Given, Owed, Session, Sessions, remember
 from core.hooks.spool import spool_call
 from core.hooks.work import SessionWork
+from core.sources.agent_sessions import loop_id_of
 from core.trust.projects import FOR_AGENTS, find_answer, is_trusted
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
+    from core.records.events import Event
 
 _NUMBER = lazy_regex(r"0x[0-9a-f]{1,16}|\d{1,20}")  # numbers differ between runs with the same error
 _COMPACTED = "compact"  # source of a start after a compaction
@@ -51,6 +53,7 @@ class HookAnswer:
         self._sessions = Sessions(project)
         self._work = SessionWork(project, event.agent, clock=clock, warn=warn)
         self._has_logged = False
+        self._prompt_text = self._trial = ""  # newest prompt of the session, and key of its task in the experiment
 
     def handle(self, send: Callable[[bytes], None]) -> None:
         """Handle the event; `send` is called once with the bytes for the agent, if there are any."""
@@ -156,6 +159,7 @@ class HookAnswer:
 
         After one that failed, nothing is tried while the index is made: the project is too large for a hook to read.
         """
+        self._prompt_text, self._trial = session.prompt, session.trial
         owed = replace(session.owed, errors=list(session.owed.errors)) if self._can_deliver() else Owed()
         if self._event.is_subagent:  # the errors are its own, the prompt is not
             owed.prompt = ""
@@ -186,16 +190,21 @@ class HookAnswer:
             self._warn_untrusted(send, owed)
             return
         try:
-            given, fixes = self._find_answer(owed, has_given)
+            given, fixes, assigned = self._find_answer(owed, has_given)
         except DamagedError:
             from core.index.database import delete
 
             delete(self._project.project)
-            given, fixes = self._find_answer(owed, has_given)
+            given, fixes, assigned = self._find_answer(owed, has_given)
         self._begin_answer()
         texts: list[str] = []
         with self._sessions.edit(self._event, self._clock()) as session:
             taken = session.owed.take(owed)
+            if self._trial and (taken.prompt or taken.errors):
+                self._work.record_assigned(assigned)  # before the agent can see what it is given
+                session.trial = session.trial or self._trial
+                if self._event.moment is Moment.TOOL:
+                    session.remember_trial()
             if taken.prompt:
                 session.given = given
                 session.context = given.context or session.context
@@ -208,13 +217,25 @@ class HookAnswer:
                     self._work.record_fix(session, fix.patterns)
         self._send(send, "\n".join(dict.fromkeys(filter(None, texts))))
 
-    def _find_answer(self, owed: Owed, has_given: frozenset[str]) -> tuple[Given, list[Given]]:
-        """Return the context of the prompt and the known fixes; raises DamagedError if the index is damaged."""
+    def _find_answer(self, owed: Owed, has_given: frozenset[str]) -> tuple[Given, list[Given], list[Event]]:
+        """Return the context of the prompt, the known fixes, and the events of the experiment that come before them.
+
+        Raises DamagedError if the index is damaged.
+        """
         from core.hooks.contexts import known_fix, open_state, prompt_context
+        from core.state.experiment import draw_coin, make_assignments
 
         state = open_state(self._project, self._clock)
-        given = prompt_context(state, owed.prompt)
-        return given, [known_fix(state, self._project, error, has_given | {*given.patterns}) for error in owed.errors]
+        coin = draw_coin(state, self._prompt_text or owed.prompt, self._trial)
+        given, assigned = prompt_context(state, owed.prompt, coin)
+        found = [known_fix(state, self._project, error, has_given | {*given.patterns}, coin) for error in owed.errors]
+        if coin is None:
+            return given, [fix for fix, _ in found], []
+        every = {one.pattern_id: one for some in (assigned, *(more for _, more in found)) for one in some}
+        work_id = loop_id_of(self._event.agent, self._event.session)
+        events = make_assignments(state, coin.task, every.values(), work_id, self._event.agent, self._clock())
+        self._trial = coin.task
+        return given, [fix for fix, _ in found], events
 
     def _warn_untrusted(self, send: Callable[[bytes], None], owed: Owed | None = None) -> None:
         """Say once in a session why it gets nothing; not at all if the user decided so. `owed` is no longer owed."""
@@ -243,7 +264,7 @@ class HookAnswer:
                 self._work.end_session(session)
             else:
                 self._work.end_turn(session, self._last_message())
-            has_work = bool(session.ended_tasks or session.checked)
+            has_work = bool(session.ended_tasks or session.checked or session.finished_trials)
         if has_work or notifies():
             start_background(self._project)
 

@@ -42,9 +42,13 @@ def start_background(project: ProjectPaths) -> None:
 
 
 def needs_background(sessions: list[Session], now: datetime) -> bool:
-    """Return whether a session was abandoned, has checks without a debug session, or tasks without extraction."""
+    """Return whether a session was abandoned, or has checks, tasks or trials that are over and not processed yet."""
     return any(
-        session.ended_tasks or _is_abandoned(session, now) or _lacks_debug_session(session, now) for session in sessions
+        session.ended_tasks
+        or session.finished_trials
+        or _is_abandoned(session, now)
+        or _lacks_debug_session(session, now)
+        for session in sessions
     )
 
 
@@ -125,17 +129,28 @@ def _write_debug_sessions(project: ProjectPaths, sessions: Sessions, now: dateti
 
 
 def _extract(project: ProjectPaths, sessions: Sessions, now: datetime) -> bool:
-    """Extract from all tasks that ended; False if none was done."""
-    ended = [(session.id, session.agent, task) for session in sessions.all() for task in session.ended_tasks]
-    if not ended:
+    """Record the outcomes of trials, and extract from all tasks that ended; False if none was done."""
+    known = sessions.all()
+    ended = [(session.id, session.agent, task) for session in known for task in session.ended_tasks]
+    trials = [(session.id, session.agent, *trial) for session in known for trial in session.finished_trials.items()]
+    if not ended and not trials:
         return False
     from core.hooks.contexts import load_project
     from core.hooks.lesson_results import record_results
+    from core.hooks.trial_outcomes import record_outcomes
     from core.project.debug_hooks import write_task_lessons
     from core.project.watch_loop import extract_unattended, is_wanted
 
-    opened = load_project(project, ended[0][1], lambda: now)
+    opened = load_project(project, "", lambda: now)
     is_any_done = False
+    for session_id, agent, task, key in trials:
+        opened.by = opened.agent = agent
+        with suppress(*_PROBLEMS):
+            record_outcomes(opened, task, key)
+            with sessions.edit_known(session_id) as session:
+                if session is not None and session.trials.get(task) == key:
+                    del session.trials[task]
+            is_any_done = True
     for session_id, agent, task in ended:
         opened.by = opened.agent = agent
         with suppress(*_PROBLEMS):

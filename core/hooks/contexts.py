@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +18,7 @@ from core.state.findings import ledger_error
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
     from core.hooks.events import FailedCall
+    from core.learning.assignment import Assignment, Coin
     from core.project.project import Project
     from core.state.project_state import ProjectState
 
@@ -44,31 +45,43 @@ def load_project(project: ProjectPaths, agent: str, clock: Callable[[], datetime
     return opened
 
 
-def prompt_context(state: ProjectState, prompt: str) -> Given:
-    """Return the context for a prompt; empty if nothing fits or the decisions cannot be read."""
-    if not prompt or ledger_error(state):
-        return Given()
-    given = prepare_delivery(state, prompt)
-    return Given(given.context, list(given.pattern_ids), list(given.reflection_ids))
+def prompt_context(state: ProjectState, prompt: str, coin: Coin | None = None) -> tuple[Given, Sequence[Assignment]]:
+    """Return the context for a prompt, and what the coin of the task decided.
 
-
-def known_fix(state: ProjectState, project: ProjectPaths, call: FailedCall, has_given: Collection[str] = ()) -> Given:
-    """Return the known fix for a failed tool call, at most `MAX_FIX_TOKENS`; empty if there is none.
-
-    It is also empty if all that is known are patterns that the agent was given, whose IDs are `has_given`.
+    The context is empty if nothing fits or the decisions cannot be read.
     """
-    from core.project.debug_hooks import on_failure
+    if not prompt or ledger_error(state):
+        return Given(), ()
+    given = prepare_delivery(state, prompt, coin=coin)
+    return Given(given.context, list(given.pattern_ids), list(given.reflection_ids)), given.assigned
+
+
+def known_fix(
+    state: ProjectState,
+    project: ProjectPaths,
+    call: FailedCall,
+    has_given: Collection[str] = (),
+    coin: Coin | None = None,
+) -> tuple[Given, Sequence[Assignment]]:
+    """Return the known fix for a failed tool call, at most `MAX_FIX_TOKENS`, and what the coin of the task decided.
+
+    The fix is empty if there is none, and if all that is known are patterns that the agent was given, whose IDs are
+    `has_given`.
+    """
+    from core.project.debug_hooks import hold_out, on_failure
 
     failures = find_failures(call, str(project.project))
     if not failures or ledger_error(state):
-        return Given()
+        return Given(), ()
     for count in (2, 1):
         advice = on_failure(state, *failures, most=count, only_same=True)
         if not advice.fixes and all(pattern.id in has_given for pattern, _ in advice.patterns):
-            return Given()
+            return Given(), ()
         if count_tokens(advice.text) <= MAX_FIX_TOKENS:
-            return Given(context=advice.text, patterns=[pattern.id for pattern, _ in advice.patterns])
-    return Given()
+            assigned = coin.assign_all(advice.patterns) if coin is not None else ()
+            advice = hold_out(state, advice, [one.pattern_id for one in assigned if one.is_held_out])
+            return Given(context=advice.text, patterns=[pattern.id for pattern, _ in advice.patterns]), assigned
+    return Given(), ()
 
 
 def find_failures(call: FailedCall, root: str) -> list[Failure]:

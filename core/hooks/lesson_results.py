@@ -61,7 +61,7 @@ def _find_results(project: Project, task_id: str) -> Iterator[Event]:
             given.setdefault(event.loop_id, {}).setdefault(event.pattern_id, event.at)
     for work_id, patterns in sorted(given.items()):
         attempt = attempts[work_id]
-        actions = _read_actions(project, attempt)
+        actions = read_actions(project, attempt)
         failures = summarize_log(actions).failures if actions else ()
         for pattern_id, at in sorted(patterns.items()):
             pattern = snapshot.patterns.get(pattern_id)
@@ -95,7 +95,7 @@ def find_result(
     folder.
     """
     failed = [action for action in actions if action.has_failed]
-    hit = [one for one in failed if any(_is_its_error(pattern, error) for error in find_failures(one, root))]
+    hit = [one for one in failed if is_error_of(pattern, one, root)]
     keys = {describe_failed(action).key for action in hit}
     met = [failure for failure in failures if failure.key in keys]
     if not met:
@@ -114,6 +114,11 @@ def find_result(
     if all(failure.solved for failure in met):
         return True if following[-1] > last else None
     return False if outcome is Outcome.FAILURE and following[0] < last else None
+
+
+def is_error_of(pattern: Pattern, action: Action, root: str = "") -> bool:
+    """Return whether a failed action has the error of a pattern."""
+    return any(_is_its_error(pattern, error) for error in find_failures(action, root))
 
 
 def _is_its_error(pattern: Pattern, failure: Failure) -> bool:
@@ -156,7 +161,7 @@ def _words(text: str) -> set[str]:
     return {word for found in _WORD.findall(text) if (word := found.casefold()) not in _COMMON_WORDS}
 
 
-def _read_actions(project: Project, attempt: Attempt) -> Sequence[Action]:
+def read_actions(project: Project, attempt: Attempt) -> Sequence[Action]:
     """Read the log of an attempt; empty if its folder is gone or unsafe."""
     try:
         folder = TaskFolder.of(project.project, attempt.task_id)

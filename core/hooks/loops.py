@@ -8,6 +8,7 @@ from core.hooks.contexts import load_project, open_state
 from core.index.evidence import find_inputs
 from core.records.events import INJECTED_REFLECTION
 from core.state.contexts import prepare_delivery
+from core.state.experiment import make_assignments
 from core.state.findings import ledger_error
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ def loop_context(paths: ProjectPaths, agent: str, clock: Callable[[], datetime])
     given = prepare_delivery(state, loops[0].task)
     events = find_inputs(state.snapshot, state.settings.learning).about_work(loops[0].id)
     known = {event.pattern_id or event.reflection_id for event in events if event.kind in _INJECTED}
-    if not known.issuperset((*given.pattern_ids, *given.reflection_ids)):  # loading takes as long as all the rest
-        load_project(paths, agent, clock).inject(loops[0].id, given)
+    assigned = make_assignments(state, given.task, given.assigned, loops[0].id, agent, clock())
+    if assigned or not known.issuperset((*given.pattern_ids, *given.reflection_ids)):
+        project = load_project(paths, agent, clock)  # takes as long as all the rest
+        project.assign(loops[0].id, given.task, given.assigned)
+        project.inject(loops[0].id, given)
     return given.context

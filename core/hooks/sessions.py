@@ -104,8 +104,24 @@ class Session(Struct, omit_defaults=True):
     answered: list[str] = field(default_factory=list)  # digests of the errors answered with a fix
     checked: list[str] = field(default_factory=list)  # IDs of attempts with checks that the debug memory lacks
     has_warned: bool = False  # whether the agent got the notice that the project is not trusted
+    trial: str = ""  # key of the task of the newest prompt in the experiment, "" without one
+    trials: dict[str, str] = field(default_factory=dict)  # such keys by ID of the task; their outcome is not recorded
     ended_tasks: Annotated[list[str], Meta(max_length=MAX_PROMPTS)] = field(default_factory=list)
     """IDs of tasks from which patterns are not extracted yet."""
+
+    @property
+    def finished_trials(self) -> dict[str, str]:
+        """Keys of the tasks in the experiment that are over, by ID of the task."""
+        is_over = self.ended is not None
+        done = self.ended_tasks
+        return {id: key for id, key in self.trials.items() if is_over or id in done or id != self.task}
+
+    def remember_trial(self) -> None:
+        """Remember which task of the experiment the task of the newest prompt is."""
+        if self.task and self.trial:
+            self.trials[self.task] = self.trial
+            for oldest in list(self.trials)[:-MAX_PROMPTS]:
+                del self.trials[oldest]
 
     @property
     def has_known_process(self) -> bool:
@@ -248,6 +264,7 @@ def _read(path: Path) -> Session | None:
         return None
     session.checked = [id for id in session.checked if split_attempt_id(id) is not None]
     session.ended_tasks = [id for id in session.ended_tasks if is_safe_id(id)]
+    session.trials = {id: key for id, key in session.trials.items() if is_safe_id(id)}
     return session
 
 

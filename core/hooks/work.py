@@ -34,6 +34,7 @@ from core.sources.episodes import MAX_TEXT
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
+    from core.records.events import Event
 
 NO_PROMPT: Final = "Work without a prompt"  # description of a task if the agent reports no prompt
 _MAX_MESSAGE: Final = 1_500  # characters of the agent's last message that are recorded
@@ -77,6 +78,7 @@ class SessionWork:
         known = session.tasks.get(digest(prompt))
         if known is not None and known != session.task:
             session.task, session.attempt, session.abandoned = known, 0, 0
+            session.trial = session.trials.get(known, "")
         return True
 
     def log_spooled(self, session: Session) -> None:
@@ -120,6 +122,7 @@ class SessionWork:
             self._open(session)
             self._memory.log_action(session.task, action, attempt=session.attempt)
         _note_check(session, session.task, session.attempt, action)
+        session.remember_trial()
         self.record_given(session)
         return True
 
@@ -210,6 +213,13 @@ class SessionWork:
         if made := injected_events(work_id, patterns, reflections, at=self._clock(), by=self._agent):
             append_events(self._project, *made)
 
+    def record_assigned(self, events: Sequence[Event]) -> None:
+        """Record what the experiment gives and holds out."""
+        from core.sources.events import append_events
+
+        if events:
+            append_events(self._project, *events)
+
     def end_turn(self, session: Session, message: str = "") -> None:
         """Close the open attempt if its log proves an outcome; a success completes the task.
 
@@ -233,6 +243,7 @@ class SessionWork:
             )
             if ended.status is TaskStatus.COMPLETED:
                 self._add_ended(session)
+                session.trial = ""  # another prompt is another task
         except BadInput:  # the log proves nothing, so the attempt stays open
             return
         except (Refused, UnknownRecord):  # another process ended or deleted it
@@ -262,6 +273,7 @@ class SessionWork:
             else:
                 self._memory.complete_attempt(session.task, task_done=False)
                 self._add_ended(session)
+                session.trial = ""
         except (Refused, UnknownRecord, BadInput):
             return
 

@@ -52,15 +52,17 @@ TABLES: Final = (
     # Where every 256th event is, and lines without an event.
     "CREATE TABLE event_mark (place INTEGER PRIMARY KEY, start INT)",
     "CREATE TABLE event_gap (start INTEGER PRIMARY KEY)",
-    # Positions of events that are older than one before them, that have an error, and that a decision caused.
+    # Positions of events that are older than one before them, that have an error, that have a trial, and that a
+    # decision caused.
     "CREATE TABLE event_late (place INTEGER PRIMARY KEY)",
     "CREATE TABLE event_error (place INTEGER PRIMARY KEY)",
+    "CREATE TABLE event_trial (place INTEGER PRIMARY KEY)",
     "CREATE TABLE event_decision (decision TEXT, place INT, PRIMARY KEY (decision, place)) WITHOUT ROWID",
     "CREATE TABLE event_doubtful (source TEXT PRIMARY KEY, count INT) WITHOUT ROWID",
 )
 _NAMES: Final = (
     *("event_id", "event_pattern", "event_work", "event_report", "event_mark", "event_gap"),
-    *("event_late", "event_error", "event_decision", "event_doubtful"),
+    *("event_late", "event_error", "event_trial", "event_decision", "event_doubtful"),
 )
 _STATE: Final = "event log"
 _MARK_EVERY: Final = 256
@@ -222,6 +224,8 @@ class _Lines:
             rows["event_report"].append((event.loop_id, start))
         if event.error is not None:
             rows["event_error"].append((place,))
+        if event.trial is not None:
+            rows["event_trial"].append((place,))
         if event.decision:
             rows["event_decision"].append((event.decision, place))
         if is_doubtful(event):
@@ -279,6 +283,10 @@ class StoredLog:
     @cached_property
     def errors(self) -> Sequence[int]:
         return [place for (place,) in self._reader.rows("SELECT place FROM event_error ORDER BY place")]
+
+    @cached_property
+    def trials(self) -> Sequence[int]:
+        return [place for (place,) in self._reader.rows("SELECT place FROM event_trial ORDER BY place")]
 
     @cached_property
     def by_decision(self) -> Mapping[str, Sequence[int]]:

@@ -143,6 +143,10 @@ class EvidenceInputs:
         events = self.events.by_work.get(name, ())
         return (event for event in events if event.loop_id == name and is_about_pattern(event))
 
+    def list_trials(self, text: str) -> list[Event]:
+        """Return the events of the experiment about tasks with the same text, by its key, oldest first."""
+        return [event for event in self.events.by_work.get(text, ()) if event.trial is not None]
+
     def _unresolved(self, name: str) -> set[str]:
         """Return the patterns that events with a work ID report as applied without a result."""
         return {event.pattern_id for event in self.about_work(name) if is_unresolved(event)}

@@ -16,6 +16,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from core.base.grouping import group_pairs
+from core.learning.assignment import text_key
 from core.learning.bursts import report_of_event, source_of
 from core.learning.evidence import find_origin, is_about_pattern
 from core.learning.outcomes import is_report
@@ -189,8 +190,11 @@ def _extend(known: _Events, added: _Events) -> _Events:
 def work_names(event: Event) -> tuple[str, ...]:
     """Return under which names an event about a pattern or reflection is found: its work ID, and its source.
 
-    The source of a harmful report can have another name, see `source_of`.
+    The source of a harmful report can have another name, see `source_of`. An event of the experiment is found under
+    the text of its task.
     """
+    if event.trial is not None:
+        return (text_key(event.trial.task),)
     names = (event.loop_id,) if event.loop_id and is_about_pattern(event) else ()
     if report_of_event(event) is not None and (source := source_of(event)) not in names:
         names = (*names, source)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from core.base.errors import DamagedError, ReadOnly, Refused
 from core.records.authors import CLIENT
+from core.state.experiment import with_open_tasks
 from core.state.findings import ledger_error
 from core.trust.projects import FOR_AGENTS, is_trusted
 
@@ -77,7 +78,7 @@ class Session:
             else:
                 self.open()
             self.project.by, self.project.agent = sign(client), sign(client).removeprefix(CLIENT)
-            state = self.project.view
+            state = with_open_tasks(self.project.view, self.project.project)
             if problem := ledger_error(state):
                 raise Refused(f"nothing is answered, because the decisions cannot be read: {problem}")
             try:

@@ -14,6 +14,7 @@ from core.records.patterns import PatternType
 from core.retrieval.rendering import count_tokens, render_context
 from core.scanning.context_scan import find_combined_harm, find_harm_when_cut, withhold_combined_harm
 from core.scanning.messages import render_if_safe
+from core.state.experiment import is_held_out
 
 if TYPE_CHECKING:
     from core.base.context_blocks import Voice
@@ -29,6 +30,7 @@ KINDS: Final[dict[PatternType, Kind]] = {
 """The words of the tools for the types of patterns."""
 MAX_TOKENS: Final = 1200  # of a text without a limit of its own
 WITHHELD: Final = "(withheld until a person has released it)"
+HELD_OUT: Final = "(held out by chance for the task at work)"
 _MAX_TITLE: Final = 160
 
 
@@ -45,7 +47,12 @@ def name(text: str) -> str:
 
 
 def is_withheld(state: ProjectState, pattern: Pattern) -> bool:
-    """Return whether no agent may read a pattern: a person has not released it, or the scan stops it."""
+    """Return whether no agent may read a pattern now.
+
+    A person has not released it, the scan stops it, or the experiment holds it out.
+    """
+    if is_held_out(state, pattern):
+        return True
     board = state.board
     row = board.row(pattern.id)
     if board.quarantined[row] or board.injectable[row]:
@@ -56,7 +63,9 @@ def is_withheld(state: ProjectState, pattern: Pattern) -> bool:
 def pattern_row(state: ProjectState, pattern: Pattern) -> PatternRow:
     """Describe a pattern; the title of a withheld text is withheld too."""
     found = state.assessment(pattern.id)
-    title = WITHHELD if is_withheld(state, pattern) else escape_inline(pattern.title, _MAX_TITLE)
+    title = escape_inline(pattern.title, _MAX_TITLE)
+    if is_withheld(state, pattern):
+        title = HELD_OUT if is_held_out(state, pattern) else WITHHELD
     return PatternRow(
         id=name(pattern.id),
         kind=KINDS[pattern.type],
@@ -74,7 +83,7 @@ def pattern_text(state: ProjectState, pattern: Pattern) -> str:
     """Return a pattern as a context has it, or a note why it is withheld."""
     found, settings = state.assessment(pattern.id), state.settings.injection
     if is_withheld(state, pattern):
-        return WITHHELD
+        return HELD_OUT if is_held_out(state, pattern) else WITHHELD
     orders = state.board.stops_orders(pattern.id)
     text = render_context([(pattern, found)], settings)
     harm = find_harm_when_cut(pattern, settings.max_field_chars, orders=orders)

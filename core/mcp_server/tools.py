@@ -43,13 +43,14 @@ from core.mcp_server.texts import (
     quote,
     safe_text,
 )
-from core.project.debug_hooks import on_failure
+from core.project.debug_hooks import hold_out, on_failure
 from core.records.debug_sessions import Failure
 from core.records.loops import Liveness, Loop, LoopStatus
 from core.records.patterns import Maturity, Pattern
 from core.records.times import iso
 from core.retrieval.rendering import count_tokens, join_parts
 from core.state.contexts import prepare_task_injection, task_relevance
+from core.state.experiment import coin_at_work, draw_coin
 from core.state.history import explain_pattern as explain_state
 
 if TYPE_CHECKING:
@@ -103,7 +104,10 @@ def loop_context(
         with suppress(RalphdeckError):  # without vectors, words are compared
             session.project.embed_few()
         settings = _settings(state, max_tokens, types)
-        injection = prepare_task_injection(state, task, settings)
+        coin = draw_coin(state, task)
+        injection = prepare_task_injection(state, task, settings, coin=coin)
+        if not session.is_readonly and (work_id or coin_at_work(state)):
+            session.project.assign(work_id or session.own_work_id(client), injection.task, injection.assigned)
         text = injection.context or _NOTHING
         injection_id = None
         if work_id and not session.is_readonly:
@@ -163,6 +167,11 @@ def known_fix(
     with session.call(client) as state:
         _require(message, "message")
         advice = on_failure(state, _failure(session, message, error_type, file), most=limit)
+        if (coin := coin_at_work(state)) is not None:
+            assigned = coin.assign_all(advice.patterns)
+            if not session.is_readonly:
+                session.project.assign(session.own_work_id(client), coin.logged_task, assigned)
+            advice = hold_out(state, advice, [one.pattern_id for one in assigned if one.is_held_out])
         fixes = [_fix(state, one) for one in advice.fixes]
         fixes += [
             Fix(

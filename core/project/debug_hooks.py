@@ -9,7 +9,7 @@ session.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -133,6 +133,18 @@ def on_failure(
         advice = replace(
             advice, fixes=fixes[:most], failed=(), with_failed=False, templates=(), patterns=advice.patterns[:most]
         )
+    blocks = _render(advice, state)
+    return replace(advice, blocks=blocks, text=blocks.fenced(blocks.choose_token()))
+
+
+def hold_out(state: ProjectState, advice: Advice, held_out: Collection[str]) -> Advice:
+    """Return the advice without some of its patterns, by ID, and without other fixes of the errors that they match."""
+    patterns = [pattern for pattern, _ in advice.patterns if pattern.id in held_out]
+    if not patterns:
+        return advice
+    fixes = tuple(fix for fix in advice.fixes if not any(matches_failure(one, fix.failure) for one in patterns))
+    kept = tuple(item for item in advice.patterns if item[0].id not in held_out)
+    advice = replace(advice, fixes=fixes, patterns=kept)
     blocks = _render(advice, state)
     return replace(advice, blocks=blocks, text=blocks.fenced(blocks.choose_token()))
 

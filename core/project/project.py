@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime
 from functools import cached_property, partial
@@ -36,6 +36,7 @@ from core.records.snapshot import UNCHECKED
 from core.records.times import parse_time
 from core.sources.events import append_events
 from core.sources.patterns import read_archives
+from core.state.experiment import make_assignments
 from core.storage.file_access import check_writable
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from core.curation.decision_writer import Decided, Progress
     from core.curation.exchange.import_file import Arriving
     from core.curation.exchange.import_plan import ImportPlan
+    from core.learning.assignment import Assignment
     from core.learning.bursts import Burst
     from core.learning.scoreboard import Scoreboard
     from core.records.extractions import Proposal
@@ -466,6 +468,23 @@ class Project(ProjectReader):
 
         with self._lock, self.curator.signing(by):
             return self._decide_any(decide)
+
+    def assign(self, work_id: str, task: str, assigned: Sequence[Assignment]) -> None:
+        """Record what the experiment gives and holds out; call it before the work item gets the rest.
+
+        `task` is the key of the task; if it is "", nothing is recorded. Raises Unwritable if the event log cannot be
+        written, Refused if the records are not checked yet.
+        """
+        if task and assigned:
+            with self._lock:
+                self._require_checked(self._view)
+                self.apply((self.project.events,))
+                at = self._clock()
+                events = make_assignments(self._view, task, assigned, work_id, self.by, at)
+                if events:
+                    with self._beginning():
+                        append_events(self.project, *events)
+                    self.apply((self.project.events,))
 
     def inject(self, loop_id: str, injection: Injection | InjectedContext, comment: str = "") -> Injected:
         """Record which patterns and reflections were injected into a loop; the events have the `comment`.

@@ -20,6 +20,7 @@ from core.index.snapshot import COMPLETE, SWEPT, IndexedSnapshot, ProjectFiles
 from core.index.texts import load_texts
 from core.records.times import parse_time
 from core.retrieval.embeddings import PATTERNS, TASKS, Embedder, Embeddings
+from core.state.experiment import find_experiment
 from core.state.project_state import ProjectState
 from core.trust.origins import Origins
 
@@ -66,7 +67,7 @@ def _open(paths: ProjectPaths, reader: View, settings: Settings, now: datetime) 
     texts = load_texts(snapshot.reader, snapshot)
     if board is None or texts is None:
         return None
-    state = ProjectState(snapshot, board, texts, (), settings, now, {})
+    state = ProjectState(snapshot, board, texts, (), settings, now, {}, experiment=find_experiment(paths, settings))
     if not any((paths.ralph / subject.file).exists() for subject in (PATTERNS, TASKS)):
         return state
     # An agent waits, and words alone choose nearly as well; a model that another program delays takes many seconds.

@@ -27,6 +27,7 @@ from core.project.adapter_files import AdapterFiles
 from core.records.extractions import ALL_TYPES, Extraction
 from core.records.snapshot import Delta, Snapshot
 from core.retrieval.embeddings import PATTERNS, SURELY_MANY, TASKS, Embeddings, is_available
+from core.state.experiment import find_experiment
 from core.state.project_state import ProjectState
 from core.storage.file_access import protect
 from core.trust.projects import is_trusted, require_trust
@@ -368,6 +369,7 @@ class ProjectReader:
             self.embeddings,
             task_embeddings=self.task_embeddings,
             earlier_count=self.review.earlier_count if self.review is not None else 0,
+            experiment=find_experiment(self.project, self.settings),
         )
 
     def _affects_queue(self, delta: Delta, board: Scoreboard, now: datetime) -> bool:

@@ -29,6 +29,8 @@ class Log(Protocol):
     @property
     def errors(self) -> Sequence[int]: ...  # positions of the events with an error
     @property
+    def trials(self) -> Sequence[int]: ...  # positions of the events with a trial
+    @property
     def newest(self) -> datetime | None: ...  # the newest time
     def is_same(self, other: Log) -> bool:
         """Return whether both are the same log, at any two moments."""
@@ -42,6 +44,7 @@ class GrowingLog:
         self.late: list[int] = []
         self.by_decision: dict[str, list[int]] = {}
         self.errors: list[int] = []
+        self.trials: list[int] = []
         self.newest: datetime | None = None
         for event in events:
             self.add(event)
@@ -56,6 +59,8 @@ class GrowingLog:
             self.by_decision.setdefault(event.decision, []).append(count)
         if event.error is not None:
             self.errors.append(count)
+        if event.trial is not None:
+            self.trials.append(count)
         self.events.append(event)
 
     def is_same(self, other: Log) -> bool:
@@ -75,6 +80,7 @@ class ExtendedLog:
         self.events = _Chain(log.events, count, own.events)
         self.late = [*(place for place in log.late if place < count), *(count + place for place in own.late)]
         self.errors = [*(place for place in log.errors if place < count), *(count + place for place in own.errors)]
+        self.trials = [*(place for place in log.trials if place < count), *(count + place for place in own.trials)]
         self.by_decision = {
             id: [
                 *(place for place in log.by_decision.get(id, ()) if place < count),
@@ -156,6 +162,15 @@ class EventView(Sequence["Event"]):
         """The events with an error, in the order of the lines."""
         found = self._events_at(place for place in self.log.errors if place < self._count)
         return [event for event in found if event.decision not in self.undone]
+
+    @property
+    def trials(self) -> list[Event]:
+        """The events of the experiment, in the order of the lines."""
+        return self._events_at(place for place in self.log.trials if place < self._count)
+
+    def newest_trials(self) -> Iterator[Event]:
+        """Yield the events of the experiment, the last line first."""
+        return (self.log.events[place] for place in reversed(self.log.trials) if place < self._count)
 
     def _places_of(self, decisions: Iterable[str], count: int) -> list[int]:
         """Return the positions of the events of decisions among the first `count` of the log."""

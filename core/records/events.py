@@ -17,6 +17,10 @@ EVENT_LOG: Final = "event-log"
 """Source of the observations that come from the event log."""
 INJECTED_REFLECTION: Final = "injected-reflection"
 """Kind of the event that is recorded when a reflection is injected into a loop's context."""
+ASSIGNED: Final = "assigned"
+"""Kind of the event that is recorded before a pattern of the experiment is given or held out."""
+TRIAL_OUTCOME: Final = "trial-outcome"
+"""Kind of the event that records what happened in a task after an assignment."""
 
 
 def event_id(at: datetime) -> str:
@@ -59,10 +63,30 @@ class ErrorNote(Struct, frozen=True, kw_only=True, omit_defaults=True):
     context: str = ""
 
 
+class Trial(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """One task and one pattern in the experiment (docs/experiments.md).
+
+    `task` is the key of the task. `share` is the probability, 0..1, with which the pattern was held out, and
+    `is_held_out` whether it was. The others belong to the outcome: `returned` is whether the error of the pattern
+    occurred after the assignment, `steps` and `minutes` are those from there to the first check that passed, and
+    `crossed` is whether the task had the pattern although it was held out, or did not get it although it was not.
+    None means unknown.
+    """
+
+    task: str
+    share: _Weight
+    is_held_out: bool = False
+    returned: bool | None = None
+    steps: _Count | None = None
+    minutes: Annotated[float, Meta(ge=0, le=10**9)] | None = None
+    crossed: bool = False
+
+
 class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One line of `shared/curation/events.jsonl` (docs/file-formats.md#event-log).
 
-    `kind` is injected, applied, extracted, outcome, feedback, counted, error, resolved or injected-reflection.
+    `kind` is injected, applied, extracted, outcome, feedback, counted, error, resolved, injected-reflection, assigned
+    or trial-outcome.
     `loop_id` is the ID of a work item (loop or attempt). An outcome without `pattern_id` applies to the whole work
     item. `success` (of applied, outcome and feedback) is None if unknown; for feedback on a criterion, None means
     neutral. `weight` is 0..1. `by` recorded the event; `agent` reported it. `criterion` is the subject of feedback that
@@ -70,6 +94,7 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     `decision` is the ID of the decision that caused the event; if it is undone, the event does not count. `unrecorded`,
     of kind counted, is the evidence found only in the pattern's record when ralphdeck started to update its counts.
+    `trial` belongs to the kinds assigned and trial-outcome; their `success` is that of the whole task.
     """
 
     id: str
@@ -90,6 +115,7 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     decision: str = ""
     reflection_id: str = ""
     unrecorded: tuple[Observation, ...] = ()
+    trial: Trial | None = None
 
 
 class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

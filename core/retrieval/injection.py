@@ -17,6 +17,7 @@ from core.base.context_blocks import APPROVED, NO_BLOCKS, UNREVIEWED, Blocks, Vo
 from core.base.formatting import format_percent
 from core.base.text import visible_line
 from core.learning.assessment import INVERSION, Assessment
+from core.learning.assignment import Assignment
 from core.learning.inversion_rules import remove_warning_prefix
 from core.learning.reference.patterns import (
     MAX_CHARS,
@@ -38,12 +39,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from core.config.settings import InjectionSettings
+    from core.learning.assignment import Coin
     from core.learning.scoreboard import Scoreboard
     from core.retrieval.embeddings import Floats
     from core.retrieval.relevance import Relevance
 
 
 NOTHING_IN_COMMON: Final = "nothing in common with the task"  # reason for a pattern that does not resemble it
+HELD_OUT: Final = "held out by chance for this task"  # reason of a pattern that the experiment holds out
 LIST_ALL_UP_TO: Final = 1000  # number of patterns up to which every omitted pattern is listed
 MAX_LEFT_OUT: Final = 200  # omitted patterns listed of more patterns, the most relevant ones
 _MAX_RANKED: Final = 400  # candidates ranked, with duplicates and patterns over the budget
@@ -272,6 +275,8 @@ class Injection(Struct, frozen=True, kw_only=True):
     left_out: tuple[OmittedPattern, ...]  # omitted patterns, highest score first
     matched_by: Literal["meaning", "words"]  # `meaning` if vectors were compared, else `words`
     reflections: ReflectionSection = ReflectionSection()  # learnings in the context, and those left out
+    task: str = ""  # key of the task under which `assigned` is recorded, "" if it is not
+    assigned: tuple[Assignment, ...] = ()  # patterns about which the coin decided, best first
 
     @property
     def pattern_ids(self) -> tuple[str, ...]:
@@ -290,6 +295,8 @@ class InjectedContext(NamedTuple):
     pattern_ids: tuple[str, ...]  # injected patterns, best first
     least: float = -math.inf  # patterns that rank lower were not considered; see `best_rank`
     reflection_ids: tuple[str, ...] = ()  # injected reflections, best first
+    task: str = ""  # key of the task under which `assigned` is recorded, "" if it is not
+    assigned: tuple[Assignment, ...] = ()  # patterns about which the coin decided, best first
 
 
 def prepare_injection(
@@ -298,11 +305,13 @@ def prepare_injection(
     learned: ReflectionChoice | None = None,
     strategies: Strategies = NO_STRATEGIES,
     token: str = "",
+    coin: Coin | None = None,
 ) -> Injection:
     """Choose and render patterns and learnings for a task.
 
     `learned` chooses the learnings within its share of the budget. `strategies` are rendered last in their blocks.
-    `token` is for the fences, "" for a new one.
+    `token` is for the fences, "" for a new one. `coin` holds chosen patterns out; no others take their place, so that
+    what is eligible depends on no coin.
     """
     selection = _Selection(ranking, learned, strategies)
     chosen: list[ChosenPattern] = []
@@ -313,6 +322,17 @@ def prepare_injection(
             left_out.append(OmittedPattern(pattern_id=candidate.pattern_id, reason=reason, score=candidate.score))
         else:
             chosen.append(candidate)
+    if held_out := selection.hold_out(coin):
+        missing = [one for one in chosen if not selection.has(one.pattern_id)]
+        left_out += (
+            OmittedPattern(
+                pattern_id=one.pattern_id,
+                reason=HELD_OUT if one.pattern_id in held_out else "does harm together with the others",
+                score=one.score,
+            )
+            for one in missing
+        )
+        chosen = [one for one in chosen if one not in missing]
     added = selection.strategies
     chosen += (ranking.chosen_strategy(id) for id in added.pattern_ids)
     left_out += (OmittedPattern(pattern_id=id, reason=why, score=0.0) for id, why in added.left_out.items())
@@ -333,6 +353,8 @@ def prepare_injection(
         left_out=tuple(left_out),
         matched_by="meaning" if ranking.relevance.has_vectors else "words",
         reflections=reflections,
+        task=coin.logged_task if coin is not None else "",
+        assigned=selection.assigned,
     )
 
 
@@ -341,6 +363,7 @@ def prepare_context(
     learned: ReflectionChoice | None = None,
     strategies: Strategies = NO_STRATEGIES,
     token: str = "",
+    coin: Coin | None = None,
 ) -> InjectedContext:
     """Return only the context of `prepare_injection`, many times as fast."""
     selection = _Selection(ranking, learned, strategies)
@@ -350,10 +373,12 @@ def prepare_context(
         if selection.is_full:
             least = _rank_of(candidate, ranking.settings)
             break
+    selection.hold_out(coin)
     ids = (*(pattern.id for pattern, _ in selection.items), *selection.strategies.pattern_ids)
     blocks, reflections = selection.finish()
     context = blocks.fenced(blocks.choose_token(token))
-    return InjectedContext(context, count_tokens(context), ids, least, tuple(one.id for one in reflections.chosen))
+    reflection_ids, task = tuple(one.id for one in reflections.chosen), coin.logged_task if coin is not None else ""
+    return InjectedContext(context, count_tokens(context), ids, least, reflection_ids, task, selection.assigned)
 
 
 def best_rank(ranking: Ranking) -> float:
@@ -386,6 +411,7 @@ class _Selection:
         self._too_long = 0
         self.items: list[Item] = []  # added patterns, best first
         self._blocks = NO_BLOCKS  # texts of these patterns
+        self.assigned: tuple[Assignment, ...] = ()
 
     @property
     def is_full(self) -> bool:
@@ -419,6 +445,30 @@ class _Selection:
         added = self._warnings if pattern.type is PatternType.ANTI else self._advice
         added.update(dict.fromkeys(self._subjects(pattern), pattern.id))
         return ""
+
+    def has(self, pattern_id: str) -> bool:
+        return any(pattern.id == pattern_id for pattern, _ in self.items)
+
+    def hold_out(self, coin: Coin | None) -> frozenset[str]:
+        """Remove the patterns that the coin holds out; returns their IDs. Call it after the last candidate.
+
+        Without the pattern between them, two others may do harm together; the second one is then left out as well.
+        """
+        if coin is None:
+            return frozenset()
+        self.assigned = coin.assign_all(self.items)
+        held_out = frozenset(one.pattern_id for one in self.assigned if one.is_held_out)
+        if held_out:
+            before, self.items, self._blocks = self.items, [], NO_BLOCKS
+            for item in before:
+                more = [*self.items, item]
+                longer = render_patterns(more, self._settings)
+                orders = self._board.stops_orders(item[0].id)
+                if item[0].id not in held_out and not find_combined_harm(
+                    longer.fenced(), (one for one, _ in more), orders=orders
+                ):
+                    self.items, self._blocks = more, longer
+        return held_out
 
     def _find_opposite(self, pattern: Pattern) -> str:
         """Return the added pattern that warns of what this one recommends, or the reverse; "" if there is none."""

@@ -9,7 +9,16 @@ import msgspec
 from msgspec.structs import replace
 
 from core.base.errors import BadInput, Unwritable
-from core.records.events import INJECTED_REFLECTION, ErrorNote, ErrorType, Event, Observation, Signals
+from core.records.events import (
+    ASSIGNED,
+    INJECTED_REFLECTION,
+    TRIAL_OUTCOME,
+    ErrorNote,
+    ErrorType,
+    Event,
+    Observation,
+    Signals,
+)
 from core.records.findings import Finding, Severity
 from core.sources.fields import Fields, document
 from core.storage.append_log import AppendLog
@@ -22,9 +31,10 @@ if TYPE_CHECKING:
 KINDS: Final = frozenset(
     {
         *("injected", "applied", "extracted", "outcome", "feedback", "counted", "error", "resolved"),
-        INJECTED_REFLECTION,
+        *(INJECTED_REFLECTION, ASSIGNED, TRIAL_OUTCOME),
     }
 )
+_OF_TRIALS: Final = (ASSIGNED, TRIAL_OUTCOME)
 _ERROR_TYPES: Final = tuple(ErrorType)
 _decoder: Final = msgspec.json.Decoder(Event)
 
@@ -54,8 +64,9 @@ def _read_line(line: bytes) -> Event | None:
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
     is_valid = event.at.tzinfo is UTC and event.kind in KINDS and event.id
+    has_trial = (event.trial is not None) is (event.kind in _OF_TRIALS)
     are_sums = all(_is_recorded_sum(one, event.pattern_id) for one in event.unrecorded)
-    return event if is_valid and are_sums else None
+    return event if is_valid and has_trial and are_sums else None
 
 
 def _is_recorded_sum(one: Observation, pattern_id: str) -> bool:
@@ -97,6 +108,9 @@ def _read_event(fields: Fields) -> Event | None:
     if weight is not None and not 0 <= weight <= 1:
         fields.add("out-of-range", "expected a weight from 0 to 1; 1 is used", "/weight")
         weight = None
+    if kind in _OF_TRIALS:  # no other program assigns or judges
+        fields.add("bad-event", f"the trial of an event of the kind {kind} is not valid; skipped", "", Severity.ERROR)
+        return None
     signals, error = fields.inside("signals"), fields.inside("error")
     return fields.convert(
         Event,

@@ -26,6 +26,7 @@ from core.retrieval.injection import (
 from core.retrieval.reflections import ChosenReflection, ReflectionChoice
 from core.retrieval.relevance import Relevance, measure_relevance
 from core.retrieval.task import TaskProfile, analyse_task
+from core.state.experiment import draw_coin
 from core.state.findings import ledger_error
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from core.base.steps import Steps
     from core.config.settings import InjectionSettings, Settings
+    from core.learning.assignment import Coin
     from core.retrieval.embeddings import Closeness, ComparableWork, Embeddings, Floats, PastTask
     from core.retrieval.learnings import LearningMatch
     from core.state.project_state import ProjectState
@@ -48,15 +50,17 @@ def prepare_task_injection(
     category: str = "",
     decomposition: bool | None = None,
     token: str = "",
+    coin: Coin | None = None,
 ) -> Injection:
     """Return what a loop with this task would get, and what is left out.
 
     `settings` replace those of the project if not None, `category` the recognised one if not "". `decomposition` is
     whether it is a decomposition task; None recognises it by its text. `token` is for the fences (see `Blocks`); "" for
-    a new one, as every delivered context has.
+    a new one, as every delivered context has. `coin` is that of the task in the experiment, None for that of its text.
     """
     profile = _profile(task, category, decomposition)
-    return prepare_injection(profile, *_choose(state, _measure(state, profile), settings), token)
+    found = _choose(state, _measure(state, profile), settings)
+    return prepare_injection(profile, *found, token, coin or draw_coin(state, task))
 
 
 def prepare_delivery(
@@ -65,10 +69,11 @@ def prepare_delivery(
     settings: InjectionSettings | None = None,
     category: str = "",
     decomposition: bool | None = None,
+    coin: Coin | None = None,
 ) -> InjectedContext:
     """Return the context of `prepare_task_injection` without what is left out, many times as fast."""
     found = _measure(state, _profile(task, category, decomposition), defers_regexes=True)
-    return task_context(state, found, settings=settings)
+    return prepare_context(*_choose(state, found, settings), coin=coin or draw_coin(state, task))
 
 
 def _profile(task: str, category: str, decomposition: bool | None) -> TaskProfile:
@@ -107,7 +112,10 @@ def _measure(
 def task_context(
     state: ProjectState, found: Relevance, token: str = "", settings: InjectionSettings | None = None
 ) -> InjectedContext:
-    """Return the context for what is relevant to a task; `settings` as for `prepare_task_injection`."""
+    """Return the context for what is relevant to a task, as if nothing were held out by chance.
+
+    `settings` are as for `prepare_task_injection`.
+    """
     return prepare_context(*_choose(state, found, settings), token)
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from core.index.learnings import LearningIndex
     from core.index.similarity import SimilarityIndex
     from core.index.texts import Texts
+    from core.learning.assignment import Experiment
     from core.learning.evidence import LoopPatterns
     from core.learning.evidence_inputs import EvidenceInputs
     from core.learning.outcomes import Outcome, OutcomeSignals
@@ -47,7 +48,8 @@ class ProjectState:
     first. `offers` are the possible extractions from finished loops found so far. `earlier_count` is the number of
     questions in the last run until the searches of this run have ended, else 0. `embeddings` are the vectors of
     patterns, shared by all states of a project, and `task_embeddings` those of past tasks and loops; None compares only
-    words. `inputs` are the records that the evidence comes from.
+    words. `experiment` is that of the user in this project, None if there is none. `inputs` are the records that the
+    evidence comes from.
     """
 
     snapshot: Snapshot
@@ -60,6 +62,7 @@ class ProjectState:
     embeddings: Embeddings[Pattern] | None = None
     task_embeddings: Embeddings[ComparableWork] | None = None
     earlier_count: int = 0
+    experiment: Experiment | None = None
     inputs: EvidenceInputs = field(init=False, repr=False, compare=False)
 
     @classmethod
@@ -69,7 +72,12 @@ class ProjectState:
 
         state = cls.__new__(cls)
         values = {"snapshot": snapshot, "settings": settings, "now": now, "offers": {}, "earlier_count": 0}
-        values |= {"embeddings": None, "task_embeddings": None, "inputs": find_inputs(snapshot, settings.learning)}
+        values |= {
+            "embeddings": None,
+            "task_embeddings": None,
+            "experiment": None,
+            "inputs": find_inputs(snapshot, settings.learning),
+        }
         for name, value in values.items():
             object.__setattr__(state, name, value)
         return state

@@ -43,6 +43,7 @@ from core.records.suspicions import Severity, Suspicion
 from core.scanning.verdict import find_stopping_severity
 from core.sources.configuration import DEFAULT, Configuration
 from core.state.contexts import prepare_task_injection
+from core.state.experiment import find_experiment, set_share
 from core.storage.watcher import Watcher
 from tests.core.project.test_daemon import write_loop
 from tests.core.retrieval.test_decomposition import BY_FEATURE, BY_TYPE, PER_FILE, chosen
@@ -271,6 +272,15 @@ def context(settings: Settings, world: World) -> Any:
     return [prepare_task_injection(world.opened(settings).view, task).context for task in tasks]
 
 
+def held_out(settings: Settings, world: World) -> Any:
+    """Whether the user's experiment runs in the project."""
+    set_share(0.2)
+    try:
+        return find_experiment(ProjectPaths(world.sample), settings) is not None
+    finally:
+        set_share(None)
+
+
 def tight_context(settings: Settings, world: World) -> Any:
     """The same with so few tokens that patterns and reflections compete."""
     return context(with_fields(settings, injection=with_fields(settings.injection, max_tokens=500)), world)
@@ -459,6 +469,7 @@ EFFECTS: dict[str, tuple[Any, Observe]] = {
     "injection.max_reflections": (1, context),
     "injection.reflection_share": (0.0, tight_context),
     "injection.min_reflection_relevance": (0.95, context),
+    "injection.allow_experiment": (False, held_out),
     "injection.include_decomposition": (False, strategies),
     "injection.decomposition_share": (0.01, strategies),
     "scan.error_patterns": ("block", stopped),

@@ -74,7 +74,7 @@ class Workshop:
             conversation.fail(failure)
             event = parse_event("claude", json.dumps(events[0]).encode())
             assert event is not None
-            yield known_fix(state, self.paths, failed_call(event.tool)).context
+            yield known_fix(state, self.paths, failed_call(event.tool))[0].context
 
     def _conversation(self, name: str) -> Conversation:
         transcript = self.folder / "transcripts" / f"{name}.jsonl"

@@ -140,6 +140,8 @@ def inject(
     if project.embeddings.problem:
         warn(project.embeddings.problem)
     findings = all_findings(project.view)
+    if recording is not None and loop is not None and not no_record:
+        _assign(recording, loop.id, given)  # before the loop gets it, so that no arm is lost
     if event is not None:
         print_answer(event, given.context)
     else:
@@ -230,6 +232,14 @@ def _compute_few_vectors(project: ProjectReader) -> None:
         remark_missing_vectors(*project.embed_few())
     except RalphdeckError as error:
         warn(f"some patterns are found by words only: {error}")
+
+
+def _assign(project: Project, loop_id: str, injection: Injection | InjectedContext) -> None:
+    """Record what the experiment decided; on failure only warn, because both arms fail alike."""
+    try:
+        project.assign(loop_id, injection.task, injection.assigned)
+    except (RalphdeckError, OSError) as error:
+        warn(f"what is held out by chance was not recorded: {error}")
 
 
 def _record(project: Project, loop_id: str, injection: Injection | InjectedContext) -> None:

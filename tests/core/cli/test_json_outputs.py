@@ -77,6 +77,7 @@ SCENARIOS: Final[dict[str, Sequence[str]]] = {
         "review show pat-success-split-by-type-002",
         "review --kind inversion --limit 1",
         "check",
+        "experiment",
         "scan {project}/.aiwg/ralph/shared/patterns/error-patterns.json",
         "invert",
         "log",

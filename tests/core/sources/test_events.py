@@ -11,10 +11,11 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from core.base.errors import BadInput, Unwritable
 from core.config.paths import ProjectPaths
-from core.records.events import ErrorNote, ErrorType, Event, Signals
+from core.records.events import ASSIGNED, TRIAL_OUTCOME, ErrorNote, ErrorType, Event, Signals, Trial
 from core.records.findings import Finding
 from core.sources.events import KINDS, append_events, read_events
 
@@ -31,6 +32,14 @@ APPENDED = Event(
 FILE = ".aiwg/ralph/shared/curation/events.jsonl"
 EVENT = {"id": "e1", "at": "2026-05-03T10:00:00Z", "kind": "applied", "pattern_id": "p", "success": True}
 
+trials = st.builds(
+    Trial,
+    task=st.text(max_size=8),
+    share=st.floats(0, 1),
+    is_held_out=st.booleans(),
+    returned=st.none() | st.booleans(),
+    steps=st.none() | st.integers(0, 99),
+)
 events = st.builds(
     Event,
     id=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8),
@@ -49,12 +58,19 @@ events = st.builds(
         strategy=st.sampled_from(["", "file-based"]),
     ),
     error=st.none() | st.builds(ErrorNote, error_type=st.sampled_from(ErrorType), message=st.just("x")),
-)
+    trial=trials,
+).map(lambda event: event if event.kind in (ASSIGNED, TRIAL_OUTCOME) else replace(event, trial=None))
 
 
 def read(data: bytes) -> tuple[tuple[Event, ...], tuple[Finding, ...]]:
     events, findings = read_events(FILE, data)
     return tuple(events), findings
+
+
+@pytest.mark.parametrize("trial", [None, 3, {"task": "t"}, {"task": "t", "share": 2}])
+def test_an_event_of_an_experiment_needs_a_valid_trial(trial: object) -> None:
+    found, findings = read(line(kind=ASSIGNED, **({"trial": trial} if trial is not None else {})))
+    assert not found and [one.code for one in findings] == ["bad-event"]
 
 
 def line(**fields: Any) -> bytes:

@@ -1,0 +1,100 @@
+"""What happened in a task after the experiment gave it a pattern or held it out (docs/experiments.md#outcomes).
+
+Both arms are judged by the same facts of the log, whether the agent got the pattern or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from core.episodes.commands import parse_command
+from core.hooks.lesson_results import is_error_of, read_actions
+from core.learning.assignment import text_key
+from core.records.events import ASSIGNED, TRIAL_OUTCOME, Event, event_id
+from core.records.loops import Outcome
+from core.records.patterns import PatternType
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from core.project.project import Project
+    from core.records.episodes import Action
+    from core.records.patterns import Pattern
+
+_SUCCESS: Final = {Outcome.SUCCESS: True, Outcome.FAILURE: False}
+
+
+def record_outcomes(project: Project, task_id: str, key: str) -> None:
+    """Record what happened in a task that is over, once for each pattern that was assigned; `key` is its trial's."""
+    if events := list(_find_outcomes(project, task_id, key)):
+        project.record(*events)
+
+
+def _find_outcomes(project: Project, task_id: str, key: str) -> Iterator[Event]:
+    state, now, root = project.view, project.now(), str(project.project.project)
+    about = [event for event in state.inputs.list_trials(text_key(key)) if event.trial and event.trial.task == key]
+    recorded = {event.pattern_id for event in about if event.kind == TRIAL_OUTCOME}
+    assigned: dict[str, Event] = {}
+    for event in about:
+        if event.kind == ASSIGNED and event.pattern_id not in recorded:
+            assigned.setdefault(event.pattern_id, event)
+    if not assigned:
+        return
+    attempts = sorted(
+        (one for one in state.snapshot.attempts.values() if one.task_id == task_id), key=lambda one: one.number
+    )
+    if not attempts:
+        return
+    actions = [action for attempt in attempts for action in read_actions(project, attempt)]
+    given = {
+        event.pattern_id for one in attempts for event in state.inputs.about_work(one.id) if event.kind == "injected"
+    }
+    for pattern_id, event in sorted(assigned.items()):
+        assert event.trial is not None
+        pattern = state.snapshot.patterns.get(pattern_id)
+        later = [action for action in actions if action.at is None or action.at > event.at]
+        steps, minutes = _find_success(later, event.at)
+        trial = replace(
+            event.trial,
+            returned=_has_returned(pattern, later, root),
+            steps=steps,
+            minutes=minutes,
+            crossed=(pattern_id in given) is event.trial.is_held_out,
+        )
+        yield Event(
+            id=event_id(now),
+            at=now,
+            kind=TRIAL_OUTCOME,
+            pattern_id=pattern_id,
+            loop_id=attempts[-1].id,
+            success=_SUCCESS.get(attempts[-1].outcome),
+            by=project.by,
+            agent=project.agent,
+            trial=trial,
+        )
+
+
+def _has_returned(pattern: Pattern | None, actions: Sequence[Action], root: str) -> bool | None:
+    """Return whether the error of a pattern occurred; None if it has none."""
+    if pattern is None or pattern.type is not PatternType.ERROR:
+        return None
+    return any(is_error_of(pattern, action, root) for action in actions if action.has_failed)
+
+
+def _find_success(actions: Sequence[Action], since: datetime) -> tuple[int | None, float | None]:
+    """Return the steps and minutes to the check that passed and after which none failed; None without one."""
+    found: tuple[int, Action] | None = None
+    for steps, action in enumerate(actions, start=1):
+        if action.success is None or not parse_command(action).check:
+            continue
+        if action.has_failed:
+            found = None
+        elif found is None:
+            found = steps, action
+    if found is None:
+        return None, None
+    steps, action = found
+    return steps, (action.at - since).total_seconds() / 60 if action.at is not None else None
