@@ -79,7 +79,7 @@ def _note(points: RestorePoints, change: FileChange, folders: list[Path]) -> lis
     present = points.pop(str(change.path), None)
     made = [*(present.folders if present else []), *map(str, folders)]
     if change.after is None:
-        own = [change.path.parent] if change.path.parent.name == "ralphdeck" else []
+        own = [change.path.parent] if change.path.parent.name.startswith("ralphdeck") else []
         return [*map(Path, made), *own]
     if change.after != change.original:
         points[str(change.path)] = RestorePoint(sha256(change.after).hexdigest(), change.original, made)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
-import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,17 +14,21 @@ from msgspec import Struct
 from core.agents.agent_table import AGENTS
 from core.agents.connection_table import CONNECTIONS, Connection, FilePaths, fill
 from core.agents.json_entries import HookEntries, McpEntry, open_json
-from core.agents.managed_text import Block, OwnFile, TomlTable, decode_text, parse_toml
+from core.agents.toml_table import TomlTable, parse_toml
 from core.base.errors import BadInput
-from core.storage.decoded import Problem
-from core.storage.file_reader import RawFile, decode_json, read_file
+from core.storage.file_reader import decode_json
+from core.storage.managed_text import (
+    SHARED_INSTRUCTIONS,
+    Block,
+    OwnFile,
+    find_linked_file,
+    imports_shared,
+    read_part,
+)
 
 if TYPE_CHECKING:
     from core.agents.restore_points import RestorePoint
 
-MAX_BYTES: Final = 2 << 20  # longest file of an agent that is changed
-_SHARED: Final = "AGENTS.md"  # read by most agents, and imported by the instructions of others
-_IMPORT: Final = re.compile(r"(?:^|\s)@(?:\./)?AGENTS\.md\b")
 _HOOK_BY_HAND: Final = b"--hook claude-code"  # docs/agents.md#hooks-by-hand
 _TEXTS: Final = Path(__file__).parent
 _PURPOSES: Final = {
@@ -207,28 +209,6 @@ def has_hooks(agent: str, target: Target, contents: Mapping[Path, bytes | None] 
     return False
 
 
-def read_part(path: Path, root: Path) -> bytes | None:
-    """Read a file of an agent; None if it does not exist. BadInput for links, folders, and files that are too long."""
-    for place in reversed([path, *path.parents]):
-        if not place.is_relative_to(root) or place == root:
-            continue
-        try:
-            mode = place.lstat().st_mode
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise BadInput(f"cannot be read: {error.strerror}") from None
-        if stat.S_ISLNK(mode):
-            name = "" if place == path else f"{place.relative_to(root)} "
-            raise BadInput(f"{name}is a link, which is not followed; add the entries by hand (see --print)")
-        if place != path and not stat.S_ISDIR(mode):
-            raise BadInput(f"{place.relative_to(root)} is not a folder")
-    read = read_file(path, root, MAX_BYTES)
-    if isinstance(read, Problem):
-        raise BadInput(read.message)
-    return read.data if isinstance(read, RawFile) else None
-
-
 def read_parsed(agent: str, file: str, target: Target) -> dict[str, Any]:
     """Read a JSON or TOML file of the agent, named as in the table; {} if it is missing or damaged."""
     path, root = CONNECTIONS[agent].resolve(file, target.project)
@@ -259,30 +239,13 @@ def _shown(path: Path, target: Target) -> str:
 def _instructions(connection: Connection, target: Target) -> Iterator[Part]:
     """Yield the section in the agent's file, or in AGENTS.md if that file imports it."""
     editor = Block((_TEXTS / "section.md").read_text("utf-8"))
-    own = _linked_instructions(target.project / connection.instructions, target.project)
-    shared = _linked_instructions(target.project / _SHARED, target.project)
-    if own != shared and _imports_shared(own, target.project):
+    names = {SHARED_INSTRUCTIONS, *(connection.instructions for connection in CONNECTIONS.values())}
+    own = find_linked_file(target.project / connection.instructions, target.project, names)
+    shared = find_linked_file(target.project / SHARED_INSTRUCTIONS, target.project, names)
+    if own != shared and imports_shared(own, target.project):
         yield Part("instructions", own, target.project, _shown(own, target), editor, is_wanted=False)
         own = shared
     yield Part("instructions", own, target.project, _shown(own, target), editor)
-
-
-def _linked_instructions(file: Path, project: Path) -> Path:
-    """Return the file itself, or the file of another agent beside it that it is a link to."""
-    try:
-        linked = project / file.readlink()
-    except OSError:
-        return file
-    names = {_SHARED, *(connection.instructions for connection in CONNECTIONS.values())}
-    return linked if linked.parent == project and linked.name in names else file
-
-
-def _imports_shared(file: Path, project: Path) -> bool:
-    try:
-        data = read_part(file, project)
-        return data is not None and _IMPORT.search(decode_text(data)) is not None
-    except BadInput:
-        return False  # reported when the file is planned
 
 
 def _wanted_parts(agent: str, target: Target, contents: Contents, notes: list[str]) -> Iterator[Part]:
@@ -351,7 +314,7 @@ def _merge_all(parts: Sequence[Part], contents: Contents, points: Mapping[str, R
         if contents[path] == old:
             continue
         with _named(own[0]):
-            _check_writable(path, own[0].root)
+            check_writable(path, own[0].root)
             point = points.get(str(path))
             if point is not None and point.matches(old):
                 original = point.original
@@ -383,7 +346,7 @@ def _strip_all(
                 new = None
             contents[path] = new
             if new != old:
-                _check_writable(path, own[0].root)
+                check_writable(path, own[0].root)
                 changes.append(FileChange(path, own[0].shown, old, new, new, _kinds(own)))
     return tuple(changes)
 
@@ -403,7 +366,7 @@ def _is_empty(data: bytes | None, connection: Connection) -> bool:
         return False
 
 
-def _check_writable(path: Path, root: Path) -> None:
+def check_writable(path: Path, root: Path) -> None:
     """Raise BadInput if a file or its folder is read-only."""
     try:
         if path.exists() and (not path.stat().st_mode & 0o222 or not os.access(path, os.W_OK)):

@@ -37,9 +37,8 @@ def ignore_private_files(folder: Path) -> bool:
         secure_folders(private)
     if git_root(folder) is None:
         return False
-    from core.agents.managed_text import Block
-    from core.agents.plan import read_part
     from core.storage.atomic_write import rewrite, take_theirs
+    from core.storage.managed_text import Block, read_part
 
     file = folder / ".gitignore"
     block = Block(_IGNORED, "# ", "")
@@ -60,8 +59,7 @@ def is_ignoring(folder: Path) -> bool:
         return True
     if any(private.is_dir() and not is_ignored(private) for private in _private_folders(folder)):
         return False
-    from core.agents.managed_text import Block
-    from core.agents.plan import read_part
+    from core.storage.managed_text import Block, read_part
 
     try:
         data = read_part(folder / ".gitignore", folder)

@@ -51,7 +51,7 @@ Exit codes:
   0    success
   1    failure; one line on stderr gives the reason (check: the broken rules on stdout)
   2    wrong usage
-  3    problems found: by --strict, scan, log --verify, or connect --check
+  3    problems found: by --strict, scan, log --verify, connect --check or compile --check
   130  interrupted
   141  the reader of a pipe closed it, as in: ralphdeck loop list | head -1
 
@@ -75,6 +75,7 @@ SECTIONS: Final[dict[str, dict[str, Place | GroupPlace]]] = {
         "init": Place("init:init", "Begin a project in a repository."),
         "trust": Place("trust:trust", "Decide whether agents get what a project contains."),
         "connect": Place("connect:connect", "Connect coding agents: hooks, MCP server, instructions."),
+        "compile": Place("compile:compile_lessons", "Write approved lessons into AGENTS.md, CLAUDE.md, rules, skills."),
         "doctor": Place("doctor:doctor", "Check the files of a project, connected agents and the terminal."),
         "mcp": Place("mcp:mcp", "Serve a project to an agent over the Model Context Protocol."),
         "completion": Place("completion:completion", "Print the completion script for a shell."),

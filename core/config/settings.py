@@ -175,6 +175,17 @@ class InjectionSettings(SettingsGroup, frozen=True, kw_only=True):
     )
 
 
+class CompileSettings(SettingsGroup, frozen=True, kw_only=True):
+    """Approved lessons in the files of agents (docs/compile.md)."""
+
+    max_tokens: int = _setting(
+        2000,
+        "Maximum size of the lessons of a target, estimated",
+        unit=Unit.TOKENS,
+        offered=(100, 20_000),
+    )
+
+
 class PruningSettings(SettingsGroup, frozen=True, kw_only=True):
     """Pruning: moves weak patterns to `shared/archive`; they can be restored."""
 
@@ -265,6 +276,7 @@ class Settings(SettingsGroup, frozen=True, kw_only=True):
     anti_pattern: AntiPatternSettings = AntiPatternSettings()
     extraction: ExtractionSettings = ExtractionSettings()
     injection: InjectionSettings = InjectionSettings()
+    compile: CompileSettings = CompileSettings()
     pruning: PruningSettings = PruningSettings()
     curation: CurationSettings = CurationSettings()
     debug_memory: DebugMemorySettings = DebugMemorySettings()

@@ -222,6 +222,8 @@ class _State:
                     if text := _text(after.get(TEXT_HASH)):
                         self.approved_texts.add(text)
                         self._use_scripts(decision)
+                else:
+                    self._guide(decision)
                 if after.get(RE_ENABLED) is True:
                     self.pins[subject] = _make_pin(
                         decision, Maturity.ESTABLISHED, "content_hash", "successes", "failures"
@@ -285,12 +287,17 @@ class _State:
             self.arrivals[subject] = replace(known, reviewed=known.reviewed | {text})
         if decision.verb is not Verb.DEPRECATE:
             self.approved[subject] = self.approved.get(subject, frozenset()) | {text}
-            if decision.decided_by is Author.PERSON:
-                self.guidance[subject] = self.guidance.get(subject, frozenset()) | {text}
+            self._guide(decision)
             self._use_scripts(decision)
             if decision.reason:
                 known_rules = self.cleared.get(subject, {})
                 self.cleared[subject] = known_rules | {text: max(_scan_rules(decision), known_rules.get(text, 0))}
+
+    def _guide(self, decision: Decision) -> None:
+        """Record that agents get the text as guidance, if a person decided; it may still be held or blocked."""
+        subject, text = decision.subject, _text(decision.after.get("content_hash"))
+        if text and decision.decided_by is Author.PERSON:
+            self.guidance[subject] = self.guidance.get(subject, frozenset()) | {text}
 
     def _use_scripts(self, decision: Decision) -> None:
         scripts = decision.after.get(SCRIPTS)

@@ -399,6 +399,14 @@ def weakened_test_question_id(attempt_id: str, number: int) -> str:
     return f"weakened test of {attempt_id} at {number}"
 
 
+def edited_file_question_id(path: str, digest: str = "", *, answer: str = "") -> str:
+    """Return the ID of the question about a file with lessons that a person edited, or of an answer to it.
+
+    The `digest` is that of the edited text, "" for an answer about the file as a whole.
+    """
+    return " ".join(filter(None, (answer, f"edit of {path}", f"at {digest}" if digest else "")))
+
+
 def held_text_question_id(text_id: str, text: str) -> str:
     """Return the ID of the question about a held text that is not a pattern."""
     return f"text {text_hash(text)[:12]} of {text_id}"

@@ -81,8 +81,14 @@ def count_tokens(text: str) -> int:
     return max(-(-4 * words // 3), -(-size // 4))
 
 
-def _render_entry(number: int, pattern: Pattern, assessment: Assessment, limit: int) -> list[str]:
-    name, detail = pattern.title, plural(assessment.uses, "use")
+def entry_name(pattern: Pattern) -> str:
+    """Return the text of the first line of an entry."""
+    return pattern.description or pattern.title if pattern.type is PatternType.SUCCESS else pattern.title
+
+
+def render_fields(pattern: Pattern, limit: int) -> list[str]:
+    """Render the fields of a pattern as the items of a list below its first line."""
+    name = entry_name(pattern)
     lines: list[str] = []
     match pattern.type:
         case PatternType.ERROR:
@@ -93,9 +99,6 @@ def _render_entry(number: int, pattern: Pattern, assessment: Assessment, limit: 
             lines += _code("Diff", pattern.diff_pattern, "diff", limit)
             lines += _template(pattern, limit)
         case PatternType.SUCCESS:
-            name, average = pattern.description or pattern.title, pattern.average_iterations
-            if average is not None and math.isfinite(average) and 0 < average < 10_000:
-                detail = f"avg {round_half_up(average * 10) / 10:g} iterations"
             steps = pattern.steps[:MAX_STEPS]
             if steps:
                 lines.append("   - Steps:")
@@ -113,6 +116,14 @@ def _render_entry(number: int, pattern: Pattern, assessment: Assessment, limit: 
             if use not in ("", name):
                 lines.append(f"   - Use: {escape_inline(use, limit)}")
             lines += _template(pattern, limit)
+    return lines
+
+
+def _render_entry(number: int, pattern: Pattern, assessment: Assessment, limit: int) -> list[str]:
+    name, detail = entry_name(pattern), plural(assessment.uses, "use")
+    average = pattern.average_iterations if pattern.type is PatternType.SUCCESS else None
+    if average is not None and math.isfinite(average) and 0 < average < 10_000:
+        detail = f"avg {round_half_up(average * 10) / 10:g} iterations"
     if assessment.rate is None:
         detail = "no result yet"
         if assessment.seen and not assessment.uses:
@@ -125,14 +136,20 @@ def _render_entry(number: int, pattern: Pattern, assessment: Assessment, limit: 
         detail += f"; given {assessment.given:,}"
     if assessment.uses and assessment.seen > 1:
         detail += f"; seen {plural(assessment.seen, 'time')}"
-    return [format_heading(number, name, detail, limit), *lines, *_source(pattern, assessment, limit)]
+    heading = format_heading(number, name, detail, limit)
+    return [heading, *render_fields(pattern, limit), *_source(pattern, assessment, limit)]
 
 
 def format_heading(number: int, name: str, detail: str, limit: int) -> str:
     """Format the first line of an entry: number, bold name, detail in parentheses."""
+    return f"{number}. {format_bold(name, limit)} ({detail})"
+
+
+def format_bold(name: str, limit: int) -> str:
+    """Format a name in bold."""
     # A single asterisk or backslash at either end would break the bold text.
     escaped = name.replace("\\", "\\\\").replace("*", "\\*")
-    return f"{number}. **{escape_inline(escaped, limit)}** ({detail})"
+    return f"**{escape_inline(escaped, limit)}**"
 
 
 def _source(pattern: Pattern, assessment: Assessment, limit: int) -> list[str]:

@@ -53,6 +53,7 @@ RUNS: Final[dict[str, list[str]]] = {
     "check": [],
     "completion": ["bash"],
     "connect": ["claude", "--yes"],
+    "compile": ["all"],
     "debug start": ["--id", "{started}"],
     "debug run": ["{started}", "--", "false"],
     "debug analyse": ["{started}", "--cause", "the command always fails", "--strategy", "run another command instead"],
@@ -154,7 +155,7 @@ NOTHING_TO_DO: Final = {
 LONG_RUNNING: Final = {"serve", "watch"}
 """Commands that run until interrupted."""
 CHANGING: Final = {
-    *("trust", "connect", "init", "start", "undo", "redo", "review snooze"),
+    *("trust", "connect", "compile", "init", "start", "undo", "redo", "review snooze"),
     *(f"pattern {verb}" for verb in ("deprecate", "invert", "note", "archive", "restore", "import", "merge", "repair")),
     *(f"pattern {verb}" for verb in ("promote", "quarantine", "release", "reset")),
     *(f"loop {verb}" for verb in ("outcome", "record", "extract")),

@@ -10,6 +10,7 @@ from datetime import timedelta
 from itertools import product
 from pathlib import Path
 from time import monotonic
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -37,11 +38,12 @@ from core.project.watch_loop import is_wanted
 from core.records.debug_sessions import DebugSession, Fix, Lesson
 from core.records.decisions import CurationState, Decision, InversionVerdict, Verb
 from core.records.loops import Loop, LoopStatus
-from core.records.patterns import PatternType, SourceLoop
+from core.records.patterns import Maturity, PatternType, SourceLoop
 from core.records.snapshot import Snapshot
 from core.records.suspicions import Severity, Suspicion
 from core.scanning.verdict import find_stopping_severity
 from core.sources.configuration import DEFAULT, Configuration
+from core.state.compiled import select_lessons
 from core.state.contexts import prepare_task_injection
 from core.state.experiment import find_experiment, set_share
 from core.storage.watcher import Watcher
@@ -56,6 +58,7 @@ from tests.factories import (
     make_known_patterns,
     make_material,
     make_pattern,
+    make_pin,
     make_recorded_counts,
     make_use,
     parse_pattern_record,
@@ -144,6 +147,15 @@ def criteria(settings: Settings, _: World) -> Any:
         ]
         found.append(effective_weight(criterion_weight(events, NOW, settings.learning), settings.learning))
     return found
+
+
+def compiled_lessons(settings: Settings, _: World) -> Any:
+    """Lessons that are written into the files of agents."""
+    pattern = make_pattern(ID, description="Count a missing discount as zero")
+    curation = CurationState(pins={ID: make_pin(Maturity.PROVEN, NOW)})
+    board = make_board(pattern, curation=curation, settings=settings)
+    state: Any = SimpleNamespace(snapshot=Snapshot(patterns={ID: pattern}), board=board, settings=settings)
+    return [entry.pattern_id for entry in select_lessons(state, settings.compile.max_tokens).chosen]
 
 
 def uses_of_a_neutral_loop(settings: Settings, _: World) -> Any:
@@ -463,6 +475,7 @@ EFFECTS: dict[str, tuple[Any, Observe]] = {
     "injection.include_anti_patterns": (False, context),
     "injection.include_code_templates": (False, context),
     "injection.max_tokens": (100, context),
+    "compile.max_tokens": (101, compiled_lessons),
     "injection.max_field_chars": (20, context),
     "injection.order": ("lower-bound", context),
     "injection.include_reflections": (False, context),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +13,16 @@ import click
 from core.agents.agent_table import AGENTS
 from core.base.errors import RalphdeckError, ReadOnly, install_hint
 from core.base.text import plural
-from core.cli.render.output import STRICT_EXIT, Column, line, print_table, remark, respond
+from core.cli.render.output import (
+    STRICT_EXIT,
+    Column,
+    line,
+    list_difference,
+    print_difference,
+    print_table,
+    remark,
+    respond,
+)
 from core.cli.support.options import Command, OneOf, invocation
 from core.cli.support.project import chosen_project, is_readonly, now
 from core.cli.support.trust import trust_here
@@ -208,7 +216,7 @@ def _print_summary(plans: Sequence[AgentPlan], *, ignores: bool) -> None:
 def _size(change: FileChange) -> str:
     if change.before is None or change.after is None:
         return "deleted" if change.after is None else "new"
-    texts = [text[:1] for text in [*_difference(change.shown, change.before, change.after)][2:]]
+    texts = [text[:1] for text in [*list_difference(change.shown, change.before, change.after)][2:]]
     counts = (("+", texts.count("+")), ("-", texts.count("-")))
     return " ".join(f"{sign}{count}" for sign, count in counts if count)
 
@@ -222,22 +230,10 @@ def _print_plans(plans: Sequence[AgentPlan], *, ignores: bool) -> None:
         elif not plan.changes:
             line("  nothing to change")
         for change in plan.changes:
-            for text in _difference(change.shown, change.before, change.after):
-                colour = {"+": "green", "-": "red", "@": "cyan"}.get(text[:1], "")
-                line("  ", (text, colour))
+            print_difference(change.shown, change.before, change.after)
     if ignores:
         line(("Git", "bold"))
         line(f"  .gitignore: {_PRIVATE}")
-
-
-def _difference(name: str, before: bytes | None, after: bytes | None) -> Iterator[str]:
-    if after is None:
-        yield from (f"--- {name}", "+++ (deleted)")
-        return
-    old, new = (data.decode(errors="replace").splitlines() if data else [] for data in (before, after))
-    from_name = name if before is not None else "(new file)"
-    lines = [*difflib.unified_diff(old, new, from_name, name, lineterm="", n=2)]
-    yield from lines or [f"--- {from_name}", f"+++ {name}"]
 
 
 def _print_result(

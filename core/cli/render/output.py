@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -309,6 +309,25 @@ def format_optional(number: int | None) -> str:
 def percent(rate: float | None) -> str:
     """Format a rate as `71 %`; "" for None."""
     return "" if rate is None else format_percent(rate)
+
+
+def print_difference(name: str, before: bytes | None, after: bytes | None) -> None:
+    """Print the difference of a file, indented."""
+    for text in list_difference(name, before, after):
+        line("  ", (text, {"+": "green", "-": "red", "@": "cyan"}.get(text[:1], "")))
+
+
+def list_difference(name: str, before: bytes | None, after: bytes | None) -> Iterator[str]:
+    """Yield the lines of the difference of a file; None is a file that does not exist."""
+    import difflib
+
+    if after is None:
+        yield from (f"--- {name}", "+++ (deleted)")
+        return
+    old, new = (data.decode(errors="replace").splitlines() if data else [] for data in (before, after))
+    from_name = name if before is not None else "(new file)"
+    lines = [*difflib.unified_diff(old, new, from_name, name, lineterm="", n=2)]
+    yield from lines or [f"--- {from_name}", f"+++ {name}"]
 
 
 def respond(

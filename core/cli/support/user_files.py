@@ -48,5 +48,10 @@ def restore_points_file() -> Path:
     return state_folder() / "connections.json"
 
 
+def compiled_points_file() -> Path:
+    """Return the file with what files with lessons were before `ralphdeck compile` changed them."""
+    return state_folder() / "compiled.json"
+
+
 def log_file() -> Path:
     return state_folder() / "ralphdeck.log"

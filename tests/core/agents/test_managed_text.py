@@ -5,10 +5,17 @@ from __future__ import annotations
 import tomllib
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from core.agents.managed_text import Block, OwnFile, TomlTable
+from core.agents.toml_table import TomlTable
+from core.storage.managed_text import Block, OwnFile
 
 OLD, NEW = Block("old text"), Block("new text")
+LESSONS = Block("- one\n- two", name="lessons of ralphdeck")
+LINES = st.lists(
+    st.sampled_from(["", "text", " ", "# Title", "\ufeff", "\x0b", "- one", "<!-- BEGIN x -->", "é"]), max_size=6
+)
 
 
 def test_an_outdated_block_is_replaced_in_place() -> None:
@@ -20,6 +27,25 @@ def test_a_block_that_a_person_edited_stays() -> None:
     data = OLD.merge(b"before\n").replace(b"old text", b"my text")
     assert NEW.merge(data) == data
     assert NEW.strip(data) == b"before\n"
+
+
+@given(LINES, st.sampled_from(["\n", "\r\n"]), st.booleans(), st.integers(0, 3), LINES)
+def test_removing_a_named_block_restores_the_bytes_around_it(
+    lines: list[str], newline: str, has_end: bool, blocks: int, after: list[str]
+) -> None:
+    before = (newline.join(lines) + newline * has_end).encode()
+    data = LESSONS.merge(before)
+    assert LESSONS.merge(data) == data and LESSONS.strip(data) == before
+    longer = Block("other text\n" * blocks, name=LESSONS.name).merge(data)
+    assert LESSONS.strip(longer) == before
+    connected = NEW.merge(before)
+    assert LESSONS.strip(NEW.strip(LESSONS.merge(connected))) == NEW.strip(connected)
+    assert LESSONS.strip(LESSONS.merge(connected)) == connected
+    added = newline.join(after).encode()
+    gap = (
+        newline.encode() if before and added and not before.endswith(b"\n") else b""
+    )  # they stay on lines of their own
+    assert LESSONS.strip(data + added) == before + gap + added
 
 
 @pytest.mark.parametrize("head", [b"", b"\r\n", b"a\r\nb\n"])

@@ -1,0 +1,203 @@
+"""`ralphdeck compile`: write approved lessons into the files that agents load by themselves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from msgspec.structs import replace
+
+from core.base.errors import RalphdeckError, ReadOnly, Refused
+from core.base.text import plural
+from core.cli.render.output import STRICT_EXIT, line, print_difference, remark, respond
+from core.cli.support.options import Command, OneOf, setting_option
+from core.cli.support.project import is_readonly, open_reader
+from core.cli.support.user_files import compiled_points_file
+from core.trust.projects import require_trust
+
+if TYPE_CHECKING:
+    from core.agents.compile_plan import CompilePlan, FilePlan
+    from core.project.reader import ProjectReader
+    from core.state.compiled import Selection
+    from core.state.compiled_check import FileStatus
+
+TARGETS: Final = {
+    "agents-md": "AGENTS.md",
+    "claude-md": "CLAUDE.md",
+    "cursor": ".cursor/rules/ralphdeck.mdc",
+    "copilot": ".github/copilot-instructions.md",
+    "skills": ".claude/skills and .agents/skills",
+}
+_DRIFT_EXIT: Final = 1
+Rows = list[tuple[str, list[dict[str, Any]]]]  # targets with their files
+_COLOURS: Final = {"current": "green", "broken": "red", "edited": "red"}
+
+
+@click.command("compile", cls=Command)
+@click.argument("targets", metavar="[TARGET]...", nargs=-1, type=OneOf([*TARGETS, "all"]))
+@click.option("--check", is_flag=True, help="Write nothing: exit code 0 up to date, 1 drift, 3 a file is unreadable.")
+@click.option("--remove", is_flag=True, help="Remove the lessons; the files get their own bytes back.")
+@click.option("--dry-run", "--print", "dry_run", is_flag=True, help="Print the difference, and write nothing.")
+@click.option("--force", is_flag=True, help="Replace lessons that were edited in a file.")
+@setting_option("--budget", "compile.max_tokens", metavar="TOKENS")
+def compile_lessons(
+    targets: Sequence[str], check: bool, remove: bool, dry_run: bool, force: bool, max_tokens: int | None
+) -> None:
+    """Write approved lessons into the files that agents load by themselves, for review in a pull request.
+
+    \b
+    TARGET     file
+    agents-md  AGENTS.md: a section
+    claude-md  CLAUDE.md: a section; AGENTS.md, if CLAUDE.md imports it
+    cursor     .cursor/rules/ralphdeck.mdc, and a rule for each folder to which lessons are limited
+    copilot    .github/copilot-instructions.md: a section; .github/instructions for lessons limited to files
+    skills     SKILL.md folders in .claude/skills and .agents/skills
+    all        all of these
+
+    Only texts that a person approved are written, those with the best evidence first, within the token budget.
+    Everything else in the files stays as it is. Lessons that someone edited in a file are not replaced: Review asks
+    what to do with the edit. Without TARGET, takes those that have lessons already.
+
+    \b
+    Examples:
+      ralphdeck compile agents-md claude-md
+      ralphdeck compile all --dry-run
+      ralphdeck compile --check          (in CI)
+      ralphdeck compile skills --remove
+    """
+    if check + remove + dry_run > 1 and not (remove and dry_run):
+        raise click.UsageError("give only one of --check, --remove and --dry-run")
+    from core.agents.compile_plan import find_targets, plan_removal, plan_writing
+    from core.state.compiled_check import check_target
+
+    project = open_reader(reads_agents=False)
+    folder = project.project.project
+    named = [*TARGETS] if "all" in targets else [*dict.fromkeys(targets)] or find_targets(folder)
+    if not named and not remove:
+        raise Refused(f"no file has lessons yet; name a target: {', '.join(TARGETS)}")
+    if remove:
+        _write([plan_removal(target, folder, force=force) for target in named], None, dry_run=dry_run)
+        return
+    selection = _select(project, max_tokens)
+    answered = project.view.snapshot.curation.dismissed
+    found = {target: check_target(target, selection, folder, answered, is_exact=not check) for target in named}
+    if check:
+        _report(found, selection)
+        return
+    plans = [plan_writing(target, files, folder, force=force) for target, files in found.items()]
+    _write(plans, selection, dry_run=dry_run)
+
+
+def _select(project: ProjectReader, max_tokens: int | None) -> Selection:
+    from core.state.compiled import select_lessons
+    from core.state.findings import ledger_error
+
+    require_trust(project.project)
+    if problem := ledger_error(project.view):
+        raise Refused(f"nothing is compiled, because the decisions cannot be read: {problem}")
+    settings = project.view.settings.compile
+    if max_tokens is not None:
+        settings = replace(settings, max_tokens=max_tokens)
+    return select_lessons(project.view, settings.max_tokens)
+
+
+def _report(found: dict[str, list[FileStatus]], selection: Selection) -> None:
+    """Print the state of each file; the exit code shows drift."""
+
+    found = {target: [file for file in files if file.exists_or_should] for target, files in found.items()}
+
+    def show() -> None:
+        for target, files in found.items():
+            if not files:
+                line(f"{target}: ", ("current", "green"), " (no approved lesson for it)")
+            for file in files:
+                details = f" ({'; '.join(file.details)})" if file.details else ""
+                line(f"{file.path}: ", (file.status, _COLOURS.get(file.status, "yellow")), details)
+        if any(file.status in ("missing", "outdated") for files in found.values() for file in files):
+            remark("To bring them up to date: ralphdeck compile")
+
+    rows = [
+        (target, [_file_json(file.path, file.status, file.details) for file in files])
+        for target, files in found.items()
+    ]
+    _respond(show, rows, selection, written=False)
+    states = Counter(file.status for files in found.values() for file in files)
+    if states["broken"]:
+        click.get_current_context().exit(STRICT_EXIT)
+    if any(states[state] for state in ("missing", "outdated", "edited")):
+        click.get_current_context().exit(_DRIFT_EXIT)
+
+
+def _write(plans: list[CompilePlan], selection: Selection | None, *, dry_run: bool) -> None:
+    """Print or write the changes, and report them."""
+    from core.agents.apply import apply_plan
+    from core.agents.plan import AgentPlan
+
+    has_changes = any(plan.changes for plan in plans)
+    if has_changes and not dry_run:
+        if is_readonly():
+            raise ReadOnly("read-only: nothing is written; start without --readonly and RALPHDECK_READONLY")
+        for number, plan in enumerate(plans):
+            try:
+                apply_plan(AgentPlan(plan.target, plan.changes), compiled_points_file())
+            except RalphdeckError as error:
+                plans[number] = plan.failed(str(error))
+
+    def show() -> None:
+        for plan in plans:
+            for file in plan.files:
+                _print_file(file, dry_run=dry_run)
+        if not has_changes:
+            remark("Nothing to change")
+        if selection is not None:
+            _print_selection(selection)
+
+    rows = [(plan.target, [_file_json(file.path, _outcome(file), ()) for file in plan.files]) for plan in plans]
+    _respond(show, rows, selection, written=has_changes and not dry_run)
+    if any(plan.has_problem for plan in plans):
+        click.get_current_context().exit(1)
+
+
+def _outcome(file: FilePlan) -> str:
+    if file.problem or file.note:
+        return file.problem or file.note
+    if file.change is None:
+        return "current"
+    return "new" if file.change.before is None else "deleted" if file.change.after is None else "changed"
+
+
+def _print_file(file: FilePlan, *, dry_run: bool) -> None:
+    if file.problem:
+        line(f"{file.path} is not changed: ", (file.problem, "red"))
+    elif file.note:
+        line(f"{file.path} {file.note}")
+    elif file.change is not None and dry_run:
+        print_difference(file.path, file.change.before, file.change.after)
+    elif file.change is not None:
+        line(f"{file.path}: {_outcome(file)}")
+
+
+def _print_selection(selection: Selection) -> None:
+    from core.state.compiled import count_entries
+
+    count = plural(len(selection.chosen), "approved lesson")
+    remark(f"{count}, about {count_entries(selection.chosen):,} of {selection.budget:,} tokens")
+    for reason, number in Counter(selection.left_out.values()).items():
+        remark(f"{plural(number, 'approved lesson')} left out: {reason}")
+
+
+def _file_json(path: str, state: str, details: Sequence[str]) -> dict[str, Any]:
+    return {"file": path, "state": state, "details": details}
+
+
+def _respond(show: Callable[[], None], rows: Rows, selection: Selection | None, *, written: bool) -> None:
+    respond(
+        "CompileDocument",
+        show,
+        targets=[{"name": name, "files": files} for name, files in rows],
+        lessons=[entry.pattern_id for entry in selection.chosen] if selection is not None else [],
+        left_out=[{"id": id, "reason": reason} for id, reason in (selection.left_out if selection else {}).items()],
+        written=written,
+    )

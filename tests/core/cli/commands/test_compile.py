@@ -1,0 +1,63 @@
+"""`ralphdeck compile` writes, checks and removes approved lessons, also in a fresh clone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.copying import copy_folder
+from tests.core.cli.conftest import Call
+
+EXTRACTED = "pat-error-event-loop-001"
+"""A new lesson that a person has not read yet."""
+
+
+def lessons(project: Path) -> list[str]:
+    """The files that agents read."""
+    found = (path.relative_to(project) for path in project.rglob("*") if path.is_file())
+    return sorted(path.as_posix() for path in found if path.parts[0] != ".aiwg")
+
+
+def test_it_writes_checks_and_removes(sample: Path, call: Call) -> None:
+    known = lessons(sample)
+    assert call("compile", "--check", "--project", sample).code == 1, "nothing is compiled yet"
+    shown = call("compile", "agents-md", "cursor", "--dry-run", "--project", sample)
+    assert (shown.code, lessons(sample)) == (0, known) and "+## Approved lessons" in shown.out
+    written = call("compile", "agents-md", "cursor", "--json", "--project", sample).document
+    assert written["written"] and written["lessons"]
+    assert {".cursor/rules/ralphdeck.mdc", "AGENTS.md"} <= {*lessons(sample)}
+    assert call("compile", "--check", "--project", sample).code == 0
+
+    section = sample / "AGENTS.md"
+    section.write_text(section.read_text().replace("Lessons of", "Orders of"))
+    checked = call("compile", "--check", "--project", sample)
+    assert checked.code == 1 and "AGENTS.md: edited" in checked.out
+    assert call("compile", "--project", sample).code == 1 and "Orders of" in section.read_text()
+    assert call("compile", "--force", "--project", sample).code == 0
+    section.write_text(section.read_text().replace("<!-- END", "<!-- end"))
+    assert call("compile", "--check", "--project", sample).code == 3
+    section.write_text(section.read_text().replace("<!-- end", "<!-- END"))
+    assert call("compile", "--remove", "--project", sample).code == 0
+    assert lessons(sample) == known
+
+
+def test_a_fresh_clone_is_checked_if_its_folder_is_trusted(
+    sample: Path, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released = call("pattern", "release", EXTRACTED, "--project", sample)
+    assert released.code == 0, released.err
+    document = call("compile", "claude-md", "--json", "--project", sample).document
+    assert EXTRACTED in document["lessons"]
+
+    clone = copy_folder(sample, tmp_path / "builds/clone")
+    for name in ("STATE", "CACHE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / "nobody" / name))
+    monkeypatch.delenv("RALPHDECK_TRUSTED_PATHS")
+    refused = call("compile", "--check", "--project", clone)
+    assert refused.code == 1 and "not trusted" in refused.err
+    monkeypatch.setenv("RALPHDECK_TRUSTED_PATHS", str(tmp_path / "builds"))
+    assert call("compile", "--check", "--project", clone).code == 0
+    file = clone / "CLAUDE.md"
+    file.write_text(file.read_text().replace(" <!-- ", " by hand <!-- ", 2))
+    assert call("compile", "--check", "--project", clone).code == 1
