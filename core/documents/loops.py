@@ -19,6 +19,7 @@ from core.records.loops import LoopStatus, StateSource
 from core.records.waits import needs_person, waits_for
 
 if TYPE_CHECKING:
+    from core.learning.following import WorkVerdict
     from core.records.debug_sessions import Failure
     from core.records.events import Observation
     from core.records.loops import Iteration, Loop, LoopDetails, Usage
@@ -171,7 +172,8 @@ def _facts(details: LoopDetails) -> Iterable[tuple[str, str]]:
 def _lessons(state: ProjectState, loop: Loop) -> str:
     """Return how many lessons a loop was given, how many it followed, and how many were found in it."""
     found = state.loop_patterns(loop.id)
-    counts = [f"{len(found.injected_ids)} given, {len(found.applied_ids)} followed"] if found.injected_ids else []
+    counts = [f"{len(found.injected_ids)} given, {len(found.followed_ids)} followed"] if found.injected_ids else []
+    counts += [f"{len(found.ignored_ids)} not followed"] if found.ignored_ids else []
     counts += [f"{len(found.extracted)} found"] if found.extracted else []
     return ", ".join(counts)
 
@@ -271,7 +273,7 @@ def patterns(state: ProjectState, loop: Loop) -> Iterable[Block]:
     found, known, reflections = state.loop_patterns(loop.id), state.snapshot.patterns, state.snapshot.reflections
     rows: list[tuple[Text, ...]] = [
         (
-            (result_sign(use.success), " ", *use_result(use)),
+            (result_sign(use.success), " ", *use_result(use, found.verdicts.get(use.pattern_id))),
             _title(known.get(use.pattern_id)),
             (f"iteration {use.iteration}" if use.iteration is not None else "",),
             ((use.pattern_id, "quiet"),),
@@ -304,7 +306,10 @@ def lesson_blocks(state: ProjectState, loop: Loop, pattern_id: str) -> Iterable[
     yield line("")
     for use in (use for use in found.uses if use.pattern_id == pattern_id):
         at = ("   ", Moment(use.at)) if use.at else ()
-        yield line(result_sign(use.success), " ", *use_result(use), *at)
+        yield line(result_sign(use.success), " ", *use_result(use, found.verdicts.get(pattern_id)), *at)
+    if (verdict := found.verdicts.get(pattern_id)) is not None and verdict.evidence:
+        place = f"{verdict.place} of {verdict.work_id}: " if verdict.place else ""
+        yield line((f"{place}{verdict.evidence}", "quiet"), indent=2)
     if any(gained.pattern_id == pattern_id for gained in found.extracted):
         yield line(("+ found here", "good"))
     yield from fields(("Fix", pattern.description if pattern is not None else ""))
@@ -314,10 +319,11 @@ def _title(pattern: Pattern | None) -> Text:
     return (pattern_title(pattern),) if pattern else (("not in the registry", "warning"),)
 
 
-def use_result(use: Observation) -> Text:
-    """Return what became of a lesson in words: `given`, or `followed, worked`."""
+def use_result(use: Observation, verdict: WorkVerdict | None = None) -> Text:
+    """Return what became of a lesson in words: `given`, `given, not followed`, or `followed, worked`."""
     if use.kind == "injected":
-        return (("given", "quiet"),)
+        word = f", {verdict.word}" if verdict is not None and verdict.is_followed is not None else ""
+        return ((f"given{word}", "quiet"),)
     word = {True: "worked", False: "failed", None: "no result"}[use.success]
     return (f"followed, {word}{', as the session' if use.inferred else ''}",)
 

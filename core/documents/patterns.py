@@ -13,6 +13,7 @@ from core.documents.decisions import decision_line
 from core.documents.document import code, fields, items, limited, line, more, section
 from core.documents.signs import TYPE_WORDS, result_sign, state_sign
 from core.learning.explanation import LineageEvent, decayed_weight, describe_team_sums, loop_results
+from core.learning.following import FollowCounts
 from core.metrics.effectiveness import compare_pattern
 from core.records.decisions import TURNS, Decision
 from core.records.patterns import Pattern, PatternType, SourceLoop
@@ -231,6 +232,7 @@ def evidence(state: ProjectState, pattern: Pattern, limit: int | None = None) ->
             (f"{plural(claimed, 'use is', 'uses are')} claimed: only the file of the pattern reports them", "quiet")
         )
     yield from (line((finding.message, "warning")) for finding in count_conflicts(state, pattern.id))
+    yield from _followed(state, pattern, limit)
     yield line("")
     observations = state.board.observations(pattern.id)
     rows = [_observation(state, one) for one in list(reversed(observations))[:limit]]
@@ -252,6 +254,30 @@ def evidence(state: ProjectState, pattern: Pattern, limit: int | None = None) ->
         yield line((f"No use of this pattern is recorded{where}.", "quiet"))
     if limit is not None:
         yield from more(len(observations), "observation", limit)
+
+
+def _followed(state: ProjectState, pattern: Pattern, limit: int | None) -> Iterable[doc.Block]:
+    """Describe how often the pattern was followed, and for each session the action that shows it, newest first."""
+    verdicts = state.inputs.verdicts(pattern)
+    if not verdicts:
+        return
+    yield line("")
+    yield line((FollowCounts.of(verdicts).text.capitalize(), "strong"))
+    shown = [one for one in reversed(verdicts) if one.is_followed is not None]
+    rows = [
+        (
+            (result_sign(one.is_followed), f" {one.word}"),
+            (doc.Moment(one.at),),
+            ((one.work_id, "name"),),
+            (one.place,),
+            ((one.evidence, "quiet"),),
+        )
+        for one in shown[:limit]
+    ]
+    if rows:
+        yield doc.Table(("verdict", "given", "session", "where", "evidence"), tuple(rows))
+    if limit is not None:
+        yield from more(len(shown), "verdict", limit)
 
 
 def set_aside_reason(is_revoked: bool) -> str:

@@ -125,10 +125,10 @@ def _find_windows(actions: Sequence[Action], root: str) -> tuple[list[list[_Run]
     found: list[list[_Run]] = []
     for place, action in enumerate(actions):
         is_run = bool(action.command) and not (is_read_only(action.command) or edits_files(action.command))
-        if not is_run or (has_passed := _has_passed(action)) is None:
+        if not is_run or (is_passed := has_passed(action)) is None:
             continue
         command = parse_command(action)
-        if not has_passed:
+        if not is_passed:
             run = _Run(place, command, True, find_failures(action, root), f"{action.error}\n{action.output}")
             failed.append(run)
             if len(own := waiting.setdefault(command.key, [])) < _MAX_RUNS:
@@ -153,7 +153,7 @@ def is_edit(action: Action) -> bool:
     return action.changed_file or (not action.has_failed and edits_files(action.command))
 
 
-def _has_passed(action: Action) -> bool | None:
+def has_passed(action: Action) -> bool | None:
     """Return whether a command passed; None if its exit code is unknown or hidden, and its output has no report."""
     if action.has_failed:
         return False

@@ -19,6 +19,7 @@ from core.episodes.reasons import join_sentences, split_reason
 from core.extraction.attempt_fixes import AttemptFix, find_fixes, find_recorded_fix
 from core.extraction.change_kinds import is_environment_error
 from core.extraction.errors import Sighting, classify_error_type, count_failing, find_errors, parse_error
+from core.extraction.recorded_work import make_turn_actions
 from core.extraction.trigger_check import describe_failure, is_comparison
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure, Fix
 from core.records.episodes import Action, Attempt
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from core.records.extractions import Material
 
 _MAX_REASONS: Final = 3
-_CHECK: Final = "check"  # the command of the runs in a turn
 _VAGUE: Final = frozenset({"AssertionError", "Other"})  # types of errors that may only show the effect of another one
 
 
@@ -117,16 +117,9 @@ def _of_turns(material: Material) -> Iterator[Repair]:
         if turn.fix is None or not failures:
             continue
         removed = (Failure(message=turn.fix.error),) if turn.fix.error else failures
-        errors = "\n".join(": ".join(filter(None, (one.error_type, one.message))) for one in removed)
-        files = (("file_path", turn.fix.files[0]),) if turn.fix.files else ()
-        run = Action(number=1, type="bash", params=(("command", _CHECK),), success=False, error=errors, at=turn.at)
-        edit = Action(
-            number=2, type="edit", params=files, success=True, output=turn.fix.diff, reasoning=turn.fix.description
-        )
-        passed = Action(number=3, type="bash", params=run.params, success=True, at=turn.at)
         number = turn.number if turn.number is not None else place
         attempt = Attempt(task_id=material.loop_id, number=number, reason=turn.action)
-        logged = LoggedAttempt(attempt=attempt, actions=(run, edit, passed))
+        logged = LoggedAttempt(attempt=attempt, actions=tuple(make_turn_actions(turn, removed)))
         for repair in find_logged_repairs([logged], material.root):
             yield replace(repair, trace=f"iteration {number}")
 

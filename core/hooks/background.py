@@ -136,9 +136,9 @@ def _extract(project: ProjectPaths, sessions: Sessions, now: datetime) -> bool:
     if not ended and not trials:
         return False
     from core.hooks.contexts import load_project
-    from core.hooks.lesson_results import record_results
     from core.hooks.trial_outcomes import record_outcomes
     from core.project.debug_hooks import write_task_lessons
+    from core.project.verdicts import record_verdicts
     from core.project.watch_loop import extract_unattended, is_wanted
 
     opened = load_project(project, "", lambda: now)
@@ -154,7 +154,7 @@ def _extract(project: ProjectPaths, sessions: Sessions, now: datetime) -> bool:
     for session_id, agent, task in ended:
         opened.by = opened.agent = agent
         with suppress(*_PROBLEMS):
-            record_results(opened, task)
+            record_verdicts(opened, task)
             write_task_lessons(opened, task)
             if is_wanted(opened.settings.extraction):
                 extract_unattended(opened, task)

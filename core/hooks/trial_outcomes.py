@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from core.episodes.commands import parse_command
-from core.hooks.lesson_results import is_error_of, read_actions
+from core.extraction.recorded_work import is_error_of
 from core.learning.assignment import text_key
+from core.project.verdicts import read_actions
 from core.records.events import ASSIGNED, TRIAL_OUTCOME, Event, event_id
 from core.records.loops import Outcome
 from core.records.patterns import PatternType

@@ -16,13 +16,14 @@ from typing import Final, Protocol, TypeAlias
 from msgspec import Struct, structs
 
 from core.base.grouping import group_pairs
-from core.records.events import EVENT_LOG, INJECTED_REFLECTION, Event, Observation
+from core.learning.following import WorkVerdict, find_loop_verdicts
+from core.records.events import EVENT_LOG, INJECTED_REFLECTION, VERDICT, Event, Observation
 from core.records.loops import ExtractedPattern, InjectedUse, Loop
 from core.records.patterns import Pattern, PatternType, RecordedCounts, SourceLoop
 
 _EVENT_USES: Final = frozenset({"injected", "applied"})
 _RESULTS: Final = frozenset({"outcome", "feedback"})
-_KINDS: Final = _EVENT_USES | _RESULTS | {"extracted"}
+_KINDS: Final = _EVENT_USES | _RESULTS | {"extracted", VERDICT}
 LOOP: Final = "loop"
 _BY_TIME: Final = attrgetter("at", "id")
 DISCOVERY: Final = "discovery"
@@ -628,6 +629,7 @@ class LoopPatterns(Struct, frozen=True, kw_only=True):
     uses: tuple[Observation, ...] = ()  # kinds: `injected` (not applied), `applied` and `feedback`
     extracted: tuple[ExtractedPattern, ...] = ()  # `new` is False if another loop discovered the pattern
     reflections: tuple[str, ...] = ()  # IDs of the reflections in its context, oldest first
+    verdicts: dict[str, WorkVerdict] = {}  # whether it followed each pattern that it was given, by ID
 
     @property
     def injected_ids(self) -> list[str]:
@@ -638,6 +640,16 @@ class LoopPatterns(Struct, frozen=True, kw_only=True):
     def applied_ids(self) -> list[str]:
         """IDs of the patterns that were applied, each once."""
         return list(dict.fromkeys(use.pattern_id for use in self.uses if use.kind != "injected"))
+
+    @property
+    def followed_ids(self) -> list[str]:
+        """IDs of the patterns that were given and followed, or reported as applied."""
+        return list(dict.fromkeys([*self.applied_ids, *(id for id, one in self.verdicts.items() if one.is_followed)]))
+
+    @property
+    def ignored_ids(self) -> list[str]:
+        """IDs of the patterns that were given and not followed."""
+        return [id for id, one in self.verdicts.items() if one.is_followed is False]
 
 
 def is_about_pattern(event: Event) -> bool:
@@ -674,7 +686,10 @@ def collect_loop_patterns(
             extracted[event.pattern_id] = ExtractedPattern(pattern_id=event.pattern_id, new=new)
     shown = dict.fromkeys(event.reflection_id for event in events if event.kind == INJECTED_REFLECTION)
     reflections = tuple(filter(None, shown))
-    return LoopPatterns(uses=tuple(uses), extracted=tuple(extracted.values()), reflections=reflections)
+    verdicts = find_loop_verdicts(events, entries)
+    return LoopPatterns(
+        uses=tuple(uses), extracted=tuple(extracted.values()), reflections=reflections, verdicts=verdicts
+    )
 
 
 def loops_with_reflections(events: Iterable[Event]) -> set[str]:

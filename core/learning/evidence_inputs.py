@@ -47,6 +47,7 @@ from core.learning.evidence_records import (
     is_unresolved,
     newest_first,
 )
+from core.learning.following import WorkVerdict, find_verdicts
 from core.learning.inversion_rules import discovery_key, is_same_fix
 from core.learning.outcomes import (
     OutcomeSignals,
@@ -365,6 +366,15 @@ class EvidenceInputs:
         is_known = original is not None and original.type is not PatternType.ANTI
         inherited = invert_uses(pattern, self._collect(original)) if original is not None and is_known else ()
         return collect_observations(pattern, uses, events, discoverer, self, ignored, inherited)
+
+    def verdicts(self, pattern: Pattern) -> list[WorkVerdict]:
+        """Return for all work that was given a pattern whether it followed it, see `find_verdicts`."""
+        names = (pattern.id, *(alias for alias in pattern.aliases if alias not in self.snapshot.patterns))
+        events: Iterable[Event] = (event for name in dict.fromkeys(names) for event in self._events(name))
+        uses: Iterable[tuple[Loop, InjectedUse]] = (use for name in dict.fromkeys(names) for use in self.uses(name))
+        if pattern.id in self.snapshot.foreign.patterns:
+            uses, events = (), (event for event in events if self.snapshot.foreign.is_own_event(event))
+        return find_verdicts(events, uses, self.owner_id)
 
     def all_results(self, pattern: Pattern) -> tuple[Observation, ...]:
         """Return the evidence on one pattern without sightings, followed by that of the team's other projects."""

@@ -6,12 +6,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final
 
-from core.base.errors import Conflict, DamagedError, RalphdeckError, Refused, UnknownRecord
+from core.base.errors import Conflict, DamagedError, RalphdeckError, Refused, UnknownRecord, Unwritable
 from core.records.agent_sessions import HOOKS
 from core.records.authors import sign_unattended
 from core.records.decisions import Verb
@@ -73,12 +73,16 @@ class AutoExtraction:
         self._clock = clock
         self._since = project.now()
         self._due: dict[str, float] = {}
+        self._unjudged: dict[str, None] = {}  # attempts that ended, in order
 
     def add_missed(self) -> None:
-        """Queue the loops that ended since the last unattended extraction."""
+        """Queue the loops that ended since the last unattended extraction, and attempts without verdicts."""
+        from core.project.verdicts import list_unjudged
+
         snapshot = self._project.view.snapshot
         unattended = [one.at for one in snapshot.decisions if one.is_unattended and not one.is_proposal]
         since = max(unattended, default=None)
+        self._unjudged |= dict.fromkeys(list_unjudged(self._project))
         for loop in snapshot.loops.values():
             if since and loop.status in FINISHED and loop.ended_at and loop.ended_at > since:
                 self._due[loop.id] = self._clock()
@@ -93,14 +97,25 @@ class AutoExtraction:
             is_recent = new.ended_at is not None and new.ended_at >= self._since
             if not old.status.ended if old is not None else is_recent:
                 self._due[loop_id] = self._clock() + SETTLING_SECONDS
+        for id in delta.attempts:
+            was, now = before.snapshot.attempts.get(id), after.snapshot.attempts.get(id)
+            if now is not None and not now.is_open and (was is None or was.is_open):
+                self._unjudged[id] = None
 
     def seconds_left(self, most: float) -> float:
         """Return the seconds until the next queued loop is due, 0 to `most`."""
+        if self._unjudged:
+            return 0.0
         next_due = min(self._due.values(), default=self._clock() + most)
         return max(min(next_due - self._clock(), most), 0.0)
 
     def extract_next(self) -> tuple[str, Decided | None] | None:
-        """Extract from one due loop: (loop, decision or None); None if no loop is due."""
+        """Extract from one due loop: (loop, decision or None); None if no loop is due.
+
+        Before that it is recorded whether a loop, or an attempt that ended, followed what it was given.
+        """
+        if self._unjudged:
+            self._judge(self._unjudged.popitem()[0])
         now = self._clock()
         loop_id = next((loop_id for loop_id, due in self._due.items() if due <= now), None)
         if loop_id is None:
@@ -109,7 +124,14 @@ class AutoExtraction:
         loop = self._project.view.snapshot.loops.get(loop_id)
         if loop is None or loop.status not in FINISHED or HOOKS in loop.sources or self._is_done(loop):
             return loop_id, None
+        self._judge(loop_id)
         return loop_id, extract_unattended(self._project, loop_id)
+
+    def _judge(self, work_id: str) -> None:
+        from core.project.verdicts import record_verdicts
+
+        with suppress(Refused, UnknownRecord, Unwritable):
+            record_verdicts(self._project, work_id)
 
     def _is_done(self, loop: Loop) -> bool:
         """Return whether patterns were extracted since the loop ended, even if undone."""

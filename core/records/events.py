@@ -21,6 +21,8 @@ ASSIGNED: Final = "assigned"
 """Kind of the event that is recorded before a pattern of the experiment is given or held out."""
 TRIAL_OUTCOME: Final = "trial-outcome"
 """Kind of the event that records what happened in a task after an assignment."""
+VERDICT: Final = "verdict"
+"""Kind of the event that records whether work that ended had followed a pattern that it was given."""
 
 
 def event_id(at: datetime) -> str:
@@ -85,12 +87,15 @@ class Trial(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One line of `shared/curation/events.jsonl` (docs/file-formats.md#event-log).
 
-    `kind` is injected, applied, extracted, outcome, feedback, counted, error, resolved, injected-reflection, assigned
-    or trial-outcome.
+    `kind` is injected, applied, extracted, outcome, feedback, counted, error, resolved, injected-reflection, assigned,
+    trial-outcome or verdict.
     `loop_id` is the ID of a work item (loop or attempt). An outcome without `pattern_id` applies to the whole work
     item. `success` (of applied, outcome and feedback) is None if unknown; for feedback on a criterion, None means
     neutral. `weight` is 0..1. `by` recorded the event; `agent` reported it. `criterion` is the subject of feedback that
     is not about a pattern, and `text` the comment. `resolves`, of kind resolved, is the ID of the error event.
+
+    A verdict has `is_followed`, which is None if that is unclear, and the number of the `action` (of an attempt) or
+    the `iteration` (of a loop) that shows it, with its description as `text`. It is not a use.
 
     `decision` is the ID of the decision that caused the event; if it is undone, the event does not count. `unrecorded`,
     of kind counted, is the evidence found only in the pattern's record when ralphdeck started to update its counts.
@@ -116,6 +121,8 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     reflection_id: str = ""
     unrecorded: tuple[Observation, ...] = ()
     trial: Trial | None = None
+    is_followed: bool | None = None
+    action: _Count | None = None
 
 
 class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from core.debug_memory.escalations import EscalatedSession
     from core.episodes.attempt_state import AttemptCondition
     from core.learning.evidence import LoopPatterns
+    from core.learning.following import WorkVerdict
     from core.records.debug_sessions import Execution
     from core.records.episodes import Attempt, Task
     from core.records.events import Observation
@@ -191,7 +192,7 @@ def progress(loop: Loop) -> str:
 
 def lessons_text(patterns: LoopPatterns, found: int = 0) -> Text:
     """Return how many lessons a loop was given and followed, and how many were or can be (`found`) extracted."""
-    given, followed = len(patterns.injected_ids), len(patterns.applied_ids)
+    given, followed = len(patterns.injected_ids), len(patterns.followed_ids)
     gained = (f"{found} found", "accent") if found else (f"{len(patterns.extracted)} found", "quiet")
     has_gained = bool(found or patterns.extracted)
     if not given:
@@ -298,11 +299,16 @@ def session_cells(session: DebugSession, escalated: EscalatedSession | None, now
     }
 
 
-def lesson_cells(pattern_id: str, pattern: Pattern | None, uses: Sequence[Observation]) -> Cells:
+def lesson_cells(
+    pattern_id: str, pattern: Pattern | None, uses: Sequence[Observation], verdict: WorkVerdict | None = None
+) -> Cells:
     """Return the cells of a lesson that a loop was given, found, or both; `uses` are those in the loop."""
     last = uses[-1] if uses else None
     followed = next((use for use in reversed(uses) if use.kind != "injected"), None)
-    word = "found" if last is None else "given" if followed is None else "followed"
+    is_judged = verdict is not None and verdict.is_followed is not None
+    word = "found" if last is None else "followed" if followed is not None else "given"
+    if verdict is not None and is_judged and followed is None:
+        word = verdict.word
     return {
         "task": (_INDENT, (f"{word}  ", "name"), pattern_title(pattern) if pattern is not None else pattern_id),
         "status": (result_sign(followed.success if followed is not None else None), f" {lesson_result(followed)}"),

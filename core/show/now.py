@@ -309,8 +309,9 @@ def _is_repeated(state: ProjectState, loop: Loop) -> bool:
 def _given(state: ProjectState, loop: Loop) -> str:
     """Describe the lessons that a session was given, and how many it followed."""
     found = state.loop_patterns(loop.id)
-    given, followed = len(found.injected_ids), len(found.applied_ids)
-    return f"given {plural(given, 'lesson')}, {_followed(given, followed)}" if given else ""
+    given, followed, ignored = len(found.injected_ids), len(found.followed_ids), len(found.ignored_ids)
+    not_followed = f", {ignored} not" if ignored and followed else ""
+    return f"given {plural(given, 'lesson')}, {_followed(given, followed)}{not_followed}" if given else ""
 
 
 def _followed(given: int, followed: int) -> str:

@@ -13,6 +13,7 @@ from core.records.events import (
     ASSIGNED,
     INJECTED_REFLECTION,
     TRIAL_OUTCOME,
+    VERDICT,
     ErrorNote,
     ErrorType,
     Event,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 KINDS: Final = frozenset(
     {
         *("injected", "applied", "extracted", "outcome", "feedback", "counted", "error", "resolved"),
-        *(INJECTED_REFLECTION, ASSIGNED, TRIAL_OUTCOME),
+        *(INJECTED_REFLECTION, ASSIGNED, TRIAL_OUTCOME, VERDICT),
     }
 )
 _OF_TRIALS: Final = (ASSIGNED, TRIAL_OUTCOME)

@@ -440,8 +440,10 @@ class LoopsScreen(CrossLinks, ListScreen):
         if row.kind == "iteration" and row.place < len(loop.iterations):
             return rows.iteration_cells(loop.iterations[row.place])
         if row.kind == "lesson":
-            uses = [use for use in self.view.loop_patterns(row.id).uses if use.pattern_id == row.pattern_id]
-            return rows.lesson_cells(row.pattern_id, self.view.snapshot.patterns.get(row.pattern_id), uses)
+            found = self.view.loop_patterns(row.id)
+            uses = [use for use in found.uses if use.pattern_id == row.pattern_id]
+            pattern, verdict = self.view.snapshot.patterns.get(row.pattern_id), found.verdicts.get(row.pattern_id)
+            return rows.lesson_cells(row.pattern_id, pattern, uses, verdict)
         return {}
 
     def words(self, key: str) -> dict[str, str]:

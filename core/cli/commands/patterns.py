@@ -121,18 +121,22 @@ def show_pattern(pattern_id: str, as_of: datetime | None) -> None:
     from core.cli.render.document import print_blocks
     from core.documents.patterns import pattern_document
     from core.learning.explanation import loop_results
+    from core.learning.following import FollowCounts
     from core.state.findings import all_findings
     from core.state.history import pattern_lineage
 
     state = state_as_of(as_of)
     pattern = state.find_pattern(pattern_id)
     findings = tuple(finding for finding in all_findings(state) if finding.file == pattern.file)
+    verdicts = state.inputs.verdicts(pattern)
     respond(
         "PatternDocument",
         lambda: print_blocks(pattern_document(state, pattern).blocks),
         findings,
         pattern=lambda: _details(state, pattern),
         evidence=state.board.observations(pattern.id),
+        followed=FollowCounts.of(verdicts),
+        verdicts=verdicts,
         claimed_uses=state.board.claimed_uses(pattern.id),
         from_elsewhere=pattern.id in state.snapshot.foreign.patterns,
         team=lambda: _team_json(state, pattern.id),

@@ -34,6 +34,7 @@ def loop_row(state: ProjectState, loop: Loop, need: Need | None) -> objects.Wire
         extracted=[extracted.pattern_id for extracted in patterns.extracted],
         outcome=outcome,
         result=result.value if result is not None else None,
+        verdicts=list(patterns.verdicts.values()),
         needs=objects.LoopNeed.of(need, kind=need.kind.value) if need is not None else None,
     )
 

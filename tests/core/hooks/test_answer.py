@@ -85,16 +85,16 @@ def test_what_a_session_learned_is_given_to_the_next_one_and_its_outcome_counts(
 
 
 @pytest.mark.parametrize(
-    ("edited", "is_solved", "expected"),
+    ("edited", "is_solved", "expected", "verdict"),
     [
-        ('user?.name ?? ""', True, [True]),
-        ('user?.name ?? ""', False, [False]),
-        ("guest page", True, []),  # another fix says nothing about the lesson
-        ("", False, []),  # neither does a session that changed nothing
+        ('user?.name ?? ""', True, [True], True),
+        ('user?.name ?? ""', False, [False], True),
+        ("guest page", True, [], False),  # another fix says nothing about the result of the lesson
+        ("", False, [], None),  # neither does a session that changed nothing
     ],
 )
 def test_a_given_error_pattern_has_a_result_only_if_an_edit_follows_its_fix(
-    agent: SimulatedAgent, edited: str, is_solved: bool, expected: list[bool]
+    agent: SimulatedAgent, edited: str, is_solved: bool, expected: list[bool], verdict: bool | None
 ) -> None:
     agent.prompt(PROMPT)
     agent.fix_and_stop()
@@ -108,6 +108,9 @@ def test_a_given_error_pattern_has_a_result_only_if_an_edit_follows_its_fix(
     later.send("SessionEnd", reason="exit")
     events = [event for event in opened(later).view.snapshot.events if event.pattern_id == known.id]
     assert [event.success for event in events if event.loop_id == "task-001.2" and event.kind == "applied"] == expected
+    (judged,) = opened(later).view.inputs.verdicts(known)
+    assert (judged.work_id, judged.is_followed) == ("task-001.2", verdict)
+    assert bool(judged.evidence) is (verdict is not None), "the action that shows it is described"
 
 
 def test_a_given_error_pattern_whose_error_did_not_occur_gets_no_result(agent: SimulatedAgent) -> None:

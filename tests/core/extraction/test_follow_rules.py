@@ -1,4 +1,4 @@
-"""Whether a lesson was applied in an attempt, and with which result."""
+"""Whether a lesson was followed, and with which result."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from core.episodes.log_summary import summarize_log
-from core.hooks.lesson_results import find_result, follows_fix
+from core.extraction.follow_rules import judge
+from core.extraction.recorded_work import RecordedWork, make_turn_actions
+from core.records.debug_sessions import Failure, Fix
 from core.records.episodes import Action
-from core.records.loops import Outcome
+from core.records.loops import Iteration, Outcome
 from core.records.patterns import Pattern
 from tests.factories import NOW, make_pattern
 
@@ -40,8 +41,7 @@ def result(*fields: dict[str, Any], given_at: int = 0, outcome: Outcome, lesson:
         Action(**{"number": number, "at": NOW + timedelta(minutes=number), "success": True, **one})
         for number, one in enumerate(fields, 1)
     ]
-    failures = summarize_log(actions).failures
-    return find_result(lesson, NOW + timedelta(minutes=given_at), actions, failures, outcome)
+    return judge(lesson, RecordedWork(actions, NOW + timedelta(minutes=given_at), outcome)).has_worked
 
 
 @pytest.mark.parametrize(
@@ -94,19 +94,15 @@ def test_an_edit_before_the_lesson_was_given_does_not_follow_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lesson", "old", "new", "follows"),
-    [
-        ({"diff_pattern": "-x = a - b\n+x = a + b"}, "y = a - b", "y = a + b", False),
-        ({"diff_pattern": "-x = a - b\n+x = a + b"}, "x = a - b", "x = a  +  b", True),
-        ({"diff_pattern": "-x = user.name\n+x = user?.name"}, "y = page.name", "y = page?.name", True),
-        ({"template_code": "if {{name}} is None:\n    raise MissingValue"}, "pass", "raise MissingValue(x)", True),
-        ({"template_code": "if {{name}} is None:\n    return"}, "pass", "if order is None:\n    pass", False),
-        ({"description": "Use Decimal for amounts"}, "float(x)", "Decimal(x)", True),
-        ({"description": "Use Decimal for amounts"}, "float(x)", "round(x)", False),
-        ({}, "a", "b", False),
-    ],
+    ("line", "expected"), [("return total or ZERO_AMOUNT", True), ("return maximum(lines)", False), ("", None)]
 )
-def test_an_edit_follows_a_fix_with_its_line_or_a_distinctive_word(
-    lesson: dict[str, Any], old: str, new: str, follows: bool
-) -> None:
-    assert follows_fix(make_pattern(**lesson), Action(number=1, **edits(new, old))) is follows
+def test_a_loop_is_judged_by_what_its_iterations_record(line: str, expected: bool | None) -> None:
+    diff = f"--- cart.py\n+++ cart.py\n@@ -1 +1 @@\n-return total\n+{line}" if line else ""
+    turns = (
+        Iteration(number=1, at=NOW, failures=(Failure(error_type="TypeError", message="total is None"),)),
+        Iteration(number=2, at=NOW, outcome=Outcome.SUCCESS, fix=Fix(diff=diff), files=("cart.py",)),
+    )
+    actions = [action for turn in turns for action in make_turn_actions(turn)]
+    found = judge(LESSON, RecordedWork(actions, NOW - timedelta(hours=1), Outcome.SUCCESS))
+    assert found.is_followed is expected
+    assert found.action == (0 if expected is None else 2), "the number of the iteration"

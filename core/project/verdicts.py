@@ -1,0 +1,141 @@
+"""Record whether work that ended had followed the patterns that it was given (docs/scoring.md#followed)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from core.base.errors import BadInput, Refused, UnknownRecord
+from core.episodes.folders import TaskFolder, find_attempt_folder
+from core.episodes.log_summary import MAX_SUMMARIZED, MAX_SUMMARIZED_BYTES
+from core.extraction.follow_rules import judge
+from core.extraction.recorded_work import RecordedWork, make_turn_actions
+from core.extraction.strategies import list_work_ids
+from core.records.events import VERDICT, Event, event_id
+from core.records.loops import FINISHED, Outcome
+from core.records.patterns import PatternType
+from core.sources.actions import Actions
+
+if TYPE_CHECKING:
+    from core.extraction.follow_rules import Judgement
+    from core.project.project import Project
+    from core.records.episodes import Action, Attempt
+    from core.records.loops import Loop
+    from core.records.patterns import Pattern
+
+_RECENT: Final = timedelta(days=7)
+_MAX_ITERATIONS: Final = 500
+_ENDED: Final = (Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT)
+
+
+def record_verdicts(project: Project, source_id: str) -> None:
+    """Record the verdicts on all patterns that a loop, task or attempt was given, each once."""
+    snapshot = project.view.snapshot
+    works = (source_id,) if source_id in snapshot.attempts else list_work_ids(source_id, snapshot)
+    events = [event for work in works for event in _judge_work(project, work)]
+    if events:
+        project.record(*events)
+
+
+def list_unjudged(project: Project) -> list[str]:
+    """Return the attempts that ended in the last days and were given a pattern without a verdict on it."""
+    snapshot, since = project.view.snapshot, project.now() - _RECENT
+    recent = (one for one in snapshot.attempts.values() if one.outcome in _ENDED and (one.ended_at or since) > since)
+    return [one.id for one in recent if _find_given(project, one.id)]
+
+
+def _find_given(project: Project, work_id: str) -> dict[str, datetime]:
+    """Return when a work was given each pattern that has no verdict yet."""
+    about = [*project.view.inputs.about_work(work_id)]
+    judged = {event.pattern_id for event in about if event.kind == VERDICT}
+    given: dict[str, datetime] = {}
+    for event in about:
+        if event.kind == "injected" and event.pattern_id not in judged:
+            given.setdefault(event.pattern_id, event.at)
+    return given
+
+
+def _judge_work(project: Project, work_id: str) -> Iterator[Event]:
+    snapshot, given = project.view.snapshot, _find_given(project, work_id)
+    patterns = [(snapshot.patterns[id], at) for id, at in sorted(given.items()) if id in snapshot.patterns]
+    if not patterns:
+        return
+    attempt, loop = snapshot.attempts.get(work_id), snapshot.loops.get(work_id)
+    make_work = None
+    if attempt is not None and attempt.outcome in _ENDED:
+        make_work = _read_attempt(project, attempt)
+    elif loop is not None and loop.status in FINISHED:
+        make_work = _read_loop(project, loop)
+    if make_work is None:
+        return
+    reported = {event.pattern_id for event in project.view.inputs.about_work(work_id) if event.kind == "applied"}
+    for pattern, at in patterns:
+        judgement = judge(pattern, make_work(at))
+        yield _make_verdict(project, work_id, pattern, judgement, is_loop=attempt is None)
+        if pattern.id not in reported and _is_use(pattern, judgement):
+            yield _make_event(project, "applied", work_id, pattern, success=judgement.has_worked)
+
+
+def _is_use(pattern: Pattern, judgement: Judgement) -> bool:
+    """Return whether following a pattern is a use: of an error pattern, if the log also proves its result."""
+    if not judgement.is_followed or pattern.type is PatternType.ANTI:
+        return False
+    return pattern.type is not PatternType.ERROR or judgement.has_worked is not None
+
+
+def _read_attempt(project: Project, attempt: Attempt) -> partial[RecordedWork]:
+    actions = read_actions(project, attempt)
+    return partial(RecordedWork, actions, outcome=attempt.outcome, root=str(project.project.project))
+
+
+def read_actions(project: Project, attempt: Attempt) -> Sequence[Action]:
+    """Read the newest actions of an attempt; empty if its folder is gone or unsafe."""
+    try:
+        folder = TaskFolder.of(project.project, attempt.task_id)
+        place = find_attempt_folder(folder, attempt.number)
+    except (BadInput, UnknownRecord):
+        return ()
+    actions = Actions(folder.project, folder.project.relative(place.actions))
+    return actions[actions.find_newest(MAX_SUMMARIZED, MAX_SUMMARIZED_BYTES) :] if len(actions) else ()
+
+
+def _read_loop(project: Project, loop: Loop) -> partial[RecordedWork] | None:
+    """Read what the iterations of a loop record; None if they cannot be read."""
+    try:
+        details = project.adapters.details(loop)
+    except Refused:
+        return None
+    actions = [action for turn in details.iterations[-_MAX_ITERATIONS:] for action in make_turn_actions(turn)]
+    success = project.view.inputs.success_of(loop)
+    outcome = {True: Outcome.SUCCESS, False: Outcome.FAILURE, None: Outcome.UNKNOWN}[success]
+    return partial(RecordedWork, actions, outcome=outcome, root=str(project.project.project))
+
+
+def _make_verdict(project: Project, work_id: str, pattern: Pattern, judgement: Judgement, *, is_loop: bool) -> Event:
+    number = judgement.action or None
+    return _make_event(
+        project,
+        VERDICT,
+        work_id,
+        pattern,
+        is_followed=judgement.is_followed,
+        action=None if is_loop else number,
+        iteration=number if is_loop else None,
+        text=judgement.evidence,
+    )
+
+
+def _make_event(project: Project, kind: str, work_id: str, pattern: Pattern, **fields: object) -> Event:
+    now = project.now()
+    return Event(
+        id=event_id(now),
+        at=now,
+        kind=kind,
+        pattern_id=pattern.id,
+        loop_id=work_id,
+        by=project.by,
+        agent=project.agent,
+        **fields,  # type: ignore[arg-type]
+    )
