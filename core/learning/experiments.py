@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -91,28 +91,33 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
 
 def tally_trials(trials: Iterable[TrialResult]) -> Tally:
-    """Count trials, in the order in which their coins were thrown, by cell.
+    """Count trials, in the order in which their coins were thrown, by cell; those of a task are one observation."""
+    tasks: defaultdict[str, list[Cell]] = defaultdict(list)
+    for trial, cell in place_trials(trials):
+        tasks[trial.task].append(cell)
+    return Tally(tuple(sorted(cells)) for cells in tasks.values())
 
-    The trials of one task are one observation. Trials with a share outside of 0.1..0.9, or an outcome outside of 0..1,
-    are left out.
+
+def place_trials(trials: Iterable[TrialResult]) -> Iterator[tuple[TrialResult, Cell]]:
+    """Yield each trial with its cell.
+
+    Left out are trials of a task and pattern that there was before, those with a share outside of 0.1..0.9, and those
+    with an outcome outside of 0..1.
     """
-    tasks: defaultdict[str, list[TrialResult]] = defaultdict(list)
-    for trial in trials:
-        if SMALLEST_SHARE <= trial.share <= 1 - SMALLEST_SHARE and 0 <= trial.outcome <= 1:
-            tasks[trial.task].append(trial)
     earlier: defaultdict[str, Arm] = defaultdict(Arm)
-    tally = Tally()
-    for group in tasks.values():
-        tally[tuple(sorted(_cell_of(trial, earlier[trial.pattern]) for trial in group))] += 1
-        for trial in group:
-            arm = earlier[trial.pattern]
-            earlier[trial.pattern] = Arm(arm.trials + 1, arm.total + trial.outcome)
-    return tally
-
-
-def _cell_of(trial: TrialResult, earlier: Arm) -> Cell:
-    rate = round((earlier.total + 0.5) / (earlier.trials + 1) * RATE_STEPS)
-    return Cell(trial.pattern, trial.share, min(max(rate, 1), RATE_STEPS - 1), trial.is_held_out, trial.outcome)
+    seen: set[tuple[str, str]] = set()
+    for trial in trials:
+        is_valid = SMALLEST_SHARE <= trial.share <= 1 - SMALLEST_SHARE and 0 <= trial.outcome <= 1
+        if not is_valid or (trial.task, trial.pattern) in seen:
+            continue
+        seen.add((trial.task, trial.pattern))
+        arm = earlier[trial.pattern]
+        rate = round((arm.total + 0.5) / (arm.trials + 1) * RATE_STEPS)
+        yield (
+            trial,
+            Cell(trial.pattern, trial.share, min(max(rate, 1), RATE_STEPS - 1), trial.is_held_out, trial.outcome),
+        )
+        earlier[trial.pattern] = Arm(arm.trials + 1, arm.total + trial.outcome)
 
 
 def compare_arms(tally: Tally, *, is_higher_better: bool = False) -> Comparison:

@@ -120,7 +120,7 @@ def measure_experiment(state: ProjectState) -> ExperimentReport:
     patterns = state.snapshot.patterns
     found = [_measure_pattern(id, patterns.get(id), own) for id, own in by_pattern.items()]
     found.sort(key=lambda one: (not _has_verdict(one), -one.given - one.held_out, one.pattern_id))
-    tally = tally_trials(_results(units, is_far=True))
+    tally = tally_trials(list_results(units, is_far=True))
     success = compare_arms(tally, is_higher_better=True) if tally else None
     return ExperimentReport(share=share, patterns=tuple(found), success=success)
 
@@ -145,7 +145,7 @@ def _is_same_arm(assigned: Trial, outcome: Trial) -> bool:
     return assigned.is_held_out is outcome.is_held_out
 
 
-def _results(units: Iterable[Unit], *, is_far: bool) -> Iterator[TrialResult]:
+def list_results(units: Iterable[Unit], *, is_far: bool) -> Iterator[TrialResult]:
     """Yield the outcomes that are known: whether the task succeeded (far), or whether the error returned."""
     for unit in units:
         if unit.outcome is not None and (outcome := unit.success if is_far else unit.outcome.returned) is not None:
@@ -162,7 +162,7 @@ def _results(units: Iterable[Unit], *, is_far: bool) -> Iterator[TrialResult]:
 def _measure_pattern(pattern_id: str, pattern: Pattern | None, units: list[Unit]) -> PatternTrials:
     has_error = any(unit.outcome is not None and unit.outcome.returned is not None for unit in units)
     has_error = has_error or (pattern is not None and pattern.type is PatternType.ERROR)
-    comparison = compare_arms(tally_trials(_results(units, is_far=False))) if has_error else None
+    comparison = compare_arms(tally_trials(list_results(units, is_far=False))) if has_error else None
     outcomes = [unit.outcome for unit in units if unit.outcome is not None]
     held_out = sum(unit.assigned.is_held_out for unit in units)
     return PatternTrials(

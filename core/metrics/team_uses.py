@@ -1,13 +1,14 @@
-"""Uses of patterns in all projects of the team, as rows of the metrics."""
+"""Uses and trials of patterns in all projects of the team, as rows of the metrics."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
 from core.base.text import plural, visible_line
+from core.learning.experiments import Cell, Comparison, Tally, compare_arms, describe_verdict
 
 if TYPE_CHECKING:
-    from core.records.team_status import TeamStatus
+    from core.records.team_status import PooledTrials, TeamStatus
 
 _NAME_CHARS: Final = 24
 Counts = tuple[int, int, int]
@@ -39,3 +40,19 @@ def describe_team_uses(status: TeamStatus, weeks: int) -> dict[str, Any]:
     named += [(visible_line(name, _NAME_CHARS), counts) for name, counts in used]
     rows = [(name, (worked, failed), total) for name, (worked, failed, total) in named]
     return {"takeaway": takeaway, "rows": rows}
+
+
+def compare_pooled(pool: PooledTrials) -> Comparison:
+    """Compare the arms of one pattern in all projects of the team."""
+    tally = Tally()
+    for share, rate, is_held_out, outcome, trials in pool.cells:
+        tally[(Cell(pool.pattern_id, share, rate, is_held_out, float(outcome)),)] += trials
+    return compare_arms(tally, is_higher_better=pool.kind == "succeeded")
+
+
+def describe_pool(pool: PooledTrials) -> str:
+    """Describe the trials of one pattern: `3 projects: the error returned in 2 of 40 with, 12 of 41 without; helps`."""
+    found = compare_pooled(pool)
+    what = "the task succeeded" if pool.kind == "succeeded" else "the error returned"
+    arms = [f"{arm.total:,.0f} of {arm.trials:,}" for arm in (found.given, found.held_out)]
+    return f"{plural(pool.projects, 'project')}: {what} in {arms[0]} with, {arms[1]} without; {describe_verdict(found)}"

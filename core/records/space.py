@@ -71,6 +71,29 @@ class AddedUses(Struct, frozen=True, kw_only=True):
     later: frozenset[UUID] = frozenset()
 
 
+class TeamTrial(Struct, frozen=True, kw_only=True, gc=False):
+    """One trial of an experiment, as it is sent (docs/team.md#experiments).
+
+    `rate` is the mean outcome of the earlier trials of the pattern in this project, in steps of 0.05. It has neither
+    the task nor the time, and nothing from which the side of another coin could be computed.
+    """
+
+    id: UUID
+    pattern_id: str
+    kind: Literal["returned", "succeeded"]
+    share: float
+    rate: int
+    is_held_out: bool
+    outcome: bool
+
+
+class AddedTrials(Struct, frozen=True, kw_only=True):
+    """Answer to trials: the number of new ones, and those that the limits of the day leave for tomorrow."""
+
+    new: int
+    later: frozenset[UUID] = frozenset()
+
+
 class PatternText(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Text of a pattern in a space: JSON of its record, or None if it was removed from the registry.
 

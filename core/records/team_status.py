@@ -42,13 +42,27 @@ class ProjectUses(Struct, frozen=True):
     weeks: Mapping[int, tuple[int, int, int]]
 
 
+class PooledTrials(Struct, frozen=True):
+    """The trials of one pattern in all projects of the team; `pattern_id` is untrusted.
+
+    `kind` is `returned` or `succeeded`. `cells` has (share, running rate in steps of 0.05, whether the pattern was held
+    out, outcome, number of trials).
+    """
+
+    pattern_id: str
+    kind: str
+    projects: int
+    members: int
+    cells: tuple[tuple[float, int, bool, bool, int], ...] = ()
+
+
 class TeamStatus(Struct, frozen=True, kw_only=True):
     """State of the connection of a joined project; all texts are untrusted.
 
     `is_online` is whether the last call of the server succeeded, and `since` the time of the last change of that; both
     are unknown (False, None) before the first attempt. `problem` is why the project is offline, and `needs_person`
     whether it stays so until a person changes something, such as a password. `to_send` is the number of decisions, uses
-    and texts that the server does not have. `uses_at` is the time of `uses`.
+    and texts that the server does not have. `uses_at` is the time of `uses` and `trials`.
     """
 
     space: str
@@ -65,6 +79,7 @@ class TeamStatus(Struct, frozen=True, kw_only=True):
     present: tuple[Presence, ...] = ()
     leases: tuple[Lease, ...] = ()
     uses: tuple[ProjectUses, ...] = ()
+    trials: tuple[PooledTrials, ...] = ()
     uses_at: datetime | None = None
 
     @property

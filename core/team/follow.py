@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from core.base.errors import RalphdeckError
 from core.base.text import visible_line
-from core.records.team_status import DASHBOARD, Lease, Presence, ProjectUses, TeamStatus
+from core.records.team_status import DASHBOARD, Lease, PooledTrials, Presence, ProjectUses, TeamStatus
 from core.team.errors import Offline, TeamError
 
 CYCLE_SECONDS: Final = 5.0  # between two syncs without a hint
@@ -73,6 +73,8 @@ class TeamConnection(Protocol):
         """Stay present, hold `question` (if any) for some seconds, and give up any other question."""
 
     def uses(self) -> tuple[ProjectUses, ...]: ...
+
+    def trials(self) -> tuple[PooledTrials, ...]: ...
 
     def leave(self) -> None:
         """End presence and lease."""
@@ -255,7 +257,8 @@ class Follower:
             self._sync(project, connection)
         if now - self._uses_at >= USES_SECONDS and not self._stopped:
             self._uses_at = now
-            self._update(replace(self.status, uses=connection.uses(), uses_at=self._now()))
+            uses, trials = connection.uses(), connection.trials()
+            self._update(replace(self.status, uses=uses, trials=trials, uses_at=self._now()))
             project.save_status(self.status)
 
     def _beat(self, connection: TeamConnection) -> None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from core.base.errors import Unwritable
 from core.base.text import plural
 from core.records.space import Level
-from core.records.team_status import ProjectUses, TeamStatus
+from core.records.team_status import PooledTrials, ProjectUses, TeamStatus
 from core.storage import cache_database
 from core.team.connection import translate_errors
 from core.team.decisions import Decisions
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 WEEKS: Final = (4, 12, 52)
 """Lengths of the time ranges for which the activity of projects is read."""
+MOST_POOLED: Final = 100
+"""Patterns of which the trials of all projects are read, those with most trials first."""
 _STATUS: Final = "status"
 CHANNEL: Final = "channel"
 """A hint that the channel of the space is another one."""
@@ -144,6 +146,9 @@ class SpaceConnection:
             self._listen()  # the hint of a new channel may have come too early
         return self._space.project_uses(WEEKS)
 
+    def trials(self) -> tuple[PooledTrials, ...]:
+        return self._space.pooled_trials(MOST_POOLED)
+
     def leave(self) -> None:
         self._space.go_offline(self._client)
 
@@ -183,6 +188,7 @@ def describe_cycle(cycle: Cycle) -> str:
         (cycle.sent_decisions, "decision"),
         (cycle.sent_uses, "use"),
         (cycle.withdrawn_uses, "withdrawn use"),
+        (cycle.sent_trials, "trial"),
     )
     received = _list_counts((cycle.received_texts, "pattern"), (cycle.received_decisions, "decision"))
     evidence = f"evidence on {plural(cycle.changed_sums, 'pattern')}" if cycle.changed_sums else ""

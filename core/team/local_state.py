@@ -125,6 +125,7 @@ class LocalState:
         db = cache_database.connect(self.file, _VERSION, _SETTINGS, _TABLES)
         db.execute("PRAGMA synchronous = FULL")  # what is about to be sent must be known after a power cut
         db.execute(f"CREATE INDEX IF NOT EXISTS uses_aside ON uses (status) WHERE {_ASIDE}")
+        db.execute("CREATE TABLE IF NOT EXISTS trials (id BLOB PRIMARY KEY) WITHOUT ROWID")  # that the space has
         return db
 
     def close(self) -> None:
@@ -252,6 +253,14 @@ class LocalState:
                 "INSERT OR IGNORE INTO changed SELECT pattern_id FROM uses WHERE id = ?", [row[1:2] for row in changed]
             )
 
+    def sent_trials(self) -> set[bytes]:
+        """Return the IDs of the trials that the space has."""
+        return {row[0] for row in self._db.execute("SELECT id FROM trials")}
+
+    def add_sent_trials(self, ids: Iterable[bytes]) -> None:
+        with self.transaction():
+            self._db.executemany("INSERT OR IGNORE INTO trials VALUES (?)", ((id,) for id in ids))
+
     def counts(self) -> dict[Status, int]:
         """Return the number of uses of each status."""
         return {
@@ -280,6 +289,7 @@ class LocalState:
         """Forget what the server has confirmed; what it still has is not added twice."""
         self.forget_sums()
         with self.transaction():
+            self._db.execute("DELETE FROM trials")
             self._db.execute(
                 f"UPDATE uses SET status = {int(Status.TO_WITHDRAW)} WHERE status = {int(Status.WITHDRAWN)}"
             )

@@ -1,8 +1,9 @@
-"""The uses of a project that its space does not have yet, and those that it must withdraw.
+"""The uses and trials of a project that its space does not have yet, and the uses that it must withdraw.
 
 A use is an observation after the local counting rules. Its ID is made of its content, not of the project or machine, so
 two copies of a project send a use only once. Equal uses are numbered; a use that was withdrawn and is observed again
-gets the next generation.
+gets the next generation. The ID of a trial is made of the key of its task, which contains neither a text nor the secret
+of the coin.
 """
 
 from __future__ import annotations
@@ -17,13 +18,16 @@ from uuid import UUID
 import msgspec
 from msgspec import Struct
 
-from core.records.space import TeamUse
+from core.learning.experiments import place_trials
+from core.metrics.experiment import list_results, list_units
+from core.records.space import TeamTrial, TeamUse
 from core.team.local_state import LocalState, Status, StoredUse, Sums
 
 if TYPE_CHECKING:
     from core.learning.scoreboard import Scoreboard
     from core.records.events import Observation
     from core.records.patterns import Pattern
+    from core.records.snapshot import Snapshot
 
 INJECTED: Final = "injected"
 APPLIED: Final = "applied"
@@ -206,6 +210,30 @@ def compare(pattern_id: str, slots: Iterable[Slot], stored: Iterable[StoredUse])
             fields = msgspec.msgpack.encode(slot.use)
             add.append(StoredUse(name, pattern_id, slot.key, generation, Status.TO_SEND, fields))
     return Difference(tuple(add), tuple(live.values()))
+
+
+def find_trials(snapshot: Snapshot, salt: bytes, skipped: Collection[str] = ()) -> list[TeamTrial]:
+    """Return the finished trials of a project's experiment, of registered patterns that are not `skipped`."""
+    units = list_units(snapshot)
+    found: list[TeamTrial] = []
+    for kind in ("returned", "succeeded"):
+        for trial, cell in place_trials(list_results(units, is_far=kind == "succeeded")):
+            pattern = snapshot.patterns.get(trial.pattern)
+            if pattern is None or not pattern.is_registered or pattern.id in skipped:
+                continue
+            content = f"trial\n{kind}\n{trial.task}\n{trial.pattern}".encode(errors="surrogateescape")
+            found.append(
+                TeamTrial(
+                    id=UUID(bytes=_digest(salt, content, 0)),
+                    pattern_id=trial.pattern,
+                    kind=kind,
+                    share=trial.share,
+                    rate=cell.rate,
+                    is_held_out=trial.is_held_out,
+                    outcome=trial.outcome > 0,
+                )
+            )
+    return found
 
 
 class Outbox:

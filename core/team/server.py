@@ -15,6 +15,7 @@ from core.base.grouping import group_pairs
 from core.base.text import visible_line
 from core.records.space import (
     MAX_RECORD_BYTES,
+    AddedTrials,
     AddedUses,
     ChainHead,
     DecisionReceipt,
@@ -26,10 +27,11 @@ from core.records.space import (
     SpaceInfo,
     SpacePattern,
     TeamProject,
+    TeamTrial,
     TeamUse,
 )
 from core.records.team import HeldUses, TeamSums
-from core.records.team_status import ProjectUses
+from core.records.team_status import PooledTrials, ProjectUses
 from core.team.connection import Limits, connect, translate_errors
 from core.team.errors import InvalidCall, NotMember, Offline, ServerFull
 from core.team.follow import Online
@@ -191,6 +193,10 @@ class Space:
     def add_events(self, project: UUID, uses: Iterable[TeamUse]) -> AddedUses:
         """Add uses and withdrawals of uses; all of them are recorded afterwards, each once."""
         return _convert(self._call("add_events", project, _json(uses)), AddedUses)
+
+    def add_trials(self, project: UUID, trials: Iterable[TeamTrial]) -> AddedTrials:
+        """Add trials of experiments; all but the later ones are recorded afterwards, each once."""
+        return _convert(self._call("add_trials", project, _json(trials)), AddedTrials)
 
     def put_patterns(self, patterns: Iterable[PatternText]) -> tuple[SpaceConflict, ...]:
         """Add patterns; a reviewer also changes texts. Returns those that were not changed, with the current text."""
@@ -368,6 +374,10 @@ class Space:
         for number, name, length, *sums in rows:
             found.setdefault(number, (name, {}))[1][length] = (sums[0], sums[1], sums[2])
         return tuple(ProjectUses(name, lengths) for name, lengths in found.values())
+
+    def pooled_trials(self, patterns: int) -> tuple[PooledTrials, ...]:
+        """Return the trials of all projects, of at most `patterns` patterns, those with most trials first."""
+        return _convert(self._call("pooled_trials", patterns), tuple[PooledTrials, ...])
 
     def uses_of(self, project: UUID) -> tuple[tuple[TeamUse, bool], ...]:
         """Return the uses that a project has sent, each with whether it was withdrawn; reads all uses of the space."""

@@ -20,12 +20,12 @@ from core.base.errors import Unwritable
 from core.base.text import plural, visible_line
 from core.curation.exchange.origins import project_origin
 from core.curation.exchange.redaction import Masked
-from core.records.space import AddedUses, Level, PatternText, SpaceInfo, TeamUse
+from core.records.space import AddedUses, Level, PatternText, SpaceInfo, TeamTrial, TeamUse
 from core.records.team import TeamSums
 from core.sources.team_evidence import TeamEvidenceWriter
-from core.team.errors import AccessDenied
+from core.team.errors import AccessDenied, LimitReached
 from core.team.local_state import JOINED, LAST_SYNC, SUMS, LocalState, Status, Sums
-from core.team.outbox import Changes, Outbox, decode_use, recovered_use, team_use
+from core.team.outbox import Changes, Outbox, decode_use, find_trials, recovered_use, team_use
 from core.team.sharing import Sharing
 from core.team.texts import OpenTexts, Progress, Texts
 
@@ -43,6 +43,7 @@ _SERVER: Final = "server"
 _PATTERNS: Final = "patterns_cursor"
 _SUMS: Final = "sums_cursor"
 _POSTPONED: Final = "postponed"  # fact: the day (UTC) for which the server took no more uses
+_TRIALS_POSTPONED: Final = "trials_postponed"  # fact: the same of trials
 
 
 class OpenProject(Protocol):
@@ -76,6 +77,7 @@ class Cycle(Struct, frozen=True, kw_only=True):
 
     sent_uses: int = 0
     withdrawn_uses: int = 0
+    sent_trials: int = 0
     sent_texts: int = 0
     sent_decisions: int = 0
     received_texts: int = 0
@@ -96,6 +98,7 @@ class Preview(Struct, frozen=True, kw_only=True):
     patterns: tuple[PatternText, ...]
     decisions: tuple[str, ...]
     uses: tuple[TeamUse, ...]
+    trials: tuple[TeamTrial, ...]
     masked: tuple[Masked, ...]
 
 
@@ -168,6 +171,7 @@ class Synchronizer:
         self._decisions = decisions(self._sharing)
         self._shared: tuple[Snapshot | None, Sharing] = None, Sharing("")
         self._outboxes: dict[str, Outbox] = {}
+        self._trials: tuple[tuple[object, ...], list[TeamTrial]] = (), []  # of which events, patterns and conflicts
         self._notes: list[str] = []  # of this cycle
         self._unsent_texts: tuple[tuple[object, ...], int] = (), 0
         """How many texts the space does not have, and of what this was counted."""
@@ -189,11 +193,13 @@ class Synchronizer:
             received_texts = self._receive_texts(space, texts, prefer)
             sent_texts = self._send_texts(space, texts) if may_send else 0
             sent, withdrawn = self._send_uses(space) if may_send else (0, 0)
+            sent_trials = self._send_trials(space) if may_send else 0
             changed_sums = self._receive_sums(space)
             self._state.set_facts(**{LAST_SYNC: self._project.now().isoformat()})
             return Cycle(
                 sent_uses=sent,
                 withdrawn_uses=withdrawn,
+                sent_trials=sent_trials,
                 sent_texts=sent_texts + decisions.sent_texts - sent_before,
                 sent_decisions=sent_decisions,
                 received_texts=received_texts,
@@ -213,7 +219,8 @@ class Synchronizer:
             stored = (*self._state.unsent(_ALL), *found.add)
             withdrawn = (use._replace(status=Status.TO_WITHDRAW) for use in found.withdraw)
             uses = tuple(team_use(use) for use in (*stored, *withdrawn))
-            return Preview(patterns=tuple(patterns), decisions=payloads, uses=uses, masked=tuple(sharing.masked))
+            trials, masked = tuple(self._find_trials()), tuple(sharing.masked)
+            return Preview(patterns=tuple(patterns), decisions=payloads, uses=uses, trials=trials, masked=masked)
 
     @property
     def _view(self) -> ProjectState:
@@ -248,11 +255,11 @@ class Synchronizer:
                 state.set_facts(**{JOINED: info.member})
 
     def count_unsent(self) -> int:
-        """Return the number of texts, decisions and uses that the space does not have; needs no server."""
+        """Return the number of texts, decisions, uses and trials that the space does not have; needs no server."""
         with _translated(self._state):
             found = self._find_uses()
             uses = self._state.count_unsent() + len(found.add) + len(found.withdraw)
-            return uses + self._count_texts() + self._decisions.count_unsent()
+            return uses + len(self._find_trials()) + self._count_texts() + self._decisions.count_unsent()
 
     def _count_texts(self) -> int:
         texts = self._texts()
@@ -349,6 +356,38 @@ class Synchronizer:
         is_whole = snapshot.complete and not snapshot.unreadable
         skipped = self._state.conflicts()  # their uses are of another text than that of the space
         return self._outbox().find(self._view.board, snapshot.patterns, skipped=skipped, withdraws=is_whole)
+
+    def _send_trials(self, space: Space) -> int:
+        """Send the finished trials of the experiment; return how many were sent."""
+        today = space.now().date().isoformat()
+        found = self._find_trials()
+        if not found or self._state.fact(_TRIALS_POSTPONED) == today:
+            return 0
+        sent = 0
+        for start in range(0, len(found), _USES):
+            batch = found[start : start + _USES]
+            try:
+                later = space.add_trials(self._project_id, batch).later
+            except LimitReached:
+                later = frozenset(trial.id for trial in batch)
+            self._state.add_sent_trials(trial.id.bytes for trial in batch if trial.id not in later)
+            sent += len(batch) - len(later)
+            if later:
+                self._state.set_facts(**{_TRIALS_POSTPONED: today})
+                self._notes.append("more trials than a member may send in a day: sent after midnight UTC")
+                break
+        return sent
+
+    def _find_trials(self) -> list[TeamTrial]:
+        """Return the trials that the space does not have, except of patterns with a conflict."""
+        snapshot, skipped = self._snapshot, self._state.conflicts()
+        compared = snapshot.events, snapshot.patterns, tuple(skipped), self._state.fact("space")
+        if self._trials[0] != compared:
+            self._trials = compared, find_trials(snapshot, self._state.fact("space").encode(), skipped)
+        if not self._trials[1]:
+            return []
+        known = self._state.sent_trials()
+        return [trial for trial in self._trials[1] if trial.id.bytes not in known]
 
     def _send_stored(self, space: Space) -> tuple[int, int]:
         sent = withdrawn = total = 0

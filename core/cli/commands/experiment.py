@@ -56,7 +56,7 @@ def status() -> None:
         forbidden=forbidden,
         summary=report.sentence,
         patterns=lambda: [_pattern_json(one) for one in report.patterns],
-        success=lambda: _arms_json(report.success),
+        success=lambda: arms_json(report.success),
         not_by_chance=matched.sentence,
     )
 
@@ -113,11 +113,11 @@ def _describe(comparison: Comparison) -> str:
 
 def _pattern_json(found: PatternTrials) -> objects.Wire:
     return objects.PatternTrials.of(
-        found, id=found.pattern_id, verdict=found.verdict, errors=_arms_json(found.comparison)
+        found, id=found.pattern_id, verdict=found.verdict, errors=arms_json(found.comparison)
     )
 
 
-def _arms_json(comparison: Comparison | None) -> objects.Wire | None:
+def arms_json(comparison: Comparison | None) -> objects.Wire | None:
     if comparison is None:
         return None
     return objects.ArmComparison.of(

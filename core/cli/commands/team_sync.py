@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 import click
@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from core.project.project import Project
     from core.records.space import Member, SpaceInfo, TeamProject
     from core.records.team import HeldUses
+    from core.records.team_status import PooledTrials
     from core.team.consent import Joined
+
+_MOST_SHOWN: Final = 20  # patterns with trials
 
 
 @click.command("sync", cls=DecidingCommand)
@@ -95,6 +98,9 @@ def _preview() -> None:
                 if use.at
                 else f"use  {use.pattern_id}  {end}"
             )
+        for trial in preview.trials:
+            arm = "held out" if trial.is_held_out else "given"
+            line(f"trial     {trial.pattern_id}  {arm}  {'' if trial.outcome else 'not '}{trial.kind}")
         for masked in preview.masked:
             remark(f"masked in {masked.pattern_id} {masked.pointer}: {masked.kind}")
         line(f"would send {describe_preview(preview)}; with --json, this prints every byte of it")
@@ -132,10 +138,13 @@ def status(verify: bool) -> None:
       ralphdeck team status
       ralphdeck team status --verify --json
     """
+    from core.cli.commands.experiment import arms_json
+    from core.cli.json import objects
+    from core.metrics.team_uses import compare_pooled, describe_pool
     from core.team.chain import first_head
     from core.team.decisions import received_head
     from core.team.errors import ChainBroken
-    from core.team.joined import stored_status
+    from core.team.joined import MOST_POOLED, stored_status
     from core.team.local_state import LAST_SYNC
     from core.team.verification import verify_space
 
@@ -145,6 +154,7 @@ def status(verify: bool) -> None:
     members: tuple[Member, ...] = ()
     projects: tuple[TeamProject, ...] = ()
     held: tuple[HeldUses, ...] = ()
+    pools: tuple[PooledTrials, ...] = ()
     verified: int | None = None
     with open_team(project, joined) as team:
         to_send, conflicts = team.collect(), tuple(team.state.conflicts())
@@ -152,7 +162,7 @@ def status(verify: bool) -> None:
         try:
             with closing(team.open_space()) as opened:
                 space, members, projects = opened.info, opened.members(), opened.projects()
-                held = opened.held_uses()
+                held, pools = opened.held_uses(), opened.pooled_trials(MOST_POOLED)
                 if verify:
                     verified = verify_space(opened, received_head(team.state) or first_head(space.id))
         except ChainBroken as error:
@@ -185,6 +195,8 @@ def status(verify: bool) -> None:
         for uses in held:
             count = plural(uses.successes + uses.failures, "result")
             line(f"Held       {count} of {visible_line(uses.member)}; see: ralphdeck review suspicious")
+        for pool in pools[:_MOST_SHOWN]:
+            line(f"Experiment {visible_line(pool.pattern_id, 80)} in {describe_pool(pool)}")
         for removed in (member for member in members if member.level is None):
             state = "withdrawn" if removed.name in withdrawn else "kept; to withdraw it, give team member --withdraw"
             line(f"Removed    {visible_line(removed.name)}, role {visible_line(removed.role)}; what it sent is {state}")
@@ -207,6 +219,7 @@ def status(verify: bool) -> None:
         projects=list(projects),
         held=list(held),
         withdrawn=withdrawn,
+        trials=lambda: [objects.TeamTrials.of(one, comparison=arms_json(compare_pooled(one))) for one in pools],
     )
     if broken:
         click.get_current_context().exit(3)

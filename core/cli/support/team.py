@@ -100,6 +100,7 @@ def describe_preview(preview: Preview) -> str:
         plural(len(preview.patterns), "pattern"),
         plural(len(preview.decisions), "decision"),
         plural(len(preview.uses), "use"),
+        *([plural(len(preview.trials), "trial")] if preview.trials else ()),
     )
     return ", ".join(parts)
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID, uuid4
 
-from core.records.space import PatternText, TeamUse
+from core.records.space import PatternText, TeamTrial, TeamUse
 from core.team.server import Space
 
 Psql = Callable[..., str]
@@ -20,6 +20,11 @@ PATTERN: Final = "pat-error-timeout-001"
 def make_use(number: int = 1, **changes: Any) -> TeamUse:
     values: dict[str, Any] = {"pattern_id": PATTERN, "kind": "applied", "at": AT, "success": True}
     return TeamUse(id=UUID(int=number), **(values | changes))
+
+
+def make_trial(**changes: Any) -> TeamTrial:
+    values: dict[str, Any] = {"pattern_id": PATTERN, "kind": "returned", "share": 0.5, "rate": 10}
+    return TeamTrial(**{**values, "id": uuid4(), "is_held_out": True, "outcome": True} | changes)
 
 
 def make_decision(number: int = 1, by: str = "Rita", verb: str = "promote", **keys: Any) -> str:

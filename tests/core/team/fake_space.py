@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from core.records.team_status import Lease, Presence, ProjectUses, TeamStatus
+from core.records.team_status import Lease, PooledTrials, Presence, ProjectUses, TeamStatus
 from core.team.errors import Offline
 from core.team.follow import LEASES, Follower, Online, Report
 
@@ -109,6 +109,10 @@ class FakeConnection:
     def uses(self) -> tuple[ProjectUses, ...]:
         self._check()
         return self.space.uses
+
+    def trials(self) -> tuple[PooledTrials, ...]:
+        self._check()
+        return ()
 
     def leave(self) -> None:
         self._check()

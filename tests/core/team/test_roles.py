@@ -18,13 +18,14 @@ from tests.core.team.calls import (
     make_candidate,
     make_decision,
     make_text,
+    make_trial,
     make_use,
 )
 from tests.team_server import Team
 
 TABLES = (
     *("spaces", "members", "projects", "patterns", "decisions"),
-    *("events", "sums", "project_sums", "presence", "leases"),
+    *("events", "sums", "project_sums", "presence", "leases", "trials"),
 )
 VERBS = ("promote", "deprecate", "release", "archive", "edit", "merge", "import", "undo", "unknown")
 DENIED = "permission denied"
@@ -39,6 +40,7 @@ def filled(team: Team) -> UUID:
     rita.put_patterns([make_text()])
     rita.decide(project, make_decision(), [PATTERN], seen=0)
     rita.heartbeat(project, project, "dashboard", "question")
+    rita.add_trials(project, [make_trial()])
     return rita.info.id
 
 
