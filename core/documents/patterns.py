@@ -232,7 +232,7 @@ def evidence(state: ProjectState, pattern: Pattern, limit: int | None = None) ->
             (f"{plural(claimed, 'use is', 'uses are')} claimed: only the file of the pattern reports them", "quiet")
         )
     yield from (line((finding.message, "warning")) for finding in count_conflicts(state, pattern.id))
-    yield from _followed(state, pattern, limit)
+    yield from followed(state, pattern, limit)
     yield line("")
     observations = state.board.observations(pattern.id)
     rows = [_observation(state, one) for one in list(reversed(observations))[:limit]]
@@ -256,9 +256,9 @@ def evidence(state: ProjectState, pattern: Pattern, limit: int | None = None) ->
         yield from more(len(observations), "observation", limit)
 
 
-def _followed(state: ProjectState, pattern: Pattern, limit: int | None) -> Iterable[doc.Block]:
+def followed(state: ProjectState, pattern: Pattern, limit: int | None) -> Iterable[doc.Block]:
     """Describe how often the pattern was followed, and for each session the action that shows it, newest first."""
-    verdicts = state.inputs.verdicts(pattern)
+    verdicts = state.board.verdicts(pattern.id)
     if not verdicts:
         return
     yield line("")

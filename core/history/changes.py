@@ -22,6 +22,7 @@ from core.state.review_items import (
     OFFER,
     PROPOSAL,
     RECURRING,
+    SELDOM,
     UNRECONCILED,
     WEAKENED,
     ReviewItem,
@@ -41,7 +42,7 @@ RATE: Final = "rate"
 STARTED: Final = "begun"
 ENDED: Final = "ended"
 
-_UNDATED: Final = frozenset({BROAD, DUPLICATE, LESSON, OFFER, PROPOSAL, RECURRING, UNRECONCILED, WEAKENED})
+_UNDATED: Final = frozenset({BROAD, DUPLICATE, LESSON, OFFER, PROPOSAL, RECURRING, SELDOM, UNRECONCILED, WEAKENED})
 """Kinds of questions that are not compared: searches find them in the present state, so their start is unknown."""
 _PINNING_VERBS: Final = frozenset({Verb.PROMOTE, Verb.DEPRECATE, Verb.RESET})
 _CHANGING_VERBS: Final = frozenset(

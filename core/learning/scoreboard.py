@@ -45,6 +45,7 @@ from core.scanning.verdict import find_stopping_severity, list_suspicions, pin_c
 if TYPE_CHECKING:
     from core.config.settings import Settings
     from core.learning.bursts import Burst
+    from core.learning.following import WorkVerdict
     from core.records.decisions import Pin
     from core.records.events import Observation
     from core.records.findings import Finding
@@ -410,6 +411,10 @@ class Scoreboard(Scores):
 
     def loop_patterns(self, loop_id: str) -> LoopPatterns:
         return self._inputs.loop_patterns(loop_id)
+
+    def verdicts(self, pattern_id: str) -> list[WorkVerdict]:
+        """Return for all work that was given a pattern whether it followed it, oldest first."""
+        return self._inputs.verdicts(self._pattern(pattern_id))
 
     def has_ignored_reports(self, loop_id: str) -> bool:
         """Return whether some harmful reports of a loop do not count."""

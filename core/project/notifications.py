@@ -22,6 +22,7 @@ from core.state.review_items import (
     LESSON,
     OFFER,
     RECURRING,
+    SELDOM,
     UNRECONCILED,
     WEAKENED,
     ReviewItem,
@@ -53,7 +54,9 @@ class NotificationKind(StrEnum):
     REFUSED = "decision-refused"
 
 
-_MAINTENANCE: Final = frozenset({BORDERLINE, BROAD, DUPLICATE, LESSON, OFFER, RECURRING, UNRECONCILED, WEAKENED})
+_MAINTENANCE: Final = frozenset(
+    {BORDERLINE, BROAD, DUPLICATE, LESSON, OFFER, RECURRING, SELDOM, UNRECONCILED, WEAKENED}
+)
 """Kinds of questions that are not urgent."""
 
 

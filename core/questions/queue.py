@@ -20,6 +20,7 @@ from core.questions.burst import bursts
 from core.questions.decided import decided_patterns
 from core.questions.duplicate import duplicates
 from core.questions.escalation import escalations
+from core.questions.followed import seldom_followed
 from core.questions.held import held_texts, suspected
 from core.questions.impact import net
 from core.questions.inversion import inversions
@@ -159,6 +160,7 @@ def _questions(scales: ImpactEstimator, records: QueueRecords) -> Iterator[Revie
     yield from lessons(scales, found.lessons)
     yield from held_texts(scales, curation, found.held)
     yield from broad(scales, curation, found.broad)
+    yield from seldom_followed(scales)
     yield from unreconciled(scales, found.unreconciled)
     yield from weakened_tests(scales, found.weakened)
     yield from escalations(scales, records.escalated, now)

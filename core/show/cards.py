@@ -16,7 +16,7 @@ from core.documents.decisions import reason_text
 from core.documents.document import Block, Code, Document, Moment, Part, Text, code, fields, line, section
 from core.documents.lessons import lesson_blocks
 from core.documents.loops import overview
-from core.documents.patterns import DESCRIPTION_LABELS, body, rate_line, state_line, suspicion_lines
+from core.documents.patterns import DESCRIPTION_LABELS, body, followed, rate_line, state_line, suspicion_lines
 from core.documents.signs import result_sign
 from core.questions.answers import answers, question_of
 from core.questions.proposals import describe_proposal
@@ -41,6 +41,12 @@ if TYPE_CHECKING:
 
 _ARRIVALS: Final = {"import": "Imported", "proposal": "Proposed", "quarantine": "Held back"}
 _MAX_PLACES: Final = 3
+_MAX_VERDICTS: Final = 8
+_SELDOM_ADVICE: Final = (
+    "Drop it (yes): it costs tokens in each context and changes little.",
+    "Reword it (o opens its file), then answer no: name the command, the file or the code, and when it applies.",
+    "Make it a check: a test, a rule of the linter or a hook that fails where agents go wrong cannot be ignored.",
+)
 YES: Final = "accept"
 NO: Final = "reject"
 """Actions of the two main answers; every question has both."""
@@ -173,6 +179,11 @@ def _pattern_card(
             yield from headline(pattern, item.reason)
             yield from found.recorded_counts(state, pattern)
             yield from section("Results", found.uses(state, pattern))
+        case kinds.SELDOM:
+            yield from headline(pattern, item.reason)
+            yield from followed(state, pattern, _MAX_VERDICTS)
+            yield from section("What to do", map(line, _SELDOM_ADVICE))
+            yield from section("The lesson", body(pattern, pattern.title))
         case kinds.BROAD:
             yield from headline(pattern, item.reason)
             yield from section("What its trigger matches", found.trigger_matches(state, pattern))

@@ -46,17 +46,18 @@ BORDERLINE: Final = "borderline"
 RECURRING: Final = "recurring"
 LESSON: Final = "lesson"
 BROAD: Final = "broad"
+SELDOM: Final = "seldom-followed"
 UNRECONCILED: Final = "unreconciled"
 WEAKENED: Final = "weakened"
 PROPOSAL: Final = "proposal"
 KINDS: Final = (
     *(INVERSION, CONTRADICTED, STALE_PIN, BORDERLINE, DUPLICATE, EXTRACTED, QUARANTINE, HELD),
-    *(BURST, RECURRING, LESSON, OFFER, BROAD, UNRECONCILED, WEAKENED, PROPOSAL, ESCALATION),
+    *(BURST, RECURRING, LESSON, OFFER, BROAD, SELDOM, UNRECONCILED, WEAKENED, PROPOSAL, ESCALATION),
 )
 """Every kind of question."""
 FURTHER: Final = "further"
 """Kind of a row that groups several questions of another kind; the queue does not contain such rows."""
-_BESIDE: Final = {BORDERLINE: "state", BROAD: "trigger", UNRECONCILED: "counts"}
+_BESIDE: Final = {BORDERLINE: "state", BROAD: "trigger", SELDOM: "followed", UNRECONCILED: "counts"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +112,7 @@ _SUBJECTS: Final = {
     RECURRING: ("notes", "were reported by several sessions"),
     LESSON: ("notes of agents", "may become lessons"),
     BROAD: ("lessons", "have a trigger that is too broad"),
+    SELDOM: ("lessons", "are seldom followed"),
     UNRECONCILED: ("lessons", "have counts that contradict their results"),
     WEAKENED: ("tests", "check less than before"),
     PROPOSAL: ("decisions", "are proposed by agents"),
@@ -266,7 +268,7 @@ class ReviewItem:
 BEST: Final = 5  # Questions that a row names, and that its answer opens.
 MOST_OF_KIND: Final = 20  # Questions of one kind that are asked one by one.
 MOST_OPTIONAL: Final = 5  # The same for optional
-_OPTIONAL: Final = frozenset({OFFER, LESSON, RECURRING, DUPLICATE, BROAD, UNRECONCILED})
+_OPTIONAL: Final = frozenset({OFFER, LESSON, RECURRING, DUPLICATE, BROAD, SELDOM, UNRECONCILED})
 """Kinds that do no harm while they wait: no text is wrongly injected or withheld."""
 _MUST_READ: Final = frozenset({EXTRACTED, WEAKENED, PROPOSAL, ESCALATION})
 """Kinds whose questions count whatever their impact: agents already get the text, or an agent asks for something."""
