@@ -184,6 +184,7 @@ class CompileSettings(SettingsGroup, frozen=True, kw_only=True):
         unit=Unit.TOKENS,
         offered=(100, 20_000),
     )
+    ask_about_edits: bool = _setting(True, "Ask in Review about lessons that were edited in such a file")
 
 
 class PruningSettings(SettingsGroup, frozen=True, kw_only=True):

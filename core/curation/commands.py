@@ -109,6 +109,21 @@ class RestoreText(PatternCommand, frozen=True):
     verb = Verb.EDIT
 
 
+class TextEdit(Struct, frozen=True):
+    """A change of one text of a pattern, wherever its record has this text."""
+
+    pattern_id: str
+    before: str
+    after: str
+
+
+class EditTexts(Command, frozen=True, kw_only=True):
+    """Take over texts that a person edited in a file of agents; they are approved. One undo reverses all."""
+
+    verb = Verb.EDIT
+    edits: tuple[TextEdit, ...]
+
+
 class Archive(PatternCommand, frozen=True):
     """Move a pattern from the registry into this month's archive."""
 

@@ -21,7 +21,7 @@ from core.curation.question_rules import QUESTION_RULES
 from core.curation.record_changes import Batch
 from core.learning.assessment import HELD, QUARANTINE, Assessment
 from core.learning.bursts import MEMBER
-from core.records.decisions import REPAIR, VERBS, WITHDRAW, CurationState, Verb
+from core.records.decisions import EDIT_TEXT, REPAIR, VERBS, WITHDRAW, CurationState, Verb
 from core.records.patterns import ID_PREFIXES, Maturity, Pattern, PatternType
 
 if TYPE_CHECKING:
@@ -105,6 +105,16 @@ class Curator(DecisionWriter):
         parts = [f"{REPAIR.past} {plural(verbs[Verb.EDIT], 'pattern')}"] if verbs[Verb.EDIT] else []
         parts += [f"archived {plural(verbs[Verb.ARCHIVE], 'pattern')}"] if verbs[Verb.ARCHIVE] else []
         return replace(decided, summary=", ".join(parts))
+
+    def edit(self, command: commands.EditTexts, find: FindTarget, *, now: datetime, known: int) -> Decided:
+        """Change texts of patterns as a person edited them, in one act."""
+        rule = record_changes.edit_text
+        changes = [
+            (one.pattern_id, partial(rule, pattern=find(one.pattern_id).pattern, before=one.before, after=one.after))
+            for one in command.edits
+        ]
+        decided = self.write_many(changes, now=now, known=known, reason=command.reason)
+        return replace(decided, summary=f"{EDIT_TEXT.past} {plural(len(command.edits), 'pattern')}")
 
     def _withdraw(self, command: commands.WithdrawMember, act: _Act) -> Decided:
         """Withdraw what a member sent, in one act; each decision archives few patterns, as a team limits its size."""

@@ -21,11 +21,14 @@ from core.curation.decision_text import ABOUT
 from core.curation.merge import as_read, check_pair, merge_changes
 from core.curation.pattern_registry import Registry, Stored, check_storable
 from core.extraction.selection import link_alternatives
-from core.records.decisions import REPAIR, REPAIRED, CurationState, Effect, Verb
+from core.records.decisions import EDIT_TEXT, EDITED, REPAIR, REPAIRED, CurationState, Effect, Verb
 from core.records.lessons import LESSON_ID
 from core.records.patterns import ID_PREFIXES, Pattern, PatternType
+from core.records.suspicions import Severity
 from core.records.times import iso
 from core.redaction.masking import mask_values
+from core.scanning.messages import describe_suspicions
+from core.sources.pattern_record import text_of
 from core.sources.patterns import read_patterns
 
 if TYPE_CHECKING:
@@ -253,6 +256,35 @@ def repair(batch: Batch, proposed: RecordRepair) -> Draft:
     after = {"content_hash": digest, REPAIRED: [problem.value for problem in proposed.problems]}
     draft = batch.draft(changes, Verb.EDIT, pattern.id, f"{REPAIR.past} {name}", after)
     return replace(draft, before={"content_hash": pattern.content_hash})
+
+
+def edit_text(batch: Batch, pattern: Pattern, before: str, after: str) -> Draft:
+    """Replace a text of a pattern, whose new text is approved; Refused if the safety scan stops it."""
+    name, stored = shorten_id(pattern.id), batch.registry.record(pattern)
+    keys = {
+        key: mask_values(new)
+        for key, value in text_of(stored.value, pattern.type).items()
+        if (new := _replace_text(value, before, after)) != value
+    }
+    if not keys:
+        raise Conflict(f"the text of {name} changed meanwhile; review it again")
+    changed = as_read({**stored.value, **keys}, pattern.type)
+    if stopped := [one for one in changed.suspicions if one.severity in (Severity.BLOCKED, Severity.HELD)]:
+        raise Refused(f"the new text of {name} {describe_suspicions(stopped)}; change the pattern and release it")
+    changes = Changes()
+    changes.set(stored, pattern.type, pattern.id, keys)
+    result = {"content_hash": changed.content_hash, EDITED: True}
+    draft = batch.draft(changes, Verb.EDIT, pattern.id, f"{EDIT_TEXT.past} {name}", result)
+    return replace(draft, before={"content_hash": as_read(stored.value, pattern.type).content_hash})
+
+
+def _replace_text(value: Any, before: str, after: str) -> Any:
+    """Return a value of a record with another text wherever it has this one."""
+    if isinstance(value, dict):
+        return {key: _replace_text(inner, before, after) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_replace_text(inner, before, after) for inner in value]
+    return after if value == before else value
 
 
 def restore(batch: Batch, pattern_id: str, patterns: Mapping[str, Pattern]) -> Draft:

@@ -18,6 +18,7 @@ from core.records.patterns import Maturity, Pattern
 from core.state.review_items import (
     BROAD,
     DUPLICATE,
+    EDITED,
     LESSON,
     OFFER,
     PROPOSAL,
@@ -42,7 +43,9 @@ RATE: Final = "rate"
 STARTED: Final = "begun"
 ENDED: Final = "ended"
 
-_UNDATED: Final = frozenset({BROAD, DUPLICATE, LESSON, OFFER, PROPOSAL, RECURRING, SELDOM, UNRECONCILED, WEAKENED})
+_UNDATED: Final = frozenset(
+    {BROAD, DUPLICATE, EDITED, LESSON, OFFER, PROPOSAL, RECURRING, SELDOM, UNRECONCILED, WEAKENED}
+)
 """Kinds of questions that are not compared: searches find them in the present state, so their start is unknown."""
 _PINNING_VERBS: Final = frozenset({Verb.PROMOTE, Verb.DEPRECATE, Verb.RESET})
 _CHANGING_VERBS: Final = frozenset(

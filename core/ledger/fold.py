@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from core.records.authors import Author
 from core.records.decisions import (
+    EDITED,
     RE_ENABLED,
     SCAN_RULES,
     SCRIPTS,
@@ -229,6 +230,9 @@ class _State:
                         decision, Maturity.ESTABLISHED, "content_hash", "successes", "failures"
                     )
                     self.reset.discard(subject)
+            case Verb.EDIT:
+                if after.get(EDITED) is True:
+                    self._edit(decision, approves=approves)
             case Verb.PROMOTE | Verb.DEPRECATE:
                 if approves:
                     self._review(decision)
@@ -292,6 +296,16 @@ class _State:
             if decision.reason:
                 known_rules = self.cleared.get(subject, {})
                 self.cleared[subject] = known_rules | {text: max(_scan_rules(decision), known_rules.get(text, 0))}
+
+    def _edit(self, decision: Decision, *, approves: bool) -> None:
+        """Approve a text that a person edited; a pin of the text before is one of this text."""
+        if approves:
+            self._review(decision)
+        else:
+            self._guide(decision)
+        pin, text = self.pins.get(decision.subject), _text(decision.after.get("content_hash"))
+        if pin is not None and text and pin.content_hash == decision.before.get("content_hash"):
+            self.pins[decision.subject] = replace(pin, content_hash=text)
 
     def _guide(self, decision: Decision) -> None:
         """Record that agents get the text as guidance, if a person decided; it may still be held or blocked."""

@@ -18,6 +18,7 @@ from core.state.review_items import (
     BORDERLINE,
     BROAD,
     DUPLICATE,
+    EDITED,
     ESCALATION,
     LESSON,
     OFFER,
@@ -55,7 +56,7 @@ class NotificationKind(StrEnum):
 
 
 _MAINTENANCE: Final = frozenset(
-    {BORDERLINE, BROAD, DUPLICATE, LESSON, OFFER, RECURRING, SELDOM, UNRECONCILED, WEAKENED}
+    {BORDERLINE, BROAD, DUPLICATE, EDITED, LESSON, OFFER, RECURRING, SELDOM, UNRECONCILED, WEAKENED}
 )
 """Kinds of questions that are not urgent."""
 

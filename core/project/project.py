@@ -157,6 +157,8 @@ class Project(ProjectReader):
                 return self._write_records(lambda batch: record_changes.archive(batch, reasons, PRUNE), command, now)
             case commands.RepairPatterns():
                 return self.curator.repair(command, now=now, known=self._known)
+            case commands.EditTexts():
+                return self.curator.edit(command, self._target, now=now, known=self._known)
             case commands.Restore():
                 restored = command.pattern_id
                 return self._write_records(

@@ -104,7 +104,7 @@ class ProjectReader:
             lambda source_id, view: here._offers.extract(source_id, view, ALL_TYPES, here.agent),
             stored,
         )
-        return ReviewQueue(search, self.settings, self._clock, self.by)
+        return ReviewQueue(search, self.settings, self._clock, self.by, self.project.project)
 
     def now(self) -> datetime:
         """Current time, as an aware UTC datetime."""

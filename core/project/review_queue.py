@@ -8,9 +8,12 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from core.base.steps import Steps, Work, run_all
+from core.questions.edited import find_edited_files
 from core.questions.queue import QueueRecords, review_queue_in_steps
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from core.config.settings import Settings
     from core.learning.scoreboard import Scoreboard
     from core.questions.priority import Questions
@@ -34,7 +37,12 @@ class ReviewQueue:
     """
 
     def __init__(
-        self, search: QuestionSearch, settings: Settings, clock: Callable[[], datetime], reviewer: str
+        self,
+        search: QuestionSearch,
+        settings: Settings,
+        clock: Callable[[], datetime],
+        reviewer: str,
+        project: Path | None = None,
     ) -> None:
         self.earlier_count = 0
         self.is_searched = False
@@ -42,6 +50,7 @@ class ReviewQueue:
         self._settings = settings
         self._clock = clock
         self._reviewer = reviewer
+        self._project = project
         self._made_at = clock()
         self._questions: Questions = {}
         self._is_due = False  # whether a search found something that the queue lacks
@@ -60,7 +69,8 @@ class ReviewQueue:
         self._made_at = now
         self._search.restore_undone(snapshot)
         found = self._search.found
-        records = QueueRecords.of(snapshot, board, now, self._settings, found, self._reviewer)
+        edited = find_edited_files(self._project, snapshot, board, self._settings) if self._project else ()
+        records = QueueRecords.of(snapshot, board, now, self._settings, found, self._reviewer, edited)
         return review_queue_in_steps(records, self._questions)
 
     def is_old(self, now: datetime) -> bool:

@@ -15,6 +15,7 @@ from core.questions import (
     broad,
     burst,
     duplicate,
+    edited,
     escalation,
     followed,
     held,
@@ -67,6 +68,7 @@ _BY_KIND: Final[Mapping[str, Callable[[ReviewItem, ProjectState], Iterator[Answe
     kinds.SELDOM: followed.answers,
     kinds.UNRECONCILED: unreconciled.answers,
     kinds.WEAKENED: weakened.answers,
+    kinds.EDITED: edited.answers,
     kinds.PROPOSAL: proposals.answers,
     kinds.ESCALATION: escalation.answers,
 }

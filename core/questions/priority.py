@@ -28,6 +28,7 @@ Questions: TypeAlias = dict[tuple[str, str, str], tuple[tuple[object, ...], Revi
 """Facts that a question was made from, and the question; by kind and IDs of patterns."""
 CHARS_PER_SECOND: Final = 20.0  # About 240 words a minute, as people read technical text with care.
 THINKING: Final = {
+    kinds.EDITED: 8.0,
     **dict.fromkeys((kinds.EXTRACTED, kinds.BROAD, kinds.SELDOM, kinds.UNRECONCILED, kinds.WEAKENED), 8.0),
     **dict.fromkeys((kinds.CONTRADICTED, kinds.BORDERLINE, kinds.QUARANTINE, kinds.HELD, kinds.ESCALATION), 10.0),
     kinds.PROPOSAL: 10.0,

@@ -19,6 +19,7 @@ from core.questions.broad import broad
 from core.questions.burst import bursts
 from core.questions.decided import decided_patterns
 from core.questions.duplicate import duplicates
+from core.questions.edited import edited_files
 from core.questions.escalation import escalations
 from core.questions.followed import seldom_followed
 from core.questions.held import held_texts, suspected
@@ -37,7 +38,7 @@ from core.records.extractions import Extraction
 from core.records.findings import Finding
 from core.records.lessons import JoinedLesson
 from core.records.patterns import Pattern
-from core.state.review_items import QUARANTINE, HeldText, ReviewItem, WeakenedTest
+from core.state.review_items import QUARANTINE, EditedFile, HeldText, ReviewItem, WeakenedTest
 
 if TYPE_CHECKING:
     from core.records.snapshot import Snapshot
@@ -73,6 +74,7 @@ class QueueRecords(Struct, frozen=True, kw_only=True):
     settings: Settings
     found: Found = NOTHING_FOUND
     escalated: Sequence[EscalatedSession] = ()
+    edited: Sequence[EditedFile] = ()
     decisions: Sequence[Decision] = ()
     reviewer: str = ""
 
@@ -85,6 +87,7 @@ class QueueRecords(Struct, frozen=True, kw_only=True):
         settings: Settings,
         found: Found = NOTHING_FOUND,
         reviewer: str = "",
+        edited: Sequence[EditedFile] = (),
     ) -> QueueRecords:
         """Return the records of a project."""
         calls = (find_escalation(session, snapshot) for session in snapshot.debug_sessions.values())
@@ -96,6 +99,7 @@ class QueueRecords(Struct, frozen=True, kw_only=True):
             settings=settings,
             found=found,
             escalated=[call for call in calls if call is not None],
+            edited=edited,
             decisions=snapshot.decisions,
             reviewer=reviewer,
         )
@@ -163,6 +167,7 @@ def _questions(scales: ImpactEstimator, records: QueueRecords) -> Iterator[Revie
     yield from seldom_followed(scales)
     yield from unreconciled(scales, found.unreconciled)
     yield from weakened_tests(scales, found.weakened)
+    yield from edited_files(scales, records.edited)
     yield from escalations(scales, records.escalated, now)
 
 

@@ -347,11 +347,14 @@ RE_ENABLE: Final = VerbInfo("re-enable", "re-enabled", is_bulk=True)
 """Used instead of `release` for a pattern that the rules deprecate."""
 REPAIR: Final = VerbInfo("repair", "repaired")
 """Used instead of `edit` for a pattern that did not keep today's rules of extraction."""
+EDIT_TEXT: Final = VerbInfo("edit text", "edited the text of")
+"""Used instead of `edit` for a text that a person edited in a file of agents."""
 WITHDRAW: Final = VerbInfo("withdraw uses", "withdrew the uses of")
 """Used instead of `discard reports` for everything that a member sent to the team."""
 SENT: Final = "sent"  # Key in `after` of a revocation: which uses of a member it is about; without it, the held ones.
 ALL_USES: Final = "all"  # Value of `sent`.
 REPAIRED: Final = "repaired"  # Key in `after` of an edit: the problems of the pattern that it repaired.
+EDITED: Final = "edited"  # Key in `after` of an edit: a person wrote and approved the text.
 WAS_QUARANTINED: Final = "quarantined"  # Key in `before` of a release: the pattern was in quarantine.
 WAS_HELD: Final = "held"  # Key in `before` of a release: the text was held.
 RE_ENABLED: Final = (
@@ -372,6 +375,8 @@ def verb_info(decision: Decision) -> VerbInfo:
         return WITHDRAW
     if decision.verb is Verb.EDIT and REPAIRED in decision.after:
         return REPAIR
+    if decision.verb is Verb.EDIT and decision.after.get(EDITED) is True:
+        return EDIT_TEXT
     if decision.verb is Verb.RELEASE and decision.after.get(RE_ENABLED) is True:
         return RE_ENABLE
     if decision.verb is Verb.RELEASE and decision.before.get(WAS_QUARANTINED) is not True:

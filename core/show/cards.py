@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from core.records.lessons import JoinedLesson
     from core.records.patterns import Pattern
     from core.state.project_state import ProjectState
-    from core.state.review_items import HeldText, ReviewItem, WeakenedTest
+    from core.state.review_items import EditedFile, HeldText, ReviewItem, WeakenedTest
 
 _ARRIVALS: Final = {"import": "Imported", "proposal": "Proposed", "quarantine": "Held back"}
 _MAX_PLACES: Final = 3
@@ -141,6 +141,8 @@ def _subject(
         return [line((item.proposed.verb.replace("_", " "), "strong"), f"   proposed by {item.proposed.by}"), *rows]
     if item.weakened is not None:
         return _weakened_test(item.weakened)
+    if item.edited is not None:
+        return _edited_file(item.edited)
     if item.burst is not None:
         source, patterns = found.report_source(state, item.burst), found.reported_patterns(state, item.burst)
         return [*source, *section("Blamed", patterns)]
@@ -348,6 +350,13 @@ def _weakened_test(weakened: WeakenedTest) -> Iterator[Block]:
     yield from fields(("Reason", f"{by}{weakened.words or 'none was recorded'}"))
 
 
+def _edited_file(edited: EditedFile) -> Iterator[Block]:
+    yield line((edited.path, "strong"))
+    yield Code(edited.diff, "", "diff", 2)
+    if edited.problem:
+        yield line((f"The edit cannot be taken over: {edited.problem}", "warning"))
+
+
 def _agent_note(
     state: ProjectState, item: ReviewItem, joined: JoinedLesson, files: Sequence[AgentFile]
 ) -> Iterator[Block]:
@@ -428,6 +437,7 @@ def question_subject(item: ReviewItem) -> str:
         (item.session, "a debug session"),
         (item.held_text, "a note"),
         (item.weakened, "a test"),
+        (item.edited, "a file of agents"),
         (item.proposed, "a decision of an agent"),
     )
     name = next((name for part, name in subjects if part is not None), "one lesson")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +20,6 @@ from core.base.prompt_text import FENCE
 from core.base.text import visible_line
 from core.records.patterns import PatternType
 from core.retrieval.rendering import SECTIONS, count_tokens, entry_name, format_bold, render_fields
-from core.scanning.context_scan import find_combined_harm, find_harm_when_cut
 from core.storage.managed_text import (
     SHARED_INSTRUCTIONS,
     Block,
@@ -33,8 +32,9 @@ from core.storage.managed_text import (
 )
 
 if TYPE_CHECKING:
+    from core.config.settings import Settings
+    from core.learning.scoreboard import Scoreboard
     from core.records.patterns import Pattern
-    from core.state.project_state import ProjectState
 
 TARGETS: Final = ("agents-md", "claude-md", "cursor", "copilot", "skills")
 BLOCK_NAME: Final = "lessons of ralphdeck"
@@ -75,8 +75,13 @@ _CODE_FILES: Final = (
 _FILE: Final = re.compile(rf"(?!.*\.\.)[\w-][\w.-]*(?:/[\w.-]+)*\.(?:{_CODE_FILES})", re.ASCII)
 _MENTION: Final = re.compile(r"(?<![\w\\])@(?=[\w~./\\-])")
 """A reference to a file, which Claude Code, Cursor and others replace by its content."""
+_DECORATOR: Final = re.compile(r"^(\s*)@(?=\S*[./~\\])")
+_ARGUMENT: Final = re.compile(r"(?<=\s)@(?=\S*[./~\\])")
+"""The same in code, which Claude Code expands when it loads a skill. Most languages read the same with a space after
+`@` in the first, and with a backslash before it in the second."""
 _COMMAND: Final = re.compile(r"!(?=`)")
 """Before code, a command that Claude Code runs when it loads a skill."""
+_ESCAPE: Final = re.compile(r"\\(?=[@#<>\[\]()`*_!|/~=+:.-])|(?<=[<\[!])\\")
 _ATTACHMENT: Final = re.compile(r"#(?=\w+:)")
 """A reference to a file or tool for Copilot."""
 
@@ -128,16 +133,18 @@ def count_entries(entries: Iterable[Entry]) -> int:
     return _FRAME_TOKENS + sum(count_tokens(entry.text) for entry in entries)
 
 
-def select_lessons(state: ProjectState, budget: int) -> Selection:
+def select_lessons(patterns: Mapping[str, Pattern], board: Scoreboard, settings: Settings, budget: int) -> Selection:
     """Choose approved patterns within a number of tokens, those with the best evidence first.
 
     Only texts that a person approved count, and only if agents may get them (docs/compile.md#which-lessons).
     """
-    board, limit = state.board, state.settings.injection.max_field_chars
+    from core.scanning.context_scan import find_combined_harm, find_harm_when_cut  # Review rarely needs it
+
+    limit = settings.injection.max_field_chars
     candidates = [
-        pattern for id, pattern in state.snapshot.patterns.items() if board.is_approved(id) and _is_usable(state, id)
+        pattern for id, pattern in patterns.items() if board.is_approved(id) and board.injectable[board.row(id)]
     ]
-    candidates.sort(key=lambda pattern: _order(state, pattern))
+    candidates.sort(key=lambda pattern: _order(board, pattern))
     selection = Selection((), {}, {}, budget)
     chosen: list[Entry] = []
     for pattern in candidates:
@@ -145,7 +152,7 @@ def select_lessons(state: ProjectState, budget: int) -> Selection:
         if not _ID.fullmatch(pattern.id):
             selection.left_out[visible_line(pattern.id, 80)] = "its ID cannot be written in a comment"
             continue
-        entry = _make_entry(pattern, limit)
+        entry = make_entry(pattern, limit)
         if does := find_harm_when_cut(pattern, limit, orders=orders):
             selection.left_out[pattern.id] = f"when cut to {limit} characters, it {does}"
             continue
@@ -153,7 +160,7 @@ def select_lessons(state: ProjectState, budget: int) -> Selection:
         if not selection.fits([*chosen, entry]):
             selection.left_out[pattern.id] = "over the token budget"
             continue
-        known = [state.snapshot.patterns[one.pattern_id] for one in chosen]
+        known = [patterns[one.pattern_id] for one in chosen]
         text = _COMMENT.sub("", _render_text([*chosen, entry]))
         if does := find_combined_harm(text, [*known, pattern], orders=orders):
             selection.left_out[pattern.id] = f"together with the lessons before it, the text {does}"
@@ -162,18 +169,14 @@ def select_lessons(state: ProjectState, budget: int) -> Selection:
     return Selection(tuple(chosen), selection.approved, selection.left_out, budget)
 
 
-def _is_usable(state: ProjectState, pattern_id: str) -> bool:
-    return bool(state.board.injectable[state.board.row(pattern_id)])
-
-
-def _order(state: ProjectState, pattern: Pattern) -> tuple[float, float, int, str]:
+def _order(board: Scoreboard, pattern: Pattern) -> tuple[float, float, int, str]:
     """Order by state, then by the lower bound of the success rate, then by uses, then by ID."""
-    board, row = state.board, state.board.row(pattern.id)
+    row = board.row(pattern.id)
     lower = round(float(board.interval[0][row]), 2)
     return -float(board.multiplier[row]), -lower, -int(board.uses[row]), pattern.id
 
 
-def _make_entry(pattern: Pattern, limit: int) -> Entry:
+def make_entry(pattern: Pattern, limit: int) -> Entry:
     lines = [f"- {format_bold(entry_name(pattern), limit)}", *render_fields(pattern, limit)]
     head, *rest = _neutralize(lines)
     places = (place.partition("::")[0].partition(":")[0] for place in (*pattern.places, *pattern.location_hints))
@@ -190,9 +193,16 @@ def _neutralize(lines: Iterable[str]) -> Iterator[str]:
         if line.strip().startswith(FENCE):
             is_code = not is_code
         line = _COMMAND.sub("!\\\\", line.replace("<!--", "<\\!--"))
-        if not is_code:
+        if is_code:
+            line = _ARGUMENT.sub("\\\\@", _DECORATOR.sub("\\1@ ", line))
+        else:
             line = _ATTACHMENT.sub("\\\\#", _MENTION.sub("\\\\@", line)).replace("](", "]\\(")
         yield line
+
+
+def remove_escapes(text: str) -> str:
+    """Return a text of lessons without the backslashes that the rendering adds."""
+    return _ESCAPE.sub("", text)
 
 
 def render_target(target: str, entries: Sequence[Entry], project: Path) -> list[CompiledFile]:
@@ -345,7 +355,7 @@ class PresentFile(Struct, frozen=True):
         starts = [*_ENTRY.finditer(self.text)]
         ends = [*(start.start() for start in starts[1:]), len(self.text)]
         found = {}
-        for start, end in zip(starts, ends, strict=True):
+        for start, end in zip(starts, ends, strict=False):
             lines = self.text[start.start() : end].replace("\r", "").split("\n")
             body = next((n for n, line in enumerate(lines) if n and line and not line.startswith(" ")), len(lines))
             found[start[1]] = "\n".join(lines[:body]).rstrip()

@@ -11,7 +11,7 @@ from msgspec import Struct
 from core.base.errors import BadInput
 from core.base.text import visible_line
 from core.records.decisions import edited_file_question_id
-from core.state.compiled import CompiledFile, PresentFile, Selection, read_present, render_target
+from core.state.compiled import CompiledFile, PresentFile, Selection, read_present, remove_escapes, render_target
 from core.storage.managed_text import text_digest
 
 Status = Literal["current", "missing", "outdated", "edited", "left", "broken"]
@@ -82,7 +82,7 @@ def _check_file(file: CompiledFile, selection: Selection, project: Path, answere
         return FileStatus(file, "missing" if file.text else "current")
     if text_digest(present.text) == text_digest(file.text):
         return FileStatus(file, "current", present=present)
-    if not present.is_edited:
+    if not present.is_edited or remove_escapes(present.text) == remove_escapes(f"{file.text}\n"):
         return FileStatus(file, "outdated", _describe(file, present, selection), present)
     digest = text_digest(present.text)
     if edited_file_question_id(file.path, answer=KEEP) in answered:

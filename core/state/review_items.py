@@ -14,6 +14,7 @@ from core.base.text import visible_line
 from core.records.decisions import (
     burst_question_id,
     duplicate_question_id,
+    edited_file_question_id,
     extraction_question_id,
     further_question_id,
     held_text_question_id,
@@ -50,9 +51,10 @@ SELDOM: Final = "seldom-followed"
 UNRECONCILED: Final = "unreconciled"
 WEAKENED: Final = "weakened"
 PROPOSAL: Final = "proposal"
+EDITED: Final = "edited"
 KINDS: Final = (
     *(INVERSION, CONTRADICTED, STALE_PIN, BORDERLINE, DUPLICATE, EXTRACTED, QUARANTINE, HELD),
-    *(BURST, RECURRING, LESSON, OFFER, BROAD, SELDOM, UNRECONCILED, WEAKENED, PROPOSAL, ESCALATION),
+    *(BURST, RECURRING, LESSON, OFFER, BROAD, SELDOM, UNRECONCILED, WEAKENED, EDITED, PROPOSAL, ESCALATION),
 )
 """Every kind of question."""
 FURTHER: Final = "further"
@@ -97,6 +99,21 @@ class WeakenedTest:
     agent: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditedFile:
+    """A file of agents in which someone edited lessons. All texts are untrusted.
+
+    `digest` is that of the edited lessons, `diff` how they differ from the approved ones. `edits` are the changes of
+    texts of patterns (ID, before, after); `problem` is why there are none, "" if there are.
+    """
+
+    path: str
+    digest: str
+    diff: str
+    edits: tuple[tuple[str, str, str], ...] = ()
+    problem: str = ""
+
+
 _SUBJECTS: Final = {
     INVERSION: ("lessons", "fail often"),
     CONTRADICTED: ("decisions", "are contradicted by later results"),
@@ -115,6 +132,7 @@ _SUBJECTS: Final = {
     SELDOM: ("lessons", "are seldom followed"),
     UNRECONCILED: ("lessons", "have counts that contradict their results"),
     WEAKENED: ("tests", "check less than before"),
+    EDITED: ("files of agents", "have lessons that someone edited"),
     PROPOSAL: ("decisions", "are proposed by agents"),
 }
 """What the questions of each kind are about: a noun and a verb, both in the plural."""
@@ -176,6 +194,7 @@ class ReviewItem:
     escalated: EscalatedSession | None = None
     held_text: HeldText | None = None
     weakened: WeakenedTest | None = None
+    edited: EditedFile | None = None
     proposed: ProposedDecision | None = None
     lesson: JoinedLesson | None = None
     sources: tuple[str, ...] = ()
@@ -213,6 +232,8 @@ class ReviewItem:
             return held_text_question_id(self.subject, self.held_text.text)
         if self.weakened is not None:
             return weakened_test_question_id(self.weakened.attempt_id, self.weakened.number)
+        if self.edited is not None:
+            return edited_file_question_id(self.edited.path, self.edited.digest)
         beside = _BESIDE.get(self.kind)
         return f"{beside} of {self.subject}" if beside else self.subject
 
@@ -229,13 +250,15 @@ class ReviewItem:
             return self.offer.about
         if self.weakened is not None:
             return f"the test that was {self.weakened.change} in {visible_line(self.weakened.attempt_id, 80)}"
+        if self.edited is not None:
+            return f"the lessons in {visible_line(self.edited.path, 120)}"
         if self.session is None:
             return ""
         return f"escalation at {visible_line(self.session.file_path, 200) or shorten_id(self.session.id)}"
 
     @property
     def is_about_pattern(self) -> bool:
-        others = (self.burst, self.offer, self.escalated, self.held_text, self.weakened, self.group)
+        others = (self.burst, self.offer, self.escalated, self.held_text, self.weakened, self.edited, self.group)
         is_of_agent = self.proposed is not None and not self.proposed.pattern_id
         return not is_of_agent and all(other is None for other in others)
 
@@ -270,7 +293,7 @@ MOST_OF_KIND: Final = 20  # Questions of one kind that are asked one by one.
 MOST_OPTIONAL: Final = 5  # The same for optional
 _OPTIONAL: Final = frozenset({OFFER, LESSON, RECURRING, DUPLICATE, BROAD, SELDOM, UNRECONCILED})
 """Kinds that do no harm while they wait: no text is wrongly injected or withheld."""
-_MUST_READ: Final = frozenset({EXTRACTED, WEAKENED, PROPOSAL, ESCALATION})
+_MUST_READ: Final = frozenset({EXTRACTED, WEAKENED, EDITED, PROPOSAL, ESCALATION})
 """Kinds whose questions count whatever their impact: agents already get the text, or an agent asks for something."""
 _MAX_NAME: Final = 70  # Characters of a question that is named in a row.
 

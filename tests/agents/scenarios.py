@@ -103,6 +103,7 @@ SCENARIOS: Final[dict[str, Sequence[Step]]] = {
     "fix": (_RUN_TESTS, _READ_CART, _FIX, Step(action=Run(TEST_COMMAND)), Step("Done. All tests pass.")),
     "give-up": (_RUN_TESTS, Step(GAVE_UP)),
     "chat": (Step("A cart sums the prices of its items."),),
+    "open-skill": (Step(action=CallTool("Skill", {"skill": "ralphdeck-errors"})), Step("A cart sums prices.")),
     "wait": (_RUN_TESTS, Step(action=Run(_WAIT)), Step("Done.")),
     "look-up": _LOOK_UP,
     "report": (Step(action=CallTool("loop_context", {"task": "Make the failing test of the cart pass"})), *_LOOK_UP),

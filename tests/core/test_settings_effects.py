@@ -10,7 +10,6 @@ from datetime import timedelta
 from itertools import product
 from pathlib import Path
 from time import monotonic
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,7 +21,7 @@ from core.base.errors import Refused
 from core.cli.program import run
 from core.cli.support.signature import find_user_name
 from core.config.paths import ProjectPaths
-from core.config.settings import Settings
+from core.config.settings import CompileSettings, Settings
 from core.config.user_settings import user_settings_file
 from core.debug_memory.retention import retention_period
 from core.demo.sample import copy_sample
@@ -35,6 +34,7 @@ from core.metrics.pruning import select_prunable
 from core.project.daemon import Daemon
 from core.project.project import Project
 from core.project.watch_loop import is_wanted
+from core.questions.edited import find_edited_files
 from core.records.debug_sessions import DebugSession, Fix, Lesson
 from core.records.decisions import CurationState, Decision, InversionVerdict, Verb
 from core.records.loops import Loop, LoopStatus
@@ -43,9 +43,10 @@ from core.records.snapshot import Snapshot
 from core.records.suspicions import Severity, Suspicion
 from core.scanning.verdict import find_stopping_severity
 from core.sources.configuration import DEFAULT, Configuration
-from core.state.compiled import select_lessons
+from core.state.compiled import BLOCK_NAME, select_lessons
 from core.state.contexts import prepare_task_injection
 from core.state.experiment import find_experiment, set_share
+from core.storage.managed_text import Block
 from core.storage.watcher import Watcher
 from tests.core.project.test_daemon import write_loop
 from tests.core.retrieval.test_decomposition import BY_FEATURE, BY_TYPE, PER_FILE, chosen
@@ -154,8 +155,8 @@ def compiled_lessons(settings: Settings, _: World) -> Any:
     pattern = make_pattern(ID, description="Count a missing discount as zero")
     curation = CurationState(pins={ID: make_pin(Maturity.PROVEN, NOW)})
     board = make_board(pattern, curation=curation, settings=settings)
-    state: Any = SimpleNamespace(snapshot=Snapshot(patterns={ID: pattern}), board=board, settings=settings)
-    return [entry.pattern_id for entry in select_lessons(state, settings.compile.max_tokens).chosen]
+    selection = select_lessons({ID: pattern}, board, settings, settings.compile.max_tokens)
+    return [entry.pattern_id for entry in selection.chosen]
 
 
 def uses_of_a_neutral_loop(settings: Settings, _: World) -> Any:
@@ -515,6 +516,7 @@ EFFECTS: dict[str, tuple[Any, Observe]] = {
 }
 """Of each setting another value than its default, and something that it changes."""
 ELSEWHERE = {
+    "compile.ask_about_edits": "test_the_setting_decides_whether_edits_are_questions",
     "pruning.auto_prune": "test_the_settings_decide_what_watch_does_by_itself",
     "review.minutes": "test_the_setting_is_the_length_of_a_sitting",
 }
@@ -625,3 +627,13 @@ def test_the_setting_is_the_length_of_a_sitting(
         assert json.loads(capfdbinary.readouterr().out)["sitting"]["minutes"] == 3
     finally:
         (world.ended / "aiwg.yml").unlink()
+
+
+def test_the_setting_decides_whether_edits_are_questions(tmp_path: Path) -> None:
+    block = Block("- edited", name=BLOCK_NAME)
+    (tmp_path / "AGENTS.md").write_bytes(block.merge(None).replace(b"- edited", b"- by hand"))
+    asked, silent = (
+        find_edited_files(tmp_path, Snapshot(), make_board(), Settings(compile=CompileSettings(ask_about_edits=asks)))
+        for asks in (True, False)
+    )
+    assert [one.path for one in asked] == ["AGENTS.md"] and silent == ()

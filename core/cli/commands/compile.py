@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from msgspec.structs import replace
 
 from core.base.errors import RalphdeckError, ReadOnly, Refused
 from core.base.text import plural
@@ -97,10 +96,9 @@ def _select(project: ProjectReader, max_tokens: int | None) -> Selection:
     require_trust(project.project)
     if problem := ledger_error(project.view):
         raise Refused(f"nothing is compiled, because the decisions cannot be read: {problem}")
-    settings = project.view.settings.compile
-    if max_tokens is not None:
-        settings = replace(settings, max_tokens=max_tokens)
-    return select_lessons(project.view, settings.max_tokens)
+    view = project.view
+    budget = view.settings.compile.max_tokens if max_tokens is None else max_tokens
+    return select_lessons(view.snapshot.patterns, view.board, view.settings, budget)
 
 
 def _report(found: dict[str, list[FileStatus]], selection: Selection) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import yaml
@@ -16,10 +14,9 @@ from core.agents.apply import apply_plan
 from core.agents.compile_plan import EDITED, CompilePlan, find_targets, plan_removal, plan_writing
 from core.agents.plan import AgentPlan
 from core.config.settings import Settings
-from core.records.decisions import CurationState, edited_file_question_id
+from core.records.decisions import CurationState, Pin, edited_file_question_id
 from core.records.patterns import Maturity, PatternType
-from core.records.snapshot import Snapshot
-from core.state.compiled import MAX_DESCRIPTION, TARGETS, CompiledFile, read_present, select_lessons
+from core.state.compiled import MAX_DESCRIPTION, TARGETS, CompiledFile, Selection, read_present, select_lessons
 from core.state.compiled_check import KEEP, RESTORE, check_target
 from core.storage.managed_text import text_digest
 from tests.core.agents.conftest import snapshot
@@ -59,28 +56,29 @@ HANDLER = make_pattern(
     location_hints=("src/server/routes.ts",),
     template_code="export const wrap = (f) => (req, res, next) => f(req, res).catch(next);",
 )
+PROMOTED = make_pin(Maturity.PROVEN, NOW)
 LESSONS = (NULL_CHECK, PLAN_FIRST, ANY_CAST, HANDLER)
 
 
 class Shelf:
     """A project with approved lessons."""
 
-    def __init__(self, folder: Path) -> None:
-        self.project = folder / "project"
-        self.project.mkdir()
+    def __init__(self, folder: Path, project: Path | None = None) -> None:
+        self.project = project or folder / "project"
+        self.project.mkdir(exist_ok=True)
         self.points = folder / "state/compiled.json"
         self.patterns = {pattern.id: pattern for pattern in LESSONS}
         self.answers: set[str] = set()
 
-    def state(self) -> Any:
-        pins = {id: make_pin(Maturity.PROVEN, NOW) for id in self.patterns}
-        curation = CurationState(pins=pins)
+    def select(self, budget: int = 2000, pins: Mapping[str, Pin] = {}) -> Selection:
+        """Select lessons; all are promoted unless `pins` has another pin."""
+        curation = CurationState(pins={id: pins.get(id, PROMOTED) for id in self.patterns})
         board = make_board(*self.patterns.values(), curation=curation)
-        return SimpleNamespace(snapshot=Snapshot(patterns=self.patterns), board=board, settings=Settings())
+        return select_lessons(self.patterns, board, Settings(), budget)
 
     def compile(self, *targets: str, budget: int = 2000, force: bool = False) -> dict[str, str]:
         """Compile; returns the problems by path."""
-        selection = select_lessons(self.state(), budget)
+        selection = self.select(budget)
         plans = []
         for target in targets:
             files = check_target(target, selection, self.project, self.answers, is_exact=True)
@@ -97,7 +95,7 @@ class Shelf:
 
     def check(self, *targets: str, budget: int = 2000) -> dict[str, tuple[str, ...]]:
         """Return state and details of the files that are not current."""
-        selection = select_lessons(self.state(), budget)
+        selection = self.select(budget)
         files = [file for one in targets for file in check_target(one, selection, self.project, self.answers)]
         return {file.path: (file.status, *file.details) for file in files if file.status != "current"}
 
@@ -142,8 +140,8 @@ def test_compiling_again_changes_nothing_and_removing_leaves_nothing(shelf: Shel
 
 def test_the_best_lessons_come_first_within_the_budget(shelf: Shelf) -> None:
     order = [pattern.id for pattern in LESSONS]
-    assert [one.pattern_id for one in select_lessons(shelf.state(), 2000).chosen] == sorted(order)
-    selection = select_lessons(shelf.state(), 160)
+    assert [one.pattern_id for one in shelf.select().chosen] == sorted(order)
+    selection = shelf.select(160)
     assert 0 < len(selection.chosen) < len(order)
     assert set(selection.left_out.values()) == {"over the token budget"}
     assert [*selection.approved] == sorted(order)
@@ -155,9 +153,7 @@ def test_only_approved_texts_that_agents_may_get_are_written(shelf: Shelf) -> No
         PLAN_FIRST.id: make_pin(Maturity.DEPRECATED, NOW),
         ANY_CAST.id: make_pin(Maturity.PROVEN, NOW, by="agent:claude"),
     }
-    state = shelf.state()
-    state.board = make_board(*LESSONS, curation=CurationState(pins=pins))
-    assert select_lessons(state, 2000).approved == {}
+    assert [*shelf.select(pins=pins).approved] == [HANDLER.id]
 
 
 HOSTILE = (
@@ -196,6 +192,7 @@ def test_a_text_cannot_leave_its_place(shelf: Shelf, text: str) -> None:
         assert not [line for line in outside if not re.fullmatch(rf"{allowed}|alwaysApply: (true|false)", line)], path
         assert content.count("<!-- END") <= 1 and content.count("<!-- BEGIN") <= 1
         assert not re.search(r"!`|[\x00\x1b\u202e\u200b]|ghp_", content)
+        assert not re.search(r"(?:^|\s)@\S*[./~]", content), "nor in code, which Claude Code reads in skills"
         prose = re.sub(r"(?m)^     ```\w*$.*?^     ```$", "", content, flags=re.DOTALL)
         assert not re.search(r"\]\(|(?<!\\)#file|(?<![\w\\])@", prose), "no file is imported"
         if content.startswith("---\n"):
@@ -276,7 +273,7 @@ def test_another_order_and_choice_of_approved_lessons_is_current(shelf: Shelf) -
     better = replace(PLAN_FIRST, id="pat-anti-better-001")
     shelf.patterns[better.id] = better
     budget = 150
-    assert [one.pattern_id for one in select_lessons(shelf.state(), budget).chosen] == [better.id]
+    assert [one.pattern_id for one in shelf.select(budget).chosen] == [better.id]
     assert shelf.check("agents-md", budget=budget) == {}
     assert "AGENTS.md" in shelf.check("agents-md"), "a lesson that fits is missing"
 

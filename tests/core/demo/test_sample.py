@@ -19,7 +19,7 @@ from core.records.episodes import TaskStatus
 from core.records.loops import Liveness, LoopStatus, Outcome
 from core.records.patterns import PatternType
 from core.records.snapshot import Snapshot
-from core.state.review_items import HELD, KINDS, LESSON, PROPOSAL, WEAKENED
+from core.state.review_items import EDITED, HELD, KINDS, LESSON, PROPOSAL, SELDOM, WEAKENED
 from tests.sample import write_sample
 from tests.sample.decisions import CONTRADICTED, REWRITTEN, SUSPECTED
 from tests.sample.events import BLAMING, MISCOUNTED
@@ -134,8 +134,8 @@ def test_review_queue_has_every_kind_of_question(tmp_path: Path) -> None:
     while opened.search_next() is not None:
         pass
     queue = opened.view.queue
-    assert {item.kind for item in queue} == {*KINDS} - {HELD, LESSON, PROPOSAL, WEAKENED}, (
-        "no pattern of the sample is held, no agent wrote a lesson, proposed a decision or weakened a test"
+    assert {item.kind for item in queue} == {*KINDS} - {EDITED, HELD, LESSON, PROPOSAL, SELDOM, WEAKENED}, (
+        "nothing of the sample is held or edited, no agent wrote a lesson, proposed a decision, weakened a test"
     )
     assert {(item.kind, item.subject) for item in queue} >= {
         ("contradicted", CONTRADICTED),

@@ -1,0 +1,194 @@
+"""Lessons that someone edited in a file of agents: find them, ask, answer (docs/compile.md#edited-lessons)."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from msgspec.structs import replace
+
+from core.base.errors import BadInput
+from core.base.text import plural, visible_line
+from core.curation import commands
+from core.questions.answer import Answer, no, yes
+from core.records.decisions import edited_file_question_id
+from core.state import review_items as kinds
+from core.state.compiled import TARGETS, make_entry, read_present, remove_escapes, render_target, select_lessons
+from core.state.compiled_check import KEEP, RESTORE, check_target
+from core.state.review_items import EditedFile
+from core.storage.managed_text import text_digest
+
+if TYPE_CHECKING:
+    from core.config.settings import Settings
+    from core.learning.scoreboard import Scoreboard
+    from core.questions.priority import ImpactEstimator
+    from core.records.patterns import Pattern
+    from core.records.snapshot import Snapshot
+    from core.state.project_state import ProjectState
+    from core.state.review_items import ReviewItem
+
+_MAX_DIFF: Final = 200  # lines
+_MAX_PLACES: Final = 2000  # characters of a text in which the place of an edit is looked for
+Edit: TypeAlias = tuple[str, str, str]  # ID of a pattern, its text before and after
+_TEXTS: Final = (
+    *("title", "description", "error_message", "error_pattern", "better_alternative", "use_case", "steps"),
+)
+"""Fields of which a line of an entry may be the text."""
+
+
+def find_edited_files(
+    project: Path, snapshot: Snapshot, board: Scoreboard, settings: Settings
+) -> tuple[EditedFile, ...]:
+    """Return the files of agents in which lessons were edited, unless an answer settled it."""
+    answered = snapshot.curation.dismissed
+    if not settings.compile.ask_about_edits:
+        return ()
+    edited = [target for target in TARGETS if _has_edit(target, project)]
+    if not edited:  # nearly always, and all that this costs then
+        return ()
+    selection = select_lessons(snapshot.patterns, board, settings, settings.compile.max_tokens)
+    files = (file for target in edited for file in check_target(target, selection, project, answered))
+    found: dict[str, EditedFile] = {}
+    for file in files:
+        if file.status != "edited" or file.may_replace or file.present is None:
+            continue
+        edits, problem = _find_text_edits(file.present.entries, snapshot.patterns, settings.injection.max_field_chars)
+        found[file.path] = EditedFile(
+            path=file.path,
+            digest=text_digest(file.present.text),
+            diff=_difference(file.path, file.file.text, file.present.text),
+            edits=edits,
+            problem=problem,
+        )
+    return tuple(found.values())
+
+
+def _has_edit(target: str, project: Path) -> bool:
+    for file in render_target(target, (), project):
+        try:
+            present = read_present(file, project)
+        except BadInput:
+            continue
+        if present is not None and present.is_edited:
+            return True
+    return False
+
+
+def _difference(path: str, before: str, after: str) -> str:
+    old, new = (text.replace("\r", "").strip("\n").split("\n") for text in (before, after))
+    found = list(difflib.unified_diff(old, new, f"{path} (approved)", path, lineterm="", n=1))
+    more = [f"… {len(found) - _MAX_DIFF:,} more lines"] if len(found) > _MAX_DIFF else []
+    return "\n".join([*found[:_MAX_DIFF], *more])
+
+
+def _find_text_edits(
+    entries: Mapping[str, str], patterns: Mapping[str, Pattern], limit: int
+) -> tuple[tuple[Edit, ...], str]:
+    """Return the edits as changes of texts of patterns, or why they are none."""
+    edits: list[Edit] = []
+    for id, text in entries.items():
+        pattern = patterns.get(id)
+        wanted = make_entry(pattern, limit).text.split("\n") if pattern is not None else []
+        lines = text.split("\n")
+        if pattern is None or len(lines) != len(wanted):
+            return (), f"lines of {visible_line(id, 80)} were added or removed; edit the pattern instead"
+        changed = [n for n, line in enumerate(lines) if line != wanted[n]]
+        if len(changed) > 1:
+            return (), f"more than one line of {visible_line(id, 80)} changed; edit the pattern instead"
+        for number in changed:
+            edit = _find_text_edit(pattern, wanted, lines, number, limit)
+            if edit is None:
+                return (), f"the changed line of {visible_line(id, 80)} is not one text; edit the pattern instead"
+            edits.append(edit)
+    return tuple(edits), "" if edits else "no lesson was edited, but the text around them"
+
+
+def _find_text_edit(
+    pattern: Pattern, wanted: Sequence[str], lines: Sequence[str], number: int, limit: int
+) -> Edit | None:
+    """Return the change of a text that makes this line of the pattern; None if there is none."""
+    expected = remove_escapes("\n".join((*wanted[:number], lines[number], *wanted[number + 1 :])))
+    old_part, new_part = _changed_parts(wanted[number], lines[number])
+    for old in dict.fromkeys(text for field in _TEXTS for text in _texts_of(pattern, field)):
+        for new in _list_new_texts(old, old_part, new_part):
+            if remove_escapes(make_entry(_with_text(pattern, old, new), limit).text) == expected:
+                return pattern.id, old, new
+    return None
+
+
+def _changed_parts(before: str, after: str) -> tuple[str, str]:
+    """Return the parts in which two lines differ."""
+    start = _count_equal(before, after)
+    end = _count_equal(before[start:][::-1], after[start:][::-1])
+    return before[start : len(before) - end], after[start : len(after) - end]
+
+
+def _count_equal(before: str, after: str) -> int:
+    """Return the number of characters with which both texts begin."""
+    pairs = enumerate(zip(before, after, strict=False))
+    return next((n for n, (one, other) in pairs if one != other), min(len(before), len(after)))
+
+
+def _list_new_texts(old: str, old_part: str, new_part: str) -> Iterator[str]:
+    """Yield the texts that result from a changed part, also without the backslashes that the file needs."""
+    parts = dict.fromkeys([(old_part, new_part), (remove_escapes(old_part), remove_escapes(new_part))])
+    for before, after in parts:
+        start = old.find(before)
+        while 0 <= start <= _MAX_PLACES:
+            yield f"{old[:start]}{after}{old[start + len(before) :]}"
+            start = old.find(before, start + 1) if start < len(old) else -1
+
+
+def _texts_of(pattern: Pattern, field: str) -> tuple[str, ...]:
+    value = getattr(pattern, field)
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _with_text(pattern: Pattern, old: str, new: str) -> Pattern:
+    """Return the pattern with another text wherever it has this one."""
+    changes: dict[str, object] = {}
+    for field in _TEXTS:
+        texts = tuple(new if text == old else text for text in _texts_of(pattern, field))
+        changes[field] = texts if isinstance(getattr(pattern, field), tuple) else texts[0]
+    return replace(pattern, **changes)
+
+
+def edited_files(scales: ImpactEstimator, found: Sequence[EditedFile]) -> Iterator[ReviewItem]:
+    """Ask about files in which lessons were edited."""
+    for one in found:
+        path = visible_line(one.path, 120)
+        counts = [f"{sign}{sum(line[:1] == sign for line in one.diff.split(chr(10))[2:])}" for sign in "+-"]
+        yield scales.item(
+            kinds.EDITED,
+            one.path,
+            question="Someone edited the lessons in {}. Take the edit over?",
+            name=path,
+            this=path,
+            reason=f"{' '.join(counts)} lines; `ralphdeck compile` does not write the file until you answer",
+            place="",
+            chars=len(one.diff),
+            edited=one,
+        )
+
+
+def answers(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
+    """Yield yes, which changes the lessons, no, which leaves the file alone, and restore."""
+    edited = item.edited
+    assert edited is not None
+    name = visible_line(edited.path, 120)
+    take = commands.EditTexts(edits=tuple(commands.TextEdit(*edit) for edit in edited.edits))
+    count = plural(len(edited.edits), "lesson")
+    yield yes("take over", f"changes {count} to the edited text, which you approve", take, why_not=edited.problem)
+    leave = commands.Dismiss(
+        key=edited_file_question_id(edited.path, answer=KEEP), summary=f"left {name} as it was edited", about=name
+    )
+    yield no("leave", "`ralphdeck compile` does not change this file any more", leave, matters=False)
+    restore = commands.Dismiss(
+        key=edited_file_question_id(edited.path, edited.digest, answer=RESTORE),
+        summary=f"the next `ralphdeck compile` restores the lessons in {name}",
+        about=name,
+    )
+    effect = "the next `ralphdeck compile` restores the approved text"
+    yield Answer("restore_text", "restore", effect, restore, matters=False)
