@@ -20,9 +20,9 @@ from unittest.mock import patch
 
 from core.config.settings import Settings
 from core.hooks import answer, background
-from core.metrics.experiment import ExperimentReport, measure_experiment
 from core.project.project import Project
 from core.state.experiment import set_share
+from core.state.trials import ExperimentReport, measure_experiment
 from tests.core.hooks.agents import SimulatedAgent, make_project
 
 WEEKS_A_MONTH: Final = 4
@@ -151,14 +151,14 @@ def _look(agent: SimulatedAgent, month: int) -> MonthEnd:
     project = Project(agent.project, Settings(), by="ada", clock=lambda: agent.at, cache=False, asks=False)
     project.load()
     state = project.view
-    report = measure_experiment(state)
+    report = measure_experiment(state.snapshot)
     verdicts, arms = {}, {}
     for one in report.patterns:
         pattern = state.snapshot.patterns[one.pattern_id]
         lesson = next(lesson for lesson in LESSONS if lesson.token in pattern.diff_pattern)
         verdicts[lesson.truth] = one.verdict
-        if one.comparison is not None:
-            given, held_out = one.comparison.given, one.comparison.held_out
+        if one.errors is not None:
+            given, held_out = one.errors.given, one.errors.held_out
             arms[lesson.truth] = f"{given.total:.0f} of {given.trials}, {held_out.total:.0f} of {held_out.trials}"
     return MonthEnd(month, report, verdicts, arms)
 

@@ -20,6 +20,7 @@ from core.records.patterns import Pattern, PatternType, SourceLoop
 from core.scanning.messages import SEVERITY_WORDS, describe_rule
 from core.state.findings import count_conflicts, scan_pattern
 from core.state.history import explain_pattern, pattern_lineage
+from core.state.trials import measure_pattern
 
 if TYPE_CHECKING:
     from core.learning.assessment import Assessment
@@ -233,6 +234,12 @@ def evidence(state: ProjectState, pattern: Pattern, limit: int | None = None) ->
         )
     yield from (line((finding.message, "warning")) for finding in count_conflicts(state, pattern.id))
     yield from followed(state, pattern, limit)
+    if (trials := measure_pattern(state, pattern)) is not None:
+        yield line(
+            ("By chance: ", "quiet"),
+            (trials.verdict, "bad" if trials.is_harmful else "strong"),
+            (f"   {trials.counts}   {trials.interval}", "quiet"),
+        )
     yield line("")
     observations = state.board.observations(pattern.id)
     rows = [_observation(state, one) for one in list(reversed(observations))[:limit]]

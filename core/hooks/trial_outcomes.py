@@ -5,7 +5,7 @@ Both arms are judged by the same facts of the log, whether the agent got the pat
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -17,6 +17,7 @@ from core.project.verdicts import read_actions
 from core.records.events import ASSIGNED, TRIAL_OUTCOME, Event, event_id
 from core.records.loops import Outcome
 from core.records.patterns import PatternType
+from core.retrieval.similarity import find_repeated
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -53,6 +54,8 @@ def _find_outcomes(project: Project, task_id: str, key: str) -> Iterator[Event]:
     given = {
         event.pattern_id for one in attempts for event in state.inputs.about_work(one.id) if event.kind == "injected"
     }
+    held_out = [id for id, event in assigned.items() if event.trial is not None and event.trial.is_held_out]
+    given |= _find_in_agent_files(project, held_out)
     for pattern_id, event in sorted(assigned.items()):
         assert event.trial is not None
         pattern = state.snapshot.patterns.get(pattern_id)
@@ -76,6 +79,17 @@ def _find_outcomes(project: Project, task_id: str, key: str) -> Iterator[Event]:
             agent=project.agent,
             trial=trial,
         )
+
+
+def _find_in_agent_files(project: Project, pattern_ids: Iterable[str]) -> set[str]:
+    """Return the patterns whose text is in a file that an agent loads by itself."""
+    patterns = project.view.snapshot.patterns
+    known = [patterns[id] for id in pattern_ids if id in patterns]
+    if not known:
+        return set()
+    texts = {one.id: (one.description, one.title, one.better_alternative) for one in known}
+    files = project.adapters.agent_files()
+    return set(find_repeated(texts, ((file.file, file.lines[: file.loaded]) for file in files)))
 
 
 def _has_returned(pattern: Pattern | None, actions: Sequence[Action], root: str) -> bool | None:

@@ -24,6 +24,7 @@ from core.metrics.effectiveness import Comparison, Group, LoopCounts, compare_gr
 from core.records.debug_sessions import PASSED
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.relevance import matches_failure
+from core.state.trials import NO_EXPERIMENT, ExperimentReport, measure_experiment
 
 if TYPE_CHECKING:
     from core.config.settings import Settings
@@ -78,6 +79,7 @@ class LessonEffect(Struct, frozen=True, kw_only=True):
     worst: tuple[PatternResult, ...]  # those that agents still get first, then most certain failure first
     least: int  # number of results that a pattern needs for a verdict
     undecided: int  # number of patterns with fewer results, but at least one
+    experiment: ExperimentReport = NO_EXPERIMENT  # what holding lessons out by chance showed
 
     @property
     def missing(self) -> int:
@@ -130,6 +132,7 @@ def measure_lesson_effect(
         worst=worst,
         least=settings.extraction.min_usage_count_for_evaluation,
         undecided=undecided,
+        experiment=measure_experiment(snapshot),
     )
 
 

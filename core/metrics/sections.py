@@ -18,6 +18,8 @@ from msgspec.structs import replace
 
 from core.base.formatting import format_cost, format_count, format_decimal, format_percent
 from core.base.text import capitalized, plural, visible_line
+from core.learning.experiments import Comparison as ArmComparison
+from core.learning.experiments import Verdict
 from core.metrics.causes import ERROR, FAILURE_MODE, ROOT_CAUSE, Cause
 from core.metrics.dashboard import RANGES, Dashboard, StateChange, Trend, Week, count_changes
 from core.metrics.reviewer_accuracy import MIN_FOLLOWED, Share
@@ -25,6 +27,7 @@ from core.metrics.team_uses import describe_team_uses
 from core.queries.filter_parser import build_id_query
 from core.records.loops import Usage
 from core.records.patterns import Maturity
+from core.state.trials import describe_success
 
 if TYPE_CHECKING:
     from core.metrics.effectiveness import Comparison
@@ -34,6 +37,13 @@ STATES: Final = (Maturity.PROVEN, Maturity.ESTABLISHED, Maturity.CANDIDATE, Matu
 MAX_NAMED: Final = 3  # maximum number of items that a takeaway names
 _LABEL_CHARS: Final = 60
 _LESSON_CHARS: Final = 100
+_MAX_TRIED_LESSONS: Final = 20
+_VERDICTS: Final = {
+    Verdict.HELPS: "helps",
+    Verdict.HURTS: "hurts",
+    Verdict.NO_DIFFERENCE: "no difference",
+    Verdict.UNDECIDED: "can't tell yet",
+}
 _Data: TypeAlias = dict[str, Any]  # takeaway and rows of a figure; empty without data
 
 
@@ -132,12 +142,16 @@ def build_figures(found: Dashboard) -> tuple[Figure, ...]:
         "results": plural(found.accuracy.follow_up, "result"),
         "least": found.lessons.least,
         "undecided": plural(found.lessons.undecided, "lesson"),
+        "matched": found.lessons.sentence,
+        "success": f" Success of tasks, over all lessons: {success}." if (success := _success(found)) else "",
     }
     if found.undated:
         words["undated"] = f" {plural(found.undated, 'further use')} recorded only as totals, without a date."
     figures = []
     for section in _load_texts().sections:
         if section.id == "team" and (found.team is None or found.team.uses_at is None):
+            continue
+        if section.id == "experiment" and not found.lessons.experiment.patterns:
             continue
         texts = ("takeaway", "about", "reach", "note", "missing")
         changes = {name: getattr(section, name).format(**words) for name in texts} | _SECTIONS[section.id](found)
@@ -164,6 +178,37 @@ def _lessons(found: Dashboard) -> _Data:
         for group, one in groups
     )
     return {"takeaway": effect.sentence, "rows": rows}
+
+
+def _experiment(found: Dashboard) -> _Data:
+    report = found.lessons.experiment
+    rows = tuple(
+        Row(
+            label=visible_line(one.name, _LESSON_CHARS),
+            group=_VERDICTS[arms.verdict],
+            extra=f"{arms.needed:,}" if arms.needed else "",
+            values=_rates(arms),
+            low=arms.low,
+            high=arms.high,
+            count=arms.given.trials + arms.held_out.trials,
+            goal=Goal("patterns", key=one.pattern_id),
+        )
+        for one in report.patterns[:_MAX_TRIED_LESSONS]
+        if (arms := one.errors) is not None
+    )
+    return {"takeaway": capitalized(report.sentence), "rows": rows}
+
+
+def _rates(arms: ArmComparison) -> tuple[float, ...]:
+    """Return how often an error returned with and without its lesson; empty if an arm has no task."""
+    having, lacking = arms.given.rate, arms.held_out.rate
+    return () if having is None or lacking is None else (having, lacking)
+
+
+def _success(found: Dashboard) -> str:
+    """Describe the success of the tasks of the experiment; "" if no task with a known result was part of it."""
+    success = found.lessons.experiment.success
+    return describe_success(success) if success is not None else ""
 
 
 def _patterns(found: Dashboard) -> _Data:
@@ -422,6 +467,7 @@ def _format_day(day: datetime, now: datetime) -> str:
 
 _SECTIONS: Final[dict[str, Callable[[Dashboard], _Data]]] = {
     "lessons": _lessons,
+    "experiment": _experiment,
     "patterns": _patterns,
     "evidence": _evidence,
     "iterations": _iterations,

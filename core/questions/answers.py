@@ -18,6 +18,7 @@ from core.questions import (
     edited,
     escalation,
     followed,
+    harmful,
     held,
     inversion,
     lesson,
@@ -71,6 +72,7 @@ _BY_KIND: Final[Mapping[str, Callable[[ReviewItem, ProjectState], Iterator[Answe
     kinds.EDITED: edited.answers,
     kinds.PROPOSAL: proposals.answers,
     kinds.ESCALATION: escalation.answers,
+    kinds.HARMFUL: harmful.answers,
 }
 """Yes, no and the other answers that are specific to a kind of question."""
 
@@ -119,7 +121,7 @@ def _pattern_decisions(item: ReviewItem, state: ProjectState) -> Iterator[Answer
     pinned = assessment.pin.state if is_doubtful and assessment.pin is not None else None
     if pinned is not Maturity.PROVEN:
         yield promotion(id, state, is_asked=item.kind == kinds.BORDERLINE)
-    if pinned is not Maturity.DEPRECATED:
+    if pinned is not Maturity.DEPRECATED and item.kind != kinds.HARMFUL:  # there it is the proposal
         yield decision(commands.Deprecate(id), "no agent gets it until reset", state)
     if not is_doubtful:
         yield decision(commands.Reset(id), reset_effect(assessment), state)

@@ -22,6 +22,7 @@ from core.questions.duplicate import duplicates
 from core.questions.edited import edited_files
 from core.questions.escalation import escalations
 from core.questions.followed import seldom_followed
+from core.questions.harmful import harmful
 from core.questions.held import held_texts, suspected
 from core.questions.impact import net
 from core.questions.inversion import inversions
@@ -39,6 +40,7 @@ from core.records.findings import Finding
 from core.records.lessons import JoinedLesson
 from core.records.patterns import Pattern
 from core.state.review_items import QUARANTINE, EditedFile, HeldText, ReviewItem, WeakenedTest
+from core.state.trials import PatternTrials, find_harmful
 
 if TYPE_CHECKING:
     from core.records.snapshot import Snapshot
@@ -75,6 +77,7 @@ class QueueRecords(Struct, frozen=True, kw_only=True):
     found: Found = NOTHING_FOUND
     escalated: Sequence[EscalatedSession] = ()
     edited: Sequence[EditedFile] = ()
+    harmful: Sequence[PatternTrials] = ()
     decisions: Sequence[Decision] = ()
     reviewer: str = ""
 
@@ -100,6 +103,7 @@ class QueueRecords(Struct, frozen=True, kw_only=True):
             found=found,
             escalated=[call for call in calls if call is not None],
             edited=edited,
+            harmful=find_harmful(snapshot),
             decisions=snapshot.decisions,
             reviewer=reviewer,
         )
@@ -153,6 +157,8 @@ def _questions(scales: ImpactEstimator, records: QueueRecords) -> Iterator[Revie
         if item.kind != QUARANTINE or decided.get(item.subject) is not Verb.QUARANTINE:
             yield item
         asked.add(item.subject)
+    yield from harmful(scales, records.harmful)
+    asked.update(one.pattern_id for one in records.harmful)
     for item in borderline(scales, asked):
         if net(item.impact, item.seconds, scales.settings) > 0:
             yield item

@@ -333,6 +333,8 @@ def _effect(effect: LessonEffect | None) -> NowSection:
         [_result(one, word) for one in found] for found, word in ((effect.best, "best"), (effect.worst, "worst"))
     )
     lines = [line for pair in zip_longest(best, worst) for line in pair if line is not None][:MOST_RESULTS]
+    if effect.experiment.patterns:
+        lines.insert(0, NowLine(_STEP, "By chance", (), effect.experiment.sentence, target))
     short = effect.short_sentence
     return NowSection("effect", "Do lessons help?", effect.sentence, tuple(lines), len(lines), target, short_note=short)
 

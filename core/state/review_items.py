@@ -51,15 +51,23 @@ SELDOM: Final = "seldom-followed"
 UNRECONCILED: Final = "unreconciled"
 WEAKENED: Final = "weakened"
 PROPOSAL: Final = "proposal"
+HARMFUL: Final = "harmful"
 EDITED: Final = "edited"
 KINDS: Final = (
     *(INVERSION, CONTRADICTED, STALE_PIN, BORDERLINE, DUPLICATE, EXTRACTED, QUARANTINE, HELD),
     *(BURST, RECURRING, LESSON, OFFER, BROAD, SELDOM, UNRECONCILED, WEAKENED, EDITED, PROPOSAL, ESCALATION),
+    HARMFUL,
 )
 """Every kind of question."""
 FURTHER: Final = "further"
 """Kind of a row that groups several questions of another kind; the queue does not contain such rows."""
-_BESIDE: Final = {BORDERLINE: "state", BROAD: "trigger", SELDOM: "followed", UNRECONCILED: "counts"}
+_BESIDE: Final = {
+    BORDERLINE: "state",
+    BROAD: "trigger",
+    SELDOM: "followed",
+    UNRECONCILED: "counts",
+    HARMFUL: "experiment",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +142,7 @@ _SUBJECTS: Final = {
     WEAKENED: ("tests", "check less than before"),
     EDITED: ("files of agents", "have lessons that someone edited"),
     PROPOSAL: ("decisions", "are proposed by agents"),
+    HARMFUL: ("lessons", "hurt in an experiment"),
 }
 """What the questions of each kind are about: a noun and a verb, both in the plural."""
 
@@ -293,7 +302,7 @@ MOST_OF_KIND: Final = 20  # Questions of one kind that are asked one by one.
 MOST_OPTIONAL: Final = 5  # The same for optional
 _OPTIONAL: Final = frozenset({OFFER, LESSON, RECURRING, DUPLICATE, BROAD, SELDOM, UNRECONCILED})
 """Kinds that do no harm while they wait: no text is wrongly injected or withheld."""
-_MUST_READ: Final = frozenset({EXTRACTED, WEAKENED, EDITED, PROPOSAL, ESCALATION})
+_MUST_READ: Final = frozenset({EXTRACTED, WEAKENED, EDITED, PROPOSAL, ESCALATION, HARMFUL})
 """Kinds whose questions count whatever their impact: agents already get the text, or an agent asks for something."""
 _MAX_NAME: Final = 70  # Characters of a question that is named in a row.
 

@@ -19,8 +19,8 @@ import msgspec
 from msgspec import Struct
 
 from core.learning.experiments import place_trials
-from core.metrics.experiment import list_results, list_units
 from core.records.space import TeamTrial, TeamUse
+from core.state.trials import list_results, list_units
 from core.team.local_state import LocalState, Status, StoredUse, Sums
 
 if TYPE_CHECKING:

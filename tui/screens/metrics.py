@@ -76,7 +76,7 @@ _STYLES: Final = {
     **{state.value: STATE_STYLES[state] for state in Maturity},
 }
 """Styles of parts; a change has the style of the new state, other parts the accent."""
-_GROUP_STYLES: Final = {"best": "$success", "worst": "$error"}
+_GROUP_STYLES: Final = {"best": "$success", "worst": "$error", "helps": "$success", "hurts": "$error"}
 
 
 def over_weeks(figure: Figure) -> bool:
@@ -123,7 +123,8 @@ def row_columns(figure: Figure, width: int, glyphs: Glyphs) -> tuple[Column, ...
     """Return the columns of the rows; if space is short, the bar goes first and the interval last."""
     label = min(label_cells(figure), MAX_LABEL_CELLS)
     first = Column("label", figure.about, min(label, LEAST_LABEL) + 2, flex=1, best=label_cells(figure) + 2)
-    last = [Column("group", figure.group, len(figure.group), keep=6)] if figure.group else []
+    longest = max(len(figure.group), *(len(row.group) for row in figure.rows), 0)
+    last = [Column("group", figure.group, longest, keep=6)] if figure.group else []
     bar = Column("bar", "", LEAST_BAR, flex=3, keep=1)
     rest = [Column("reach", figure.reach, REACH_CELLS, align="right", keep=5)] if figure.reach else []
     if figure.extra:

@@ -70,7 +70,8 @@ def failure(
     from core.cli.commands.debug import find_session
     from core.cli.json.debug import fix_rate, fix_template
     from core.debug_memory.command_errors import parse_report
-    from core.project.debug_hooks import on_failure
+    from core.project.debug_hooks import hold_out, on_failure
+    from core.state.experiment import is_held_out, with_open_tasks
     from core.state.findings import all_findings
 
     if [session_id is not None, given is not None, bool(error_type or message)].count(True) != 1:
@@ -89,6 +90,11 @@ def failure(
             raise Refused(f"debug session {visible_line(session.id, 80)} has no recorded failure")
         errors = session.newest_failing.failures
     offer = on_failure(state, *errors, file_pattern=file_pattern, session=session)
+    state = with_open_tasks(state, chosen_project())
+    held_out = [pattern.id for pattern, _ in offer.patterns if is_held_out(state, pattern)]
+    if held_out:
+        offer = hold_out(state, offer, held_out)
+        remark(f"{plural(len(held_out), 'lesson')} held out by chance for the task at work")
     level = state.settings.interval_level
 
     def show() -> None:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from functools import partial
+import os
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from core.base.errors import ReadOnly, Refused
 from core.base.formatting import format_percent
 from core.base.text import plural, visible_line
 from core.cli.json import objects
 from core.cli.render.output import Column, line, print_table, respond
 from core.cli.support.options import FRACTION, Command, ReadingCommand
-from core.cli.support.project import open_reader
+from core.cli.support.project import is_readonly, open_reader
 
 if TYPE_CHECKING:
     from core.learning.experiments import Comparison
-    from core.metrics.experiment import ExperimentReport, PatternTrials
+    from core.state.trials import ExperimentReport, PatternTrials
 
 _START: Final = "to start one: ralphdeck experiment start --share 0.2"
 
@@ -34,25 +35,24 @@ def status() -> None:
       ralphdeck experiment
       ralphdeck experiment status --json | jq '.patterns[] | {id, verdict}'
     """
-    from core.metrics.experiment import measure_experiment
     from core.metrics.lesson_effect import measure_lesson_effect
     from core.state.experiment import is_forbidden
 
     project = open_reader(reads_agents=False)
     state = project.view
-    report = measure_experiment(state)
     matched = measure_lesson_effect(state.snapshot, state.board, state.settings)
+    report, share = matched.experiment, state.experiment.share if state.experiment is not None else None
     forbidden = is_forbidden(state.settings)
 
     def show() -> None:
-        _print_status(report, forbidden=forbidden)
+        _print_status(report, share, forbidden=forbidden)
         line(f"Not by chance: {matched.sentence}")
 
     respond(
         "ExperimentDocument",
         show,
         state.snapshot.findings,
-        share=report.share,
+        share=share,
         forbidden=forbidden,
         summary=report.sentence,
         patterns=lambda: [_pattern_json(one) for one in report.patterns],
@@ -61,22 +61,22 @@ def status() -> None:
     )
 
 
-def _print_status(report: ExperimentReport, *, forbidden: bool) -> None:
+def _print_status(report: ExperimentReport, share: float | None, *, forbidden: bool) -> None:
     if forbidden:
         line("The settings of this project forbid the experiment (injection.allow_experiment): nothing is held out.")
-    elif report.share is None:
+    elif share is None:
         line(f"No experiment is running; {_START}")
     else:
-        line(f"Running: each lesson is held out of {format_percent(report.share)} of the tasks that would get it.")
+        line(f"Running: each lesson is held out of {format_percent(share)} of the tasks that would get it.")
     if not report.patterns:
         return
     line(f"By chance: {report.sentence}")
     columns = [
         Column("lesson", lambda one: visible_line(one.name, 200), free=True),
         Column("verdict", lambda one: one.verdict),
-        Column("with", partial(_rate, is_held_out=False), right=True),
-        Column("without", partial(_rate, is_held_out=True), right=True),
-        Column("difference", _interval, right=True, expendable=1),
+        Column("with", lambda one: one.arms[0], right=True),
+        Column("without", lambda one: one.arms[1], right=True),
+        Column("effect", lambda one: one.interval, right=True, expendable=1),
         Column("open", lambda one: f"{one.open:,}", right=True, expendable=2),
     ]
     print_table(columns, report.patterns)
@@ -84,36 +84,20 @@ def _print_status(report: ExperimentReport, *, forbidden: bool) -> None:
     if crossed:
         line(f"{plural(crossed, 'task')} had a lesson that was held out, or missed one that was not; counted as drawn.")
     if report.success is not None:
-        line(f"Task success, over all lessons: {_describe(report.success)}")
+        from core.state.trials import describe_success
 
-
-def _rate(found: PatternTrials, *, is_held_out: bool) -> str:
-    """Format how often the error returned in one arm: `3 of 12`, or only the number of tasks."""
-    if found.comparison is None:
-        return f"{found.held_out if is_held_out else found.given:,}"
-    arm = found.comparison.held_out if is_held_out else found.comparison.given
-    return f"{arm.total:,.0f} of {arm.trials:,}"
-
-
-def _interval(found: PatternTrials) -> str:
-    comparison = found.comparison
-    if comparison is None or comparison.difference is None:
-        return ""
-    return f"{comparison.difference:+.2f} ({comparison.low:+.2f} to {comparison.high:+.2f})"
-
-
-def _describe(comparison: Comparison) -> str:
-    from core.learning.experiments import describe_verdict
-
-    arms = [
-        format_percent(arm.rate) if arm.rate is not None else "—" for arm in (comparison.given, comparison.held_out)
-    ]
-    return f"{arms[0]} with, {arms[1]} without; {describe_verdict(comparison)}"
+        line(f"Task success, over all lessons: {describe_success(report.success)}")
 
 
 def _pattern_json(found: PatternTrials) -> objects.Wire:
+    ratio = found.steps_ratio
     return objects.PatternTrials.of(
-        found, id=found.pattern_id, verdict=found.verdict, errors=arms_json(found.comparison)
+        found,
+        id=found.pattern_id,
+        verdict=found.verdict,
+        errors=arms_json(found.errors),
+        steps_ratio=None if ratio is None else ratio[0],
+        steps_interval=None if ratio is None else list(ratio[1:]),
     )
 
 
@@ -129,6 +113,16 @@ def arms_json(comparison: Comparison | None) -> objects.Wire | None:
         rate_without=comparison.held_out.rate,
         interval=[comparison.low, comparison.high],
     )
+
+
+def _require_user() -> None:
+    """Raise Refused if an agent runs the command, ReadOnly with `--readonly`."""
+    from core.agents.agent_process import find_acting_agent
+
+    if agent := find_acting_agent(os.environ):
+        raise Refused(f"{agent} cannot decide about experiments; run this command in a terminal of your own")
+    if is_readonly():
+        raise ReadOnly("read-only: nothing is written; start without --readonly and RALPHDECK_READONLY")
 
 
 @click.command(cls=Command)
@@ -152,6 +146,7 @@ def start(share: float) -> None:
     from core.learning.experiments import EXPECTED_RATES, required_trials
     from core.state.experiment import set_share
 
+    _require_user()
     file = set_share(share)
     needed = required_trials(*EXPECTED_RATES, share)
 
@@ -174,5 +169,6 @@ def stop() -> None:
     """
     from core.state.experiment import set_share
 
+    _require_user()
     file = set_share(None)
     respond("ExperimentSetting", lambda: line("stopped: all lessons are given again"), share=None, file=str(file))

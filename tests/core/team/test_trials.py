@@ -11,10 +11,10 @@ import pytest
 from msgspec.structs import replace
 
 from core.learning.experiments import Tally, Verdict, compare_arms, tally_trials
-from core.metrics.experiment import list_results, list_units
 from core.metrics.team_uses import compare_pooled, describe_pool
 from core.records.events import ASSIGNED, TRIAL_OUTCOME, Event, Trial
 from core.records.space import TeamTrial
+from core.state.trials import list_results, list_units
 from core.team.errors import InvalidCall, LevelTooLow
 from core.team.server import Space
 from tests.core.team.calls import PATTERN, Psql, call, join, make_decision, make_trial

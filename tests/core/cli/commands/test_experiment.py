@@ -128,3 +128,14 @@ def test_status_start_and_stop(examples: Path, call: Call) -> None:
     assert verdicts and all(verdict.startswith("can't tell yet") for verdict in verdicts)
     assert call("experiment", "stop", "--json").document["share"] is None
     assert call("experiment", "status", "--json", "--project", examples).document["patterns"] == found["patterns"]
+
+
+def test_neither_an_agent_nor_a_read_only_call_starts_it(
+    call: Call, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDECODE", "1")
+    assert "terminal of your own" in call("experiment", "start", "--share", "0.2").err
+    monkeypatch.delenv("CLAUDECODE")
+    monkeypatch.setenv("RALPHDECK_READONLY", "1")
+    assert "read-only" in call("experiment", "start", "--share", "0.2").err
+    assert read_user_settings().experiment.share is None

@@ -1,0 +1,283 @@
+"""What the experiment shows: the arms of each pattern, and a verdict that is valid at each moment.
+
+docs/experiments.md describes the method; `core.learning.experiments` has its statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from statistics import median
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import Struct
+
+from core.base.formatting import format_percent
+from core.base.pattern_titles import pattern_title
+from core.base.text import plural
+from core.learning.experiments import (
+    MOST_STEPS,
+    Comparison,
+    TrialResult,
+    Verdict,
+    compare_arms,
+    describe_verdict,
+    ratio_of_lengths,
+    scale_length,
+    tally_trials,
+)
+from core.records.event_log import EventView
+from core.records.events import ASSIGNED, Event, Trial
+from core.records.patterns import PatternType
+
+if TYPE_CHECKING:
+    from core.records.origins import ForeignRecords
+    from core.records.patterns import Pattern
+    from core.records.snapshot import Snapshot
+    from core.state.project_state import ProjectState
+
+
+class Unit(NamedTuple):
+    """One task and one pattern of the experiment; `outcome` and `success` are None until the task is over.
+
+    `work_id` is the loop that got the context, or the session.
+    """
+
+    pattern_id: str
+    work_id: str
+    assigned: Trial
+    outcome: Trial | None = None
+    success: bool | None = None
+
+
+class Medians(Struct, frozen=True):
+    """Typical length of the tasks of both arms, to the check that passed; None without such a task."""
+
+    given: float | None = None
+    held_out: float | None = None
+
+
+class PatternTrials(Struct, frozen=True, kw_only=True):
+    """The arms of one pattern.
+
+    `errors` compares how often its error returned, None for a pattern without an error. `length` compares the scaled
+    numbers of steps to the check that passed; it has the verdict of a pattern without an error. `given` and `held_out`
+    are the numbers of tasks that were assigned, `open` those that are not over, `crossed` those that had the pattern
+    although it was held out, or did not get it although it was not: they count in the arm that the coin chose.
+    """
+
+    pattern_id: str
+    name: str  # its title: untrusted
+    given: int
+    held_out: int
+    open: int
+    crossed: int
+    steps: Medians
+    minutes: Medians
+    errors: Comparison | None = None
+    length: Comparison
+
+    @property
+    def judged(self) -> Comparison:
+        """The comparison that has the verdict."""
+        return self.errors or self.length
+
+    @property
+    def verdict(self) -> str:
+        return describe_verdict(self.judged)
+
+    @property
+    def is_harmful(self) -> bool:
+        return self.judged.verdict is Verdict.HURTS
+
+    @property
+    def arms(self) -> tuple[str, str]:
+        """What is compared, with the pattern and without: `3 of 12` tasks with its error, or typical steps."""
+        if self.errors is not None:
+            having, lacking = (
+                f"{arm.total:,.0f} of {arm.trials:,}" for arm in (self.errors.given, self.errors.held_out)
+            )
+            return having, lacking
+        having, lacking = ("—" if one is None else f"{one:g} steps" for one in (self.steps.given, self.steps.held_out))
+        return having, lacking
+
+    @property
+    def counts(self) -> str:
+        """The arms in words: `its error returned in 3 of 12 tasks with it, 9 of 14 without`."""
+        having, lacking = self.arms
+        if self.errors is not None:
+            return f"its error returned in {having} tasks with it, {lacking} without"
+        return f"the check passed after {having} with it, {lacking} without"
+
+    @property
+    def steps_ratio(self) -> tuple[float, float, float] | None:
+        """Typical steps with the pattern divided by those without, and the interval; None if an arm is empty."""
+        found = self.length
+        if found.difference is None:
+            return None
+        ratio, low, high = (ratio_of_lengths(one, MOST_STEPS) for one in (found.difference, found.low, found.high))
+        return ratio, low, high
+
+    @property
+    def interval(self) -> str:
+        """The effect and its interval: `-0.40 (-0.62 to -0.11)`, of steps `0.5 times (0.3 to 0.8)`; "" if unknown."""
+        found, ratio = self.errors, self.steps_ratio
+        if found is not None and found.difference is not None:
+            return f"{found.difference:+.2f} ({found.low:+.2f} to {found.high:+.2f})"
+        return f"{ratio[0]:.1f} times ({ratio[1]:.1f} to {ratio[2]:.1f})" if found is None and ratio is not None else ""
+
+
+class ExperimentReport(Struct, frozen=True, kw_only=True):
+    """All trials of a project; `success` compares the share of tasks that succeeded over all patterns."""
+
+    patterns: tuple[PatternTrials, ...] = ()  # those with a verdict first, then those with most trials
+    success: Comparison | None = None
+
+    @property
+    def trials(self) -> int:
+        return sum(one.given + one.held_out for one in self.patterns)
+
+    @property
+    def sentence(self) -> str:
+        """The result in one sentence."""
+        if not self.patterns:
+            return "no task was assigned yet"
+        counts = dict.fromkeys((Verdict.HELPS, Verdict.HURTS, Verdict.NO_DIFFERENCE), 0)
+        for one in self.patterns:
+            if one.judged.verdict in counts:
+                counts[one.judged.verdict] += 1
+        parts = [f"{plural(counts[Verdict.HELPS], 'lesson')} helped"] * bool(counts[Verdict.HELPS])
+        parts += [f"{plural(counts[Verdict.HURTS], 'lesson')} hurt"] * bool(counts[Verdict.HURTS])
+        parts += [f"{counts[Verdict.NO_DIFFERENCE]:,} made no difference"] * bool(counts[Verdict.NO_DIFFERENCE])
+        undecided = len(self.patterns) - sum(counts.values())
+        parts += [f"{undecided:,} not known yet"] * bool(undecided)
+        return f"{', '.join(parts)} ({plural(self.trials, 'trial')} by chance)"
+
+
+NO_EXPERIMENT: Final = ExperimentReport()
+
+
+def measure_experiment(snapshot: Snapshot) -> ExperimentReport:
+    """Compare the tasks with and without each pattern that the experiment assigned."""
+    units = list_units(snapshot)
+    if not units:
+        return NO_EXPERIMENT
+    by_pattern: dict[str, list[Unit]] = {}
+    for unit in units:
+        by_pattern.setdefault(unit.pattern_id, []).append(unit)
+    patterns = snapshot.patterns
+    found = [_measure_pattern(id, patterns.get(id), own) for id, own in by_pattern.items()]
+    found.sort(key=lambda one: (not _has_verdict(one), -one.given - one.held_out, one.pattern_id))
+    tally = tally_trials(list_results(units, is_far=True))
+    success = compare_arms(tally, is_higher_better=True) if tally else None
+    return ExperimentReport(patterns=tuple(found), success=success)
+
+
+def find_harmful(snapshot: Snapshot) -> list[PatternTrials]:
+    """Return the patterns that hurt, without the other results."""
+    return [one for one in measure_experiment(snapshot).patterns if one.is_harmful]
+
+
+def describe_success(comparison: Comparison) -> str:
+    """Describe the success of tasks in both arms, with the verdict."""
+    having, lacking = (
+        "—" if arm.rate is None else format_percent(arm.rate) for arm in (comparison.given, comparison.held_out)
+    )
+    return f"{having} with, {lacking} without; {describe_verdict(comparison)}"
+
+
+def measure_pattern(state: ProjectState, pattern: Pattern) -> PatternTrials | None:
+    """Compare the tasks with and without one pattern; None if the experiment did not assign it."""
+    units = _collect_units(state.inputs.events.by_pattern.get(pattern.id, ()), state.snapshot.foreign)
+    return _measure_pattern(pattern.id, pattern, units) if units else None
+
+
+def list_units(snapshot: Snapshot) -> list[Unit]:
+    """Return the trials of a project that happened here, in the order of their assignments, each once."""
+    units = _collect_units(EventView.of(snapshot.events).trials, snapshot.foreign)
+    return [_with_loop(unit, snapshot) for unit in units]
+
+
+def _collect_units(events: Iterable[Event], foreign: ForeignRecords) -> list[Unit]:
+    units: dict[tuple[str, str], Unit] = {}
+    for event in events:
+        trial = event.trial
+        if trial is None or not foreign.is_own_event(event):
+            continue
+        key = trial.task, event.pattern_id
+        known = units.get(key)
+        if event.kind == ASSIGNED:
+            units.setdefault(key, Unit(event.pattern_id, event.loop_id, trial))
+        elif known is not None and known.outcome is None and _is_same_arm(known.assigned, trial):
+            units[key] = known._replace(outcome=trial, success=event.success)
+    return list(units.values())
+
+
+def _with_loop(unit: Unit, snapshot: Snapshot) -> Unit:
+    """Return a trial with the success of its loop, if no hook recorded its outcome; loops have no near outcome."""
+    loop = snapshot.loops.get(unit.work_id) if unit.outcome is None else None
+    if loop is None or not loop.status.ended or loop.runner:  # hooks record the outcomes of agents' sessions
+        return unit
+    return unit._replace(outcome=unit.assigned, success=loop.success)
+
+
+def _is_same_arm(assigned: Trial, outcome: Trial) -> bool:
+    return assigned.is_held_out is outcome.is_held_out
+
+
+def list_results(units: Iterable[Unit], *, is_far: bool) -> Iterator[TrialResult]:
+    """Yield the outcomes that are known: whether the task succeeded (far), or whether the error returned."""
+    for unit in units:
+        if unit.outcome is not None and (outcome := unit.success if is_far else unit.outcome.returned) is not None:
+            yield _result(unit, outcome)
+
+
+def _result(unit: Unit, outcome: float) -> TrialResult:
+    """Return a trial with one of its outcomes, 0..1."""
+    trial = unit.assigned
+    return TrialResult(
+        task=trial.task,
+        pattern=unit.pattern_id,
+        share=trial.share,
+        is_held_out=trial.is_held_out,
+        outcome=float(outcome),
+    )
+
+
+def _measure_pattern(pattern_id: str, pattern: Pattern | None, units: list[Unit]) -> PatternTrials:
+    has_error = any(unit.outcome is not None and unit.outcome.returned is not None for unit in units)
+    has_error = has_error or (pattern is not None and pattern.type is PatternType.ERROR)
+    lengths = [
+        _result(unit, scale_length(unit.outcome.steps, MOST_STEPS))
+        for unit in units
+        if unit.outcome is not None and unit.outcome is not unit.assigned
+    ]
+    outcomes = [unit.outcome for unit in units if unit.outcome is not None]
+    held_out = sum(unit.assigned.is_held_out for unit in units)
+    return PatternTrials(
+        pattern_id=pattern_id,
+        name=pattern_title(pattern) if pattern is not None else pattern_id,
+        given=len(units) - held_out,
+        held_out=held_out,
+        open=len(units) - len(outcomes),
+        crossed=sum(one.crossed for one in outcomes),
+        steps=Medians(*(_median(one.steps for one in outcomes if one.is_held_out is arm) for arm in (False, True))),
+        minutes=Medians(*(_median(one.minutes for one in outcomes if one.is_held_out is arm) for arm in (False, True))),
+        errors=_compare(tuple(list_results(units, is_far=False))) if has_error else None,
+        length=_compare(tuple(lengths)),
+    )
+
+
+@lru_cache(maxsize=256)
+def _compare(results: tuple[TrialResult, ...]) -> Comparison:
+    """Compare the arms of a pattern; takes some milliseconds, and most patterns have no new trial."""
+    return compare_arms(tally_trials(results))
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
+
+
+def _has_verdict(found: PatternTrials) -> bool:
+    return found.judged.verdict is not Verdict.UNDECIDED
