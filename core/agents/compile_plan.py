@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from core.agents.plan import FileChange, check_writable
 from core.base.errors import BadInput
 from core.state.compiled import TARGETS, CompiledFile, read_present, render_target
+from core.storage.file_access import remove_drafts
 from core.storage.managed_text import Block, decode_text, read_part
 
 if TYPE_CHECKING:
@@ -96,6 +97,13 @@ def _plan_change(file: CompiledFile, project: Path) -> FilePlan:
     except BadInput as error:
         return FilePlan(file.path, problem=str(error))
     return FilePlan(file.path, FileChange(path, file.path, before, after, original, ("lessons",)))
+
+
+def remove_drafts_of(plan: CompilePlan, project: Path) -> None:
+    """Remove the drafts of the planned files that killed processes have left."""
+    for file in plan.files:
+        path = project / file.path
+        remove_drafts(path.parent, path.name)
 
 
 def _remove_lessons(file: CompiledFile, data: bytes | None) -> bytes | None:

@@ -19,7 +19,7 @@ from core.base.errors import BadInput
 from core.base.prompt_text import FENCE
 from core.base.text import visible_line
 from core.records.patterns import PatternType
-from core.retrieval.rendering import SECTIONS, count_tokens, entry_name, format_bold, render_fields
+from core.retrieval.rendering import count_tokens, entry_name, format_bold, render_fields
 from core.storage.managed_text import (
     SHARED_INSTRUCTIONS,
     Block,
@@ -40,6 +40,13 @@ TARGETS: Final = ("agents-md", "claude-md", "cursor", "copilot", "skills")
 BLOCK_NAME: Final = "lessons of ralphdeck"
 _TITLE: Final = "## Approved lessons"
 _INTRODUCTION: Final = "Lessons of earlier work in this repository, approved by its maintainers."
+_HEADINGS: Final = {
+    PatternType.ERROR: "### Errors and their fixes",
+    PatternType.SUCCESS: "### What worked",
+    PatternType.ANTI: "### What to avoid",
+    PatternType.TEMPLATE: "### Templates",
+}
+"""Headings in their order; others than in a context, because the scan blocks files that imitate one."""
 _SKILLS: Final = {
     PatternType.ERROR: (
         "ralphdeck-errors",
@@ -66,13 +73,13 @@ _MAX_FILES: Final = 200  # files of ours that are looked for in one folder
 _FRAME_TOKENS: Final = 100  # of the title, introduction, headings and marks
 _ID: Final = re.compile(r"[\w.:]+(?:-[\w.:]+)*")  # IDs that a comment can contain
 _ENTRY: Final = re.compile(r"^- \*\*[^\n]* <!-- ([\w.:-]+) -->\r?$", re.MULTILINE)
-_SIGN: Final = re.compile(r"[<>`@#\[\]]")  # what a description must not have: tags, references, code
+_SIGN: Final = re.compile(r"[<>`@#\[\]]|-{3,}")  # not in a description: tags, references, code, the end of the header
 _COMMENT: Final = re.compile(r" <!-- [\w.:-]+ -->$", re.MULTILINE)
 _CODE_FILES: Final = (
     "py|pyi|js|jsx|mjs|cjs|ts|tsx|mts|cts|vue|svelte|go|rs|rb|java|kt|kts|scala|cs|php|c|h|cc|cpp|hpp|m|swift|dart|ex"
     "|exs|lua|pl|r|sh|sql|css|scss|html|md|json|yaml|yml|toml|xml|proto|tf"
 )
-_FILE: Final = re.compile(rf"(?!.*\.\.)[\w-][\w.-]*(?:/[\w.-]+)*\.(?:{_CODE_FILES})", re.ASCII)
+_FILE: Final = re.compile(rf"(?!.*(?:\.\.|---))[\w-][\w.-]*(?:/[\w.-]+)*\.(?:{_CODE_FILES})", re.ASCII)
 _MENTION: Final = re.compile(r"(?<![\w\\])@(?=[\w~./\\-])")
 """A reference to a file, which Claude Code, Cursor and others replace by its content."""
 _DECORATOR: Final = re.compile(r"^(\s*)@(?=\S*[./~\\])")
@@ -222,7 +229,7 @@ def render_target(target: str, entries: Sequence[Entry], project: Path) -> list[
 def _render_text(entries: Sequence[Entry]) -> str:
     """Render entries with a title and the headings of their types; "" without entries."""
     lines = [_TITLE, "", _INTRODUCTION] if entries else []
-    for kind, heading in SECTIONS.items():
+    for kind, heading in _HEADINGS.items():
         own = [entry.text for entry in entries if entry.type is kind]
         if own:
             lines += ["", heading, "", *own]

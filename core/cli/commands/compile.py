@@ -17,6 +17,8 @@ from core.cli.support.user_files import compiled_points_file
 from core.trust.projects import require_trust
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from core.agents.compile_plan import CompilePlan, FilePlan
     from core.project.reader import ProjectReader
     from core.state.compiled import Selection
@@ -70,6 +72,7 @@ def compile_lessons(
         raise click.UsageError("give only one of --check, --remove and --dry-run")
     from core.agents.compile_plan import find_targets, plan_removal, plan_writing
     from core.state.compiled_check import check_target
+    from core.state.experiment import find_experiment
 
     project = open_reader(reads_agents=False)
     folder = project.project.project
@@ -77,7 +80,7 @@ def compile_lessons(
     if not named and not remove:
         raise Refused(f"no file has lessons yet; name a target: {', '.join(TARGETS)}")
     if remove:
-        _write([plan_removal(target, folder, force=force) for target in named], None, dry_run=dry_run)
+        _write([plan_removal(target, folder, force=force) for target in named], None, folder, dry_run=dry_run)
         return
     selection = _select(project, max_tokens)
     answered = project.view.snapshot.curation.dismissed
@@ -86,7 +89,9 @@ def compile_lessons(
         _report(found, selection)
         return
     plans = [plan_writing(target, files, folder, force=force) for target, files in found.items()]
-    _write(plans, selection, dry_run=dry_run)
+    _write(plans, selection, folder, dry_run=dry_run)
+    if selection.chosen and find_experiment(project.project, project.view.settings) is not None:
+        remark("An experiment holds lessons out; those in files are given all the same, so it cannot judge them")
 
 
 def _select(project: ProjectReader, max_tokens: int | None) -> Selection:
@@ -128,12 +133,16 @@ def _report(found: dict[str, list[FileStatus]], selection: Selection) -> None:
         click.get_current_context().exit(_DRIFT_EXIT)
 
 
-def _write(plans: list[CompilePlan], selection: Selection | None, *, dry_run: bool) -> None:
+def _write(plans: list[CompilePlan], selection: Selection | None, folder: Path, *, dry_run: bool) -> None:
     """Print or write the changes, and report them."""
     from core.agents.apply import apply_plan
+    from core.agents.compile_plan import remove_drafts_of
     from core.agents.plan import AgentPlan
 
     has_changes = any(plan.changes for plan in plans)
+    if not dry_run and not is_readonly():
+        for plan in plans:
+            remove_drafts_of(plan, folder)
     if has_changes and not dry_run:
         if is_readonly():
             raise ReadOnly("read-only: nothing is written; start without --readonly and RALPHDECK_READONLY")

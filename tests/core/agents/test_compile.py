@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,13 @@ from core.agents.plan import AgentPlan
 from core.config.settings import Settings
 from core.records.decisions import CurationState, Pin, edited_file_question_id
 from core.records.patterns import Maturity, PatternType
+from core.scanning.scan import scan_whole_text
 from core.state.compiled import MAX_DESCRIPTION, TARGETS, CompiledFile, Selection, read_present, select_lessons
 from core.state.compiled_check import KEEP, RESTORE, check_target
 from core.storage.managed_text import text_digest
 from tests.core.agents.conftest import snapshot
 from tests.core.redaction.test_masking import GITHUB
-from tests.factories import NOW, make_board, make_pattern, make_pin
+from tests.factories import NOW, Killed, kill_before_call, make_board, make_pattern, make_pin
 
 GOLDEN = Path(__file__).with_name("compiled.txt")  # not as files, which agents would read
 NULL_CHECK = make_pattern(
@@ -127,6 +129,7 @@ def test_the_files_of_all_targets_are_what_they_were(shelf: Shelf) -> None:
         GOLDEN.write_text(found)
         pytest.fail("recorded")
     assert found == GOLDEN.read_text()
+    assert scan_whole_text(found)[0] == (), "the hook of pre-commit accepts them"
 
 
 def test_compiling_again_changes_nothing_and_removing_leaves_nothing(shelf: Shelf) -> None:
@@ -213,6 +216,35 @@ def test_skills_keep_the_rules_of_the_format(shelf: Shelf) -> None:
         assert header["name"] == file.parent.name and re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", header["name"])
         assert len(header["name"]) <= 64 and 0 < len(header["description"]) <= MAX_DESCRIPTION
         assert not set("<>") & set(header["description"])
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_the_reference_library_accepts_the_skills(shelf: Shelf, text: str) -> None:
+    library = pytest.importorskip("skills_ref")
+    shelf.patterns = {one.id: replace(one, title=text, description=text) for one in LESSONS}
+    shelf.compile("skills")
+    folders = {file.parent for file in shelf.project.rglob("SKILL.md")}
+    assert len(folders) == 8 and not [problem for folder in folders for problem in library.validate(folder)]
+
+
+def test_a_killed_process_leaves_whole_files_and_the_next_one_ends_its_work(shelf: Shelf) -> None:
+    (shelf.project / "AGENTS.md").write_text("# Mine\n")
+    shelf.compile("agents-md")
+    before = files_of(shelf.project)
+    shelf.patterns = {NULL_CHECK.id: NULL_CHECK}
+    kills, is_done = 0, False
+    while not is_done:
+        kills += 1
+        with suppress(Killed), kill_before_call(kills):
+            shelf.compile("agents-md", "cursor")
+            is_done = True
+        found = files_of(shelf.project)
+        assert shelf.check("agents-md", "cursor").keys() <= {"AGENTS.md", ".cursor/rules/ralphdeck-files.mdc"}
+        assert found["AGENTS.md"] == before["AGENTS.md"] or shelf.check("agents-md") == {}
+    assert kills > 5 and shelf.check("agents-md", "cursor") == {}
+    shelf.remove("agents-md", "cursor")
+    left = {path: text for path, text in files_of(shelf.project).items() if ".tmp-" not in path}
+    assert left == {"AGENTS.md": "# Mine\n"}, "drafts are deleted when their process has ended"
 
 
 def edits() -> Iterator[tuple[str, Callable[[Shelf], object], tuple[str, ...]]]:
