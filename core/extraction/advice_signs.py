@@ -128,6 +128,9 @@ def match_run(sign: Run, run: Run) -> Match:
         return Match.NO
     if sign.options <= run.options:
         return Match.YES if {*sign.arguments} <= {*run.arguments} else Match.UNCLEAR
+    names_of_values = {option.partition("=")[0] for option in sign.options - run.options if "=" in option}
+    if names_of_values & run.options:  # the same option with another value
+        return Match.UNCLEAR
     letters = {option[2] for option in sign.options - run.options if option.startswith("--")}
     names = {option[1] for option in sign.options - run.options if re.fullmatch(r"-\w", option)}
     is_alias = any(option[1:2] in letters for option in run.options if option[:2] != "--") or any(

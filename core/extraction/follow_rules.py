@@ -163,7 +163,9 @@ def _judge_error(pattern: Pattern, work: RecordedWork) -> Judgement:
         worked = _find_result(edit, last, work.find_errors(pattern), windows, work.outcome)
         return Judgement(True, edit.number, f"edited {edit.file}: {shown}", worked)
     for run in work.runs:
-        if _is_within(run.place, windows) and any(match_run(sign, run) is Match.YES for sign in fix.commands):
+        if _is_within(run.place, windows, has_end=True) and any(
+            match_run(sign, run) is Match.YES for sign in fix.commands
+        ):
             return Judgement(True, run.number, f"ran {run.text}")
     is_unlike = all(fix.compare(own).is_alike is False and not any(one.is_hidden for one in own) for own in actions)
     if not edits or not is_unlike or not _is_cured_otherwise(work, windows, edits, fix):
@@ -172,8 +174,9 @@ def _judge_error(pattern: Pattern, work: RecordedWork) -> Judgement:
     return Judgement(False, edits[-1].number, f"edited {edits[-1].file} in another way: {line}")
 
 
-def _is_within(place: int, windows: Iterable[Window]) -> bool:
-    return any(one.start < place < one.end for one in windows)
+def _is_within(place: int, windows: Iterable[Window], *, has_end: bool = False) -> bool:
+    """Return whether an action is in a window; with `has_end`, also the run in which the error was gone."""
+    return any(one.start < place < one.end + has_end for one in windows)
 
 
 def _find_result(

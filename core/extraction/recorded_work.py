@@ -39,6 +39,7 @@ private pub public raise result return self set should static str string struct 
 this throw throws true try tuple type undefined unknown use using value values var vec void when while with yield"""
 _COMMON_WORDS: Final = frozenset(_COMMON.split())
 """Words that are in code of all kinds, so that sharing one of them shows nothing."""
+_STRING: Final = lazy_regex(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n<>&]|\\.)*'")  # not the lifetimes of Rust
 _HASH_FILES: Final = lazy_regex(
     r"(?i).*(?:\.(?:py|pyi|sh|bash|rb|ya?ml|toml|pl|r|cfg|ini|exs?|nix)|makefile|dockerfile)$"
 )
@@ -214,8 +215,8 @@ def _keep_quoted(found: re.Match[str]) -> str:
 
 
 def find_words(code: str) -> set[str]:
-    """Return the distinctive names and operators in code, in lower case."""
-    words = (word.casefold() for word in _WORD.findall(code[:MAX_TEXT]))
+    """Return the distinctive names and operators in code, in lower case, without those in quoted texts."""
+    words = (word.casefold() for word in _WORD.findall(_STRING.sub('""', code[:MAX_TEXT])))
     return {word for word in words if word not in _COMMON_WORDS}
 
 
