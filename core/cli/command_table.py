@@ -108,6 +108,7 @@ Examples:
                 "invert": Place("decisions:invert", "Review patterns that should become warnings."),
                 "duplicates": Place("maintenance:duplicates", "List pairs of similar patterns."),
                 "merge": Place("maintenance:merge", "Merge one pattern into another."),
+                "anchors": Place("anchors:anchors", "Show or change the files and names that a pattern is about."),
                 "repair": Place("repair:repair", "Repair patterns that earlier versions extracted by other rules."),
                 "prune": Place("maintenance:prune", "Archive patterns that rarely helped or are unused."),
                 "archive": Place("maintenance:archive", "Move patterns into the archive."),
@@ -307,7 +308,6 @@ Examples:
     },
     "Analyse": {
         "metrics": Place("metrics:metrics", "Print whether lessons help, and how the project develops."),
-        "cost": Place("cost:cost", "Show what lessons and agents' own files cost, and what they prevented."),
         "experiment": GroupPlace(
             "Hold lessons out by chance, and show whether they help.",
             """\

@@ -141,6 +141,7 @@ class ExtractionSettings(SettingsGroup, frozen=True, kw_only=True):
     repeated_error_count: int = _count(3, "Repetitions of an error in one loop that make an anti-pattern")
     falling_iterations: int = _count(2, "Iterations of falling quality in a row that make an anti-pattern")
     scope_growth: float = _factor(3.0, "Growth of the number of changed files in a loop that makes an anti-pattern")
+    extract_anchors: bool = _setting(True, "Record the files and names that a fix changed as anchors of its pattern")
     scope_files: int = _count(5, "Additional changed files that `scope_growth` requires")
 
 
@@ -162,6 +163,7 @@ class InjectionSettings(SettingsGroup, frozen=True, kw_only=True):
     order: Literal["score", "lower-bound"] = _option(
         "score", "Order of patterns: by score, or by the lower bound of the success rate", "order"
     )
+    stale_factor: float = _share(0.5, "Factor that multiplies the score of a pattern with a removed anchor")
     include_reflections: bool = _setting(True, "Inject learnings of similar tasks")
     max_reflections: int = _count(3, "Maximum number of injected learnings", "learnings", offered=(0, 20))
     reflection_share: float = _share(0.25, "Part of `max_tokens` reserved for learnings; patterns get the rest")
@@ -219,6 +221,7 @@ class ReviewSettings(SettingsGroup, frozen=True, kw_only=True):
     doubt: float = _share(0.2, "Minimum probability that a state is wrong for it to be borderline")
     broad_share: float = _share(0.5, "Share of common messages at which a trigger counts as too broad")
     minutes: float = _minutes(12.0, "Length of a review session")
+    check_anchors: bool = _setting(True, "Check with Git whether files and names that patterns are about were removed")
 
 
 class ScanSettings(SettingsGroup, frozen=True, kw_only=True):

@@ -247,6 +247,14 @@ class RepairPatterns(Command, frozen=True):
     repairs: tuple[RecordRepair, ...]
 
 
+class SetAnchors(Command, frozen=True):
+    """Replace the anchors of a pattern by others (`core.records.anchors`), as of the commit that is checked out."""
+
+    verb = Verb.EDIT
+    pattern_id: str
+    anchors: tuple[str, ...]
+
+
 class Restore(Command, frozen=True):
     """Bring a pattern back from the archive."""
 

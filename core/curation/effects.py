@@ -22,6 +22,7 @@ _GROWING: Final = frozenset(
         *("pattern_id", "template_id", "override", "source_loops", "effectiveness_trend", _LAST_USED, "tags"),
         *("usage_count", "success_rate", "successful_applications", "failed_applications", "average_iterations"),
         *("failure_rate", "occurrence_count", CLAIMED_RATE, "related_patterns", "aliases", "origins"),
+        *("anchors", "anchor_commit"),
     }
 )
 """Keys that change while a pattern is used; records that differ only in these are the same."""

@@ -16,20 +16,32 @@ from core.base.formatting import shorten_id
 from core.base.text import plural, visible_line
 from core.config.paths import ProjectPaths
 from core.curation.apply import FreeIds, pattern_path
-from core.curation.case import Draft
+from core.curation.case import Draft, already_done
 from core.curation.decision_text import ABOUT
 from core.curation.merge import as_read, check_pair, merge_changes
 from core.curation.pattern_registry import Registry, Stored, check_storable
 from core.extraction.selection import link_alternatives
-from core.records.decisions import EDIT_TEXT, EDITED, REPAIR, REPAIRED, CurationState, Effect, Verb
+from core.records.anchors import MAX_ANCHORS, list_anchors, parse_anchor
+from core.records.decisions import (
+    ANCHORS,
+    EDIT_TEXT,
+    EDITED,
+    REPAIR,
+    REPAIRED,
+    SET_ANCHORS,
+    CurationState,
+    Effect,
+    Verb,
+)
 from core.records.lessons import LESSON_ID
 from core.records.patterns import ID_PREFIXES, Pattern, PatternType
 from core.records.suspicions import Severity
-from core.records.times import iso
+from core.records.times import iso, parse_time
 from core.redaction.masking import mask_values
 from core.scanning.messages import describe_suspicions
 from core.sources.pattern_record import text_of
 from core.sources.patterns import read_patterns
+from core.storage.git import read_head, read_head_at
 
 if TYPE_CHECKING:
     from core.curation.exchange.import_plan import ImportPlan
@@ -37,6 +49,7 @@ if TYPE_CHECKING:
     from core.records.repairs import RecordRepair
 
 ARCHIVED: Final = "archived"  # Key of an archived record: when, why, by whom, by which decision, and from which file.
+ANCHOR_COMMIT: Final = "anchor_commit"  # Key of a record: the commit at which its anchors were known to be there.
 PRUNE: Final = "prune"  # Subject of a decision made by the pruning policy.
 
 
@@ -151,7 +164,7 @@ def extract(
     kinds = {identifier: one.type for identifier, one in proposed.items()}
     for identifier, linked in link_alternatives({id: one.record for id, one in proposed.items()}, kinds).items():
         kind = kinds[identifier]
-        record = with_id(kind, identifier, mask_values(linked))
+        record = with_id(kind, identifier, mask_values(_with_commit(linked, batch)))
         changes.insert(batch.file_of(kind), kind, identifier, record)
         hashes[identifier] = as_read(record, kind).content_hash
         found[identifier] = _discovery(record, kind, source, batch.at)
@@ -168,6 +181,16 @@ def extract(
     after |= {"proposed": True} if by_agent else {}
     after |= {ABOUT: extraction.about} if extraction.about else {}
     return batch.draft(changes, Verb.EXTRACT, source, summary, after)
+
+
+def _with_commit(record: dict[str, Any], batch: Batch) -> dict[str, Any]:
+    """Add to a record with anchors the commit that was checked out when the pattern was learned."""
+    if not record.get(ANCHORS):
+        return record
+    at = parse_time(record.get("first_discovered")) or batch.at
+    project = batch.paths.project
+    commit = read_head_at(project, at.timestamp()) or read_head(project)
+    return {**record, ANCHOR_COMMIT: commit} if commit else record
 
 
 def _discovery(record: Mapping[str, Any], kind: PatternType, source_id: str, at: datetime) -> dict[str, str | None]:
@@ -285,6 +308,35 @@ def _replace_text(value: Any, before: str, after: str) -> Any:
     if isinstance(value, list):
         return [_replace_text(inner, before, after) for inner in value]
     return after if value == before else value
+
+
+def set_anchors(batch: Batch, pattern: Pattern, texts: Sequence[str]) -> Draft:
+    """Replace the anchors of a pattern; they hold for the commit that is checked out now."""
+    name = shorten_id(pattern.id)
+    for text in texts:
+        if parse_anchor(text) is None:
+            example = "src/cart.py, src/cart.py#total or package.json#left-pad"
+            raise BadInput(f"Invalid anchor {text[:80]!r}. Use a path inside the project, such as {example}.")
+    if len(texts) > MAX_ANCHORS:
+        raise BadInput(f"{name} would have {len(texts)} anchors; at most {MAX_ANCHORS} are allowed")
+    anchors = [one.text for one in list_anchors(texts)]
+    if anchors == list(pattern.anchors):
+        raise already_done(f"{name} has these anchors", batch.reason)
+    stored, commit = batch.registry.record(pattern), read_head(batch.paths.project)
+    keys = {key: value for key, value in ((ANCHORS, anchors), (ANCHOR_COMMIT, commit)) if value}
+    before = [key for key in (ANCHORS, ANCHOR_COMMIT) if key in stored.value]
+    # Without the values before, which would add the new anchors to the old ones.
+    effect = partial(Effect, file=stored.file, type=pattern.type.value, pattern_id=pattern.id)
+    return Draft(
+        verb=Verb.EDIT,
+        subject=pattern.id,
+        summary=f"{SET_ANCHORS.past} {name}",
+        reason=batch.reason,
+        before={ANCHORS: list(pattern.anchors)},
+        after={ANCHORS: anchors},
+        effects=(effect(set=keys, unset=tuple(key for key in before if key not in keys)),),
+        inverse=(effect(text=stored.texts_of(before), unset=tuple(key for key in keys if key not in before)),),
+    )
 
 
 def restore(batch: Batch, pattern_id: str, patterns: Mapping[str, Pattern]) -> Draft:

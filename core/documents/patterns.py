@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from core.base.formatting import format_count, format_decimal, format_percent
+from core.base.anchor_texts import describe_change, list_anchor_texts, select_main
+from core.base.formatting import format_decimal, format_percent
 from core.base.pattern_titles import pattern_title
 from core.base.text import plural
 from core.documents import document as doc
@@ -83,6 +84,7 @@ def overview(state: ProjectState, pattern: Pattern, me: str = "") -> Iterable[do
     yield from body(pattern)
     notes = state.snapshot.curation.notes.get(pattern.id, ())
     yield from fields(
+        ("About", ", ".join(list_anchor_texts(pattern, state.stale.get(pattern.id, ())))),
         ("Tags", ", ".join(pattern.tags)),
         ("Created", doc.Moment(pattern.first_discovered)),
         ("Last used", doc.Moment(assessment.last_used)),
@@ -164,6 +166,9 @@ def warnings(state: ProjectState, pattern: Pattern, me: str = "") -> Iterable[do
         elif assessment.held:
             action = "approves this text, which gives orders"
         yield line((f"Not injected until a person {action}: see Review.", "warning"))
+    for one in select_main(state.stale.get(pattern.id, ())):
+        if one.is_removed and one.anchor in pattern.anchors:
+            yield line((f"{describe_change(one, state.now)}.", "warning"))
     yield from suspicion_lines(state, pattern)
 
 
@@ -269,7 +274,7 @@ def followed(state: ProjectState, pattern: Pattern, limit: int | None) -> Iterab
     if not verdicts:
         return
     yield line("")
-    yield line((FollowCounts.of(verdicts).text.capitalize(), "strong"), (_cost(state, pattern), "quiet"))
+    yield line((FollowCounts.of(verdicts).text.capitalize(), "strong"))
     shown = [one for one in reversed(verdicts) if one.is_followed is not None]
     rows = [
         (
@@ -285,12 +290,6 @@ def followed(state: ProjectState, pattern: Pattern, limit: int | None) -> Iterab
         yield doc.Table(("verdict", "given", "session", "where", "evidence"), tuple(rows))
     if limit is not None:
         yield from more(len(shown), "verdict", limit)
-
-
-def _cost(state: ProjectState, pattern: Pattern) -> str:
-    """Describe the tokens of the pattern in all contexts, by its text of today."""
-    each, given = state.count_tokens([pattern.id])[pattern.id], state.assessment(pattern.id).given
-    return f"   about {format_count(each * given)} tokens, {each:,} each time" if given else ""
 
 
 def set_aside_reason(is_revoked: bool) -> str:

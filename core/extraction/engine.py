@@ -17,6 +17,7 @@ from core.base.polarity import Warned, parse_warning
 from core.base.record_text import make_slug, one_line, strip_label
 from core.base.text import visible_line
 from core.debug_memory.error_messages import location_hint
+from core.extraction.anchors import find_anchors
 from core.extraction.approaches import explain_no_approach, find_approaches
 from core.extraction.clustering import MIN_LOOPS, Cluster
 from core.extraction.code import LANGUAGES, describe_placeholder, file_language, make_clean_template, make_template
@@ -90,9 +91,7 @@ def _find_proposals(
     without_record = fixed
     if PatternType.ERROR in types:
         without_record = []
-        for proposal, repair in find_error_patterns(
-            material, fixed, known, has_templates=settings.extract_code_templates
-        ):
+        for proposal, repair in find_error_patterns(material, fixed, known, settings):
             if not repair.failures:
                 counted = replace(proposal, failures=_failures(material, repair))
                 proposal = narrow_trigger(counted, repair.error, known, settings)
@@ -106,7 +105,7 @@ def _find_proposals(
     if PatternType.ANTI in types:
         yield from islice(find_anti_patterns(material, fixed, settings), MAX_PROPOSALS)
     if PatternType.TEMPLATE in types and settings.extract_code_templates:
-        yield from find_code_templates(material, without_record)
+        yield from find_code_templates(material, without_record, settings)
 
 
 def _failures(material: Material, repair: Repair) -> int:
@@ -155,9 +154,9 @@ def _has_error(material: Material) -> bool:
 
 
 def find_error_patterns(
-    material: Material, repairs: Iterable[Repair], known: KnownPatterns, *, has_templates: bool
+    material: Material, repairs: Iterable[Repair], known: KnownPatterns, settings: ExtractionSettings
 ) -> Iterator[tuple[Proposal, Repair]]:
-    """Yield an error pattern for each repair, with the repair; `has_templates` adds the template of its code."""
+    """Yield an error pattern for each repair, with the repair."""
     for repair in repairs:
         error, at = repair.error, repair.at or find_end(material)
         category, description, language, tags = _describe(material, repair)
@@ -168,7 +167,7 @@ def find_error_patterns(
         if repair.failures:
             code = make_clean_template(repair.diff, language)
             fix["diff_pattern"] = mask_secrets(repair.diff)
-        if code is not None and has_templates:
+        if code is not None and settings.extract_code_templates:
             fix["code_template"] = code.code
             if language:
                 fix["code_template_language"] = language
@@ -191,11 +190,14 @@ def find_error_patterns(
             at=at,
             tags=tags,
             trace=(repair.trace,),
+            anchors=find_anchors(repair, material.root) if settings.extract_anchors else (),
         )
         yield proposal, repair
 
 
-def find_code_templates(material: Material, repairs: Iterable[Repair]) -> Iterator[Proposal]:
+def find_code_templates(
+    material: Material, repairs: Iterable[Repair], settings: ExtractionSettings
+) -> Iterator[Proposal]:
     """Yield a code template for each repair whose code contains placeholders."""
     for repair in repairs:
         category, description, language, tags = _describe(material, repair)
@@ -214,7 +216,10 @@ def find_code_templates(material: Material, repairs: Iterable[Repair]) -> Iterat
         }
         slug = make_slug(category.removeprefix("add_").replace("_", " "), "code")
         at, sources, trace = repair.at or find_end(material), [material.loop_id], (repair.trace,)
-        yield make_proposal(PatternType.TEMPLATE, slug, fields, sources=sources, at=at, tags=tags, trace=trace)
+        anchors = find_anchors(repair, material.root) if settings.extract_anchors else ()
+        yield make_proposal(
+            PatternType.TEMPLATE, slug, fields, sources=sources, at=at, tags=tags, trace=trace, anchors=anchors
+        )
 
 
 def _describe(material: Material, repair: Repair) -> tuple[str, str, str, list[str]]:

@@ -37,6 +37,7 @@ def make_proposal(
     at: datetime | None,
     tags: Iterable[str],
     trace: tuple[str, ...],
+    anchors: Sequence[str] = (),
     **more_fields: Any,
 ) -> Proposal:
     """Propose a pattern that was used once, at `at`.
@@ -53,6 +54,7 @@ def make_proposal(
         "first_discovered": format_timestamp(at),
         "last_used": format_timestamp(at),
         "tags": list(dict.fromkeys(filter(None, tags))),
+        "anchors": list(anchors) or None,
     }
     record = {name: value for name, value in found.items() if value is not None}
     emptied = any(_main_text(fields, key) and not _main_text(record, key) for key in _MAIN_TEXTS)

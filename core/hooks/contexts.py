@@ -53,8 +53,7 @@ def prompt_context(state: ProjectState, prompt: str, coin: Coin | None = None) -
     if not prompt or ledger_error(state):
         return Given(), ()
     given = prepare_delivery(state, prompt, coin=coin)
-    tokens = state.count_tokens(given.pattern_ids)
-    return Given(given.context, list(given.pattern_ids), list(given.reflection_ids), tokens), given.assigned
+    return Given(given.context, list(given.pattern_ids), list(given.reflection_ids)), given.assigned
 
 
 def known_fix(
@@ -81,9 +80,7 @@ def known_fix(
         if count_tokens(advice.text) <= MAX_FIX_TOKENS:
             assigned = coin.assign_all(advice.patterns) if coin is not None else ()
             advice = hold_out(state, advice, [one.pattern_id for one in assigned if one.is_held_out])
-            ids = [pattern.id for pattern, _ in advice.patterns]
-            each = count_tokens(advice.text) // max(len(ids), 1)
-            return Given(context=advice.text, patterns=ids, tokens=dict.fromkeys(ids, each)), assigned
+            return Given(context=advice.text, patterns=[pattern.id for pattern, _ in advice.patterns]), assigned
     return Given(), ()
 
 

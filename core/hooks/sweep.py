@@ -54,17 +54,25 @@ def run(folder: str) -> None:
 
     It also does what no change waits for: without the weights that are fitted to past tasks, each hook fits them anew.
     """
+    from core.base.steps import run_all
     from core.config.paths import ProjectPaths
+    from core.index.anchors import check_in_steps
     from core.index.refresh import Index
+    from core.index.verdicts import IndexVerdicts
+    from core.questions.question_search import PACKAGES, verdict_settings
     from core.sources.configuration import Configuration
 
     project = ProjectPaths(Path(folder))
     with file_lock(cache_path(project.project, _LOCK), 0):
-        index = Index(project, Configuration.read(project).settings, clock=lambda: datetime.now(UTC))
+        settings = Configuration.read(project).settings
+        index = Index(project, settings, clock=lambda: datetime.now(UTC))
         index.load()
         while not index.settle()[0]:
             pass
         index.check_pages()
+        if settings.review.check_anchors:
+            stored = IndexVerdicts(index, PACKAGES, verdict_settings(settings))
+            run_all(check_in_steps(index.snapshot, stored))
 
 
 if __name__ == "__main__":

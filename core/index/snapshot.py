@@ -21,6 +21,8 @@ from core.records.snapshot import Delta, Snapshot
 from core.records.team import NO_TEAM, TeamEvidence
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from core.config.paths import ProjectPaths
     from core.index.logs import LogContent, Logs
     from core.records.decisions import Decision
@@ -67,6 +69,10 @@ class ProjectFiles:
         self._of_settings = findings
         self._lock = threading.RLock()
         self.origins = origins
+
+    @property
+    def project(self) -> Path:
+        return self._paths.project
 
     def decisions(self, reader: Reader) -> tuple[Decision, ...]:
         """Return the decisions of a view; the log may have grown since then."""
@@ -124,6 +130,11 @@ class IndexedSnapshot(Snapshot):
         values |= {name: RecordMap(reader, kind) for name, kind in COLLECTIONS.items()}
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+    @property
+    def project(self) -> Path:
+        """The folder of the project."""
+        return self._files.project
 
     def follows(self, before: Snapshot) -> bool:
         """Return whether a delta leads from another view to this one: both are of the same index."""
@@ -223,6 +234,11 @@ class ChangedSnapshot(Snapshot):
     def __init__(self, base: Snapshot, changes: Mapping[str, Any]) -> None:
         for name, value in {"_base": base, **changes}.items():
             object.__setattr__(self, name, value)
+
+    @property
+    def base(self) -> Snapshot:
+        """The records without the changes."""
+        return self._base
 
     def with_changes(self, **changes: Any) -> Snapshot:
         return ChangedSnapshot(self, changes)

@@ -24,6 +24,7 @@ from core.state.review_items import (
     OFFER,
     RECURRING,
     SELDOM,
+    STALE,
     UNRECONCILED,
     WEAKENED,
     ReviewItem,
@@ -56,7 +57,7 @@ class NotificationKind(StrEnum):
 
 
 _MAINTENANCE: Final = frozenset(
-    {BORDERLINE, BROAD, DUPLICATE, EDITED, LESSON, OFFER, RECURRING, SELDOM, UNRECONCILED, WEAKENED}
+    {BORDERLINE, BROAD, DUPLICATE, EDITED, LESSON, OFFER, RECURRING, SELDOM, STALE, UNRECONCILED, WEAKENED}
 )
 """Kinds of questions that are not urgent."""
 

@@ -159,6 +159,11 @@ class Project(ProjectReader):
                 return self.curator.repair(command, now=now, known=self._known)
             case commands.EditTexts():
                 return self.curator.edit(command, self._target, now=now, known=self._known)
+            case commands.SetAnchors():
+                pattern, anchors = self._view.pattern(command.pattern_id), command.anchors
+                return self._write_records(
+                    lambda batch: record_changes.set_anchors(batch, pattern, anchors), command, now
+                )
             case commands.Restore():
                 restored = command.pattern_id
                 return self._write_records(
@@ -503,8 +508,7 @@ class Project(ProjectReader):
             known = {event.reflection_id for event in events if event.kind == INJECTED_REFLECTION}
             reflections = tuple(id for id in injection.reflection_ids if id not in known)
             at = self._clock()
-            tokens = self._view.count_tokens(patterns)
-            new = injected_events(loop_id, patterns, reflections, at=at, by=self.by, comment=comment, tokens=tokens)
+            new = injected_events(loop_id, patterns, reflections, at=at, by=self.by, comment=comment)
             if new:
                 with self._beginning():
                     append_events(self.project, *new)

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from core.base.errors import DamagedError
+from core.index.anchors import is_check_due
 from core.index.database import read_existing
 from core.index.freshness import find_changes
 from core.index.records import View
@@ -47,7 +48,8 @@ def open_quick_state(
             reader = View(connection, {})
             if reader.meta(COMPLETE) is not None and (state := _open(paths, reader, settings, clock())) is not None:
                 swept = parse_time((reader.meta(SWEPT) or b"").decode())
-                return state, swept is None or not timedelta() <= clock() - swept < SWEEP_AFTER
+                is_due = swept is None or not timedelta() <= clock() - swept < SWEEP_AFTER
+                return state, is_due or is_check_due(state.snapshot)
     return _load(paths, settings, clock), False
 
 

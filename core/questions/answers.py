@@ -25,6 +25,7 @@ from core.questions import (
     offer,
     pins,
     proposals,
+    stale,
     unreconciled,
     weakened,
 )
@@ -68,6 +69,7 @@ _BY_KIND: Final[Mapping[str, Callable[[ReviewItem, ProjectState], Iterator[Answe
     kinds.BROAD: broad.answers,
     kinds.SELDOM: followed.answers,
     kinds.UNRECONCILED: unreconciled.answers,
+    kinds.STALE: stale.answers,
     kinds.WEAKENED: weakened.answers,
     kinds.EDITED: edited.answers,
     kinds.PROPOSAL: proposals.answers,
@@ -121,7 +123,8 @@ def _pattern_decisions(item: ReviewItem, state: ProjectState) -> Iterator[Answer
     pinned = assessment.pin.state if is_doubtful and assessment.pin is not None else None
     if pinned is not Maturity.PROVEN:
         yield promotion(id, state, is_asked=item.kind == kinds.BORDERLINE)
-    if pinned is not Maturity.DEPRECATED and item.kind != kinds.HARMFUL:  # there it is the proposal
+    is_proposed = item.kind == kinds.HARMFUL or any(one.is_removed for one in item.anchors)  # another answer does that
+    if pinned is not Maturity.DEPRECATED and not is_proposed:
         yield decision(commands.Deprecate(id), "no agent gets it until reset", state)
     if not is_doubtful:
         yield decision(commands.Reset(id), reset_effect(assessment), state)

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from core.base.steps import Work
+from core.index.anchors import Stale
 from core.index.snapshot import IndexedSnapshot
 from core.index.verdicts import FOUND, StoredVerdicts, VerdictsInMemory, digest_of, read_verdicts, write_verdicts
 from core.questions.broad import find_broad_triggers
@@ -32,6 +33,7 @@ from core.questions.offer import (
 )
 from core.questions.queue import Found
 from core.questions.recurring import RecurringLearning, RecurringLearnings, find_recurring
+from core.questions.stale import checked_out, find_stale_anchors
 from core.questions.unreconciled import find_wrong_counts
 from core.questions.weakened import WeakenedTests, find_weakened_tests
 from core.records.decisions import Verb
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
 
 PACKAGES: Final = ("questions", "extraction", "state")
 """Packages of `core`, besides those of the index, that decide what the searches find."""
-SEARCHES: Final = ("offers", "alike", "broad", "unreconciled", "recurring", "held", "lessons", "weakened")
+SEARCHES: Final = ("offers", "alike", "broad", "unreconciled", "recurring", "held", "lessons", "weakened", "stale")
 Candidate: TypeAlias = tuple[RecurringLearning | JoinedLesson, Extraction]
 _STEP_SECONDS: Final = 0.01  # time in which a search works at once
 _PAUSE: Final = timedelta(minutes=1)  # minimum time between two searches for held texts, which a busy loop changes
@@ -105,7 +107,8 @@ def _find_key(
     if not isinstance(snapshot, IndexedSnapshot):
         return ""
     stamp = embeddings.stamp if embeddings is not None else None
-    return digest_of(snapshot.number, msgspec.to_builtins(settings), now.date(), stamp).hex()
+    head = checked_out(snapshot)
+    return digest_of(snapshot.number, msgspec.to_builtins(settings), now.date(), stamp, head).hex()
 
 
 class Basis(NamedTuple):
@@ -134,6 +137,7 @@ class SearchState(Struct, frozen=True):
     held: tuple[HeldText, ...] = ()
     lessons: tuple[tuple[JoinedLesson, Extraction], ...] = ()
     weakened: WeakenedTests = WeakenedTests()
+    stale: Stale = {}
     bases: Mapping[str, Basis] = {}
     removed: Mapping[str, Candidate] = {}
 
@@ -149,6 +153,7 @@ class SearchState(Struct, frozen=True):
             held=found.held,
             lessons=found.lessons,
             weakened=WeakenedTests(found.weakened),
+            stale=found.stale,
         )
 
     def found(self, offers: tuple[JoinedOffer, ...]) -> Found:
@@ -162,6 +167,7 @@ class SearchState(Struct, frozen=True):
             weakened=self.weakened.found,
             broad=dict(self.broad),
             unreconciled=dict(self.unreconciled),
+            stale=dict(self.stale),
         )
 
     def is_current(self, kind: str, view: ProjectState) -> bool:
@@ -219,6 +225,8 @@ def _find_records(kind: str, view: ProjectState) -> tuple[object, ...]:
             return snapshot.reflections, snapshot.memory_tasks, snapshot.tasks, snapshot.loops
         case "lessons":
             return snapshot.lessons, snapshot.patterns, snapshot.curation
+        case "stale":
+            return snapshot.patterns, checked_out(snapshot)
         case _:
             return (snapshot.attempts,)
 
@@ -379,6 +387,8 @@ class QuestionSearch:
                 return find_held_texts(view)
             case "lessons":
                 return find_lessons(view, load)
+            case "stale":
+                return find_stale_anchors(view, stored)
             case _:
                 return find_weakened_tests(view, state.weakened, load)
 

@@ -32,8 +32,10 @@ from core.questions.pins import pins
 from core.questions.priority import ImpactEstimator, Questions
 from core.questions.proposals import proposed_decisions
 from core.questions.recurring import RecurringLearning, recurring
+from core.questions.stale import stale
 from core.questions.unreconciled import unreconciled
 from core.questions.weakened import weakened_tests
+from core.records.anchors import AnchorChange
 from core.records.decisions import CurationState, Decision, Verb
 from core.records.extractions import Extraction
 from core.records.findings import Finding
@@ -57,6 +59,7 @@ class Found(Struct, frozen=True, kw_only=True):
     broad: dict[str, float] = {}
     weakened: tuple[WeakenedTest, ...] = ()
     unreconciled: dict[str, Finding] = {}
+    stale: dict[str, tuple[AnchorChange, ...]] = {}
 
 
 NOTHING_FOUND: Final = Found()
@@ -172,6 +175,7 @@ def _questions(scales: ImpactEstimator, records: QueueRecords) -> Iterator[Revie
     yield from broad(scales, curation, found.broad)
     yield from seldom_followed(scales)
     yield from unreconciled(scales, found.unreconciled)
+    yield from stale(scales, found.stale, now)
     yield from weakened_tests(scales, found.weakened)
     yield from edited_files(scales, records.edited)
     yield from escalations(scales, records.escalated, now)

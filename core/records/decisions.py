@@ -349,12 +349,15 @@ REPAIR: Final = VerbInfo("repair", "repaired")
 """Used instead of `edit` for a pattern that did not keep today's rules of extraction."""
 EDIT_TEXT: Final = VerbInfo("edit text", "edited the text of")
 """Used instead of `edit` for a text that a person edited in a file of agents."""
+SET_ANCHORS: Final = VerbInfo("set anchors", "set the anchors of")
+"""Used instead of `edit` for other anchors of a pattern."""
 WITHDRAW: Final = VerbInfo("withdraw uses", "withdrew the uses of")
 """Used instead of `discard reports` for everything that a member sent to the team."""
 SENT: Final = "sent"  # Key in `after` of a revocation: which uses of a member it is about; without it, the held ones.
 ALL_USES: Final = "all"  # Value of `sent`.
 REPAIRED: Final = "repaired"  # Key in `after` of an edit: the problems of the pattern that it repaired.
 EDITED: Final = "edited"  # Key in `after` of an edit: a person wrote and approved the text.
+ANCHORS: Final = "anchors"  # Key in `before` and `after` of an edit: the anchors of the pattern.
 WAS_QUARANTINED: Final = "quarantined"  # Key in `before` of a release: the pattern was in quarantine.
 WAS_HELD: Final = "held"  # Key in `before` of a release: the text was held.
 RE_ENABLED: Final = (
@@ -366,7 +369,7 @@ TEXT_HASH: Final = "text_hash"  # Key in `after` of the approval of a text that 
 
 
 def verb_info(decision: Decision) -> VerbInfo:
-    """Return the words for a decision; acknowledge, reject, withdraw, repair and approve have their own."""
+    """Return the words for a decision; some decisions with the same verb have their own."""
     if decision.verb is Verb.DISMISS and decision.subject.startswith(ESCALATION_PREFIX):
         return ACKNOWLEDGE
     if decision.verb is Verb.DISMISS and decision.subject.startswith(LESSON_PREFIX):
@@ -377,6 +380,8 @@ def verb_info(decision: Decision) -> VerbInfo:
         return REPAIR
     if decision.verb is Verb.EDIT and decision.after.get(EDITED) is True:
         return EDIT_TEXT
+    if decision.verb is Verb.EDIT and ANCHORS in decision.after:
+        return SET_ANCHORS
     if decision.verb is Verb.RELEASE and decision.after.get(RE_ENABLED) is True:
         return RE_ENABLE
     if decision.verb is Verb.RELEASE and decision.before.get(WAS_QUARANTINED) is not True:
@@ -410,6 +415,11 @@ def edited_file_question_id(path: str, digest: str = "", *, answer: str = "") ->
     The `digest` is that of the edited text, "" for an answer about the file as a whole.
     """
     return " ".join(filter(None, (answer, f"edit of {path}", f"at {digest}" if digest else "")))
+
+
+def anchor_question_id(pattern_id: str, is_removed: bool, commit: str) -> str:
+    """Return the ID of the question about anchors that a commit removed or renamed; a later commit is another one."""
+    return f"{'removed' if is_removed else 'renamed'} anchors of {pattern_id} at {commit[:12]}"
 
 
 def held_text_question_id(text_id: str, text: str) -> str:

@@ -121,6 +121,9 @@ class Pattern(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     functions and files to which this trigger is limited; empty if it applies everywhere.
     `error_pattern` and `task_pattern` are regexes from a file: run them only with `core.base.text.safe_matcher`.
 
+    `anchors` are the files, and names in them, that it is about (`core.records.anchors`), `anchor_commit` the commit
+    that was checked out when it was learned; neither is injected.
+
     `content_hash` is the SHA-256 (hex) of everything that can be injected, without counts, times, source loops and
     override; a decision refers to it. `file` and `pointer` locate the record; `copies` are other records with this ID.
     `copy_folder` is the folder of a pattern that exists only outside `shared/patterns`, or "". `override` is
@@ -164,6 +167,8 @@ class Pattern(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     recorded_counts: RecordedCounts = RecordedCounts()
     inverted_from: str = ""
     aliases: tuple[str, ...] = ()
+    anchors: tuple[str, ...] = ()
+    anchor_commit: str = ""
     content_hash: str = ""
     file: str = ""
     pointer: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heappop, heappush
@@ -71,7 +71,7 @@ class ChosenPattern(Struct, frozen=True, kw_only=True):
     score: float  # relevance x effectiveness x multiplier
     relevance: float  # 0..1, the sum of `parts`
     effectiveness: float  # success rate as shown, 0..1
-    multiplier: float  # of the state
+    multiplier: float  # of the state, and the factor of a removed anchor
     parts: dict[str, float]  # contributions to the relevance; with `meaning`, vectors were compared
     successes: int  # numbers of uses with a result
     failures: int
@@ -112,6 +112,7 @@ class Ranking:
     patterns: Mapping[str, Pattern]
     board: Scoreboard
     settings: InjectionSettings
+    stale: Collection[str] = ()  # IDs of patterns with removed anchors, which rank lower
 
     def __post_init__(self) -> None:
         board, index = self.board, self.index
@@ -120,7 +121,9 @@ class Ranking:
         if index.ids != board.ids:
             known = board.rows_of(index.ids[row] for row in known.tolist())
         self._values = self.relevance.values
-        self._multiplier = board.multiplier[known]
+        stale = [board.row(id) for id in self.stale if id in board]
+        factor = np.where(np.isin(known, stale), self.settings.stale_factor, 1.0) if stale else 1.0
+        self._multiplier = board.multiplier[known] * factor
         self._uses = board.uses[known]
         self._rows = known
         self._score = self._values * board.effectiveness[known] * self._multiplier
@@ -181,6 +184,8 @@ class Ranking:
     def _scored(self, pattern_id: str, row: int, relevance: float, parts: dict[str, float]) -> ChosenPattern:
         board = self.board
         effectiveness, multiplier = float(board.effectiveness[row]), float(board.multiplier[row])
+        if pattern_id in self.stale:
+            multiplier *= self.settings.stale_factor
         return ChosenPattern(
             pattern_id=pattern_id,
             type=self.patterns[pattern_id].type,

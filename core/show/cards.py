@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from core.base.anchor_texts import describe_change, select_main
 from core.base.errors import RalphdeckError
 from core.base.formatting import format_percent
 from core.base.pattern_titles import pattern_title
@@ -186,6 +187,12 @@ def _pattern_card(
             yield from followed(state, pattern, _MAX_VERDICTS)
             yield from section("What to do", map(line, _SELDOM_ADVICE))
             yield from section("The lesson", body(pattern, pattern.title))
+        case kinds.STALE:
+            yield from headline(pattern)
+            changes = (line((describe_change(one, state.now), "warning")) for one in select_main(item.anchors))
+            yield from section("What Git shows", changes)
+            yield from section("The lesson", body(pattern, pattern.title))
+            yield line(("To name other files: ", "quiet"), f"ralphdeck pattern anchors {pattern.id} --add FILE#NAME")
         case kinds.BROAD:
             yield from headline(pattern, item.reason)
             yield from section("What its trigger matches", found.trigger_matches(state, pattern))

@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from core.base.text import visible_line
 from core.config.paths import is_safe_id
+from core.records.anchors import COMMIT, list_anchors
 from core.records.findings import Severity
 from core.records.patterns import UNNAMED, IterationRange, Pattern, PatternType, RecordedCounts, SourceLoop, TrendPoint
 from core.records.times import parse_time
@@ -100,6 +101,8 @@ class _PatternKeys(Keys):
     claimed_rate: Rate = None
     inverted_from: Text = None
     aliases: Texts = None
+    anchors: Texts = None
+    anchor_commit: Text = None
     override: Any = None
 
 
@@ -233,6 +236,8 @@ def read_pattern(record: Fields, item: PatternItem, copy_folder: str) -> Pattern
         ),
         inverted_from=keys.inverted_from or "",
         aliases=normalize.texts(keys.aliases),
+        anchors=tuple(one.text for one in list_anchors(keys.anchors or ())),
+        anchor_commit=commit if COMMIT.fullmatch(commit := (keys.anchor_commit or "").strip()) else "",
         content_hash=content_hash(kind, title, text),
         file=record.file,
         pointer=item.pointer,

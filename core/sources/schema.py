@@ -58,7 +58,8 @@ _TABLE: Final[dict[str, dict[str, Any]]] = {
         "claimed_rate": "rate",
         "related_patterns": ["string"],
         "inverted_from": "string",
-        "aliases": ["string"],
+        "aliases, anchors": ["string"],
+        "anchor_commit": "string",
         "origins": "object",
     },
     "error": {

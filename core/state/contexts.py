@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from core.base.context_blocks import NO_BLOCKS
+from core.index.anchors import find_doubtful
 from core.index.texts import Texts
 from core.records.snapshot import Snapshot
 from core.retrieval.embeddings import task_text
@@ -129,7 +130,8 @@ def _choose(
 
 
 def _rank(state: ProjectState, found: Relevance, settings: InjectionSettings) -> Ranking:
-    return Ranking(found, state.index, state.snapshot.patterns, state.board, settings)
+    stale = find_doubtful(state.stale, state.snapshot.curation)
+    return Ranking(found, state.index, state.snapshot.patterns, state.board, settings, stale)
 
 
 def may_change_context(

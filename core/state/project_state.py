@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -17,6 +17,7 @@ from core.records.loops import Liveness
 if TYPE_CHECKING:
     from core.config.settings import Settings
     from core.debug_memory.escalations import EscalatedSession
+    from core.index.anchors import Stale
     from core.index.debug_sessions import DebugIndex
     from core.index.learnings import LearningIndex
     from core.index.similarity import SimilarityIndex
@@ -49,7 +50,8 @@ class ProjectState:
     questions in the last run until the searches of this run have ended, else 0. `embeddings` are the vectors of
     patterns, shared by all states of a project, and `task_embeddings` those of past tasks and loops; None compares only
     words. `experiment` is that of the user in this project, None if there is none. `inputs` are the records that the
-    evidence comes from.
+    evidence comes from. `stale` has what Git shows about files and names that patterns are about and the project no
+    longer has, by pattern.
     """
 
     snapshot: Snapshot
@@ -64,6 +66,7 @@ class ProjectState:
     earlier_count: int = 0
     experiment: Experiment | None = None
     inputs: EvidenceInputs = field(init=False, repr=False, compare=False)
+    stale: Stale = field(init=False, repr=False, compare=False)
 
     @classmethod
     def open(cls, snapshot: Snapshot, settings: Settings, now: datetime) -> Self:
@@ -97,10 +100,19 @@ class ProjectState:
                 value = self._make_queue()
             case "inputs":
                 value = self.board.inputs
+            case "stale":
+                value = self._find_stale()
             case _:
                 raise AttributeError(name)
         object.__setattr__(self, name, value)
         return value
+
+    def _find_stale(self) -> Stale:
+        if not self.settings.review.check_anchors:
+            return {}
+        from core.index.anchors import find_stale
+
+        return find_stale(self.snapshot)
 
     def _make_queue(self) -> tuple[ReviewItem, ...]:
         return ()
@@ -245,13 +257,6 @@ class ProjectState:
 
     def assessment(self, pattern_id: str) -> Assessment:
         return self.board.assessment(pattern_id)
-
-    def count_tokens(self, pattern_ids: Iterable[str]) -> dict[str, int]:
-        """Estimate the size of each pattern in a context."""
-        from core.retrieval.rendering import count_entry_tokens
-
-        items = {id: (self.snapshot.patterns[id], self.assessment(id)) for id in pattern_ids}
-        return {id: count_entry_tokens(item, self.settings.injection) for id, item in items.items()}
 
     def has_low_rate(self, pattern_id: str) -> bool:
         """Return whether the success rate of a pattern is below the minimum for contexts."""

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import shorten_id
 from core.base.text import visible_line
+from core.records.anchors import AnchorChange, newest_change
 from core.records.decisions import (
+    anchor_question_id,
     burst_question_id,
     duplicate_question_id,
     edited_file_question_id,
@@ -50,12 +52,13 @@ BROAD: Final = "broad"
 SELDOM: Final = "seldom-followed"
 UNRECONCILED: Final = "unreconciled"
 WEAKENED: Final = "weakened"
+STALE: Final = "stale"
 PROPOSAL: Final = "proposal"
 HARMFUL: Final = "harmful"
 EDITED: Final = "edited"
 KINDS: Final = (
     *(INVERSION, CONTRADICTED, STALE_PIN, BORDERLINE, DUPLICATE, EXTRACTED, QUARANTINE, HELD),
-    *(BURST, RECURRING, LESSON, OFFER, BROAD, SELDOM, UNRECONCILED, WEAKENED, EDITED, PROPOSAL, ESCALATION),
+    *(BURST, RECURRING, LESSON, OFFER, BROAD, SELDOM, STALE, UNRECONCILED, WEAKENED, EDITED, PROPOSAL, ESCALATION),
     HARMFUL,
 )
 """Every kind of question."""
@@ -141,6 +144,7 @@ _SUBJECTS: Final = {
     UNRECONCILED: ("lessons", "have counts that contradict their results"),
     WEAKENED: ("tests", "check less than before"),
     EDITED: ("files of agents", "have lessons that someone edited"),
+    STALE: ("lessons", "are about files or names that changed"),
     PROPOSAL: ("decisions", "are proposed by agents"),
     HARMFUL: ("lessons", "hurt in an experiment"),
 }
@@ -180,7 +184,8 @@ class ReviewItem:
 
     `propose` makes the proposed inversion. `other` is the pattern to merge into the subject of a duplicate question,
     with `similarity`, 0..1. `offer` is that of an extraction offer, a recurring learning or a `lesson`. `proposed` is a
-    decision of an agent; unless it is about one pattern, its ID is the subject. `sources` are the IDs of the loops that
+    decision of an agent; unless it is about one pattern, its ID is the subject. `anchors` are those that were removed,
+    or all that were renamed. `sources` are the IDs of the loops that
     offer the same lesson, that of the subject first. `group` has the questions of a row.
     """
 
@@ -206,6 +211,7 @@ class ReviewItem:
     edited: EditedFile | None = None
     proposed: ProposedDecision | None = None
     lesson: JoinedLesson | None = None
+    anchors: tuple[AnchorChange, ...] = ()
     sources: tuple[str, ...] = ()
     group: QuestionGroup | None = None
 
@@ -243,6 +249,9 @@ class ReviewItem:
             return weakened_test_question_id(self.weakened.attempt_id, self.weakened.number)
         if self.edited is not None:
             return edited_file_question_id(self.edited.path, self.edited.digest)
+        if self.anchors:
+            newest = newest_change(self.anchors)
+            return anchor_question_id(self.subject, newest.is_removed, newest.commit)
         beside = _BESIDE.get(self.kind)
         return f"{beside} of {self.subject}" if beside else self.subject
 
@@ -300,10 +309,10 @@ class ReviewItem:
 BEST: Final = 5  # Questions that a row names, and that its answer opens.
 MOST_OF_KIND: Final = 20  # Questions of one kind that are asked one by one.
 MOST_OPTIONAL: Final = 5  # The same for optional
-_OPTIONAL: Final = frozenset({OFFER, LESSON, RECURRING, DUPLICATE, BROAD, SELDOM, UNRECONCILED})
+_OPTIONAL: Final = frozenset({OFFER, LESSON, RECURRING, DUPLICATE, BROAD, SELDOM, STALE, UNRECONCILED})
 """Kinds that do no harm while they wait: no text is wrongly injected or withheld."""
-_MUST_READ: Final = frozenset({EXTRACTED, WEAKENED, EDITED, PROPOSAL, ESCALATION, HARMFUL})
-"""Kinds whose questions count whatever their impact: agents already get the text, or an agent asks for something."""
+_MUST_READ: Final = frozenset({EXTRACTED, STALE, WEAKENED, EDITED, PROPOSAL, ESCALATION, HARMFUL})
+"""Kinds whose questions count whatever their impact: agents get a text that no evidence judges, or an agent asks."""
 _MAX_NAME: Final = 70  # Characters of a question that is named in a row.
 
 

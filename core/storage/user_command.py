@@ -1,4 +1,4 @@
-"""Run a program that the user has configured: without a shell, in the user's home folder, JSON in, output back."""
+"""Run another program without a shell, with limits: one that the user has configured, or Git."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -27,31 +27,46 @@ class CommandFailed(RalphdeckError):
 def run_user_command(
     command: Sequence[str], request: bytes, seconds: float, is_stopped: Callable[[], bool], *, reads: bool = True
 ) -> bytes:
+    """Run a command of the user in the home folder, where a relative name finds no program of the project."""
+    return run_program(command, request, seconds, is_stopped=is_stopped, reads=reads, folder=Path.home())
+
+
+def run_program(
+    command: Sequence[str],
+    request: bytes,
+    seconds: float,
+    *,
+    folder: Path,
+    is_stopped: Callable[[], bool] = bool,
+    reads: bool = True,
+    environment: Mapping[str, str] | None = None,
+    most: int = MAX_OUTPUT,
+) -> bytes:
     """Return what the command prints for a request on standard input; nothing if it is not read (`reads`).
 
-    Raises CommandFailed if it cannot be run, ends with another exit code than 0, prints more than `MAX_OUTPUT`, takes
+    Raises CommandFailed if it cannot be run, ends with another exit code than 0, prints more than `most` bytes, takes
     longer than `seconds`, or `is_stopped` says so; it is killed then, with its children. What it prints on standard
-    error is dropped.
+    error is dropped. `environment` replaces the variables of this process.
     """
     deadline = time.monotonic() + seconds
     with tempfile.TemporaryFile() as stdin:
         stdin.write(request)
         stdin.seek(0)
         try:
-            # A session of its own, so that its children can be killed with it. Not in the project, whose programs
-            # a relative name in the settings must not find.
+            # A session of its own, so that its children can be killed with it.
             process = subprocess.Popen(
                 command,
                 stdin=stdin,
                 stdout=subprocess.PIPE if reads else subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                cwd=Path.home(),
+                cwd=folder,
+                env=environment,
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
             raise CommandFailed(f"{_title(command)} cannot be run: {error}") from None
     try:
-        output = _read(process, deadline, is_stopped, command)
+        output = _read(process, deadline, is_stopped, command, most)
         while (code := process.poll()) is None:
             _check(deadline, is_stopped, command)
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -81,7 +96,11 @@ def _check(deadline: float, is_stopped: Callable[[], bool], command: Sequence[st
 
 
 def _read(
-    process: subprocess.Popen[bytes], deadline: float, is_stopped: Callable[[], bool], command: Sequence[str]
+    process: subprocess.Popen[bytes],
+    deadline: float,
+    is_stopped: Callable[[], bool],
+    command: Sequence[str],
+    most: int,
 ) -> bytes:
     """Read all output; raises as `_check` does."""
     output = bytearray()
@@ -96,8 +115,8 @@ def _read(
                 output += chunk
                 if not chunk:
                     return bytes(output)
-                if len(output) > MAX_OUTPUT:
-                    raise CommandFailed(f"{_title(command)} printed more than {MAX_OUTPUT >> 10} KiB.")
+                if len(output) > most:
+                    raise CommandFailed(f"{_title(command)} printed more than {most >> 10} KiB.")
 
 
 def _title(command: Sequence[str]) -> str:

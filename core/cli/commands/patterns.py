@@ -159,6 +159,7 @@ def _team_json(state: ProjectState, pattern_id: str) -> objects.Wire | None:
 
 
 def _details(state: ProjectState, pattern: Pattern) -> objects.Wire:
+    from core.cli.commands.anchors import anchor_rows
     from core.cli.commands.scan import scan_finding
     from core.cli.json import objects
 
@@ -179,6 +180,7 @@ def _details(state: ProjectState, pattern: Pattern) -> objects.Wire:
             for source in pattern.source_loops
         ],
         suspicions=map(scan_finding, state.board.suspicions(pattern.id)),
+        anchors=anchor_rows(pattern, state.stale.get(pattern.id, ())),
     )
 
 

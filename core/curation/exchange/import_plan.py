@@ -30,7 +30,7 @@ _GROWING: Final = frozenset(
         *("pattern_id", "template_id", "id", "source_loops", "effectiveness_trend", "last_used", "last_seen"),
         *("first_discovered", "tags", "usage_count", "occurrences", "success_rate", "successful_applications"),
         *("failed_applications", "failure_rate", "occurrence_count", CLAIMED_RATE),
-        *("related_patterns", "aliases", ORIGINS),
+        *("related_patterns", "aliases", "anchors", "anchor_commit", ORIGINS),
     }
 )
 """Keys that change while a pattern is used; the other keys are its text."""

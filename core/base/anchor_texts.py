@@ -1,0 +1,55 @@
+"""Anchors of patterns, and what became of them, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from core.base.formatting import format_age
+from core.base.text import visible_line
+from core.records.anchors import AnchorChange, parse_anchor
+
+if TYPE_CHECKING:
+    from core.records.patterns import Pattern
+
+_SHORT_COMMIT: Final = 7
+_MAX_CHARS: Final = 120
+
+
+def describe_change(one: AnchorChange, now: datetime) -> str:
+    """Describe a change in one line: `cart.py was removed in 3f2c1a9, 12 d ago`."""
+    new = parse_anchor(one.to)
+    to = f" to {visible_line(new.file, _MAX_CHARS)}" if new is not None else ""
+    return f"{name_anchor(one.anchor)} was {one.change}{to} in {short_commit(one)}, {format_age(one.at, now)}"
+
+
+def select_main(changes: Sequence[AnchorChange]) -> list[AnchorChange]:
+    """Leave out the names in files that the same commit removed or renamed."""
+    files = {(one.anchor, one.commit, one.change) for one in changes}
+    return [one for one in changes if (one.anchor.rpartition("#")[0], one.commit, one.change) not in files]
+
+
+def name_anchor(text: str) -> str:
+    """Name an anchor: `cart.py`, or `total in cart.py`."""
+    anchor = parse_anchor(text)
+    file = visible_line(anchor.file if anchor is not None else text, _MAX_CHARS)
+    return f"{visible_line(anchor.name, _MAX_CHARS)} in {file}" if anchor is not None and anchor.name else file
+
+
+def short_commit(one: AnchorChange) -> str:
+    return one.commit[:_SHORT_COMMIT]
+
+
+def list_anchor_texts(pattern: Pattern, changes: Sequence[AnchorChange]) -> Iterator[str]:
+    """Yield the anchors of a pattern, renamed ones under their new names: `basket.py (was cart.py)`."""
+    known = {one.anchor: one for one in changes}
+    for anchor in pattern.anchors:
+        change = known.get(anchor)
+        old = visible_line(anchor, _MAX_CHARS)
+        if change is None:
+            yield old
+        elif change.to:
+            yield f"{visible_line(change.to, _MAX_CHARS)} (was {old})"
+        else:
+            yield f"{old} (removed)"

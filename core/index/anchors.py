@@ -1,0 +1,155 @@
+"""Which patterns have anchors that the project no longer has: found with Git, kept for one commit at a time.
+
+See docs/curation.md#anchors. Reading the result takes a millisecond and runs no Git.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec import Struct
+
+from core.base.errors import DamagedError
+from core.config.paths import ProjectPaths
+from core.index.database import unpack
+from core.index.records import Kind, Reader
+from core.index.snapshot import ChangedSnapshot, IndexedSnapshot
+from core.index.verdicts import read_verdicts, write_verdicts
+from core.records.anchors import AnchorChange, list_anchors, newest_change, parse_anchor
+from core.records.decisions import anchor_question_id
+from core.sources.anchor_check import Wanted, WorkingTree, find_changes
+from core.storage.git import GitFailed, read_head
+from core.trust.projects import is_trusted
+
+if TYPE_CHECKING:
+    from core.base.steps import Steps
+    from core.index.verdicts import StoredVerdicts
+    from core.records.decisions import CurationState
+    from core.records.snapshot import Snapshot
+
+KIND: Final = "anchors"
+"""Kind of the one verdict with all anchors that were removed or renamed."""
+_KEY: Final = "of all patterns"
+_MOST_STALE: Final = 200  # patterns of which the present files are compared for one context
+_POLL_SECONDS: Final = 0.01
+Stale = Mapping[str, tuple[AnchorChange, ...]]
+
+
+class AnchorChecks(Struct, frozen=True, array_like=True):
+    """What Git showed when a commit was checked out, by pattern; `patterns` identifies the records of that time."""
+
+    head: str
+    patterns: str
+    count: int  # patterns with anchors
+    changes: dict[str, tuple[AnchorChange, ...]]
+
+
+_DECODER: Final = msgspec.msgpack.Decoder(AnchorChecks)
+
+
+def find_stale(snapshot: Snapshot) -> Stale:
+    """Return the known changes of anchors that the working tree still lacks, by pattern."""
+    view = _indexed(snapshot)
+    checks = read_checks(view.reader) if view is not None else None
+    if view is None or checks is None or not checks.changes:
+        return {}
+    tree, found = WorkingTree(view.project), dict(checks.changes)
+    for id, changes in islice(checks.changes.items(), _MOST_STALE):
+        found[id] = tuple(one for one in changes if (anchor := parse_anchor(one.anchor)) and not tree.has(anchor))
+    return {id: changes for id, changes in found.items() if changes}
+
+
+def find_doubtful(stale: Stale, curation: CurationState) -> frozenset[str]:
+    """Return the patterns with removed anchors, without those that a person called still true since the removal."""
+    found = set()
+    for id, changes in stale.items():
+        removed = [one for one in changes if one.is_removed]
+        if removed and anchor_question_id(id, True, newest_change(removed).commit) not in curation.dismissed:
+            found.add(id)
+    return frozenset(found)
+
+
+def is_check_due(snapshot: Snapshot) -> bool:
+    """Return whether another commit was checked out since the anchors of patterns were checked."""
+    view = _indexed(snapshot)
+    checks = read_checks(view.reader) if view is not None else None
+    return checks is not None and checks.count > 0 and checks.head != find_head(snapshot)
+
+
+def read_checks(reader: Reader) -> AnchorChecks | None:
+    """Return the last result, also one of earlier code."""
+    row = reader.row("SELECT data FROM verdict WHERE kind = ? AND key = ?", KIND, _KEY)
+    if row is None:
+        return None
+    try:
+        return _DECODER.decode(unpack(row[0]))
+    except (DamagedError, msgspec.MsgspecError):
+        return None
+
+
+def find_head(snapshot: Snapshot) -> str:
+    """Return the commit that is checked out in the project of a view; "" if it is unknown."""
+    view = _indexed(snapshot)
+    return read_head(view.project) if view is not None else ""
+
+
+def check_in_steps(snapshot: Snapshot, stored: StoredVerdicts) -> Steps[Stale]:
+    """Compare the anchors of all patterns with the history, if the commit or a pattern changed since the last time."""
+    view = _indexed(snapshot)
+    head = find_head(snapshot)
+    if view is None or not head or not is_trusted(ProjectPaths(view.project)):
+        return {}
+    rows = view.reader.rows("SELECT count(*), coalesce(max(number), 0) FROM record WHERE kind = ?", Kind.PATTERN)
+    patterns = "-".join(map(str, rows[0]))
+    before = read_verdicts(stored, KIND, [_KEY], AnchorChecks).get(_KEY)
+    if before is not None and (before.head, before.patterns) == (head, patterns):
+        return before.changes
+    wanted: list[tuple[str, Wanted]] = []
+    for id, pattern in view.patterns.items():
+        since, commit = pattern.first_discovered, pattern.anchor_commit
+        wanted += ((id, Wanted(anchor, since, commit)) for anchor in list_anchors(pattern.anchors))
+        yield
+    search = _Search(view.project, wanted)
+    search.start()
+    while search.is_alive():
+        search.join(_POLL_SECONDS)
+        yield
+    changes = search.changes
+    if changes is None:  # nothing more is known until another commit is checked out
+        changes = before.changes if before is not None else {}
+    count = len({id for id, _ in wanted})
+    write_verdicts(stored, KIND, {_KEY: AnchorChecks(head, patterns, count, changes)})
+    return changes
+
+
+class _Search(threading.Thread):
+    """Searches the history, because Git may take seconds; `changes` stays None if it failed."""
+
+    def __init__(self, project: Path, wanted: Sequence[tuple[str, Wanted]]) -> None:
+        super().__init__(daemon=True)
+        self._project = project
+        self._wanted = wanted
+        self.changes: dict[str, tuple[AnchorChange, ...]] | None = None
+
+    def run(self) -> None:
+        """Group the changes by pattern."""
+        with suppress(GitFailed, OSError, ValueError):
+            found = find_changes(self._project, list(dict.fromkeys(one for _, one in self._wanted)))
+            changes: dict[str, tuple[AnchorChange, ...]] = {}
+            for id, one in self._wanted:
+                if one in found:
+                    changes[id] = (*changes.get(id, ()), found[one])
+            self.changes = changes
+
+
+def _indexed(snapshot: Snapshot) -> IndexedSnapshot | None:
+    """Return the view of the index that a snapshot is made from; None for one without."""
+    while isinstance(snapshot, ChangedSnapshot):
+        snapshot = snapshot.base
+    return snapshot if isinstance(snapshot, IndexedSnapshot) else None

@@ -1,0 +1,93 @@
+"""Whether a pattern is still true after what it is about was removed or renamed: find it, ask, answer."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from core.base.anchor_texts import describe_change, name_anchor, select_main, short_commit
+from core.base.text import visible_line
+from core.curation import commands
+from core.curation.rules import why_refused
+from core.index.anchors import Stale, check_in_steps, find_head
+from core.questions.answer import Answer, dismissal, no, yes
+from core.records.anchors import AnchorChange, newest_change
+from core.state import review_items as kinds
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from core.base.steps import Steps
+    from core.index.verdicts import StoredVerdicts
+    from core.questions.priority import ImpactEstimator
+    from core.records.patterns import Pattern
+    from core.records.snapshot import Snapshot
+    from core.state.project_state import ProjectState
+    from core.state.review_items import ReviewItem
+
+_RENAMED_SHARE: Final = 0.1  # part of the impact of a removal that a rename has: agents get the same text
+
+
+def find_stale_anchors(view: ProjectState, stored: StoredVerdicts) -> Steps[Stale]:
+    """Find what Git shows about anchors that the project no longer has, by pattern."""
+    if not view.settings.review.check_anchors:
+        return {}
+    return (yield from check_in_steps(view.snapshot, stored))
+
+
+def checked_out(snapshot: Snapshot) -> str:
+    """Return the commit that is checked out, the same object for the same one."""
+    return sys.intern(find_head(snapshot))
+
+
+def stale(scales: ImpactEstimator, changes: Stale, now: datetime) -> Iterator[ReviewItem]:
+    """Ask about patterns that agents get and whose anchors were removed, or renamed."""
+    for pattern_id, found in changes.items():
+        pattern = scales.patterns.get(pattern_id)
+        if pattern is None or scales.stakes.is_withheld[scales.board.row(pattern_id)]:
+            continue
+        here = [one for one in found if one.anchor in pattern.anchors]  # the others were replaced since
+        for part in ([one for one in here if one.is_removed], [one for one in here if not one.is_removed]):
+            if part:
+                yield _ask(scales, pattern_id, tuple(part), now)
+
+
+def _ask(scales: ImpactEstimator, pattern_id: str, changes: tuple[AnchorChange, ...], now: datetime) -> ReviewItem:
+    newest = newest_change(changes)
+    asks = "Is {} still true?" if newest.is_removed else "Update {}?"
+    impact = scales.unseen(pattern_id, is_withheld=False) * (1.0 if newest.is_removed else _RENAMED_SHARE)
+    return scales.item(
+        kinds.STALE,
+        pattern_id,
+        question=f"{describe_change(newest, now)}. {asks}",
+        reason="; ".join(describe_change(one, now) for one in select_main(changes)),
+        impact=impact,
+        anchors=changes,
+    )
+
+
+def updated_anchors(pattern: Pattern, changes: Sequence[AnchorChange]) -> tuple[str, ...]:
+    """Return the anchors of a pattern with the new names."""
+    new = {one.anchor: one.to for one in changes if one.to}
+    return tuple(dict.fromkeys(new.get(anchor, anchor) for anchor in pattern.anchors))
+
+
+def answers(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
+    """Yield yes, which keeps a removed anchor or takes the new name, and no, which deprecates or leaves it."""
+    subject, newest = item.subject, newest_change(item.anchors)
+    name = visible_line(subject, 80)
+    if newest.is_removed:
+        effect = f"not asked again about {short_commit(newest)}; it ranks as before"
+        yield dismissal(
+            item, "accept", "still true", f"{name} is still true without {name_anchor(newest.anchor)}", effect
+        )
+        reason = f"it is about {name_anchor(newest.anchor)}, which was removed in {short_commit(newest)}"
+        command = commands.Deprecate(subject, reason=reason)
+        yield no("deprecate", "no agent gets it until reset", command, why_not=why_refused(command, state))
+        return
+    anchors = updated_anchors(state.pattern(subject), item.anchors)
+    update = commands.SetAnchors(subject, anchors)
+    why_not = "" if state.pattern(subject).is_registered else "its file cannot be changed"
+    yield yes("update", f"its anchors become {visible_line(', '.join(anchors), 120)}", update, why_not=why_not)
+    yield dismissal(item, "reject", "leave", f"left the anchors of {name} as they are", "it stays as it is")

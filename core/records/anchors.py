@@ -1,0 +1,104 @@
+"""Anchors: files and names in them that a pattern is about, and what became of them (docs/curation.md#anchors)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import cache
+from typing import Final, Literal, NamedTuple
+
+from msgspec import Struct
+
+MAX_ANCHORS: Final = 10  # anchors of one pattern; further ones are ignored
+COMMIT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_MAX_CHARS: Final = 400  # of one anchor
+_NAME: Final = re.compile(r"[^\W\d][\w$.:@/-]*|[$@][\w$.:@/-]+")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+_MANIFESTS: Final = frozenset(
+    {
+        *("pyproject.toml", "setup.py", "setup.cfg", "Pipfile", "package.json", "Cargo.toml", "go.mod", "Gemfile"),
+        *("composer.json", "pom.xml", "build.gradle", "build.gradle.kts", "mix.exs", "pubspec.yaml", "Package.swift"),
+    }
+)
+_REQUIREMENTS: Final = re.compile(r"(?:.*[-_.])?requirements(?:[-_.].*)?\.(?:txt|in)")
+
+
+class Anchor(NamedTuple):
+    """A file, relative to the project, and the name of a symbol or dependency in it; "" for the file alone."""
+
+    file: str
+    name: str = ""
+
+    @property
+    def text(self) -> str:
+        """The anchor as it is stored: `src/cart.py`, `src/cart.py#Cart.total` or `package.json#left-pad`."""
+        return f"{self.file}#{self.name}" if self.name else self.file
+
+    @property
+    def is_dependency(self) -> bool:
+        return bool(self.name) and is_manifest(self.file)
+
+    def is_in(self, content: str) -> bool:
+        """Return whether the text of the file has the name; True for an anchor without one."""
+        return all(one.search(content) for one in _words(self.name, self.is_dependency))
+
+
+class AnchorChange(Struct, frozen=True, kw_only=True):
+    """What Git shows about an anchor that the project no longer has.
+
+    `commit` is the full ID of the commit that removed it, `at` its time. `to` is the anchor that it was renamed to, or
+    the one in the file that now defines the name; "" if it was removed.
+    """
+
+    anchor: str
+    change: Literal["removed", "renamed", "moved"]
+    commit: str
+    at: datetime
+    to: str = ""
+
+    @property
+    def is_removed(self) -> bool:
+        return self.change == "removed"
+
+
+def newest_change(changes: Sequence[AnchorChange]) -> AnchorChange:
+    """Return the change that was made last; of several in one commit, that of a file before its names."""
+    return max(changes, key=lambda one: (one.at, one.commit, "#" not in one.anchor))
+
+
+def parse_anchor(text: str) -> Anchor | None:
+    """Parse an anchor; None if it is not a relative path inside the project, with or without a name."""
+    file, mark, name = text.strip().replace("\\", "/").rpartition("#")
+    if not mark or not _NAME.fullmatch(name):
+        file, name = text.strip().replace("\\", "/"), ""
+    file = file.removeprefix("./")
+    parts = file.split("/")
+    is_bad = not file or len(text) > _MAX_CHARS or _CONTROL.search(file) or ":" in parts[0]
+    if is_bad or not all(parts) or {".", "..", "~"} & {*parts} or parts[0] in (".git", ".aiwg"):
+        return None
+    return Anchor(file, name)
+
+
+def list_anchors(texts: Iterable[str]) -> tuple[Anchor, ...]:
+    """Return the valid anchors among some texts, each once, at most `MAX_ANCHORS`."""
+    found = (parse_anchor(text) for text in texts)
+    return tuple(dict.fromkeys(one for one in found if one is not None))[:MAX_ANCHORS]
+
+
+def is_manifest(file: str) -> bool:
+    """Return whether a file lists the dependencies of a program."""
+    name = file.rpartition("/")[2]
+    return name in _MANIFESTS or _REQUIREMENTS.fullmatch(name) is not None
+
+
+@cache
+def _words(name: str, is_dependency: bool) -> tuple[re.Pattern[str], ...]:
+    """Return expressions that find a name as whole words."""
+    if not name:
+        return ()
+    if is_dependency:  # packages are the same with - and _, in any case
+        spelled = re.sub(r"[-_.]", "[-_.]", re.escape(name).replace(r"\-", "-").replace(r"\.", "."))
+        return (re.compile(rf"(?<![\w.@/-]){spelled}(?![\w./-])", re.IGNORECASE),)
+    words = filter(None, re.split(r"[^\w$]+", name))
+    return tuple(re.compile(rf"(?<![\w$]){re.escape(word)}(?![\w$])") for word in words)

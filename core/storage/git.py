@@ -1,0 +1,216 @@
+"""Read a Git repository without running anything that it contains (docs/safety.md#git).
+
+The commit that is checked out is read from files. History is read by `git` with fixed arguments, of which none runs a
+hook, a filter, a pager, another program or the network, whatever the configuration of the repository is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from time import monotonic
+from typing import Final, NamedTuple
+
+from core.base.errors import RalphdeckError
+from core.config.ownership import is_in_trusted_path
+from core.records.anchors import COMMIT
+from core.storage.file_reader import RawFile, read_file
+
+MAX_OUTPUT: Final = 32 << 20  # bytes that one command may print
+MAX_BLOB: Final = 1 << 20  # bytes of a file whose text is compared
+_MAX_FILE: Final = 4096  # bytes of a small file of Git
+_MAX_REFS: Final = 4 << 20
+_MAX_LOG: Final = 256 << 10  # bytes at the end of a log of HEAD
+_LOG_LINE: Final = re.compile(r"[0-9a-f]{40,64} ([0-9a-f]{40,64}) .*> (\d+) [+-]\d{4}(?:\t|$)")
+_OVERRIDES: Final = (
+    *("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.pager=cat", "core.sshCommand=false"),
+    *("core.askPass=false", "log.showSignature=false", "gpg.program=false", "gc.auto=0", "maintenance.auto=false"),
+    *("protocol.allow=never", "submodule.recurse=false", "diff.ignoreSubmodules=all", "core.quotePath=false"),
+)
+_ENVIRONMENT: Final = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "HOME": os.devnull,
+    "XDG_CONFIG_HOME": os.devnull,
+    "LC_ALL": "C",
+}
+
+
+class GitFailed(RalphdeckError):
+    """Git is missing, failed, took too long or printed too much; nothing is known then."""
+
+
+class Repository(NamedTuple):
+    """The folders of a repository: the top of the working tree, its own folder of Git, and the one with all refs."""
+
+    top: Path
+    own: Path
+    common: Path
+
+
+def find_repository(folder: Path) -> Repository | None:
+    """Find the working tree that contains a folder, also that of a worktree or submodule; None without one."""
+    for top in (folder, *folder.parents):
+        entry = top / ".git"
+        if entry.is_dir():
+            return Repository(top, entry, entry)
+        if (line := _read_line(entry)).startswith("gitdir:"):
+            own = top / line.removeprefix("gitdir:").strip()
+            common = _read_line(own / "commondir")
+            return Repository(top, own, own / common if common else own)
+    return None
+
+
+def read_head(folder: Path) -> str:
+    """Return the ID of the commit that is checked out, without running Git; "" if it is unknown."""
+    repository = find_repository(folder)
+    if repository is None:
+        return ""
+    line = _read_line(repository.own / "HEAD")
+    if not line.startswith("ref:"):
+        return line if COMMIT.fullmatch(line) else ""
+    name = line.removeprefix("ref:").strip()
+    if ".." in name or not name.startswith("refs/"):
+        return ""
+    for place in (repository.own, repository.common):
+        if COMMIT.fullmatch(found := _read_line(place / name)):
+            return found
+    packed = _read(repository.common / "packed-refs", _MAX_REFS)
+    at = packed.find(f" {name}\n".encode())
+    commit = packed[max(packed.rfind(b"\n", 0, at) + 1, 0) : at].decode("ascii", "replace") if at >= 0 else ""
+    return commit if COMMIT.fullmatch(commit) else ""
+
+
+def read_head_at(folder: Path, at: float) -> str:
+    """Return the commit that was checked out at a time (seconds since 1970), by the log of HEAD; "" if unknown."""
+    repository = find_repository(folder)
+    if repository is None:
+        return ""
+    file = repository.own / "logs" / "HEAD"
+    try:
+        start = max(file.stat().st_size - _MAX_LOG, 0)
+    except OSError:
+        return ""
+    found = ""
+    for line in _read(file, start + 2 * _MAX_LOG, start).decode("utf-8", "replace").splitlines():
+        if (entry := _LOG_LINE.match(line)) is not None:
+            if int(entry[2]) > at:
+                break
+            found = entry[1]
+    return found
+
+
+def _read(file: Path, limit: int, start: int = 0) -> bytes:
+    raw = read_file(file, file.parent, limit, start)
+    return raw.data if isinstance(raw, RawFile) else b""
+
+
+def _read_line(file: Path) -> str:
+    return _read(file, _MAX_FILE).decode("utf-8", "surrogateescape").partition("\n")[0].strip()
+
+
+class Git:
+    """Runs `git` in a folder, for at most some `seconds` in all; raises GitFailed."""
+
+    def __init__(self, folder: Path, seconds: float) -> None:
+        self._folder = folder
+        self._end = monotonic() + seconds
+        import shutil  # loads modules for archives, which hooks do not need
+
+        repository = find_repository(folder)
+        program = shutil.which("git")
+        if repository is None or program is None:
+            raise GitFailed("there is no Git repository" if program else "git is not installed")
+        # A relative folder in PATH, or one in the repository, would run a program of the repository.
+        if not Path(program).is_absolute() or Path(program).resolve().is_relative_to(repository.top.resolve()):
+            raise GitFailed("git is not installed outside of the repository")
+        options = [word for value in _OVERRIDES for word in ("-c", value)]
+        if is_in_trusted_path(folder):
+            options += ["-c", "safe.directory=*"]
+        self._command = [program, "--no-pager", "--literal-pathspecs", *options]
+        self._environment = _ENVIRONMENT | {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "GIT_CEILING_DIRECTORIES": str(repository.top.parent),
+        }
+
+    def run(self, *arguments: str, stdin: bytes = b"") -> bytes:
+        """Return what a command prints; its arguments are fixed, paths and commits are passed by `stdin`."""
+        from core.storage.user_command import CommandFailed, run_program  # hooks that run no program do not need it
+
+        left = self._end - monotonic()
+        if left <= 0:
+            raise GitFailed("git took too long")
+        try:
+            return run_program(
+                [*self._command, *arguments],
+                stdin,
+                left,
+                folder=self._folder,
+                environment=self._environment,
+                most=MAX_OUTPUT,
+            )
+        except CommandFailed as error:
+            raise GitFailed(str(error)) from None
+
+    def prefix(self) -> str:
+        """Return the path of the folder in the repository: "" or `parts/of/it/`."""
+        return os.fsdecode(self.run("rev-parse", "--show-prefix")).rstrip("\n")
+
+    def exist(self, objects: Sequence[str]) -> list[bool]:
+        """Return which objects such as `HEAD:src/cart.py` exist, also in a partial clone without their content."""
+        output = self.run("cat-file", "--batch-check=%(objectname)", stdin=_lines(objects)) if objects else b""
+        return [COMMIT.fullmatch(os.fsdecode(line)) is not None for line in output.splitlines()]
+
+    def texts(self, objects: Iterable[str]) -> dict[str, str]:
+        """Return the texts of objects, without those that are missing or larger than `MAX_BLOB`."""
+        names = list(dict.fromkeys(objects))
+        output = self.run("cat-file", "--batch-check=%(objectsize)", stdin=_lines(names)) if names else b""
+        sizes = [int(line) if line.isdigit() else MAX_BLOB + 1 for line in output.splitlines()]
+        names = [name for name, size in zip(names, sizes, strict=True) if size <= MAX_BLOB]
+        output = self.run("cat-file", "--batch=%(objectsize)", stdin=_lines(names)) if names else b""
+        found, at = {}, 0
+        for name in names:
+            start = output.index(b"\n", at) + 1
+            at = start + int(output[at : start - 1]) + 1
+            found[name] = output[start : at - 1].decode("utf-8", "replace")
+        return found
+
+    def commits(self, files: Iterable[str], since: float | None, most: int) -> dict[str, float]:
+        """Return the newest commits that changed one of some files, newest first, with their times.
+
+        Files are relative to the folder. Only commits since a time are searched, if one is given.
+        """
+        arguments = ["rev-list", "--timestamp", f"--max-count={most}"]
+        arguments += [f"--since={since:.0f}"] if since is not None else []
+        output = self.run(*arguments, "--stdin", stdin=_lines(("HEAD", "--", *files)))
+        pairs = (line.split() for line in output.decode("ascii").splitlines())
+        return {commit: float(time) for time, commit in pairs}
+
+    def changes(self, commits: Iterable[str], *options: str) -> Iterator[tuple[str, str, list[str]]]:
+        """Yield the changes of commits: commit, status such as `D` or `R100`, and paths from the top."""
+        arguments = ("diff-tree", "--stdin", "-r", "-z", "--root", "--name-status", "--no-ext-diff", "--no-textconv")
+        words = iter(self.run(*arguments, *options, stdin=_lines(commits)).split(b"\0"))
+        commit = ""
+        for word in words:
+            text = os.fsdecode(word)
+            # With -z, the commit and the first status are separated by a line end or a NUL.
+            *ids, status = text.split("\n")
+            for one in (*ids, status):
+                if COMMIT.fullmatch(one):
+                    commit = one
+            if COMMIT.fullmatch(status) or not status:
+                continue
+            count = 2 if status[0] in "RC" else 1
+            yield commit, status, [os.fsdecode(next(words, b"")) for _ in range(count)]
+
+
+def _lines(texts: Iterable[str]) -> bytes:
+    return b"".join(os.fsencode(text) + b"\n" for text in texts)

@@ -1,0 +1,224 @@
+"""Lessons whose files or names Git shows as removed or renamed: they rank lower, and Review asks."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from core.base.errors import BadInput
+from core.config.paths import ProjectPaths
+from core.config.settings import ReviewSettings, Settings
+from core.curation import commands
+from core.hooks import sweep
+from core.project.project import Project
+from core.project.quick_state import open_quick_state
+from core.questions.answers import answer
+from core.state.contexts import prepare_task_injection
+from core.state.project_state import ProjectState
+from core.state.review_items import STALE, ReviewItem
+from tests.core.hooks.agents import EDIT, FAILING, PASSING, SimulatedAgent
+from tests.core.hooks.conftest import agent, project
+from tests.git_history import BEGIN, History, body
+
+__all__ = ["agent", "project"]  # fixtures
+
+ONE = "pat-error-rounding-001"
+OTHER = "pat-error-rounding-002"
+TASK = "Fix the rounding of the cart total"
+
+
+def record(id: str, *anchors: str, text: str = "Round the cart total once, at the end") -> dict[str, object]:
+    return {
+        "pattern_id": id,
+        "error_signature": {"error_type": "AssertionError", "error_pattern": f"rounding of the cart total {id[-1]}"},
+        "fix_approach": {"description": f"{text}: {id[-1]}", "fix_category": "fix_logic_error"},
+        "source_loops": ["loop-1", "loop-2", "loop-3"],
+        "success_rate": 1.0,
+        "usage_count": 6,
+        "successful_applications": 6,
+        "failed_applications": 0,
+        "first_discovered": BEGIN.isoformat(),
+        "anchors": list(anchors),
+    }
+
+
+@dataclass
+class Shop:
+    """A project in a repository, with two lessons that fit the same task; the first one is about `cart.py`."""
+
+    history: History
+
+    @property
+    def paths(self) -> ProjectPaths:
+        return ProjectPaths(self.history.folder)
+
+    @property
+    def now(self) -> datetime:
+        return self.history.at + timedelta(days=12)
+
+    def open(self, settings: Settings | None = None) -> Project:
+        opened = Project(self.paths, settings or Settings(), by="ada", clock=lambda: self.now)
+        opened.load()
+        opened.search_all()
+        return opened
+
+    def questions(self) -> tuple[ReviewItem, ...]:
+        return stale_questions(self.open().view)
+
+    def scores(self) -> dict[str, float]:
+        """Return the multiplier of each lesson for the task, as a hook sees it: without Git."""
+        state, _ = open_quick_state(self.paths, Settings(), lambda: self.now)
+        return {one.pattern_id: one.multiplier for one in prepare_task_injection(state, TASK).chosen}
+
+    def decide(self, action: str) -> None:
+        opened = self.open()
+        (item,) = stale_questions(opened.view)
+        chosen = answer(item, opened.view, action)
+        assert chosen is not None
+        opened.decide(chosen.command)
+
+
+def stale_questions(state: ProjectState) -> tuple[ReviewItem, ...]:
+    return tuple(item for item in state.queue if item.kind == STALE)
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    history = History(tmp_path)
+    history.write(cart=body("total") + body("tax"), keep=body("keep"))
+    file = ProjectPaths(tmp_path).pattern_file("error")
+    file.parent.mkdir(parents=True)
+    records = [record(ONE, "cart.py", "cart.py#total"), record(OTHER, "keep.py#keep")]
+    file.write_text(json.dumps({"version": "1.0.0", "pattern_registry": {"error_patterns": records}}))
+    history.commit()
+    return Shop(history)
+
+
+def test_nothing_is_asked_while_the_files_are_there(shop: Shop) -> None:
+    assert shop.questions() == ()
+    assert shop.scores().keys() == {ONE, OTHER}
+    assert len(set(shop.scores().values())) == 1
+
+
+def test_removed_file_ranks_lower_until_a_person_calls_the_lesson_true(shop: Shop) -> None:
+    shop.history.git("rm", "-q", "cart.py")
+    commit = shop.history.commit()
+    (item,) = shop.questions()
+    assert item.question.startswith(f"cart.py was removed in {commit[:7]}, 12 d ago. Is “")
+    assert item.is_worth_reading
+    scores = shop.scores()
+    assert scores[ONE] == pytest.approx(0.5 * scores[OTHER])
+    shop.decide("accept")
+    assert shop.questions() == ()
+    assert len(set(shop.scores().values())) == 1
+    shop.open().decide(commands.Undo())
+    assert len(shop.questions()) == 1
+    shop.decide("accept")
+    shop.history.write(cart=body("total"))
+    shop.history.commit()
+    assert shop.questions() == ()
+    shop.history.git("rm", "-q", "cart.py")
+    shop.history.commit()
+    assert len(shop.questions()) == 1, "another commit is another question"
+
+
+def test_restored_file_ranks_as_before_without_git(shop: Shop) -> None:
+    shop.history.git("rm", "-q", "cart.py")
+    shop.history.commit()
+    assert len(shop.questions()) == 1
+    assert len(set(shop.scores().values())) == 2
+    shop.history.write(cart=body("total"))  # not committed
+    assert len(set(shop.scores().values())) == 1
+
+
+def test_a_lesson_that_is_no_longer_true_is_deprecated(shop: Shop) -> None:
+    shop.history.git("rm", "-q", "cart.py")
+    commit = shop.history.commit()
+    shop.decide("reject")
+    opened = shop.open()
+    assert opened.view.assessment(ONE).state == "deprecated"
+    assert opened.view.snapshot.decisions[-1].reason == f"it is about cart.py, which was removed in {commit[:7]}"
+    assert stale_questions(opened.view) == ()
+
+
+def test_renamed_file_keeps_its_rank_and_its_anchor_is_updated(shop: Shop) -> None:
+    before = shop.open().view.pattern(ONE).content_hash
+    shop.history.git("mv", "cart.py", "basket.py")
+    commit = shop.history.commit()
+    (item,) = shop.questions()
+    assert item.question.startswith(f"cart.py was renamed to basket.py in {commit[:7]}, 12 d ago. Update “")
+    assert len(set(shop.scores().values())) == 1
+    shop.decide("accept")
+    pattern = shop.open().view.pattern(ONE)
+    assert (pattern.anchors, pattern.anchor_commit) == (("basket.py", "basket.py#total"), commit)
+    assert pattern.content_hash == before, "what a person approved is the same"
+    assert shop.questions() == ()
+    shop.open().decide(commands.Undo())
+    assert shop.open().view.pattern(ONE).anchors == ("cart.py", "cart.py#total")
+
+
+def test_setting_switches_the_check_off(shop: Shop) -> None:
+    shop.history.git("rm", "-q", "cart.py")
+    shop.history.commit()
+    off = replace(Settings(), review=ReviewSettings(check_anchors=False))
+    assert stale_questions(shop.open(off).view) == ()
+    assert len(shop.questions()) == 1
+    assert shop.open(off).view.stale == {}
+
+
+def test_hook_checks_in_the_background_after_another_commit(shop: Shop) -> None:
+    sweep.run(str(shop.paths.project))
+    shop.history.git("rm", "-q", "cart.py")
+    shop.history.commit()
+    assert len(set(shop.scores().values())) == 1, "no hook runs Git"
+    assert open_quick_state(shop.paths, Settings(), lambda: shop.now)[1], "the background is started"
+    sweep.run(str(shop.paths.project))
+    assert len(set(shop.scores().values())) == 2
+
+
+def test_invalid_anchors_are_refused(shop: Shop) -> None:
+    opened = shop.open()
+    with pytest.raises(BadInput, match=r"Use a path inside the project"):
+        opened.decide(commands.SetAnchors(ONE, ("../secret",)))
+    with pytest.raises(BadInput, match="at most 10"):
+        opened.decide(commands.SetAnchors(ONE, tuple(f"f{n}.py" for n in range(11))))
+    opened.decide(commands.SetAnchors(ONE, ()))
+    assert (
+        "anchors"
+        not in json.loads(shop.paths.pattern_file("error").read_text())["pattern_registry"]["error_patterns"][0]
+    )
+
+
+def test_story_from_a_fix_to_the_question_after_git_mv(agent: SimulatedAgent, project: ProjectPaths) -> None:
+    history = History(project.project)
+    code = "export function title(user) {\n  return user.name;\n}\n" + "// more\n" * 20
+    file = project.project / "src" / "account.ts"
+    file.parent.mkdir()
+    file.write_text(code)
+    history.at = agent.at - timedelta(hours=2)
+    learned = history.commit()
+    agent.send("SessionStart", source="startup")
+    agent.prompt("Fix the title of the account")
+    agent.tool(FAILING)
+    file.write_text(code.replace("user.name", 'user?.name ?? ""'))
+    agent.tool(EDIT)
+    agent.tool(PASSING)
+    agent.send("Stop")
+    agent.send("SessionEnd", reason="exit")
+    history.at = agent.at
+    history.commit()
+    shop = Shop(history)
+    (pattern,) = shop.open().view.snapshot.patterns.values()
+    assert (pattern.anchors[0], pattern.anchor_commit) == ("src/account.ts", learned)
+    history.git("mv", "src/account.ts", "src/profile.ts")
+    commit = history.commit()
+    (item,) = shop.questions()
+    assert item.question.startswith(f"src/account.ts was renamed to src/profile.ts in {commit[:7]}")
+    shop.decide("accept")
+    (pattern,) = shop.open().view.snapshot.patterns.values()
+    assert pattern.anchors[0] == "src/profile.ts"

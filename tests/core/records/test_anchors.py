@@ -1,0 +1,54 @@
+"""Anchors as texts, and names found in files."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.records.anchors import MAX_ANCHORS, Anchor, list_anchors, parse_anchor
+
+
+def test_texts_of_anchors() -> None:
+    for text, anchor in {
+        "src/cart.py": Anchor("src/cart.py"),
+        "./src\\cart.py#Cart.total": Anchor("src/cart.py", "Cart.total"),
+        "package.json#@acme/kit": Anchor("package.json", "@acme/kit"),
+        "go.mod#github.com/acme/kit": Anchor("go.mod", "github.com/acme/kit"),
+        "docs/c#.md": Anchor("docs/c#.md"),
+    }.items():
+        assert parse_anchor(text) == anchor
+    for text in (
+        "",
+        "#total",
+        "/etc/passwd",
+        "../a",
+        "a/../b",
+        "a//b",
+        "~/a",
+        "C:/a",
+        ".git/config",
+        "a\nb",
+        "x" * 401,
+    ):
+        assert parse_anchor(text) is None, text
+    assert len(list_anchors(["a", "a", "", *(f"f{n}" for n in range(20))])) == MAX_ANCHORS
+
+
+@pytest.mark.parametrize(
+    ("anchor", "content", "is_in"),
+    [
+        ("a.py#total", "def total(): ...", True),
+        ("a.py#total", "def subtotal(): ... total_2", False),
+        ("a.py#Cart.total", "class Cart:\n  def total(self): ...", True),
+        ("a.py#Cart.total", "def total(self): ...", False),
+        ("a.js#$total", "const $total = 1", True),
+        ("package.json#pad", '{"left-pad": "1"}', False),
+        ("requirements-dev.txt#Left_Pad", "left-pad[all]>=1", True),
+        ("requirements.txt#pytest", "pytest-asyncio==1", False),
+        ("pyproject.toml#httpx", '"httpx>=1"', True),
+        ("a.py", "", True),
+    ],
+)
+def test_name_in_a_file(anchor: str, content: str, is_in: bool) -> None:
+    parsed = parse_anchor(anchor)
+    assert parsed is not None
+    assert parsed.is_in(content) is is_in
