@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heappop, heappush
@@ -18,6 +18,7 @@ from core.base.formatting import format_percent
 from core.base.text import visible_line
 from core.learning.assessment import INVERSION, Assessment
 from core.learning.assignment import Assignment
+from core.learning.evidence import find_origin
 from core.learning.inversion_rules import remove_warning_prefix
 from core.learning.reference.patterns import (
     MAX_CHARS,
@@ -29,10 +30,16 @@ from core.learning.statistics import jeffreys_interval
 from core.records.patterns import DECOMPOSITION_TAG, Maturity, Pattern, PatternType
 from core.records.times import day_of
 from core.retrieval.index import TAG, TYPES, PatternIndex
-from core.retrieval.reflections import ReflectionChoice, ReflectionSection, put_reflections
+from core.retrieval.reflections import (
+    ReflectionChoice,
+    ReflectionLeftOut,
+    ReflectionSection,
+    put_reflections,
+    render_reflections,
+)
 from core.retrieval.rendering import Item, count_tokens, render_patterns
 from core.retrieval.task import TaskProfile
-from core.scanning.context_scan import find_combined_harm, find_harm_when_cut
+from core.scanning.context_scan import find_combined_harm, find_completed_harm, find_harm_when_cut
 from core.scanning.messages import describe_suspicions
 
 if TYPE_CHECKING:
@@ -417,6 +424,7 @@ class _Selection:
         self.items: list[Item] = []  # added patterns, best first
         self._blocks = NO_BLOCKS  # texts of these patterns
         self.assigned: tuple[Assignment, ...] = ()
+        self._reflections: ReflectionSection | None = None  # those of the whole context, if patterns are held out
 
     @property
     def is_full(self) -> bool:
@@ -457,13 +465,16 @@ class _Selection:
     def hold_out(self, coin: Coin | None) -> frozenset[str]:
         """Remove the patterns that the coin holds out; returns their IDs. Call it after the last candidate.
 
-        Without the pattern between them, two others may do harm together; the second one is then left out as well.
+        Learnings of the work in which a pattern was found first say the same, so they are removed, too. All others are
+        those of the whole context: what is eligible must depend on no coin. Without the pattern between them, two
+        others may do harm together; the second one is then left out as well.
         """
         if coin is None:
             return frozenset()
         self.assigned = coin.assign_all(self.items)
         held_out = frozenset(one.pattern_id for one in self.assigned if one.is_held_out)
         if held_out:
+            self._reflections = _without_sources(self.finish()[1], (self._patterns[id] for id in held_out))
             before, self.items, self._blocks = self.items, [], NO_BLOCKS
             for item in before:
                 more = [*self.items, item]
@@ -503,9 +514,26 @@ class _Selection:
 
     def finish(self) -> tuple[Blocks, ReflectionSection]:
         """Render the whole context: in each block patterns, then reflections and decomposition strategies."""
+        if self._reflections is not None:
+            section = render_reflections(self._reflections.chosen, self._settings)
+            if not find_completed_harm(section, self._blocks.fenced()):
+                return put_reflections(self._blocks, section, self.strategies.blocks), self._reflections
+            return put_reflections(self._blocks, "", self.strategies.blocks), ReflectionSection()
         if self._learned is not None:
             return self._learned.finish(self._blocks, self.strategies.blocks)
         return put_reflections(self._blocks, "", self.strategies.blocks), ReflectionSection()
+
+
+def _without_sources(section: ReflectionSection, patterns: Iterable[Pattern]) -> ReflectionSection:
+    """Return the learnings without those of the work in which patterns were found first."""
+    works = {origin.loop_id for pattern in patterns if (origin := find_origin(pattern)) is not None}
+    kept = tuple(one for one in section.chosen if works.isdisjoint(one.sources))
+    removed = tuple(
+        ReflectionLeftOut(id=one.id, text=one.text, reason=HELD_OUT, score=one.score)
+        for one in section.chosen
+        if one not in kept
+    )
+    return ReflectionSection(chosen=kept, left_out=(*removed, *section.left_out))
 
 
 def _content(pattern: Pattern) -> tuple[str, ...]:

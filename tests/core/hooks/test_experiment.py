@@ -62,6 +62,7 @@ def test_a_held_out_lesson_is_given_neither_at_the_prompt_nor_at_the_error(learn
     later = later_session(learned)
     assert FIX not in later.prompt(text)
     assert later.tool(FAILING) == ""
+    assert "task-001" not in later.record.context, "the learnings of its session are held out, too"
     (event,) = events_of(later, ASSIGNED)
     assert event.trial is not None
     assert (event.trial.is_held_out, event.trial.share, event.loop_id) == (True, 0.5, "claude:s2")
