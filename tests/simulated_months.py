@@ -21,7 +21,7 @@ from unittest.mock import patch
 from core.config.settings import Settings
 from core.hooks import answer, background
 from core.project.project import Project
-from core.state.experiment import set_share
+from core.state.experiment import secret_file, set_share
 from core.state.trials import ExperimentReport, measure_experiment
 from tests.core.hooks.agents import SimulatedAgent, make_project
 
@@ -33,6 +33,7 @@ class Lesson(NamedTuple):
     """An error, its fix, and the true rates with which the error returns in a later task."""
 
     truth: str
+    task: str
     file: str
     error: str
     old: str
@@ -45,6 +46,7 @@ class Lesson(NamedTuple):
 LESSONS: Final = (
     Lesson(
         "helps",
+        "Price the cart of order",
         "src/cart.py",
         "KeyError: 'vat'",
         '    tax = order["vat"]',
@@ -55,8 +57,9 @@ LESSONS: Final = (
     ),
     Lesson(
         "hurts",
+        "Drain queue",
         "src/worker.py",
-        "RuntimeError: worker pool was closed before the queue was empty",
+        "TimeoutError: worker pool never became idle",
         "    pool.close()",
         "    pool.close(wait=UNTIL_QUEUE_EMPTY)",
         "UNTIL_QUEUE_EMPTY",
@@ -65,6 +68,7 @@ LESSONS: Final = (
     ),
     Lesson(
         "does nothing",
+        "Sign in the build account in pipeline",
         "src/login.py",
         "PermissionError: token of the build account was refused",
         "    token = read_token()",
@@ -103,7 +107,7 @@ class Months:
     def _begin(self, lesson: Lesson) -> str:
         self.sessions += 1
         self.agent.session = f"session-{self.sessions}"
-        return self.agent.prompt(f"{lesson.error} again, number {self.sessions}")
+        return self.agent.prompt(f"{lesson.task} #{self.sessions}: {lesson.error}")
 
     def _fail_and_fix(self, lesson: Lesson) -> None:
         report = f"FAILED tests/test_build.py::test_build\n{lesson.file}:7: in build\nE   {lesson.error}\n1 failed"
@@ -140,6 +144,9 @@ def simulate_months(
         for lesson in lessons:
             past.learn(lesson)
         set_share(0.5)
+        secret_file().parent.mkdir(parents=True, exist_ok=True)
+        secret_file().write_text("17" * 32)  # the same coins each time
+        secret_file().chmod(0o600)
         for month in range(1, months + 1):
             for number in range(WEEKS_A_MONTH * sessions_a_week):
                 agent.at += timedelta(hours=7 * 24 / sessions_a_week)

@@ -11,6 +11,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from operator import mul
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -206,12 +207,12 @@ def _log_capital(tally: Tally, candidate: float, signs: tuple[int, ...]) -> floa
     a martingale that starts at 1: it ever reaches 20 with a probability of at most 0.05 (Ville's inequality). The signs
     are 1 for bets on a larger difference, -1 for a smaller one; the capital is divided between them.
     """
-    logs = [
-        math.log(part / len(signs))
-        + math.fsum(count * math.log1p(sign * bet * score_of(group, candidate, sign)) for group, count in tally.items())
-        for sign in signs
-        for bet, part in BETS
-    ]
+    counts, logs = tuple(tally.values()), []
+    for sign in signs:
+        scores = [sign * score_of(group, candidate, sign) for group in tally]
+        for bet, part in BETS:
+            growth = math.fsum(map(mul, counts, [math.log1p(bet * score) for score in scores]))
+            logs.append(math.log(part / len(signs)) + growth)
     most = max(logs)
     return most + math.log(math.fsum(math.exp(value - most) for value in logs))
 
@@ -258,9 +259,9 @@ def _trials_for(width: float, variance: float, power: float) -> float:
 
 def _further_trials(given: Arm, held_out: Arm, share: float, is_higher_better: bool) -> int:
     """Estimate the further trials until the interval excludes 0, or has no difference worth having inside."""
-    without, with_lesson = EXPECTED_RATES
-    if is_higher_better:
-        without, with_lesson = 1 - without, 1 - with_lesson
+    seen = given.total * held_out.trials - held_out.total * given.trials
+    is_given_higher = seen > 0 or (seen == 0 and is_higher_better)
+    without, with_lesson = sorted(EXPECTED_RATES, reverse=not is_given_higher)  # the expected size, the seen direction
     rate_given = (given.total + _PRIOR_TRIALS * with_lesson) / (given.trials + _PRIOR_TRIALS)
     rate_held_out = (held_out.total + _PRIOR_TRIALS * without) / (held_out.trials + _PRIOR_TRIALS)
     share = min(max(share, SMALLEST_SHARE), 1 - SMALLEST_SHARE)

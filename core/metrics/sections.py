@@ -23,7 +23,7 @@ from core.learning.experiments import Verdict
 from core.metrics.causes import ERROR, FAILURE_MODE, ROOT_CAUSE, Cause
 from core.metrics.dashboard import RANGES, Dashboard, StateChange, Trend, Week, count_changes
 from core.metrics.reviewer_accuracy import MIN_FOLLOWED, Share
-from core.metrics.team_uses import describe_team_uses
+from core.metrics.team_uses import compare_pooled, describe_team_uses
 from core.queries.filter_parser import build_id_query
 from core.records.loops import Usage
 from core.records.patterns import Maturity
@@ -32,6 +32,7 @@ from core.state.trials import describe_success
 if TYPE_CHECKING:
     from core.metrics.effectiveness import Comparison
     from core.metrics.usage import UsageGroup
+    from core.records.team_status import PooledTrials
 
 STATES: Final = (Maturity.PROVEN, Maturity.ESTABLISHED, Maturity.CANDIDATE, Maturity.DEPRECATED)  # from best to worst
 MAX_NAMED: Final = 3  # maximum number of items that a takeaway names
@@ -151,7 +152,7 @@ def build_figures(found: Dashboard) -> tuple[Figure, ...]:
     for section in _load_texts().sections:
         if section.id == "team" and (found.team is None or found.team.uses_at is None):
             continue
-        if section.id == "experiment" and not found.lessons.experiment.patterns:
+        if section.id == "experiment" and not found.lessons.experiment.patterns and not _pools(found):
             continue
         texts = ("takeaway", "about", "reach", "note", "missing")
         changes = {name: getattr(section, name).format(**words) for name in texts} | _SECTIONS[section.id](found)
@@ -182,21 +183,34 @@ def _lessons(found: Dashboard) -> _Data:
 
 def _experiment(found: Dashboard) -> _Data:
     report = found.lessons.experiment
-    rows = tuple(
-        Row(
-            label=visible_line(one.name, _LESSON_CHARS),
-            group=_VERDICTS[arms.verdict],
-            extra=f"{arms.needed:,}" if arms.needed else "",
-            values=_rates(arms),
-            low=arms.low,
-            high=arms.high,
-            count=arms.given.trials + arms.held_out.trials,
-            goal=Goal("patterns", key=one.pattern_id),
-        )
+    names = {one.pattern_id: one.name for one in report.patterns}
+    rows = [
+        _experiment_row(one.name, one.pattern_id, arms)
         for one in report.patterns[:_MAX_TRIED_LESSONS]
         if (arms := one.errors) is not None
+    ]
+    for pool in _pools(found)[:_MAX_TRIED_LESSONS]:
+        name = f"Team: {names.get(pool.pattern_id, pool.pattern_id)}, {plural(pool.projects, 'project')}"
+        rows.append(_experiment_row(name, pool.pattern_id, compare_pooled(pool)))
+    return {"takeaway": capitalized(report.sentence), "rows": tuple(rows)}
+
+
+def _pools(found: Dashboard) -> list[PooledTrials]:
+    """Return the trials of the whole team whether errors returned."""
+    return [pool for pool in (found.team.trials if found.team is not None else ()) if pool.kind == "returned"]
+
+
+def _experiment_row(name: str, pattern_id: str, arms: ArmComparison) -> Row:
+    return Row(
+        label=visible_line(name, _LESSON_CHARS),
+        group=_VERDICTS[arms.verdict],
+        extra=f"{arms.needed:,}" if arms.needed else "",
+        values=_rates(arms),
+        low=arms.low,
+        high=arms.high,
+        count=arms.given.trials + arms.held_out.trials,
+        goal=Goal("patterns", key=pattern_id),
     )
-    return {"takeaway": capitalized(report.sentence), "rows": rows}
 
 
 def _rates(arms: ArmComparison) -> tuple[float, ...]:

@@ -226,10 +226,15 @@ def _is_same_arm(assigned: Trial, outcome: Trial) -> bool:
 
 
 def list_results(units: Iterable[Unit], *, is_far: bool) -> Iterator[TrialResult]:
-    """Yield the outcomes that are known: whether the task succeeded (far), or whether the error returned."""
+    """Yield whether the task is known to have succeeded (far), or whether the error returned, of finished trials.
+
+    A task with an unknown result counts as one without success: whether a result is known may depend on the lesson.
+    """
     for unit in units:
-        if unit.outcome is not None and (outcome := unit.success if is_far else unit.outcome.returned) is not None:
-            yield _result(unit, outcome)
+        if unit.outcome is not None:
+            outcome = unit.success is True if is_far else unit.outcome.returned
+            if outcome is not None:
+                yield _result(unit, outcome)
 
 
 def _result(unit: Unit, outcome: float) -> TrialResult:

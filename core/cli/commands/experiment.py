@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import TYPE_CHECKING, Final
 
@@ -14,11 +15,16 @@ from core.cli.json import objects
 from core.cli.render.output import Column, line, print_table, respond
 from core.cli.support.options import FRACTION, Command, ReadingCommand
 from core.cli.support.project import is_readonly, open_reader
+from core.cli.support.team import last_team_status
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from core.learning.experiments import Comparison
+    from core.records.team_status import PooledTrials
     from core.state.trials import ExperimentReport, PatternTrials
 
+_MOST_POOLS: Final = 20
 _START: Final = "to start one: ralphdeck experiment start --share 0.2"
 
 
@@ -43,9 +49,12 @@ def status() -> None:
     matched = measure_lesson_effect(state.snapshot, state.board, state.settings)
     report, share = matched.experiment, state.experiment.share if state.experiment is not None else None
     forbidden = is_forbidden(state.settings)
+    team = last_team_status()
+    pools = team.trials if team is not None else ()
 
     def show() -> None:
         _print_status(report, share, forbidden=forbidden)
+        print_pools(pools)
         line(f"Not by chance: {matched.sentence}")
 
     respond(
@@ -56,8 +65,9 @@ def status() -> None:
         forbidden=forbidden,
         summary=report.sentence,
         patterns=lambda: [_pattern_json(one) for one in report.patterns],
-        success=lambda: arms_json(report.success),
+        success=lambda: _arms_json(report.success),
         not_by_chance=matched.sentence,
+        team=lambda: pools_json(pools),
     )
 
 
@@ -89,19 +99,33 @@ def _print_status(report: ExperimentReport, share: float | None, *, forbidden: b
         line(f"Task success, over all lessons: {describe_success(report.success)}")
 
 
+def print_pools(pools: Sequence[PooledTrials]) -> None:
+    """Print a line for each pattern with trials in the projects of the team."""
+    from core.metrics.team_uses import describe_pool
+
+    for pool in pools[:_MOST_POOLS]:
+        line(f"In the team: {visible_line(pool.pattern_id, 80)} in {describe_pool(pool)}")
+
+
+def pools_json(pools: Sequence[PooledTrials]) -> list[objects.Wire]:
+    from core.metrics.team_uses import compare_pooled
+
+    return [objects.TeamTrials.of(one, comparison=_arms_json(compare_pooled(one))) for one in pools]
+
+
 def _pattern_json(found: PatternTrials) -> objects.Wire:
     ratio = found.steps_ratio
     return objects.PatternTrials.of(
         found,
         id=found.pattern_id,
         verdict=found.verdict,
-        errors=arms_json(found.errors),
+        errors=_arms_json(found.errors),
         steps_ratio=None if ratio is None else ratio[0],
         steps_interval=None if ratio is None else list(ratio[1:]),
     )
 
 
-def arms_json(comparison: Comparison | None) -> objects.Wire | None:
+def _arms_json(comparison: Comparison | None) -> objects.Wire | None:
     if comparison is None:
         return None
     return objects.ArmComparison.of(
@@ -143,12 +167,12 @@ def start(share: float) -> None:
       ralphdeck experiment start --share 0.2
       ralphdeck experiment start --share 0.5
     """
-    from core.learning.experiments import EXPECTED_RATES, required_trials
+    from core.learning.experiments import COST_OF_LOOKING, EXPECTED_RATES, required_trials
     from core.state.experiment import set_share
 
     _require_user()
     file = set_share(share)
-    needed = required_trials(*EXPECTED_RATES, share)
+    needed = math.ceil(COST_OF_LOOKING * required_trials(*EXPECTED_RATES, share))
 
     def show() -> None:
         line(f"wrote {file}: each lesson is held out of {format_percent(share)} of the tasks that would get it")

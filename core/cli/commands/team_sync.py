@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import click
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from core.records.team import HeldUses
     from core.records.team_status import PooledTrials
     from core.team.consent import Joined
-
-_MOST_SHOWN: Final = 20  # patterns with trials
 
 
 @click.command("sync", cls=DecidingCommand)
@@ -138,9 +136,7 @@ def status(verify: bool) -> None:
       ralphdeck team status
       ralphdeck team status --verify --json
     """
-    from core.cli.commands.experiment import arms_json
-    from core.cli.json import objects
-    from core.metrics.team_uses import compare_pooled, describe_pool
+    from core.cli.commands.experiment import pools_json, print_pools
     from core.team.chain import first_head
     from core.team.decisions import received_head
     from core.team.errors import ChainBroken
@@ -195,8 +191,7 @@ def status(verify: bool) -> None:
         for uses in held:
             count = plural(uses.successes + uses.failures, "result")
             line(f"Held       {count} of {visible_line(uses.member)}; see: ralphdeck review suspicious")
-        for pool in pools[:_MOST_SHOWN]:
-            line(f"Experiment {visible_line(pool.pattern_id, 80)} in {describe_pool(pool)}")
+        print_pools(pools)
         for removed in (member for member in members if member.level is None):
             state = "withdrawn" if removed.name in withdrawn else "kept; to withdraw it, give team member --withdraw"
             line(f"Removed    {visible_line(removed.name)}, role {visible_line(removed.role)}; what it sent is {state}")
@@ -219,7 +214,7 @@ def status(verify: bool) -> None:
         projects=list(projects),
         held=list(held),
         withdrawn=withdrawn,
-        trials=lambda: [objects.TeamTrials.of(one, comparison=arms_json(compare_pooled(one))) for one in pools],
+        trials=lambda: pools_json(pools),
     )
     if broken:
         click.get_current_context().exit(3)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from core.metrics.team_uses import count_team_uses, describe_team_uses
-from core.records.team_status import ProjectUses, TeamStatus
+from core.metrics.team_uses import count_team_uses, describe_pool, describe_team_uses
+from core.records.team_status import PooledTrials, ProjectUses, TeamStatus
 
 AT = datetime(2026, 11, 23, 12, 3, tzinfo=UTC)
 STATUS = TeamStatus(
@@ -44,3 +44,11 @@ def test_a_team_without_uses_has_no_rows() -> None:
     assert describe_team_uses(empty, 4) == {
         "takeaway": "No use in 1 project of the team in 4 weeks; as of 2026-11-23 12:03 UTC"
     }
+
+
+def test_trials_of_the_team_have_a_verdict_of_their_own() -> None:
+    cells = ((0.5, 10, False, False, 40), (0.5, 10, True, True, 30), (0.5, 10, True, False, 10))
+    pool = PooledTrials("pat-error-vat-001", "returned", 3, 2, cells)
+    assert describe_pool(pool) == "3 projects: the error returned in 0 of 40 with, 30 of 40 without; helps"
+    far = PooledTrials("pat-error-vat-001", "succeeded", 1, 1, cells)
+    assert describe_pool(far) == "1 project: the task succeeded in 0 of 40 with, 30 of 40 without; hurts"

@@ -71,6 +71,13 @@ def test_a_trial_counts_once_in_the_arm_of_its_first_assignment() -> None:
         assert (arm.trials, arm.total) == (1, float(bool(outcome.trial.returned)))
 
 
+def test_a_task_with_an_unknown_result_counts_as_one_without_success() -> None:
+    events = [replace(event, success=None) if event.kind == TRIAL_OUTCOME else event for event in EVENTS[:2]]
+    success = measure_experiment(Snapshot(patterns=PATTERNS, events=events)).success
+    assert success is not None
+    assert (success.given.trials + success.held_out.trials, success.given.total + success.held_out.total) == (1, 0)
+
+
 def test_an_outcome_without_an_assignment_and_events_from_elsewhere_do_not_count() -> None:
     assert not measure_experiment(Snapshot(patterns=PATTERNS, events=EVENTS[1:2])).patterns
     foreign = ForeignRecords(is_own_event=lambda event: event.pattern_id != "hurts")
