@@ -82,10 +82,11 @@ Codes = NDArray[np.int8]
 Floats = NDArray[np.float64]
 Closeness = NDArray[np.float32]  # cosine of a text and each record of an index, NaN for a record without a vector
 
-UNRELATED: Final = 0.20  # cosine at which two texts are unrelated
-SAME: Final = 0.75  # cosine at which they mean the same
+UNRELATED: Final = 0.10  # cosine, seen from the centre, at which two texts are unrelated
+SAME: Final = 0.65  # cosine at which they mean the same
 
 _STEPS: Final = 127
+_AROUND_ZERO: Final = 30  # so that the centre of a few vectors is not one of them
 _ROWS_AT_ONCE: Final = 512  # rows converted to float32 at a time: numpy uses several threads for more, which wait
 
 Record = TypeVar("Record")
@@ -342,22 +343,28 @@ class Vectors:
         return Vectors(np.concatenate((self.codes, codes)), {**self.places, **more})
 
     @cached_property
-    def _lengths(self) -> Floats32:
-        squares = np.empty(len(self.codes), np.float32)
+    def _measured(self) -> tuple[Floats32, Floats32]:
+        """The length of each vector, and the centre: the mean of all and of `_AROUND_ZERO` more of length 0."""
+        squares, total = np.empty(len(self.codes), np.float32), np.zeros(DIMENSIONS, np.float32)
         for start in range(0, len(self.codes), _ROWS_AT_ONCE):
             part = self.codes[start : start + _ROWS_AT_ONCE].astype(np.float32)
             squares[start : start + _ROWS_AT_ONCE] = np.einsum("vd,vd->v", part, part)
-        return np.sqrt(squares)
+            total += (1.0 / np.sqrt(np.maximum(squares[start : start + _ROWS_AT_ONCE], 1.0))) @ part
+        return np.sqrt(squares), total / np.float32(len(self.codes) + _AROUND_ZERO)
 
     def closeness(self, vector: Floats32) -> Floats32:
-        """Return the cosine of each vector with `vector` (length 1); NaN for length 0."""
-        dots = np.empty(len(self.codes), np.float32)
+        """Return the cosine of each vector with `vector` (length 1), seen from the centre; NaN for length 0."""
+        lengths, centre = self._measured
+        direction = vector - centre
+        factors = np.stack((direction, centre), axis=1)
+        dots = np.empty((len(self.codes), 2), np.float32)
         for start in range(0, len(self.codes), _ROWS_AT_ONCE):
             end = start + _ROWS_AT_ONCE
-            dots[start:end] = self.codes[start:end].astype(np.float32) @ vector
+            dots[start:end] = self.codes[start:end].astype(np.float32) @ factors
         with np.errstate(invalid="ignore"):
-            dots /= self._lengths
-        return dots
+            dots /= lengths[:, np.newaxis]
+        distances = np.sqrt(np.maximum(1.0 - 2.0 * dots[:, 1] + centre @ centre, 1e-6)) * np.linalg.norm(direction)
+        return np.asarray((dots[:, 0] - centre @ direction) / distances, np.float32)
 
 
 @dataclass(frozen=True, slots=True)

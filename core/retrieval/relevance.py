@@ -35,13 +35,13 @@ WEIGHTS: Final[Mapping[PatternType, Mapping[str, float]]] = {
     PatternType.TEMPLATE: {"words": 0.45, "category": 0.10, "tags": 0.20, "language": 0.25},
 }  # weights of the parts by type, for patterns without a vector; each row sums to 1 (docs/retrieval.md#parts)
 SEMANTIC_WEIGHTS: Final[Mapping[PatternType, Mapping[str, float]]] = {
-    kind: {"meaning": 0.60, "words": 0.10} | rest
-    for kind, rest in {
-        PatternType.ERROR: {"error": 0.19, "category": 0.03, "tags": 0.04, "language": 0.04},
-        PatternType.SUCCESS: {"task": 0.16, "category": 0.06, "tags": 0.04, "language": 0.04},
-        PatternType.ANTI: {"category": 0.10, "tags": 0.10, "language": 0.10},
-        PatternType.TEMPLATE: {"category": 0.06, "tags": 0.10, "language": 0.14},
-    }.items()
+    kind: {"meaning": meaning, "words": 0.10} | rest
+    for kind, meaning, rest in (
+        (PatternType.ERROR, 0.61, {"error": 0.19, "category": 0.02, "tags": 0.04, "language": 0.04}),
+        (PatternType.SUCCESS, 0.63, {"task": 0.16, "category": 0.03, "tags": 0.04, "language": 0.04}),
+        (PatternType.ANTI, 0.65, {"category": 0.05, "tags": 0.10, "language": 0.10}),
+        (PatternType.TEMPLATE, 0.63, {"category": 0.03, "tags": 0.10, "language": 0.14}),
+    )
 }
 """Weights for patterns with a vector. `meaning` is the cosine, scaled so that `UNRELATED` is 0 and `SAME` is 1."""
 RELEVANCE_PARTS: Final = ("meaning", "words", "error", "task", "category", "tags", "language")
@@ -50,7 +50,7 @@ PAST_TASKS: Final = "past_tasks"  # part of the tasks in which a pattern worked;
 MAX_PAST: Final = 0.25  # most that this part adds, since agents report what worked
 _FAINT_PAST: Final = 0.15  # lowest similarity of the tasks that counts
 _PAST_WEIGHT: Final = 0.9  # of the similarity of the tasks, since a pattern may have helped with a side issue only
-FAINT: Final = 0.1  # lowest meaning part, before its weight, that alone makes a pattern relevant
+FAINT: Final = 0.14  # lowest meaning part, before its weight, that alone makes a pattern relevant
 NAMED_ERROR: Final = 0.7  # error part if the task names the error type of the pattern
 LIKELY_ERROR: Final = 0.4  # error part if words of the task suggest the error type
 
@@ -172,7 +172,8 @@ def measure_relevance(
 ) -> Relevance:
     """Find patterns that share a meaning, word, error or tag with the task.
 
-    For success and anti-patterns, the same category is enough; the same language alone never is. `closeness` is the
+    For success and anti-patterns, the same category is enough; the same language alone never is. Of patterns with a
+    vector, only those of a similar meaning are found by a word, tag or category. `closeness` is the
     cosine of each row of the index; None if no pattern has a vector. `past` is the similarity of the task with past
     tasks in which each pattern worked. `weights` are those of the parts of patterns without a vector. With
     `defers_regexes`, no regex is matched, and the result has no parts.
@@ -187,10 +188,10 @@ def measure_relevance(
     _add_tags(parts["tags"], profile, index)
     _add_facets(parts, profile, index)
     by_category = np.isin(index.types, (TYPES.index(PatternType.SUCCESS), TYPES.index(PatternType.ANTI)))
-    close = parts["meaning"] * (parts["meaning"] >= FAINT)
-    common = close + parts["words"] + parts["error"] + parts["tags"] + parts["category"] * by_category
+    common = parts["words"] + parts["tags"] + parts["category"] * by_category
+    is_common = (common > 0) & (~is_semantic | (parts["meaning"] > 0)) | (parts["meaning"] >= FAINT)
     past = np.zeros(size) if past is None else count_similarity(past)
-    rows = np.flatnonzero(common + past).astype(np.int64)
+    rows = np.flatnonzero(is_common | (parts["error"] > 0) | (past > 0)).astype(np.int64)
     found = {name: values[rows] for name, values in parts.items()}
     kinds, is_semantic = index.types[rows], is_semantic[rows]
     own = _mixed(found, kinds, is_semantic, weights)

@@ -38,6 +38,7 @@ _COMMAND_LIMITS: Final[Mapping[str, Limits]] = {
     "loop inject": (None, 500, 600),
     "task log": (80, None, None),
 }
+_THIRD: Final = {"name": "paraphrases"}  # the set of patterns as loops extract them
 _HOOK_LIMITS: Final[Mapping[str, Limits]] = {hooks.PROMPT: (120, 150, 200), hooks.TOOL: (50, 50, 50)}
 
 
@@ -184,6 +185,11 @@ ROWS: Final = (
     Row("quality", "the same with past tasks", "retrieval_history.by_words_with_past"),
     Row("quality", "tasks of the second set, found by meaning", "retrieval_history.by_meaning"),
     Row("quality", "the same with past tasks, cross-validated", "retrieval_history.by_meaning_with_past"),
+    Row("quality", "tasks of the third set, found by words", "retrieval_history.by_words", arguments=_THIRD),
+    Row("quality", "the same with the source tasks", "retrieval_history.by_words_with_past", arguments=_THIRD),
+    Row("quality", "tasks of the third set, found by meaning", "retrieval_history.by_meaning", arguments=_THIRD),
+    Row("quality", "the same with weights cross-validated", "retrieval_history.by_fitted_weights"),
+    Row("quality", "the same with the source tasks", "retrieval_history.by_meaning_with_past", arguments=_THIRD),
     Row("quality", "embedding model, idle", "retrieval_history.idle_model", 0.5),
     Row("quality", "paraphrased tasks, found by words", "retrieval.found_by_words", arguments={"tasks": "paraphrased"}),
     Row(

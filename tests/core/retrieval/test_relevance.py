@@ -53,14 +53,21 @@ def test_a_vector_finds_a_pattern_without_common_words() -> None:
     lost, other = make_pattern("lost", title="jwt expired"), make_pattern("other", title="jwt expired")
     found = parts_for("People lose their session", lost, other, closeness=[0.5, UNRELATED - 0.01])
     assert found.keys() == {"lost"}
-    assert found["lost"]["meaning"] == pytest.approx(0.6 * (0.5 - UNRELATED) / (SAME - UNRELATED), abs=1e-4)
+    weight = SEMANTIC_WEIGHTS[PatternType.ERROR]["meaning"]
+    assert found["lost"]["meaning"] == pytest.approx(weight * (0.5 - UNRELATED) / (SAME - UNRELATED), abs=1e-4)
     assert sum(found["lost"].values()) == pytest.approx(found["lost"]["meaning"])
 
 
+def test_a_common_word_finds_no_pattern_of_another_meaning() -> None:
+    same, other = make_pattern("same", title="null user"), make_pattern("other", title="null island")
+    assert parts_for("null user", same, other, closeness=[0.4, UNRELATED - 0.01]).keys() == {"same"}
+
+
 def test_the_meaning_part_is_clipped() -> None:
-    patterns = [make_pattern(id, title="null user") for id in ("opposite", "same")]
-    found = parts_for("null user", *patterns, closeness=[-0.9, 1.0])
-    assert [found[id]["meaning"] for id in ("opposite", "same")] == pytest.approx([0.0, 0.6])
+    patterns = [make_pattern(id, title="TypeError null user", error_type="TypeError") for id in ("opposite", "same")]
+    found = parts_for("TypeError null user", *patterns, closeness=[-0.9, 1.0])
+    weight = SEMANTIC_WEIGHTS[PatternType.ERROR]["meaning"]
+    assert [found[id]["meaning"] for id in ("opposite", "same")] == pytest.approx([0.0, weight])
 
 
 def test_a_pattern_without_a_vector_is_found_by_words() -> None:
