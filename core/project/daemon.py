@@ -66,6 +66,11 @@ class Daemon(WatchLoop):
         if self._prune:
             self._guarded(self._prune_due)
 
+    def idle(self) -> None:
+        """Update times and scores, and check anchors after a commit."""
+        super().idle()
+        self.project.check_anchors()
+
     def watching(self, state: WatchState) -> None:
         """Report a changed watch mode; ignores a changed number of watches."""
         known, self._known = self._known, state

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from core.base.errors import DamagedError, Unwritable
+from core.base.steps import run_all
 from core.episodes.similar_tasks import embeddable_work
 from core.index.refresh import Index
 from core.index.scores import find_board
@@ -207,6 +208,13 @@ class ProjectReader:
                             return self._view
                 self._view = review.finish(self._view)
             return self._view
+
+    def check_anchors(self) -> None:
+        """Compare what patterns are about with the history of Git, unless that was done for this commit."""
+        from core.index.anchors import check_in_steps
+
+        if self.settings.review.check_anchors:
+            run_all(check_in_steps(self._view.snapshot, self._verdicts))
 
     def apply(self, changed: Iterable[Path] | None) -> tuple[ProjectState, Delta]:
         """Read the files in `changed` (None: find them by a sweep) and update the scores."""

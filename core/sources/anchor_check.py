@@ -20,7 +20,7 @@ from core.storage.git import MAX_BLOB, Git, GitFailed
 if TYPE_CHECKING:
     from core.storage.decoded import Problem
 
-SECONDS: Final = 10.0  # time that Git may take for all anchors of a project
+SECONDS: Final = 30.0  # time that Git may take for all anchors of a project
 _MOST_RENAMES: Final = 5  # renames of one file that are followed
 _MOST_RENAMED: Final = 400  # changed files of a commit that are compared with each other
 _MOST_COMMITS: Final = 2_000  # commits about missing files that are read

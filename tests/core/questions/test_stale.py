@@ -15,6 +15,7 @@ from core.config.paths import ProjectPaths
 from core.config.settings import ReviewSettings, Settings
 from core.curation import commands
 from core.hooks import sweep
+from core.project.daemon import Daemon
 from core.project.project import Project
 from core.project.quick_state import open_quick_state
 from core.questions.answers import answer
@@ -178,6 +179,14 @@ def test_hook_checks_in_the_background_after_another_commit(shop: Shop) -> None:
     assert len(set(shop.scores().values())) == 1, "no hook runs Git"
     assert open_quick_state(shop.paths, Settings(), lambda: shop.now)[1], "the background is started"
     sweep.run(str(shop.paths.project))
+    assert len(set(shop.scores().values())) == 2
+
+
+def test_watch_checks_when_it_is_idle(shop: Shop) -> None:
+    opened = shop.open()
+    shop.history.git("rm", "-q", "cart.py")
+    shop.history.commit()
+    Daemon(opened, lambda event: None).idle()
     assert len(set(shop.scores().values())) == 2
 
 
