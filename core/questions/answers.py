@@ -41,7 +41,7 @@ from core.questions.answer import (
     snooze_command,
     yes,
 )
-from core.records.decisions import VERBS, Decision, Verb, duplicate_question_id, extraction_question_id
+from core.records.decisions import EDIT_ANSWERS, VERBS, Decision, Verb, duplicate_question_id, extraction_question_id
 from core.records.lessons import LESSON_ID
 from core.records.patterns import Maturity
 from core.state import review_items as kinds
@@ -96,6 +96,9 @@ def question_of(decision: Decision) -> str:
     """Return the ID of the question that a decision answers, or of the lesson that it is about."""
     if decision.verb is Verb.MERGE:
         return duplicate_question_id(decision.subject, str(decision.after.get("merged", "")))
+    answer, _, about = decision.subject.partition(" ")
+    if decision.verb is Verb.DISMISS and answer in EDIT_ANSWERS:
+        return about
     is_offer = decision.verb is Verb.EXTRACT and not decision.subject.startswith(LESSON_ID)
     return extraction_question_id(decision.subject) if is_offer else decision.subject
 

@@ -182,7 +182,9 @@ def answers(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     count = plural(len(edited.edits), "lesson")
     yield yes("take over", f"changes {count} to the edited text, which you approve", take, why_not=edited.problem)
     leave = commands.Dismiss(
-        key=edited_file_question_id(edited.path, answer=KEEP), summary=f"left {name} as it was edited", about=name
+        key=edited_file_question_id(edited.path, edited.digest, answer=KEEP),
+        summary=f"left {name} as it was edited",
+        about=name,
     )
     yield no("leave", "`ralphdeck compile` does not change this file any more", leave, matters=False)
     restore = commands.Dismiss(

@@ -14,6 +14,8 @@ from core.records.patterns import Maturity
 from core.records.proposed_decisions import ProposedDecision
 from core.records.times import iso
 
+EDIT_ANSWERS: Final = "keep", "restore"
+"""Answers to the question about an edited file: leave the file alone, or let the next run replace this edit."""
 ESCALATION_PREFIX: Final = "escalation of "
 LESSON_PREFIX: Final = "lesson "
 SYNC: Final = "ralphdeck team sync"
@@ -412,9 +414,9 @@ def weakened_test_question_id(attempt_id: str, number: int) -> str:
 def edited_file_question_id(path: str, digest: str = "", *, answer: str = "") -> str:
     """Return the ID of the question about a file with lessons that a person edited, or of an answer to it.
 
-    The `digest` is that of the edited text, "" for an answer about the file as a whole.
+    Without the `digest` of the edited text, it is what the IDs about all edits of the file begin with.
     """
-    return " ".join(filter(None, (answer, f"edit of {path}", f"at {digest}" if digest else "")))
+    return f"{answer} edit of {path} at {digest}".lstrip()
 
 
 def anchor_question_id(pattern_id: str, is_removed: bool, commit: str) -> str:

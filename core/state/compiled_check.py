@@ -10,13 +10,12 @@ from msgspec import Struct
 
 from core.base.errors import BadInput
 from core.base.text import visible_line
-from core.records.decisions import edited_file_question_id
+from core.records.decisions import EDIT_ANSWERS, edited_file_question_id
 from core.state.compiled import CompiledFile, PresentFile, Selection, read_present, remove_escapes, render_target
 from core.storage.managed_text import text_digest
 
 Status = Literal["current", "missing", "outdated", "edited", "left", "broken"]
-KEEP: Final = "keep"  # Answer to the question about an edited file: it is not managed any more.
-RESTORE: Final = "restore"  # The answer that lets the next run replace this edit.
+KEEP, RESTORE = EDIT_ANSWERS
 _MAX_DETAILS: Final = 5
 
 
@@ -85,7 +84,8 @@ def _check_file(file: CompiledFile, selection: Selection, project: Path, answere
     if not present.is_edited or remove_escapes(present.text) == remove_escapes(f"{file.text}\n"):
         return FileStatus(file, "outdated", _describe(file, present, selection), present)
     digest = text_digest(present.text)
-    if edited_file_question_id(file.path, answer=KEEP) in answered:
+    kept = edited_file_question_id(file.path, answer=KEEP)
+    if any(key.startswith(kept) for key in answered):
         return FileStatus(file, "left", present=present)
     may_replace = edited_file_question_id(file.path, digest, answer=RESTORE) in answered
     return FileStatus(file, "edited", tuple(_list_edits(present, selection)), present, may_replace)

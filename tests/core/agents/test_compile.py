@@ -321,7 +321,7 @@ def test_an_edit_is_replaced_only_if_a_person_wants_it(shelf: Shelf) -> None:
     assert shelf.compile("agents-md", "skills") == refused and snapshot(shelf.project) == edited
     assert shelf.remove("agents-md")["AGENTS.md"] == EDITED
 
-    shelf.answers = {edited_file_question_id("AGENTS.md", answer=KEEP)}
+    shelf.answers = {edited_file_question_id("AGENTS.md", "any", answer=KEEP)}
     assert shelf.compile("agents-md") == {} and snapshot(shelf.project) == edited
     assert shelf.check("agents-md") == {"AGENTS.md": ("left",)}
     shelf.answers = {edited_file_question_id("AGENTS.md", shelf.digest("AGENTS.md"), answer=RESTORE)}

@@ -18,12 +18,14 @@ from core.questions.session import plan
 from core.records.decisions import Verb
 from core.records.patterns import Maturity, PatternType
 from core.show.work import session_key
+from core.state.compiled import render_target, select_lessons
 from core.state.review_items import (
     BORDERLINE,
     BROAD,
     BURST,
     CONTRADICTED,
     DUPLICATE,
+    EDITED,
     EXTRACTED,
     INVERSION,
     OFFER,
@@ -336,6 +338,28 @@ async def test_an_escalation_is_acknowledged_without_other_effects(sample: Path,
 
 
 @pytest.mark.slow
+async def test_an_edit_in_a_file_of_agents_is_taken_over_left_or_restored(sample: Path, home: Path) -> None:
+    view = open_project_of(sample).view
+    selection = select_lessons(view.snapshot.patterns, view.board, view.settings, 2000)
+    (file,) = render_target("agents-md", selection.chosen, sample)
+    step, edited = "Change one thing and measure again", "Change one thing"
+    (sample / "AGENTS.md").write_bytes(file.editor().merge(None).replace(step.encode(), edited.encode()))
+    async with open_dashboard(sample, home, place="review") as user:
+        assert await at_question(user, EDITED) == "AGENTS.md"
+        assert f"-     3. {step}" in card(user) and f"+     3. {edited}" in card(user)
+        assert "this question is about a file of agents" in (user.place.why_not("promote") or "")
+        await choose_more(user, "restores the approved text")
+        assert "AGENTS.md" not in waiting(user)
+        await user.decides("u")
+        assert front(user) == "AGENTS.md"
+        await user.decides("x")
+        assert "AGENTS.md" not in waiting(user)
+        await user.decides("u")
+        await user.decides("a")
+        assert "AGENTS.md" not in waiting(user)
+        assert edited in user.app.view.pattern("pat-success-profile-first-009").steps
+
+
 async def test_a_time_limit_asks_the_best_questions_first_and_ends_when_it_is_over(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(160, 40), place="review") as user:
         best = [item.subject for item in plan(user.app.view.worth_reading, 1.0, user.app.view.settings).items]
