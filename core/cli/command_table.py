@@ -308,6 +308,7 @@ Examples:
     },
     "Analyse": {
         "metrics": Place("metrics:metrics", "Print whether lessons help, and how the project develops."),
+        "cost": Place("cost:cost", "Show what lessons and agents' own files cost, and what they prevented."),
         "experiment": GroupPlace(
             "Hold lessons out by chance, and show whether they help.",
             """\

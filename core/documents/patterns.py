@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from core.base.anchor_texts import describe_change, list_anchor_texts, select_main
-from core.base.formatting import format_decimal, format_percent
+from core.base.formatting import format_count, format_decimal, format_percent
 from core.base.pattern_titles import pattern_title
 from core.base.text import plural
 from core.documents import document as doc
@@ -274,7 +274,7 @@ def followed(state: ProjectState, pattern: Pattern, limit: int | None) -> Iterab
     if not verdicts:
         return
     yield line("")
-    yield line((FollowCounts.of(verdicts).text.capitalize(), "strong"))
+    yield line((FollowCounts.of(verdicts).text.capitalize(), "strong"), (_cost(state, pattern), "quiet"))
     shown = [one for one in reversed(verdicts) if one.is_followed is not None]
     rows = [
         (
@@ -290,6 +290,12 @@ def followed(state: ProjectState, pattern: Pattern, limit: int | None) -> Iterab
         yield doc.Table(("verdict", "given", "session", "where", "evidence"), tuple(rows))
     if limit is not None:
         yield from more(len(shown), "verdict", limit)
+
+
+def _cost(state: ProjectState, pattern: Pattern) -> str:
+    """Describe the tokens of the pattern in all contexts, by its text of today."""
+    each, given = state.count_tokens([pattern.id])[pattern.id], state.assessment(pattern.id).given
+    return f"   about {format_count(each * given)} tokens, {each:,} each time" if given else ""
 
 
 def set_aside_reason(is_revoked: bool) -> str:

@@ -214,7 +214,7 @@ class HookAnswer:
             for error, fix in zip(owed.errors, fixes, strict=True):
                 if error in taken.errors:
                     texts.append(fix.context)
-                    self._work.record_fix(session, fix.patterns)
+                    self._work.record_fix(session, fix)
         self._send(send, "\n".join(dict.fromkeys(filter(None, texts))))
 
     def _find_answer(self, owed: Owed, has_given: frozenset[str]) -> tuple[Given, list[Given], list[Event]]:

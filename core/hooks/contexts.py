@@ -53,7 +53,8 @@ def prompt_context(state: ProjectState, prompt: str, coin: Coin | None = None) -
     if not prompt or ledger_error(state):
         return Given(), ()
     given = prepare_delivery(state, prompt, coin=coin)
-    return Given(given.context, list(given.pattern_ids), list(given.reflection_ids)), given.assigned
+    tokens = state.count_tokens(given.pattern_ids)
+    return Given(given.context, list(given.pattern_ids), list(given.reflection_ids), tokens), given.assigned
 
 
 def known_fix(
@@ -80,7 +81,9 @@ def known_fix(
         if count_tokens(advice.text) <= MAX_FIX_TOKENS:
             assigned = coin.assign_all(advice.patterns) if coin is not None else ()
             advice = hold_out(state, advice, [one.pattern_id for one in assigned if one.is_held_out])
-            return Given(context=advice.text, patterns=[pattern.id for pattern, _ in advice.patterns]), assigned
+            ids = [pattern.id for pattern, _ in advice.patterns]
+            each = count_tokens(advice.text) // max(len(ids), 1)
+            return Given(context=advice.text, patterns=ids, tokens=dict.fromkeys(ids, each)), assigned
     return Given(), ()
 
 

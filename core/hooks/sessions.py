@@ -49,6 +49,7 @@ class Given(Struct, omit_defaults=True):
     context: str = ""
     patterns: list[str] = field(default_factory=list)  # IDs
     reflections: list[str] = field(default_factory=list)  # IDs
+    tokens: dict[str, int] = field(default_factory=dict)  # size of each pattern in the context
     is_recorded: bool = False
 
 

@@ -193,24 +193,31 @@ class SessionWork:
             return
         loop_id = loop_id_of(session.agent, session.id)
         work_id = f"{session.task}.{session.attempt}" if is_of_attempt else loop_id
-        self._record_injected(work_id, given.patterns, given.reflections)
+        self._record_injected(work_id, given.patterns, given.reflections, given.tokens)
         given.is_recorded = True
 
-    def record_fix(self, session: Session, patterns: Sequence[str]) -> None:
+    def record_fix(self, session: Session, fix: Given) -> None:
         """Record the patterns of a known fix as injected into the open attempt, each once."""
-        new = [pattern for pattern in patterns if pattern not in session.given.patterns]
+        new = [pattern for pattern in fix.patterns if pattern not in session.given.patterns]
         if not new or not session.attempt:
             return
         given = session.given
         given.patterns += new
+        given.tokens.update({id: size for id, size in fix.tokens.items() if id in new})
         if given.context and not given.is_recorded:  # they are recorded with the context of the prompt
             return
-        self._record_injected(f"{session.task}.{session.attempt}", new)
+        self._record_injected(f"{session.task}.{session.attempt}", new, tokens=given.tokens)
 
-    def _record_injected(self, work_id: str, patterns: Sequence[str], reflections: Sequence[str] = ()) -> None:
+    def _record_injected(
+        self,
+        work_id: str,
+        patterns: Sequence[str],
+        reflections: Sequence[str] = (),
+        tokens: Mapping[str, int] | None = None,
+    ) -> None:
         from core.sources.events import append_events
 
-        if made := injected_events(work_id, patterns, reflections, at=self._clock(), by=self._agent):
+        if made := injected_events(work_id, patterns, reflections, at=self._clock(), by=self._agent, tokens=tokens):
             append_events(self._project, *made)
 
     def record_assigned(self, events: Sequence[Event]) -> None:

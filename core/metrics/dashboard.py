@@ -22,6 +22,7 @@ from core.learning.states import SECONDS_PER_DAY, STATES, state_codes
 from core.learning.statistics import jeffreys_interval, jeffreys_intervals
 from core.metrics import DEFAULT_WEEKS
 from core.metrics.causes import Cause, count_failed_loops, top_causes
+from core.metrics.context_cost import ContextCost, measure_cost
 from core.metrics.effectiveness import (
     Comparison,
     LoopCounts,
@@ -37,7 +38,7 @@ from core.metrics.usage import UsageGroup, daily_usage, group_usage, usage_day
 from core.records.decisions import TURNS, CurationState, Decision, Verb
 from core.records.patterns import Maturity
 from core.records.team_status import TeamStatus
-from core.retrieval.rendering import SECTIONS, count_tokens, render_context
+from core.retrieval.rendering import count_entry_tokens
 
 if TYPE_CHECKING:
     from core.learning.scoreboard import Scoreboard
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from core.state.review_items import ReviewItem
 
 WEEK: Final = timedelta(weeks=1)
+COSTS_LISTED: Final = 8  # lessons whose cost is listed, those that were given most often
 USAGE_DAYS: Final = 28  # most days of which the usage is shown
 RANGES: Final = (4, 12, 52)  # numbers of weeks that the screen offers
 StateChange = tuple[Maturity, Maturity]  # state before and after
@@ -275,8 +277,7 @@ def count_context(
     records = [patterns[board.ids[row]] for row in given.tolist()]
     sizes = np.zeros(len(records), np.int64)
     for number, item in enumerate(zip(records, board.assessments(records), strict=True)):
-        text = render_context([item], board.settings.injection)
-        sizes[number] = count_tokens(text.partition(SECTIONS[item[0].type])[2])
+        sizes[number] = count_entry_tokens(item, board.settings.injection)
     injected = np.bincount(places, counts, minlength=len(starts)).astype(np.int64).tolist()
     tokens = np.bincount(places, counts * sizes[row_numbers], minlength=len(starts)).astype(np.int64).tolist()
     return tuple(map(ContextWeek, starts, injected, tokens))
@@ -383,6 +384,7 @@ class Dashboard(Struct, frozen=True, kw_only=True):
     reflections: Comparison  # all loops with injected reflections compared with those without
     ahead: tuple[WeekAhead, ...]  # upcoming changes by week; the first week is the current one
     context: tuple[ContextWeek, ...]  # tokens of injected patterns by week, as `evidence`
+    costs: ContextCost  # of the lessons that were given most often in the past weeks
     coverage: tuple[CoverageWeek, ...]  # review coverage by week, as `evidence`
     open: tuple[OpenKind, ...]
     first_half: int  # number of first questions with half of the expected impact
@@ -430,6 +432,7 @@ def build_dashboard(
         reflections=compare_reflections(snapshot, view.settings, loops),
         ahead=find_upcoming(board, registry, weeks),
         context=count_context(board, registry, snapshot.patterns, starts),
+        costs=measure_cost(view, starts[0], COSTS_LISTED),
         coverage=compute_coverage(board, registry, snapshot.decisions, snapshot.curation, starts),
         open=count_questions(view.queue),
         first_half=count_first_half(view.queue),

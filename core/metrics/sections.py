@@ -449,6 +449,25 @@ def _context(found: Dashboard) -> _Data:
     return {"takeaway": f"{total}: {plural(given, 'given lesson')} of about {plural(each, 'token')}", "rows": rows}
 
 
+def _costs(found: Dashboard) -> _Data:
+    lessons = found.costs.lessons
+    if not lessons:
+        return {}
+    rows = tuple(
+        Row(
+            label=visible_line(one.name, _LESSON_CHARS),
+            values=(one.tokens,),
+            count=one.given,
+            extra=f"{one.counts.followed:,} of {one.counts.judged:,}" if one.counts.judged else "can't tell",
+            goal=Goal("patterns", key=one.pattern_id),
+        )
+        for one in lessons
+    )
+    first = lessons[0]
+    share = f"{visible_line(first.name, _LABEL_CHARS)} costs most: about {format_count(first.tokens)} tokens"
+    return {"takeaway": share, "rows": rows}
+
+
 def _team(found: Dashboard) -> _Data:
     data = describe_team_uses(found.team, found.weeks) if found.team is not None else {}
     rows = tuple(Row(label=label, values=values, count=count) for label, values, count in data.get("rows", ()))
@@ -493,5 +512,6 @@ _SECTIONS: Final[dict[str, Callable[[Dashboard], _Data]]] = {
     "mirror": _accuracy,
     "usage": _usage,
     "context": _context,
+    "costs": _costs,
     "team": _team,
 }

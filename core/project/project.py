@@ -508,7 +508,8 @@ class Project(ProjectReader):
             known = {event.reflection_id for event in events if event.kind == INJECTED_REFLECTION}
             reflections = tuple(id for id in injection.reflection_ids if id not in known)
             at = self._clock()
-            new = injected_events(loop_id, patterns, reflections, at=at, by=self.by, comment=comment)
+            tokens = self._view.count_tokens(patterns)
+            new = injected_events(loop_id, patterns, reflections, at=at, by=self.by, comment=comment, tokens=tokens)
             if new:
                 with self._beginning():
                     append_events(self.project, *new)

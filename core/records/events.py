@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
@@ -96,6 +96,7 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     A verdict has `is_followed`, which is None if that is unclear, and the number of the `action` (of an attempt) or
     the `iteration` (of a loop) that shows it, with its description as `text`. It is not a use.
+    `tokens`, of kind injected, is the estimated size of the pattern in the context.
 
     `decision` is the ID of the decision that caused the event; if it is undone, the event does not count. `unrecorded`,
     of kind counted, is the evidence found only in the pattern's record when ralphdeck started to update its counts.
@@ -123,6 +124,7 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     trial: Trial | None = None
     is_followed: bool | None = None
     action: _Count | None = None
+    tokens: _Count | None = None
 
 
 class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -165,11 +167,19 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
 
 
 def injected_events(
-    work_id: str, patterns: Iterable[str], reflections: Iterable[str], *, at: datetime, by: str, comment: str = ""
+    work_id: str,
+    patterns: Iterable[str],
+    reflections: Iterable[str],
+    *,
+    at: datetime,
+    by: str,
+    comment: str = "",
+    tokens: Mapping[str, int] | None = None,
 ) -> list[Event]:
-    """Make the events that record what a loop or attempt was given, by IDs."""
+    """Make the events that record what a loop or attempt was given, by IDs; `tokens` are the sizes of patterns."""
+    sizes = tokens or {}
     make = partial(Event, at=at, loop_id=work_id, by=by, text=comment)
     return [
-        *(make(id=event_id(at), kind="injected", pattern_id=id) for id in patterns),
+        *(make(id=event_id(at), kind="injected", pattern_id=id, tokens=sizes.get(id)) for id in patterns),
         *(make(id=event_id(at), kind=INJECTED_REFLECTION, reflection_id=id) for id in reflections),
     ]

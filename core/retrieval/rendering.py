@@ -81,6 +81,11 @@ def count_tokens(text: str) -> int:
     return max(-(-4 * words // 3), -(-size // 4))
 
 
+def count_entry_tokens(item: Item, settings: InjectionSettings) -> int:
+    """Estimate the tokens of one pattern in a context."""
+    return count_tokens(render_context([item], settings).partition(SECTIONS[item[0].type])[2])
+
+
 def entry_name(pattern: Pattern) -> str:
     """Return the text of the first line of an entry."""
     return pattern.description or pattern.title if pattern.type is PatternType.SUCCESS else pattern.title

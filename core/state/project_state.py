@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -257,6 +257,13 @@ class ProjectState:
 
     def assessment(self, pattern_id: str) -> Assessment:
         return self.board.assessment(pattern_id)
+
+    def count_tokens(self, pattern_ids: Iterable[str]) -> dict[str, int]:
+        """Estimate the size of each pattern in a context."""
+        from core.retrieval.rendering import count_entry_tokens
+
+        items = {id: (self.snapshot.patterns[id], self.assessment(id)) for id in pattern_ids}
+        return {id: count_entry_tokens(item, self.settings.injection) for id, item in items.items()}
 
     def has_low_rate(self, pattern_id: str) -> bool:
         """Return whether the success rate of a pattern is below the minimum for contexts."""

@@ -75,6 +75,7 @@ RUNS: Final[dict[str, list[str]]] = {
     "pattern deprecate": ["{pattern}", "--reason", "replaced"],
     "doctor": [],
     "embed": [],
+    "cost": [],
     "experiment status": [],
     "experiment start": ["--share", "0.2"],
     "experiment stop": [],

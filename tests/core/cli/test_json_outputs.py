@@ -78,6 +78,7 @@ SCENARIOS: Final[dict[str, Sequence[str]]] = {
         "review --kind inversion --limit 1",
         "check",
         "experiment",
+        "cost",
         "compile agents-md cursor skills --check",
         "scan {project}/.aiwg/ralph/shared/patterns/error-patterns.json",
         "invert",

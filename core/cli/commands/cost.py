@@ -1,0 +1,117 @@
+"""`ralphdeck cost`: the tokens of lessons and of agents' own files, and what they prevented."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from core.base.formatting import format_count, format_percent
+from core.base.text import plural, visible_line
+from core.cli.json import objects
+from core.cli.render.output import Column, line, print_table, respond
+from core.cli.support.options import MOMENT, ReadingCommand
+from core.cli.support.project import open_reader
+
+if TYPE_CHECKING:
+    from core.metrics.context_cost import ContextCost, FileCost, LessonCost
+
+_MOST_LESSONS: Final = 20
+_MOST_SESSIONS: Final = 5
+_MOST_COMPARED: Final = 500  # lessons that are compared with the lines of files
+
+
+@click.command(cls=ReadingCommand)
+@click.option("--since", type=MOMENT, metavar="WHEN", help="Only contexts since then, such as 30d. Default: all.")
+def cost(since: datetime | None) -> None:
+    """Show what lessons and agents' own files cost in tokens, and what the lessons prevented.
+
+    Each lesson: how often it was given, its tokens a week, its share of all lessons, whether sessions followed it, and
+    in how many its error did not return after that. Then the sessions with most tokens, and the files that agents load
+    by themselves, with their lines that repeat another line or a lesson. Sizes are estimates; "~" marks contexts that
+    were recorded without their size, so that the text of today counts.
+
+    \b
+    Examples:
+      ralphdeck cost --since 30d
+      ralphdeck cost --json | jq '.lessons[] | select(.followed.followed == 0)'
+    """
+    from core.metrics.context_cost import measure_cost, measure_files
+
+    project = open_reader(reads_agents=False)
+    state = project.view
+    found = measure_cost(state, since)
+    compared = {one.pattern_id: state.snapshot.patterns[one.pattern_id] for one in found.lessons[:_MOST_COMPARED]}
+    files = measure_files(project.adapters.agent_files(), compared)
+
+    def show() -> None:
+        _print_lessons(found)
+        _print_files(files)
+
+    respond(
+        "CostDocument",
+        show,
+        state.snapshot.findings,
+        weeks=round(found.weeks, 2),
+        tokens=found.tokens,
+        lessons=[objects.LessonCost.of(one, followed=one.counts) for one in found.lessons],
+        sessions=found.sessions,
+        files=files,
+    )
+
+
+def _print_lessons(found: ContextCost) -> None:
+    if not found.lessons:
+        line("No lesson was given.")
+        return
+    given = sum(one.given for one in found.lessons)
+    weeks = plural(max(round(found.weeks), 1), "week")
+    line(f"Lessons: about {format_count(found.tokens)} tokens in {weeks}, {plural(given, 'time')} given")
+    columns = [
+        Column("LESSON", lambda one: visible_line(one.name, 200), free=True, least=30),
+        Column("GIVEN", lambda one: f"{one.given:,}", right=True),
+        Column("TOKENS", lambda one: f"{'~' if one.is_estimated else ''}{one.tokens:,}", right=True),
+        Column("A WEEK", lambda one: f"{one.weekly:,.0f}", right=True, expendable=2),
+        Column("SHARE", lambda one: format_percent(one.share), right=True, expendable=1),
+        Column("FOLLOWED", _followed),
+        Column("PREVENTED", lambda one: f"{one.prevented:,}" if one.prevented else "", right=True),
+    ]
+    print_table(columns, found.lessons[:_MOST_LESSONS])
+    if (more := len(found.lessons) - _MOST_LESSONS) > 0:
+        line(f"and {plural(more, 'more lesson')} (--json lists all)")
+    line("")
+    line("Sessions with most tokens of lessons")
+    sessions = [
+        Column("SESSION", lambda one: one.work_id, free=True),
+        Column("LESSONS", lambda one: f"{one.lessons:,}", right=True),
+        Column("TOKENS", lambda one: f"{one.tokens:,}", right=True),
+    ]
+    print_table(sessions, list(islice(found.sessions, _MOST_SESSIONS)))
+
+
+def _followed(one: LessonCost) -> str:
+    """Such as `7 of 10`: of the sessions with a clear verdict."""
+    return f"{one.counts.followed:,} of {one.counts.judged:,}" if one.counts.judged else "can't tell"
+
+
+def _print_files(files: tuple[FileCost, ...]) -> None:
+    if not files:
+        return
+    line("")
+    total = sum(one.tokens for one in files)
+    line(f"Files that agents load in each session: about {format_count(total)} tokens")
+    columns = [
+        Column("FILE", lambda one: one.file, free=True),
+        Column("AGENTS", lambda one: ", ".join(one.agents), expendable=1),
+        Column("TOKENS", lambda one: f"{one.tokens:,}", right=True),
+        Column("REPEATED LINES", _repeated, free=True),
+    ]
+    print_table(columns, files)
+
+
+def _repeated(one: FileCost) -> str:
+    shown = [f"{repeated.line} ({repeated.other})" for repeated in one.repeated[:3]]
+    more = len(one.repeated) - len(shown)
+    return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")

@@ -1,0 +1,56 @@
+"""Costs of lessons and of the files that agents load."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from core.adapters.agent_files import AgentFile
+from core.config.settings import Settings
+from core.metrics.context_cost import RepeatedLine, measure_cost, measure_files
+from core.records.events import VERDICT
+from core.records.snapshot import Snapshot
+from core.state.project_state import ProjectState
+from tests.factories import CURATION_NOW, make_error_pattern, make_event
+
+WEEK = timedelta(days=7)
+
+
+def state() -> ProjectState:
+    """Return a project in which p was given in two sessions and followed in one, and q in another one."""
+    events = [
+        make_event(1, "injected", CURATION_NOW - 2 * WEEK, pattern_id="p", loop_id="t.1", tokens=40),
+        make_event(2, VERDICT, CURATION_NOW - 2 * WEEK, pattern_id="p", loop_id="t.1", is_followed=True),
+        make_event(3, "applied", CURATION_NOW - 2 * WEEK, pattern_id="p", loop_id="t.1", success=True),
+        make_event(4, "injected", CURATION_NOW - WEEK / 2, pattern_id="p", loop_id="t.2", tokens=60),
+        make_event(5, VERDICT, CURATION_NOW - WEEK / 2, pattern_id="p", loop_id="t.2", is_followed=False),
+        make_event(6, "injected", CURATION_NOW - WEEK / 2, pattern_id="q", loop_id="t.2"),
+    ]
+    patterns = {id: make_error_pattern(id) for id in ("p", "q")}
+    return ProjectState.open(Snapshot(patterns=patterns, events=tuple(events)), Settings(), CURATION_NOW)
+
+
+def test_the_tokens_of_a_lesson_are_those_that_were_recorded() -> None:
+    found = measure_cost(state())
+    cost = {one.pattern_id: one for one in found.lessons}
+    p, q = cost["p"], cost["q"]
+    assert (p.given, p.tokens, p.weekly, p.is_estimated) == (2, 100, 50.0, False)
+    assert (p.counts.followed, p.counts.not_followed, p.prevented) == (1, 1, 1)
+    assert q.is_estimated and q.tokens == state().count_tokens(["q"])["q"], "its size was not recorded"
+    assert p.share + q.share == 1 and found.tokens == 100 + q.tokens
+    assert [(one.work_id, one.lessons) for one in found.sessions] == [("t.2", 2), ("t.1", 1)]
+
+
+def test_only_contexts_since_a_moment_count() -> None:
+    found = measure_cost(state(), CURATION_NOW - WEEK)
+    assert {one.pattern_id: one.given for one in found.lessons} == {"p": 1, "q": 1}
+    assert [one.prevented for one in found.lessons if one.pattern_id == "p"] == [0]
+
+
+def test_lines_of_agents_files_that_repeat_a_line_or_a_lesson_are_named() -> None:
+    lesson = make_error_pattern("p", description="Lock the mutex of the cache before each write")
+    one = AgentFile(agents=("Claude Code",), file="CLAUDE.md", lines=("Run the tests before each commit",), loaded=1)
+    lines = ("- run the tests  before each commit", "Lock the mutex of the cache before each write", "# Short")
+    other = AgentFile(agents=("Codex",), file="AGENTS.md", lines=lines, loaded=3)
+    found = {cost.file: cost for cost in measure_files([one, other], {"p": lesson})}
+    assert found["CLAUDE.md"].repeated == () and found["CLAUDE.md"].tokens > 0
+    assert found["AGENTS.md"].repeated == (RepeatedLine(line=1, other="CLAUDE.md:1"), RepeatedLine(line=2, other="p"))
