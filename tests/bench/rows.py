@@ -186,10 +186,20 @@ ROWS: Final = (
     Row("quality", "tasks of the second set, found by meaning", "retrieval_history.by_meaning"),
     Row("quality", "the same with past tasks, cross-validated", "retrieval_history.by_meaning_with_past"),
     Row("quality", "tasks of the third set, found by words", "retrieval_history.by_words", arguments=_THIRD),
-    Row("quality", "the same with the source tasks", "retrieval_history.by_words_with_past", arguments=_THIRD),
+    Row(
+        "quality",
+        "the third set by words, with the source tasks",
+        "retrieval_history.by_words_with_past",
+        arguments=_THIRD,
+    ),
     Row("quality", "tasks of the third set, found by meaning", "retrieval_history.by_meaning", arguments=_THIRD),
-    Row("quality", "the same with weights cross-validated", "retrieval_history.by_fitted_weights"),
-    Row("quality", "the same with the source tasks", "retrieval_history.by_meaning_with_past", arguments=_THIRD),
+    Row("quality", "the third set, weights cross-validated", "retrieval_history.by_fitted_weights"),
+    Row(
+        "quality",
+        "the third set by meaning, with the source tasks",
+        "retrieval_history.by_meaning_with_past",
+        arguments=_THIRD,
+    ),
     Row("quality", "embedding model, idle", "retrieval_history.idle_model", 0.5),
     Row("quality", "paraphrased tasks, found by words", "retrieval.found_by_words", arguments={"tasks": "paraphrased"}),
     Row(
