@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from core.base.text import visible_line
+from core.base.text import plural, visible_line
 from core.curation import commands
 from core.curation.rules import why_refused
 from core.learning.following import FollowCounts
 from core.learning.statistics import jeffreys_interval
 from core.questions.answer import Answer, no, yes
 from core.questions.impact import WASTED_USE
+from core.retrieval.rendering import count_entry_tokens
 from core.state import review_items as kinds
 
 if TYPE_CHECKING:
@@ -52,12 +53,14 @@ def is_seldom(counts: FollowCounts, level: float) -> bool:
 
 
 def _make_item(scales: ImpactEstimator, pattern_id: str, counts: FollowCounts) -> ReviewItem:
+    entry = scales.patterns[pattern_id], scales.board.assessment(pattern_id)
+    tokens = count_entry_tokens(entry, scales.settings.injection)
     return scales.item(
         kinds.SELDOM,
         pattern_id,
         question="Agents seldom follow {}. Drop it?",
         reason=counts.text,
-        place="",
+        place=f"about {plural(tokens, 'token')} of each context",
         evidence=counts.judged,
     )
 
