@@ -6,7 +6,7 @@ The verdicts are events, made when work ends; lists read no log of actions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 REPORTED = "the agent reported it"
 _USES = frozenset({"applied", "feedback"})
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 class WorkVerdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -97,7 +98,7 @@ def find_verdicts(
     entries = group_pairs((loop.id, use) for loop, use in uses)
     own = group_pairs((owner_of(event.loop_id), event) for event in events if event.loop_id)
     found = (_merge(work, own.get(work, ()), entries.get(work, ())) for work in dict.fromkeys((*own, *entries)))
-    return [one for one in found if one is not None]
+    return sorted((one for one in found if one is not None), key=lambda one: (one.at or _LONG_AGO, one.work_id))
 
 
 def find_loop_verdicts(events: Iterable[Event], entries: Iterable[InjectedUse]) -> dict[str, WorkVerdict]:
