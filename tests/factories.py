@@ -16,6 +16,7 @@ import pytest
 from msgspec.structs import replace
 
 import core.storage.atomic_write
+from core.adapters.adapter_records import AdapterRecords
 from core.base.grouping import group_pairs
 from core.config.paths import ProjectPaths
 from core.config.settings import InjectionSettings, Settings, WatchSettings
@@ -846,7 +847,7 @@ class JoinedFiles:
     def replace_adapted(self, loops: Iterable[Loop]) -> None:
         stale_after = timedelta(minutes=WatchSettings().stale_after_minutes)
         joiner = Joiner(self._connection, self._decoded, Surroundings(self.now, stale_after, self._processes))
-        joiner.replace_adapted(loops, (), ())
+        joiner.replace_adapted(AdapterRecords(loops=tuple(loops)))
         joiner.join(checks_open=True)
         self.changed = joiner.changed
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from core.records.findings import Finding
+from core.records.instructions import InstructionFile
 from core.records.lessons import Lesson
 from core.records.loops import Loop
 
@@ -21,13 +22,14 @@ class AdapterReport(Struct, frozen=True, kw_only=True):
 
 
 class AdapterRecords(Struct, frozen=True, kw_only=True):
-    """Loops and lessons of all adapters; texts are masked.
+    """Loops and lessons of all adapters, and the instructions that agents load; texts are masked.
 
     `others` are findings that are not about one adapter. `is_behind` is set while files are not read to their end.
     """
 
     loops: tuple[Loop, ...] = ()
     lessons: tuple[Lesson, ...] = ()
+    instructions: tuple[InstructionFile, ...] = ()
     reports: tuple[AdapterReport, ...] = ()
     others: tuple[Finding, ...] = ()
     is_behind: bool = False

@@ -1,16 +1,19 @@
-"""Files that agents add to their context by themselves (docs/adapters.md#agents-own-files)."""
+"""Files that agents add to their context (docs/instructions.md#files)."""
 
 from __future__ import annotations
 
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from os.path import normpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
+from core.records.instructions import Loading
 from core.redaction.masking import mask_secrets
 
 if TYPE_CHECKING:
@@ -18,25 +21,47 @@ if TYPE_CHECKING:
     from core.adapters.runner_files import RunnerFiles
 
 MAX_BYTES: Final = 1 << 18  # most bytes of one file that are read
+MAX_FILES: Final = 400  # files that are read
+_MAX_FOLDERS: Final = 1_000  # subfolders in which files of the same name are looked for
+_MAX_DEPTH: Final = 4  # of these subfolders
+_MAX_IMPORTS: Final = 5  # files that import each other
+_MAX_HEAD: Final = 60  # lines of a head with fields
+_MAX_SCOPE: Final = 20  # globs of one file
 _NOT_IN_SLUG: Final = re.compile("[^A-Za-z0-9]")
+_IMPORT: Final = re.compile(r"(?:^|\s)@((?:\./|\.\./)*[\w.-]+(?:/[\w.-]+)*)")
+_FIELD: Final = re.compile(r"([A-Za-z]{1,40}):\s*(.*)$")
+_SCOPES: Final = ("globs", "paths", "applyTo")  # fields that name what a file is about: Cursor, Claude Code, Copilot
+_ALL: Final = frozenset({"*", "**", "**/*"})
+_FOREIGN: Final = frozenset({"node_modules", "vendor", "venv", "dist", "build", "target", "third_party"})
 
 
 class AgentFile(Struct, frozen=True, kw_only=True):
     """A file that agents load; its text is untrusted, and masked.
 
     `agents` are the titles of the agents that load it. `file` is project-relative, or begins with `~/`. `loaded` is the
-    number of lines that the agents read from the start; the rest has no effect.
+    number of lines that the agents read from the start; the rest has no effect. `scope` has the globs of the files that
+    it is about; () for all. `head` is the number of lines with fields before the text.
     """
 
     agents: tuple[str, ...]
     file: str
     lines: tuple[str, ...]
     loaded: int
+    loading: Loading = Loading.START
+    scope: tuple[str, ...] = ()
+    head: int = 0
 
     @property
     def text(self) -> str:
         """The part that the agents read."""
         return "\n".join(self.lines[: self.loaded])
+
+    @property
+    def resident(self) -> str:
+        """What is in the context of each session from the start: of a skill, only its name and description."""
+        if self.loading is Loading.START:
+            return self.text
+        return "\n".join(self.lines[: self.head]) if self.loading is Loading.REQUEST else ""
 
 
 class _Agent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -45,8 +70,11 @@ class _Agent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     title: str
     folder: str
     project: tuple[str, ...]
+    nested: tuple[str, ...] = ()
+    skills: tuple[str, ...] = ()
     variable: str = ""
     private: tuple[str, ...] = ()
+    imports: bool = False
     short: str = ""
     limit: int = MAX_BYTES
     lines: int = 0
@@ -59,8 +87,13 @@ _AGENTS: Final[Mapping[str, _Agent]] = msgspec.convert(
 
 def put_first(files: Iterable[AgentFile], agent: str) -> tuple[AgentFile, ...]:
     """Return the files with those of an agent first; it is named as in `Loop.agent`."""
-    title = _AGENTS[agent].title if agent in _AGENTS else ""
+    title = agent_title(agent)
     return tuple(sorted(files, key=lambda file: title not in file.agents))
+
+
+def agent_title(name: str) -> str:
+    """Return the title of an agent that is named as in `Loop.agent`; the name itself for others."""
+    return _AGENTS[name].title if name in _AGENTS else name
 
 
 def project_slug(folder: Path) -> str:
@@ -69,33 +102,138 @@ def project_slug(folder: Path) -> str:
 
 
 def read_agent_files(files: RunnerFiles) -> tuple[AgentFile, ...]:
-    """Read the files that agents load by themselves, those of the project first."""
+    """Read the files that agents load at the start of each session, those of the project first."""
+    return tuple(one for one in read_all_agent_files(files) if one.loading is Loading.START)
+
+
+def read_all_agent_files(files: RunnerFiles) -> tuple[AgentFile, ...]:
+    """Read the files that agents load at any time, also rules for some paths and skills, those of the project first.
+
+    A link and the file that it leads to are one.
+    """
     found: dict[Path, AgentFile] = {}
+    names = {name for agent in _AGENTS.values() for name in agent.nested}
+    nested = list(_find_nested(files, names))
     for agent in _AGENTS.values():
-        for path in _paths(agent, files):
-            text = mask_secrets(files.text(path, MAX_BYTES))
-            if not text.strip():
-                continue
-            known = found.get(path)
-            lines = tuple(text.splitlines())
-            loaded = _count_loaded(agent, path, lines)
-            if known is None:
-                found[path] = AgentFile(agents=(agent.title,), file=files.shown(path), lines=lines, loaded=loaded)
-            else:
-                agents = (*known.agents, agent.title)
-                found[path] = msgspec.structs.replace(known, agents=agents, loaded=max(known.loaded, loaded))
+        known: set[Path] = set()
+        for path in _paths(agent, files, nested):
+            for one in _with_imports(agent, files, path) if agent.imports else (path,):
+                target = _resolve(one)
+                if target not in known and (target in found or len(found) < MAX_FILES):
+                    known.add(target)
+                    _add(agent, files, one, target, found)
     return tuple(sorted(found.values(), key=lambda one: (one.file.startswith(("~", "/")), one.file)))
 
 
-def _paths(agent: _Agent, files: RunnerFiles) -> Iterator[Path]:
+def _add(agent: _Agent, files: RunnerFiles, path: Path, target: Path, found: dict[Path, AgentFile]) -> None:
+    """Add a file of an agent to those that were found, by the target of links."""
+    if (known := found.get(target)) is not None:
+        loaded = max(known.loaded, _count_loaded(agent, path, known.lines))
+        found[target] = replace(known, agents=(*known.agents, agent.title), loaded=loaded)
+        return
+    lines: tuple[str, ...] = files.read(path, _masked_lines, MAX_BYTES) or ()
+    if not any(map(str.strip, lines)):
+        return
+    shown, fields, head = files.shown(path), *_read_head(lines)
+    loading, scope = Loading.START, tuple(one for name in _SCOPES for one in fields.get(name, ()))[:_MAX_SCOPE]
+    scope = () if _ALL.intersection(scope) else scope
+    folder = path.parent.relative_to(files.folders.project).as_posix() if shown[:1] not in "~/" else "."
+    if path.name == "SKILL.md":
+        loading = Loading.REQUEST
+    elif path.suffix == ".mdc" and fields.get("alwaysApply") != ("true",):
+        loading = Loading.PATH if scope else Loading.REQUEST
+    elif scope:
+        loading = Loading.PATH
+    elif path.name in agent.nested and folder not in (".", agent.folder):
+        loading, scope = Loading.PATH, (f"{folder}/**",)
+    if fields.get("alwaysApply") == ("true",):
+        scope = ()
+    loaded = _count_loaded(agent, path, lines)
+    found[target] = AgentFile(
+        agents=(agent.title,), file=shown, lines=lines, loaded=loaded, loading=loading, scope=scope, head=head
+    )
+
+
+def _masked_lines(data: bytes) -> tuple[str, ...]:
+    return tuple(mask_secrets(data.decode("utf-8", "replace")).splitlines())
+
+
+def _paths(agent: _Agent, files: RunnerFiles, nested: list[Path]) -> Iterator[Path]:
     folders: Folders = files.folders
     for name in agent.project:
-        path = folders.project / name
-        yield from files.names(path.parent, path.name) if "*" in name else (path,)
+        yield from _match(files, folders.project, name.split("/"))
+    yield from (path for path in nested if path.name in agent.nested)
+    for skills in agent.skills:
+        yield from _match(files, folders.project / skills, ["*", "SKILL.md"])
     private = folders.private(agent.variable, agent.folder)
     if private is not None:
         for name in agent.private:
             yield private / name.format(slug=project_slug(folders.project))
+
+
+def _match(files: RunnerFiles, folder: Path, parts: list[str]) -> Iterator[Path]:
+    """Yield the paths below a folder whose parts match."""
+    first, *rest = parts
+    for path in files.names(folder, first) if "*" in first else (folder / first,):
+        if not rest:
+            yield path
+        elif "*" not in first or path.is_dir():
+            yield from _match(files, path, rest)
+
+
+def _find_nested(files: RunnerFiles, names: set[str]) -> Iterator[Path]:
+    """Yield files with these names in subfolders of the project, the upper ones first; not in those of others."""
+    level, count = [files.folders.project], 0
+    for depth in range(_MAX_DEPTH + 1):
+        below: list[Path] = []
+        for folder in level[: _MAX_FOLDERS - count]:
+            count += 1
+            for path in files.names(folder):
+                if path.name in names and depth:
+                    yield path
+                elif "." not in path.name and path.name not in _FOREIGN and path.is_dir() and not path.is_symlink():
+                    below.append(path)
+        level = below
+
+
+def _with_imports(agent: _Agent, files: RunnerFiles, path: Path, depth: int = _MAX_IMPORTS) -> Iterator[Path]:
+    """Yield a file and the files of the project that it imports."""
+    yield path
+    if depth and path.suffix in (".md", ".txt", ".mdc"):
+        is_code = False
+        for line in files.read(path, _masked_lines, MAX_BYTES) or ():
+            is_code ^= line.lstrip().startswith("```")
+            for name in () if is_code or "@" not in line else _IMPORT.findall(re.sub("`[^`]*`", "", line)):
+                target = Path(normpath(path.parent / name))
+                if target != path and target.suffix and target.is_relative_to(files.folders.project):
+                    yield from _with_imports(agent, files, target, depth - 1)
+
+
+def _resolve(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError, ValueError):
+        return path
+
+
+def _read_head(lines: tuple[str, ...]) -> tuple[dict[str, tuple[str, ...]], int]:
+    """Return the fields between `---` lines at the start, each as a list, and the number of these lines.
+
+    They are not decoded as YAML: `globs: *.ts` is not valid, but usual.
+    """
+    end = next((n for n, line in enumerate(lines[1:_MAX_HEAD], start=1) if line.strip() == "---"), 0)
+    if not end or lines[0].strip() != "---":
+        return {}, 0
+    fields: dict[str, tuple[str, ...]] = {}
+    name = ""
+    for line in lines[1:end]:
+        if found := _FIELD.match(line):
+            name, values = found[1], found[2].strip().strip("[]").split(",")
+        else:
+            values = [line.strip().removeprefix("- ")]
+        values = [text for value in values if (text := value.strip().strip("\"'"))]
+        fields[name] = (*fields.get(name, ()), *values)
+    return fields, end + 1
 
 
 def _count_loaded(agent: _Agent, path: Path, lines: tuple[str, ...]) -> int:

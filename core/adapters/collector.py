@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from core.adapters.adapter_records import AdapterRecords, AdapterReport
 from core.adapters.adapter_table import load_adapters
+from core.adapters.agent_files import read_all_agent_files
 from core.adapters.contract import Moment
+from core.adapters.instructions import read_instructions
 from core.adapters.join import join_details, join_loops, start_order
 from core.adapters.kept_states import KeptFile, KeptStates
 from core.adapters.last_good import FAILED_SECONDS
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from core.adapters.contract import Adapter, Delivery, Folders
+    from core.records.instructions import InstructionFile
 
 FAILED: Final = "adapter-failed"  # code of the finding about an adapter that raised an exception
 MAX_FINDINGS: Final = 100  # of one adapter that are listed
@@ -87,7 +90,8 @@ class Collector:
     """Reads loops and lessons of all runners in a project. Use it from one thread.
 
     `clock` returns the time in UTC; `pause` waits before a torn file is read again (None: nothing waits). With `kept`,
-    the states of transcripts are kept between runs of the program.
+    the states of transcripts are kept between runs of the program. Without `has_instructions`, the files that agents
+    load by themselves are not read.
     """
 
     def __init__(
@@ -99,6 +103,7 @@ class Collector:
         processes: Processes | None = None,
         kept: KeptFile | None = None,
         pause: Callable[[float], object] | None = None,
+        has_instructions: bool = True,
     ) -> None:
         self.folders = folders
         self.kept = kept
@@ -108,6 +113,8 @@ class Collector:
         if adapters is None:
             adapters = load_adapters(self._findings)
         self._sources = [_Source(one, self._files(one.name, pause)) for one in adapters]
+        self._agent_files = RunnerFiles(folders, "agents") if has_instructions else None
+        self._instructions: tuple[InstructionFile, ...] = ()
         self._masked = MaskedRecords()
         self._records = AdapterRecords()
         self._joined: tuple[list[Loop], list[Loop], list[Finding]] = [], [], []
@@ -137,6 +144,9 @@ class Collector:
             source.files.start_look()
             if source.find_evidence():
                 self._look_at(source)
+        if self._agent_files is not None:
+            self._agent_files.start_look()
+            self._read_instructions(self._agent_files)
         return self._collect()
 
     def read_all(self) -> AdapterRecords:
@@ -167,6 +177,10 @@ class Collector:
                 source.files.start_look(changed)
                 self._look_at(source)
                 is_looked = True
+        if self._agent_files is not None and (changed := self._agent_files.find_changed(is_recent=is_recent)):
+            self._agent_files.start_look(changed)
+            self._read_instructions(self._agent_files)
+            is_looked = True
         return self._collect() if is_looked else self._records
 
     def look_anew(self) -> AdapterRecords:
@@ -223,6 +237,10 @@ class Collector:
         if self.kept is not None:
             self.kept.close()
 
+    def _read_instructions(self, files: RunnerFiles) -> None:
+        found = read_instructions(read_all_agent_files(files))
+        self._instructions = self._instructions if found == self._instructions else found
+
     def _look_at(self, source: _Source) -> None:
         source.look(Moment(now=self._clock(), processes=self._processes))
         source.findings = list(dict.fromkeys(source.files.findings))
@@ -254,6 +272,7 @@ class Collector:
         records = AdapterRecords(
             loops=tuple(joined),
             lessons=tuple(lessons.values()),
+            instructions=self._instructions,
             reports=reports,
             others=(*self._findings, *findings),
             is_behind=any(source.files.is_behind for source in self._sources),

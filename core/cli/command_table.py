@@ -291,12 +291,15 @@ Examples:
   ralphdeck lesson list --state open
   ralphdeck lesson show 1a2b3c
   ralphdeck lesson accept 1a2b3c
+  ralphdeck lesson conflicts
   ralphdeck lesson reject 1a2b3c --reason "only true before the migration\"""",
             {
                 "list": Place("lessons:list_lessons", "List what agents and runners wrote down as learned."),
                 "show": Place("lessons:show", "Show a lesson, where it is written, and what contradicts it."),
                 "accept": Place("lessons:accept", "Make a candidate pattern of a lesson."),
                 "reject": Place("lessons:reject", "Do not ask about a lesson again."),
+                "conflicts": Place("conflicts:conflicts", "List instructions that contradict or repeat each other."),
+                "fine": Place("conflicts:fine", "Mark a pair of instructions as fine."),
             },
         ),
         "history": Place("history:history", "Print or export the attempts at a task."),

@@ -270,6 +270,9 @@ class SourcesSettings(SettingsGroup, frozen=True, kw_only=True):
     home: bool = _setting(
         True, "Read sessions and memories of this project below the home folder and in the private folders of agents"
     )
+    instructions: bool = _setting(
+        True, "Compare the instructions in files that agents load: CLAUDE.md, AGENTS.md, rules and skills"
+    )
 
 
 class Settings(SettingsGroup, frozen=True, kw_only=True):

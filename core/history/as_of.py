@@ -103,6 +103,7 @@ def _snapshot_at(view: ProjectState, when: datetime) -> Snapshot:
         debug_sessions=_filter_records(now.debug_sessions, when, _session_at),
         escalations=_filter_records(now.escalations, when, _escalation_at),
         lessons=_filter_records(now.lessons, when, _dated_at),
+        instructions=MappingProxyType({}),  # it is not known what they were
         events=(*(event for event in events if event.at <= when), *counted),
         withdrawn=(),
         decisions=decisions,

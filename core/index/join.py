@@ -37,10 +37,10 @@ from core.sources.loop_join import (
 from core.sources.reflections import join_group, join_memory
 
 if TYPE_CHECKING:
+    from core.adapters.adapter_records import AdapterRecords
     from core.index.parse import FileParts, Part
     from core.records.episodes import Attempt
     from core.records.findings import Finding
-    from core.records.lessons import Lesson
     from core.records.patterns import Pattern
     from core.sources.liveness import Processes
     from core.storage.file_reader import Stamp
@@ -218,11 +218,12 @@ class Joiner:
         if not is_partial:
             self._join_reflections()
 
-    def replace_adapted(self, loops: Iterable[Loop], lessons: Iterable[Lesson], findings: Sequence[Finding]) -> None:
-        """Replace the loops, lessons and findings of adapters."""
-        self.report(_ADAPTED, findings)
-        self.replace_all(Kind.LESSON, {lesson.id: lesson for lesson in lessons})
-        by_id = {loop.id: loop for loop in loops}
+    def replace_adapted(self, found: AdapterRecords) -> None:
+        """Replace the loops, lessons, instructions and findings of adapters."""
+        self.report(_ADAPTED, found.findings)
+        self.replace_all(Kind.LESSON, {lesson.id: lesson for lesson in found.lessons})
+        self.replace_all(Kind.INSTRUCTIONS, {file.id: file for file in found.instructions})
+        by_id = {loop.id: loop for loop in found.loops}
         for id in self.replace_all(Kind.ADAPTED_LOOP, by_id):
             self._set_aliases(Kind.ADAPTED_LOOP, id, by_id[id].aliases if id in by_id else ())
             self._touched[Kind.ADAPTED_LOOP].add(id)

@@ -20,6 +20,7 @@ from core.index.database import get_meta, pack, unpack
 from core.records.agent_sessions import AgentSession
 from core.records.debug_sessions import DebugSession, Escalation
 from core.records.episodes import Attempt, Task
+from core.records.instructions import InstructionFile
 from core.records.lessons import Lesson
 from core.records.loops import Loop
 from core.records.patterns import Pattern
@@ -53,6 +54,7 @@ class Kind(IntEnum):
     ADAPTED_LOOP = 10  # loops of other runners, without what hooks recorded
     SESSION_ROW = 11  # sessions that hooks recorded, as loops
     TEAM_SUMS = 12  # sums of the team's other projects by pattern
+    INSTRUCTIONS = 13  # files of instructions that agents load
 
 
 TYPES: Final[Mapping[Kind, type[msgspec.Struct]]] = {
@@ -69,6 +71,7 @@ TYPES: Final[Mapping[Kind, type[msgspec.Struct]]] = {
     Kind.ADAPTED_LOOP: Loop,
     Kind.SESSION_ROW: Loop,
     Kind.TEAM_SUMS: TeamSums,
+    Kind.INSTRUCTIONS: InstructionFile,
 }
 COLLECTIONS: Final[Mapping[str, Kind]] = {
     "patterns": Kind.PATTERN,
@@ -80,6 +83,7 @@ COLLECTIONS: Final[Mapping[str, Kind]] = {
     "debug_sessions": Kind.DEBUG_SESSION,
     "escalations": Kind.ESCALATION,
     "lessons": Kind.LESSON,
+    "instructions": Kind.INSTRUCTIONS,
 }
 """Collections of a snapshot."""
 

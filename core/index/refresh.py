@@ -476,7 +476,7 @@ class Index:
                 if is_first:
                     step.take_sweep(found)
                 if adapted is not None:
-                    step.joiner.replace_adapted(adapted.loops, adapted.lessons, adapted.findings)
+                    step.joiner.replace_adapted(adapted)
                 until, is_first, is_last = monotonic() + _STEP_SECONDS, False, True
                 for file in parsed:
                     step.take(file, found.changed[file.path])

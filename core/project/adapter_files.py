@@ -45,7 +45,8 @@ class AdapterFiles:
 
         folders = find_folders(self._project.project, os.environ, has_home=self._settings.sources.home)
         kept = KeptFile(self._project.project) if self._has_cache else None
-        return Collector(folders, clock=self._clock, kept=kept, pause=pause)
+        has_instructions = self._settings.sources.instructions
+        return Collector(folders, clock=self._clock, kept=kept, pause=pause, has_instructions=has_instructions)
 
     def _opened(self) -> Collector:
         self._collector = self._collector or self.open_collector()
@@ -84,10 +85,16 @@ class AdapterFiles:
             return self._opened().deliver(loop, context)
 
     def agent_files(self) -> tuple[AgentFile, ...]:
-        """Read the files that agents load by themselves."""
+        """Read the files that agents load at the start of each session."""
         from core.adapters.agent_files import read_agent_files
 
         return read_agent_files(self._runner_files)
+
+    def all_agent_files(self) -> tuple[AgentFile, ...]:
+        """Read all files that agents load, also rules for some paths and skills."""
+        from core.adapters.agent_files import read_all_agent_files
+
+        return read_all_agent_files(self._runner_files)
 
     @cached_property
     def _runner_files(self) -> RunnerFiles:

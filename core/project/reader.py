@@ -27,7 +27,7 @@ from core.ledger.ledger import Ledger
 from core.project.adapter_files import AdapterFiles
 from core.records.extractions import ALL_TYPES, Extraction
 from core.records.snapshot import Delta, Snapshot
-from core.retrieval.embeddings import PATTERNS, SURELY_MANY, TASKS, Embeddings, is_available
+from core.retrieval.embeddings import INSTRUCTIONS, PATTERNS, SURELY_MANY, TASKS, Embeddings, is_available
 from core.state.experiment import find_experiment
 from core.state.project_state import ProjectState
 from core.storage.file_access import protect
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from core.learning.scoreboard import Scoreboard
     from core.project.review_queue import ReviewQueue
     from core.records.findings import Finding
+    from core.records.instructions import InstructionPair
     from core.records.lessons import JoinedLesson
     from core.records.loops import LoopDetails
     from core.records.patterns import PatternType
@@ -88,6 +89,7 @@ class ProjectReader:
         self._lock = threading.RLock()
         self.embeddings = Embeddings(project, PATTERNS)
         self.task_embeddings = Embeddings(project, TASKS)
+        self.instruction_embeddings = Embeddings(project, INSTRUCTIONS)
         self.agent = ""  # name of the agent that reports and extracts; "" for the agents named in the files
         self._settled: Snapshot | None = None  # the newest one for which the index has done what no change waits for
         self.review = self._make_review() if asks else None
@@ -286,6 +288,12 @@ class ProjectReader:
         """Return the lessons that agents and runners wrote down, without holding the lock."""
         return self._offers.find_lessons(self._view) if self._view.snapshot.lessons else ()
 
+    def instruction_pairs(self) -> tuple[InstructionPair, ...]:
+        """Return the instructions for agents that contradict or repeat each other, without holding the lock."""
+        from core.extraction.instruction_pairs import find_view_pairs_in_steps
+
+        return run_all(find_view_pairs_in_steps(self._view))
+
     def unfit_learnings(self) -> Mapping[str, str]:
         """Return by ID why the first `MOST_JUDGED` recurring learnings give no candidate."""
         from core.extraction.offers import MAX_JUDGED
@@ -376,6 +384,7 @@ class ProjectReader:
             self.review.offers if self.review is not None else {},
             self.embeddings,
             task_embeddings=self.task_embeddings,
+            instruction_embeddings=self.instruction_embeddings,
             earlier_count=self.review.earlier_count if self.review is not None else 0,
             experiment=find_experiment(self.project, self.settings),
         )

@@ -14,6 +14,7 @@ from core.questions import (
     borderline,
     broad,
     burst,
+    conflict,
     duplicate,
     edited,
     escalation,
@@ -73,6 +74,7 @@ _BY_KIND: Final[Mapping[str, Callable[[ReviewItem, ProjectState], Iterator[Answe
     kinds.WEAKENED: weakened.answers,
     kinds.EDITED: edited.answers,
     kinds.PROPOSAL: proposals.answers,
+    kinds.CONFLICT: conflict.answers,
     kinds.ESCALATION: escalation.answers,
     kinds.HARMFUL: harmful.answers,
 }

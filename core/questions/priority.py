@@ -34,6 +34,7 @@ THINKING: Final = {
     **dict.fromkeys((kinds.CONTRADICTED, kinds.BORDERLINE, kinds.QUARANTINE, kinds.HELD, kinds.ESCALATION), 10.0),
     **dict.fromkeys((kinds.PROPOSAL, kinds.HARMFUL), 10.0),
     **dict.fromkeys((kinds.STALE_PIN, kinds.DUPLICATE, kinds.RECURRING, kinds.LESSON, kinds.OFFER), 12.0),
+    kinds.CONFLICT: 12.0,
     kinds.INVERSION: 15.0,
     kinds.BURST: 20.0,
 }

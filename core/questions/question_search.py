@@ -19,6 +19,7 @@ from core.index.anchors import Stale
 from core.index.snapshot import IndexedSnapshot
 from core.index.verdicts import FOUND, StoredVerdicts, VerdictsInMemory, digest_of, read_verdicts, write_verdicts
 from core.questions.broad import find_broad_triggers
+from core.questions.conflict import find_conflicts
 from core.questions.duplicate import Duplicates, find_duplicates
 from core.questions.held import find_held_texts
 from core.questions.lesson import find_lessons
@@ -39,6 +40,7 @@ from core.questions.weakened import WeakenedTests, find_weakened_tests
 from core.records.decisions import Verb
 from core.records.extractions import Extraction
 from core.records.findings import Finding
+from core.records.instructions import InstructionPair
 from core.records.lessons import JoinedLesson
 from core.retrieval.task import analyse_task
 from core.state.review_items import HeldText
@@ -53,7 +55,18 @@ if TYPE_CHECKING:
 
 PACKAGES: Final = ("questions", "extraction", "state")
 """Packages of `core`, besides those of the index, that decide what the searches find."""
-SEARCHES: Final = ("offers", "alike", "broad", "unreconciled", "recurring", "held", "lessons", "weakened", "stale")
+SEARCHES: Final = (
+    "offers",
+    "alike",
+    "broad",
+    "unreconciled",
+    "recurring",
+    "held",
+    "lessons",
+    "weakened",
+    "stale",
+    "pairs",
+)
 Candidate: TypeAlias = tuple[RecurringLearning | JoinedLesson, Extraction]
 _STEP_SECONDS: Final = 0.01  # time in which a search works at once
 _PAUSE: Final = timedelta(minutes=1)  # minimum time between two searches for held texts, which a busy loop changes
@@ -138,6 +151,7 @@ class SearchState(Struct, frozen=True):
     lessons: tuple[tuple[JoinedLesson, Extraction], ...] = ()
     weakened: WeakenedTests = WeakenedTests()
     stale: Stale = {}
+    pairs: tuple[InstructionPair, ...] = ()
     bases: Mapping[str, Basis] = {}
     removed: Mapping[str, Candidate] = {}
 
@@ -154,6 +168,7 @@ class SearchState(Struct, frozen=True):
             lessons=found.lessons,
             weakened=WeakenedTests(found.weakened),
             stale=found.stale,
+            pairs=found.pairs,
         )
 
     def found(self, offers: tuple[JoinedOffer, ...]) -> Found:
@@ -168,6 +183,7 @@ class SearchState(Struct, frozen=True):
             broad=dict(self.broad),
             unreconciled=dict(self.unreconciled),
             stale=dict(self.stale),
+            pairs=self.pairs,
         )
 
     def is_current(self, kind: str, view: ProjectState) -> bool:
@@ -227,6 +243,8 @@ def _find_records(kind: str, view: ProjectState) -> tuple[object, ...]:
             return snapshot.lessons, snapshot.patterns, snapshot.curation
         case "stale":
             return snapshot.patterns, checked_out(snapshot)
+        case "pairs":
+            return snapshot.instructions, snapshot.lessons, snapshot.patterns, snapshot.curation
         case _:
             return (snapshot.attempts,)
 
@@ -389,6 +407,8 @@ class QuestionSearch:
                 return find_lessons(view, load)
             case "stale":
                 return find_stale_anchors(view, stored)
+            case "pairs":
+                return find_conflicts(view)
             case _:
                 return find_weakened_tests(view, state.weakened, load)
 

@@ -17,6 +17,7 @@ from core.questions.arrivals import arrivals
 from core.questions.borderline import borderline
 from core.questions.broad import broad
 from core.questions.burst import bursts
+from core.questions.conflict import conflicts
 from core.questions.decided import decided_patterns
 from core.questions.duplicate import duplicates
 from core.questions.edited import edited_files
@@ -39,6 +40,7 @@ from core.records.anchors import AnchorChange
 from core.records.decisions import CurationState, Decision, Verb
 from core.records.extractions import Extraction
 from core.records.findings import Finding
+from core.records.instructions import InstructionPair
 from core.records.lessons import JoinedLesson
 from core.records.patterns import Pattern
 from core.state.review_items import QUARANTINE, EditedFile, HeldText, ReviewItem, WeakenedTest
@@ -60,6 +62,7 @@ class Found(Struct, frozen=True, kw_only=True):
     weakened: tuple[WeakenedTest, ...] = ()
     unreconciled: dict[str, Finding] = {}
     stale: dict[str, tuple[AnchorChange, ...]] = {}
+    pairs: tuple[InstructionPair, ...] = ()
 
 
 NOTHING_FOUND: Final = Found()
@@ -178,6 +181,7 @@ def _questions(scales: ImpactEstimator, records: QueueRecords) -> Iterator[Revie
     yield from stale(scales, found.stale, now)
     yield from weakened_tests(scales, found.weakened)
     yield from edited_files(scales, records.edited)
+    yield from conflicts(scales, found.pairs)
     yield from escalations(scales, records.escalated, now)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
@@ -18,6 +19,7 @@ EDIT_ANSWERS: Final = "keep", "restore"
 """Answers to the question about an edited file: leave the file alone, or let the next run replace this edit."""
 ESCALATION_PREFIX: Final = "escalation of "
 LESSON_PREFIX: Final = "lesson "
+INSTRUCTIONS_PREFIX: Final = "instructions "
 SYNC: Final = "ralphdeck team sync"
 """Author of decisions that bring a project to the state of its team's space; each project has its own."""
 
@@ -343,6 +345,8 @@ ACKNOWLEDGE: Final = VerbInfo("acknowledge", "acknowledged")
 """Used instead of `dismiss` for the question about an escalation."""
 REJECT: Final = VerbInfo("reject", "rejected")
 """Used instead of `dismiss` for the question about a lesson of an agent."""
+FINE: Final = VerbInfo("mark as fine", "marked as fine")
+"""Used instead of `dismiss` for the question about instructions that contradict or repeat each other."""
 APPROVE: Final = VerbInfo("approve", "approved", "a", VERBS[Verb.RELEASE].effect, is_bulk=True)
 """Used instead of `release` for a text that was not in quarantine."""
 RE_ENABLE: Final = VerbInfo("re-enable", "re-enabled", is_bulk=True)
@@ -376,6 +380,8 @@ def verb_info(decision: Decision) -> VerbInfo:
         return ACKNOWLEDGE
     if decision.verb is Verb.DISMISS and decision.subject.startswith(LESSON_PREFIX):
         return REJECT
+    if decision.verb is Verb.DISMISS and decision.subject.startswith(INSTRUCTIONS_PREFIX):
+        return FINE
     if decision.verb is Verb.REVOKE and decision.after.get(SENT) == ALL_USES:
         return WITHDRAW
     if decision.verb is Verb.EDIT and REPAIRED in decision.after:
@@ -442,3 +448,8 @@ def duplicate_question_id(one: str, other: str) -> str:
 def burst_question_id(source: str) -> str:
     """Return the ID of the question about suspicious reports."""
     return f"burst of {source}"
+
+
+def instruction_question_id(texts: Iterable[str]) -> str:
+    """Return the ID of the question about a pair of instructions, in any order."""
+    return f"{INSTRUCTIONS_PREFIX}{text_hash(chr(0).join(sorted(texts)))[:16]}"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from core.records.episodes import Attempt, Task
     from core.records.events import Event
     from core.records.findings import Finding
+    from core.records.instructions import InstructionFile
     from core.records.lessons import Lesson
     from core.records.loops import Loop
     from core.records.patterns import Pattern
@@ -57,6 +58,7 @@ class Snapshot:
     debug_sessions: Mapping[str, DebugSession] = _mapping()
     escalations: Mapping[str, Escalation] = _mapping()
     lessons: Mapping[str, Lesson] = _mapping()
+    instructions: Mapping[str, InstructionFile] = _mapping()
     events: Sequence[Event] = ()
     withdrawn: tuple[Event, ...] = ()
     decisions: tuple[Decision, ...] = ()
@@ -96,6 +98,7 @@ class Delta:
     debug_sessions: frozenset[str] = frozenset()
     escalations: frozenset[str] = frozenset()
     lessons: frozenset[str] = frozenset()
+    instructions: frozenset[str] = frozenset()
     team: frozenset[str] = frozenset()  # IDs of patterns with other sums of the team
     events: bool = False
     decisions: bool = False

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     import subprocess
 
     from core.config.paths import ProjectPaths
+    from core.records.instructions import PlacedInstruction
     from core.records.patterns import Pattern
 
 
@@ -82,6 +83,7 @@ Codes = NDArray[np.int8]
 Floats = NDArray[np.float64]
 Closeness = NDArray[np.float32]  # cosine of a text and each record of an index, NaN for a record without a vector
 
+MAX_CLOSE: Final = 16  # records that are close to one
 UNRELATED: Final = 0.10  # cosine, seen from the centre, at which two texts are unrelated
 SAME: Final = 0.65  # cosine at which they mean the same
 
@@ -397,6 +399,14 @@ TASKS: Final[VectorSubject[ComparableWork]] = VectorSubject(
 )
 
 
+INSTRUCTIONS: Final[VectorSubject[PlacedInstruction]] = VectorSubject(
+    "index/embeddings/instructions.vec",
+    "instruction_text-1",
+    lambda one: one.text,
+    lambda one: sha256(one.text.encode("utf-8", "replace")).digest(),
+)
+
+
 class Coverage(NamedTuple):
     """Number of records with vectors, while others are still compared by words."""
 
@@ -577,6 +587,26 @@ class Embeddings(Generic[Record]):
                 return None
             last = self._compared = text, vectors, np.append(vectors.closeness(vector), np.float32(np.nan))
         return last[2][rows]
+
+    def find_close(self, records: Sequence[Record], least: float) -> dict[int, dict[int, float]]:
+        """Return for each record, by its number, the earlier ones whose cosine with it is at least `least`.
+
+        Of each only the closest `MAX_CLOSE`; {} without the model. Takes a second for 6,000 records.
+        """
+        if not is_available() or not (vectors := self.vectors).places:
+            return {}
+        rows = [vectors.places.get(self._subject.key(record), -1) for record in records]
+        numbers = [number for number, row in enumerate(rows) if row >= 0]
+        units = vectors.codes[[rows[number] for number in numbers]].astype(np.float32)
+        units /= np.maximum(np.linalg.norm(units, axis=1, keepdims=True), 1e-12)
+        found: dict[int, dict[int, float]] = {}
+        for start in range(0, len(numbers), _ROWS_AT_ONCE):
+            cosines = units[start : start + _ROWS_AT_ONCE] @ units.T
+            for place, line in enumerate(cosines, start):
+                near = np.flatnonzero(line[:place] >= least)
+                near = near[np.argsort(-line[near])[:MAX_CLOSE]]
+                found[numbers[place]] = {numbers[one]: float(line[one]) for one in near}
+        return found
 
     def _rows_of(self, vectors: Vectors, ids: Sequence[str], records: Mapping[str, Record]) -> NDArray[np.int64]:
         """Return the row in `vectors` of each ID, -1 for an ID without a vector; computes keys of new records only."""

@@ -31,7 +31,7 @@ CATEGORIES: Final = (
 )  # values of `task_category` in the pattern file format
 
 
-def _stem(word: str) -> str:
+def stem_word(word: str) -> str:
     """Return the stem of an English word: no plural or verb ending, no silent e."""
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
@@ -45,13 +45,13 @@ def _stem(word: str) -> str:
     return word.rstrip("e") if len(word) > 3 else word
 
 
-_COMMON: Final = frozenset(map(_stem, _COMMON_WORDS.split()))
+_COMMON: Final = frozenset(map(stem_word, _COMMON_WORDS.split()))
 
 
 def _term(word: str) -> str:
     word = word.lower()
     if word.isascii():
-        word = _stem(word)
+        word = stem_word(word)
         if len(word) < 2 or word.isdigit() or word in _COMMON:
             return ""
     return word

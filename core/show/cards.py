@@ -15,6 +15,7 @@ from core.debug_memory.escalations import escalation_reason
 from core.documents.debug_sessions import failure_blocks, head, help_wanted, lessons
 from core.documents.decisions import reason_text
 from core.documents.document import Block, Code, Document, Moment, Part, Text, code, fields, line, section
+from core.documents.instructions import pairs_blocks
 from core.documents.lessons import lesson_blocks
 from core.documents.loops import overview
 from core.documents.patterns import DESCRIPTION_LABELS, body, followed, rate_line, state_line, suspicion_lines
@@ -140,6 +141,8 @@ def _subject(
     if item.proposed is not None:
         rows = fields(*describe_proposal(item.proposed, state.snapshot.decisions))
         return [line((item.proposed.verb.replace("_", " "), "strong"), f"   proposed by {item.proposed.by}"), *rows]
+    if item.pairs:
+        return (line((item.reason, "quiet")), line(""), *pairs_blocks(item.pairs, agent_files))
     if item.weakened is not None:
         return _weakened_test(item.weakened)
     if item.edited is not None:
@@ -429,6 +432,9 @@ def question_record(item: ReviewItem) -> tuple[str, str]:
         return "loops", task_key(item.subject)
     if item.lesson is not None:
         return "reflections", item.subject
+    if item.pairs:
+        pattern_id = next((one.pattern_id for one in item.pairs[0].both if one.pattern_id), "")
+        return "patterns" if pattern_id else "context", pattern_id
     if item.proposed is not None and not item.is_about_pattern:
         return "log", item.proposed.subjects[0] if item.proposed.subjects else ""
     return "patterns" if item.is_about_pattern else "loops", item.subject
@@ -446,6 +452,7 @@ def question_subject(item: ReviewItem) -> str:
         (item.weakened, "a test"),
         (item.edited, "a file of agents"),
         (item.proposed, "a decision of an agent"),
+        (item.pairs or None, "instructions for agents"),
     )
     name = next((name for part, name in subjects if part is not None), "one lesson")
     return "two lessons" if item.kind == kinds.DUPLICATE else name

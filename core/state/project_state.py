@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from core.records.debug_sessions import DebugSession
     from core.records.episodes import Attempt
     from core.records.extractions import Extraction
+    from core.records.instructions import PlacedInstruction
     from core.records.loops import Loop
     from core.records.patterns import Pattern
     from core.records.snapshot import Snapshot
@@ -63,6 +64,7 @@ class ProjectState:
     offers: Mapping[str, Extraction]
     embeddings: Embeddings[Pattern] | None = None
     task_embeddings: Embeddings[ComparableWork] | None = None
+    instruction_embeddings: Embeddings[PlacedInstruction] | None = None
     earlier_count: int = 0
     experiment: Experiment | None = None
     inputs: EvidenceInputs = field(init=False, repr=False, compare=False)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from core.records.debug_sessions import DebugSession
     from core.records.decisions import CurationState
     from core.records.extractions import Extraction
+    from core.records.instructions import InstructionPair
     from core.records.lessons import JoinedLesson
     from core.records.proposed_decisions import ProposedDecision
 
@@ -56,10 +57,12 @@ STALE: Final = "stale"
 PROPOSAL: Final = "proposal"
 HARMFUL: Final = "harmful"
 EDITED: Final = "edited"
+CONFLICT: Final = "conflict"
 KINDS: Final = (
     *(INVERSION, CONTRADICTED, STALE_PIN, BORDERLINE, DUPLICATE, EXTRACTED, QUARANTINE, HELD),
     *(BURST, RECURRING, LESSON, OFFER, BROAD, SELDOM, STALE, UNRECONCILED, WEAKENED, EDITED, PROPOSAL, ESCALATION),
     HARMFUL,
+    CONFLICT,
 )
 """Every kind of question."""
 FURTHER: Final = "further"
@@ -147,6 +150,7 @@ _SUBJECTS: Final = {
     STALE: ("lessons", "are about files or names that changed"),
     PROPOSAL: ("decisions", "are proposed by agents"),
     HARMFUL: ("lessons", "hurt in an experiment"),
+    CONFLICT: ("instructions", "contradict or repeat each other"),
 }
 """What the questions of each kind are about: a noun and a verb, both in the plural."""
 
@@ -183,8 +187,9 @@ class ReviewItem:
     in quarantine: those that block it, those that hold it and others; () for other questions.
 
     `propose` makes the proposed inversion. `other` is the pattern to merge into the subject of a duplicate question,
-    with `similarity`, 0..1. `offer` is that of an extraction offer, a recurring learning or a `lesson`. `proposed` is a
-    decision of an agent; unless it is about one pattern, its ID is the subject. `anchors` are those that were removed,
+    with `similarity`, 0..1. `offer` is that of an extraction offer, a recurring learning or a `lesson`. `pairs` are
+    instructions of which one contradicts or repeats the other. `proposed` is a decision of an agent; unless it is about
+    one pattern, its ID is the subject. `anchors` are those that were removed,
     or all that were renamed. `sources` are the IDs of the loops that
     offer the same lesson, that of the subject first. `group` has the questions of a row.
     """
@@ -212,6 +217,7 @@ class ReviewItem:
     proposed: ProposedDecision | None = None
     lesson: JoinedLesson | None = None
     anchors: tuple[AnchorChange, ...] = ()
+    pairs: tuple[InstructionPair, ...] = ()
     sources: tuple[str, ...] = ()
     group: QuestionGroup | None = None
 
@@ -233,6 +239,8 @@ class ReviewItem:
             return further_question_id(self.group.kind)
         if self.proposed is not None:
             return self.proposed.question
+        if self.pairs:
+            return self.pairs[0].question
         if self.burst is not None:
             return burst_question_id(self.burst.source)
         if self.other:
@@ -262,6 +270,8 @@ class ReviewItem:
             return f"the {self.group.noun} that {self.group.verb}"
         if self.proposed is not None:
             return f"the proposal to {self.proposed.verb} {shorten_id(self.subject)}"
+        if self.pairs:
+            return f"the instructions in {visible_line(' and '.join(one.place for one in self.pairs[0].both), 160)}"
         if self.held_text is not None:
             return f"the reflection {shorten_id(self.held_text.id)}"
         if self.lesson is not None and self.offer is not None:
@@ -278,7 +288,7 @@ class ReviewItem:
     def is_about_pattern(self) -> bool:
         others = (self.burst, self.offer, self.escalated, self.held_text, self.weakened, self.edited, self.group)
         is_of_agent = self.proposed is not None and not self.proposed.pattern_id
-        return not is_of_agent and all(other is None for other in others)
+        return not is_of_agent and not self.pairs and all(other is None for other in others)
 
     @property
     def is_worth_reading(self) -> bool:
@@ -309,7 +319,7 @@ class ReviewItem:
 BEST: Final = 5  # Questions that a row names, and that its answer opens.
 MOST_OF_KIND: Final = 20  # Questions of one kind that are asked one by one.
 MOST_OPTIONAL: Final = 5  # The same for optional
-_OPTIONAL: Final = frozenset({OFFER, LESSON, RECURRING, DUPLICATE, BROAD, SELDOM, STALE, UNRECONCILED})
+_OPTIONAL: Final = frozenset({OFFER, LESSON, RECURRING, DUPLICATE, BROAD, SELDOM, STALE, UNRECONCILED, CONFLICT})
 """Kinds that do no harm while they wait: no text is wrongly injected or withheld."""
 _MUST_READ: Final = frozenset({EXTRACTED, STALE, WEAKENED, EDITED, PROPOSAL, ESCALATION, HARMFUL})
 """Kinds whose questions count whatever their impact: agents get a text that no evidence judges, or an agent asks."""

@@ -79,6 +79,8 @@ RUNS: Final[dict[str, list[str]]] = {
     "experiment status": [],
     "experiment start": ["--share", "0.2"],
     "experiment stop": [],
+    "lesson conflicts": [],
+    "lesson fine": ["0"],
     "lesson list": [],
     "lesson show": [CLOCK],
     "lesson accept": [CLOCK],
@@ -150,7 +152,7 @@ RUNS: Final[dict[str, list[str]]] = {
 }
 """Arguments by command, in an order in which each finds something to do in the sample project."""
 NOTHING_TO_DO: Final = {
-    *("debug restore", "debug run", "pattern release"),
+    *("debug restore", "debug run", "lesson fine", "pattern release"),
     *("team init", "team join", "team leave", "team member", "team status"),
 }
 """Commands that exit with 1: no use in the sample project, one that runs `false`, one that a script may not run."""
@@ -161,7 +163,7 @@ CHANGING: Final = {
     *(f"pattern {verb}" for verb in ("deprecate", "invert", "note", "archive", "restore", "import", "merge", "repair")),
     *(f"pattern {verb}" for verb in ("promote", "quarantine", "release", "reset")),
     *(f"loop {verb}" for verb in ("outcome", "record", "extract")),
-    *(f"lesson {verb}" for verb in ("accept", "reject")),
+    *(f"lesson {verb}" for verb in ("accept", "fine", "reject")),
     *(f"task {verb}" for verb in ("init", "start", "log", "pause", "complete", "reflect")),
     *(f"debug {verb}" for verb in ("start", "run", "analyse", "fix", "end", "escalate", "restore", "success")),
     *(f"team {verb}" for verb in ("init", "join", "leave", "member")),

@@ -18,6 +18,7 @@ from msgspec.structs import replace as with_fields
 
 from core.adapters.worktrees import find_folders
 from core.base.errors import Refused
+from core.base.steps import run_all
 from core.cli.program import run
 from core.cli.support.signature import find_user_name
 from core.config.paths import ProjectPaths
@@ -34,6 +35,7 @@ from core.metrics.pruning import select_prunable
 from core.project.daemon import Daemon
 from core.project.project import Project
 from core.project.watch_loop import is_wanted
+from core.questions.conflict import find_conflicts
 from core.questions.edited import find_edited_files
 from core.records.debug_sessions import DebugSession, Fix, Lesson
 from core.records.decisions import CurationState, Decision, InversionVerdict, Verb
@@ -407,6 +409,14 @@ def private_folder(settings: Settings, world: World) -> object:
     return folders.private("CODEX_HOME", ".codex")
 
 
+def instruction_questions(settings: Settings, world: World) -> object:
+    """The number of questions about instructions."""
+    (world.sample / "CLAUDE.md").write_text("Use tabs for indentation.\n\nIndent with 2 spaces.\n")
+    project = world.opened(settings)
+    project.read_adapted()
+    return len(run_all(find_conflicts(project.view)))
+
+
 def signature(settings: Settings, _: World) -> Any:
     """The name under decisions."""
     return find_user_name(None, settings).by
@@ -511,6 +521,7 @@ EFFECTS: dict[str, tuple[Any, Observe]] = {
     "watch.retry_seconds": ([3.0], watched),
     "watch.stale_after_minutes": (0.001, liveness),
     "sources.home": (False, private_folder),
+    "sources.instructions": (False, instruction_questions),
     "interval_level": (0.5, intervals),
     "power": (0.5, loops_needed),
 }

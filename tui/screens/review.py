@@ -241,7 +241,8 @@ class ReviewScreen(BaseScreen):
         return card
 
     def _agent_files(self, item: ReviewItem) -> Sequence[AgentFile]:
-        return self.services.project.adapters.agent_files() if item.lesson is not None else ()
+        has_files = item.lesson is not None or bool(item.pairs)
+        return self.services.project.adapters.all_agent_files() if has_files else ()
 
     def _show_end(self) -> None:
         """Show what was done, and what is left, until the user reads on."""

@@ -168,7 +168,7 @@ def show(subject: str, kind: str | None) -> None:
 
     project = _open_with_queue()
     item = _find_question(project, subject, kind)
-    files = project.adapters.agent_files() if item.lesson is not None else ()
+    files = project.adapters.all_agent_files() if item.lesson is not None or item.pairs else ()
     card = terminal_card(project.view, item, files)
     question = _question_json(item, {})
     respond("ReviewCard", lambda: print_document(card), (), question=question, card=to_markdown(card))

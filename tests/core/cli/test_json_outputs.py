@@ -66,6 +66,7 @@ SCENARIOS: Final[dict[str, Sequence[str]]] = {
         "reflections --kind strategy-change --limit 3",
         "reflections --recurring",
         "lesson list",
+        "lesson conflicts",
         'inject --task "Fix TypeScript type errors in user validation"',
         'inject --task "Speed up the report query" --top-k 3 --types error,anti',
         f"inject {RUNNING} --no-record",

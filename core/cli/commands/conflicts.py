@@ -1,0 +1,152 @@
+"""`ralphdeck lesson conflicts` and `fine`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from core.base.id_lookup import find_matching_ids, require_one
+from core.base.text import plural, visible_line
+from core.cli.json import objects
+from core.cli.render.document import print_document
+from core.cli.render.output import line, remark, respond
+from core.cli.support.options import DecidingCommand, ReadingCommand, reason_option
+from core.cli.support.project import open_project
+
+if TYPE_CHECKING:
+    from core.metrics.agent_file_costs import AgentFileCost
+    from core.project.project import Project
+    from core.records.instructions import InstructionPair
+
+OPEN: Final = 1  # exit code if two instructions contradict each other
+_MAX_LINES: Final = 5  # of two files that repeat each other
+
+
+@click.command(cls=ReadingCommand)
+@click.argument("pair", required=False, metavar="[PAIR]")
+@click.option("--all", "is_all", is_flag=True, help="Also pairs that are fine, and repeats for different agents.")
+def conflicts(pair: str | None, is_all: bool) -> None:
+    """List instructions for agents that contradict or repeat each other, and what they cost.
+
+    Compares CLAUDE.md, AGENTS.md, GEMINI.md, rules, Copilot instructions and skills with each other, with the memories
+    of agents, and with patterns. With PAIR, shows one pair with the diff that removes one of the two; ralphdeck never
+    applies it.
+
+    The exit code is 1 if a contradiction is listed that is not marked as fine, else 0.
+
+    \b
+    Examples:
+      ralphdeck lesson conflicts
+      ralphdeck lesson conflicts 1a2b3c
+      ralphdeck lesson conflicts --all --json | jq -r '.pairs[].relation'
+    """
+    from core.documents.instructions import pairs_document
+    from core.metrics.agent_file_costs import measure_agent_files
+    from core.records.instructions import Relation
+
+    project = _open_project()
+    pairs = project.instruction_pairs()
+    fine = project.view.snapshot.curation.dismissed
+    files = project.adapters.all_agent_files()
+    costs = measure_agent_files(files, pairs)
+    if pair is not None:
+        found = _find_question(pairs, pair)
+    else:
+        found = [one for one in pairs if is_all or (one.question not in fine and _matters(one))]
+
+    def show() -> None:
+        if pair is not None:
+            print_document(pairs_document(found, files))
+            return
+        questions = {one.question: [other for other in found if other.question == one.question] for one in found}
+        for group in questions.values():
+            _print_group(group, is_fine=group[0].question in fine)
+        if not found:
+            remark("no instructions contradict or repeat each other")
+        _print_costs(costs)
+
+    respond(
+        "InstructionPairList",
+        show,
+        (),
+        pairs=lambda: [_pair_json(one, is_fine=one.question in fine) for one in found],
+        files=costs,
+    )
+    if any(one.relation is Relation.CONTRADICTS and one.question not in fine for one in found):
+        click.get_current_context().exit(OPEN)
+
+
+@click.command(cls=DecidingCommand)
+@click.argument("pair", metavar="PAIR")
+@reason_option
+def fine(pair: str, reason: str) -> None:
+    """Mark a pair of instructions as fine: it is listed again if one of the texts changes.
+
+    \b
+    Examples:
+      ralphdeck lesson conflicts && ralphdeck lesson fine 1a2b3c
+      ralphdeck lesson fine 1a2b3c --reason "the website uses npm" && ralphdeck undo
+    """
+    from core.cli.commands.decisions import decide
+    from core.questions.conflict import mark_fine
+
+    project = _open_project()
+    decide(project, mark_fine(_find_question(project.instruction_pairs(), pair)[0], reason))
+
+
+def _open_project() -> Project:
+    """Open the project with the files of agents, without review questions."""
+    project = open_project(asks=False)
+    project.read_adapted()
+    return project
+
+
+def _find_question(pairs: Sequence[InstructionPair], name: str) -> list[InstructionPair]:
+    """Return the pairs of a question by its ID or a prefix; raises UnknownRecord."""
+    known = {one.id for one in pairs}
+    id = require_one(
+        find_matching_ids(name, known), name, what="pair", command="lesson conflicts --all", known=sorted(known)
+    )
+    return [one for one in pairs if one.id == id]
+
+
+def _matters(pair: InstructionPair) -> bool:
+    """Return whether a pair is listed: a contradiction, or a repeat that one agent gets."""
+    from core.records.instructions import Relation
+
+    return pair.relation is Relation.CONTRADICTS or pair.shares_agent
+
+
+def _print_group(pairs: Sequence[InstructionPair], *, is_fine: bool) -> None:
+    from core.documents.instructions import describe_cost
+
+    first = pairs[0]
+    colour = "red" if first.relation.value == "contradicts" and not is_fine else "yellow"
+    count = f" {plural(len(pairs), 'time')}" if len(pairs) > 1 else ""
+    line((first.id, "cyan"), "  ", (f"{first.relation}{count}", colour), "  marked as fine" if is_fine else "")
+    for number, pair in enumerate(pairs[:_MAX_LINES]):
+        if number:
+            line("")
+        for one in pair.both:
+            line(f"  {visible_line(one.place, 80)}  {visible_line(one.text, 160)}")
+            line((f"    {visible_line(describe_cost(one), 160)}", "bright_black"))
+    if len(pairs) > _MAX_LINES:
+        line(f"  and {len(pairs) - _MAX_LINES:,} more; see: ralphdeck lesson conflicts {first.id}")
+
+
+def _print_costs(costs: Sequence[AgentFileCost]) -> None:
+    for cost in costs:
+        later = f", {cost.on_demand:,} on demand" if cost.on_demand else ""
+        lines = plural(len(cost.repeated), "line")
+        twice = f", {lines} ({plural(cost.repeated_tokens, 'token')}) an agent gets twice" if cost.repeated else ""
+        agents = visible_line(", ".join(cost.agents), 80)
+        line(f"{visible_line(cost.file, 80)}  {plural(cost.tokens, 'token')} per session{later}  {agents}{twice}")
+
+
+def _pair_json(pair: InstructionPair, *, is_fine: bool) -> objects.Wire:
+    from core.retrieval.rendering import count_tokens
+
+    both = [objects.PlacedInstruction.of(one, tokens=count_tokens(one.text)) for one in pair.both]
+    return objects.InstructionPair.of(pair, instructions=both, fine=is_fine)

@@ -1,0 +1,57 @@
+"""`ralphdeck lesson conflicts` and `fine`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.core.cli.conftest import Call
+
+TABS, SPACES = "Use tabs for indentation.", "Indent with 4 spaces."
+
+
+@pytest.fixture
+def shop(sample: Path) -> Path:
+    (sample / "CLAUDE.md").write_text(f"- {TABS}\n- Never push to main.\n")
+    (sample / "AGENTS.md").write_text(f"# Rules\n- {SPACES}\n- Never push to main.\n")
+    return sample
+
+
+def listed(call: Call, shop: Path, *args: str, code: int = 1) -> list[Any]:
+    """The contradictions."""
+    result = call("lesson", "conflicts", "--json", "--project", shop, *args)
+    assert result.code == code
+    return [one for one in result.document["pairs"] if one["relation"] == "contradicts"]
+
+
+def test_a_pair_is_listed_until_it_is_marked_as_fine_and_again_after_undo(shop: Path, call: Call) -> None:
+    (pair,) = listed(call, shop)
+    assert {one["place"] for one in pair["instructions"]} == {"CLAUDE.md:1", "AGENTS.md:2"}
+    call("lesson", "fine", pair["id"][:6], "--project", shop)
+    assert listed(call, shop, code=0) == []
+    (again,) = listed(call, shop, "--all", code=0)
+    assert again["fine"]
+    call("undo", "--project", shop)
+    assert len(listed(call, shop)) == 1
+
+
+def test_a_changed_text_is_listed_again(shop: Path, call: Call) -> None:
+    call("lesson", "fine", listed(call, shop)[0]["id"], "--project", shop)
+    (shop / "AGENTS.md").write_text("- Indent with 2 spaces.\n")
+    assert len(listed(call, shop)) == 1
+
+
+def test_one_pair_is_shown_with_diffs_and_no_file_is_written(shop: Path, call: Call) -> None:
+    before = [(shop / name).read_bytes() for name in ("CLAUDE.md", "AGENTS.md")]
+    id = listed(call, shop)[0]["id"]
+    shown = call("lesson", "conflicts", id, "--project", shop).out
+    assert f"-- {TABS}" in shown
+    assert f"-- {SPACES}" in shown
+    assert [(shop / name).read_bytes() for name in ("CLAUDE.md", "AGENTS.md")] == before
+
+
+def test_the_costs_of_the_files_are_listed(shop: Path, call: Call) -> None:
+    files = call("lesson", "conflicts", "--json", "--project", shop).document["files"]
+    assert {one["file"] for one in files if one["tokens"]} == {"CLAUDE.md", "AGENTS.md"}
