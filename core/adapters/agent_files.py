@@ -196,17 +196,30 @@ def _find_nested(files: RunnerFiles, names: set[str]) -> Iterator[Path]:
         level = below
 
 
-def _with_imports(agent: _Agent, files: RunnerFiles, path: Path, depth: int = _MAX_IMPORTS) -> Iterator[Path]:
-    """Yield a file and the files of the project that it imports."""
-    yield path
-    if depth and path.suffix in (".md", ".txt", ".mdc"):
-        is_code = False
-        for line in files.read(path, _masked_lines, MAX_BYTES) or ():
-            is_code ^= line.lstrip().startswith("```")
-            for name in () if is_code or "@" not in line else _IMPORT.findall(re.sub("`[^`]*`", "", line)):
-                target = Path(normpath(path.parent / name))
-                if target != path and target.suffix and target.is_relative_to(files.folders.project):
-                    yield from _with_imports(agent, files, target, depth - 1)
+def _with_imports(agent: _Agent, files: RunnerFiles, path: Path) -> Iterator[Path]:
+    """Yield a file and the files of the project that it imports, each once, the nearest first."""
+    level, known = [path], {path}
+    for depth in range(_MAX_IMPORTS + 1):
+        yield from level
+        if depth < _MAX_IMPORTS and len(known) <= MAX_FILES:
+            imported = dict.fromkeys(target for one in level for target in _imports_of(files, one))
+            level = [target for target in imported if target not in known][:MAX_FILES]
+            known.update(level)
+        else:
+            return
+
+
+def _imports_of(files: RunnerFiles, path: Path) -> Iterator[Path]:
+    """Yield the files of the project that a file names in lines such as `@docs/style.md`."""
+    if path.suffix not in (".md", ".txt", ".mdc"):
+        return
+    is_code = False
+    for line in files.read(path, _masked_lines, MAX_BYTES) or ():
+        is_code ^= line.lstrip().startswith("```")
+        for name in () if is_code or "@" not in line else _IMPORT.findall(re.sub("`[^`]*`", "", line)):
+            target = Path(normpath(path.parent / name))
+            if target.suffix and target.is_relative_to(files.folders.project):
+                yield target
 
 
 def _resolve(path: Path) -> Path:

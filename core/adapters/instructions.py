@@ -20,8 +20,8 @@ _MIN_WORDS: Final = 2
 _FENCE: Final = re.compile(r"\s*(?:```|~~~)")
 _HEADING: Final = re.compile(r"(#{1,6})\s+(.*)")
 _ITEM: Final = re.compile(r"(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(.*)")
-_OWN_BEGIN: Final = re.compile(r"(?:<!--|#) ?BEGIN ralphdeck\b")
-_OWN_END: Final = re.compile(r"(?:<!--|#) ?END ralphdeck\b")
+_OWN_BEGIN: Final = re.compile(r"(?:<!--|#) ?BEGIN (?:lessons of )?ralphdeck\b")
+_OWN_END: Final = re.compile(r"(?:<!--|#) ?END (?:lessons of )?ralphdeck\b")
 _OWN_FILE: Final = re.compile(r"<!-- ralphdeck v\d+ hash:")
 _SENTENCE: Final = re.compile(r"(?<=[^.\s][.!?;])\s+(?=[A-Z`\"*])|(?<=[^.\s][.!?][)*\"`])\s+(?=[A-Z`\"*])")
 _EMPHASIS: Final = re.compile(r"\*\*|__|(?<![\w*])[*_](?=\w)|(?<=\w)[*_](?![\w*])")
@@ -46,12 +46,23 @@ def read_instructions(files: Iterable[AgentFile]) -> tuple[InstructionFile, ...]
 
 def _statements(file: AgentFile) -> Iterator[Instruction]:
     lines = file.lines[: file.loaded]
-    if any(map(_OWN_FILE.match, lines[-3:])):
-        return
     for first, last, text, section in _blocks(lines, file.head):
         sentences = [one for one in map(str.strip, _SENTENCE.split(_plain(text))) if len(one.split()) >= _MIN_WORDS]
         for one in sentences:
             yield Instruction(one[:_MAX_TEXT], (first, last), section, is_whole=len(sentences) == 1)
+
+
+def find_own_lines(lines: Sequence[str]) -> frozenset[int]:
+    """Return the numbers, from 1, of the lines that ralphdeck itself wrote: connect, or lessons of compile."""
+    if any(map(_OWN_FILE.match, lines[-3:])):
+        return frozenset(range(1, len(lines) + 1))
+    own, is_own = set[int](), False
+    for number, line in enumerate(lines, 1):
+        is_own = is_own or bool(_OWN_BEGIN.match(line))
+        if is_own:
+            own.add(number)
+        is_own = is_own and not _OWN_END.match(line)
+    return frozenset(own)
 
 
 def _plain(text: str) -> str:
@@ -63,12 +74,13 @@ def _blocks(lines: Sequence[str], head: int) -> Iterator[tuple[int, int, str, st
     headings: dict[int, str] = {}
     above: list[tuple[int, str]] = []  # items that end with a colon, by their indent
     block: tuple[int, str] | None = None  # first line and text
-    is_code = is_own = is_comment = False
+    own = find_own_lines(lines)
+    is_code = is_comment = False
     for number, line in enumerate((*lines[head:], ""), start=head + 1):
         section = " > ".join(headings.values())
         is_mark = bool(_FENCE.match(line))
         item, heading = _ITEM.match(line), _HEADING.match(line)
-        starts = is_mark or is_code or is_own or is_comment or item or heading or not line.strip()
+        starts = is_mark or is_code or number in own or is_comment or item or heading or not line.strip()
         starts = starts or line[:1] == "|" or line.lstrip().startswith("<!--")
         if block is not None and not starts:
             block = block[0], f"{block[1]} {line.strip()}"
@@ -76,12 +88,11 @@ def _blocks(lines: Sequence[str], head: int) -> Iterator[tuple[int, int, str, st
         if block is not None:
             yield block[0], number - 1, block[1], section
             block = None
-        is_own = (is_own or bool(_OWN_BEGIN.match(line))) and not _OWN_END.match(line)
         was_comment = is_comment
         is_comment = "-->" not in line and (is_comment or line.lstrip().startswith("<!--"))
         if is_mark:
             is_code = not is_code
-        elif is_code or is_own or is_comment or was_comment or not line.strip() or line[:1] == "|":
+        elif is_code or number in own or is_comment or was_comment or not line.strip() or line[:1] == "|":
             continue
         elif heading:
             level = len(heading[1])

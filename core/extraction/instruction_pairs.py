@@ -65,6 +65,13 @@ def collect_instructions(snapshot: Snapshot, board: Scoreboard) -> Iterator[Plac
             yield PlacedInstruction(text=text, id=id, file=pattern.file, loading=Loading.REQUEST, pattern_id=id)
 
 
+def index_instructions(view: ProjectState) -> dict[str, PlacedInstruction]:
+    """Return the instructions that are compared, by their texts; {} if that is switched off."""
+    if not view.settings.sources.instructions:
+        return {}
+    return {one.text: one for one in islice(collect_instructions(view.snapshot, view.board), MAX_INSTRUCTIONS)}
+
+
 def find_view_pairs_in_steps(view: ProjectState) -> Steps[tuple[InstructionPair, ...]]:
     """Compare all instructions of a project, by words, and by vectors where there are some."""
     placed = list(islice(collect_instructions(view.snapshot, view.board), MAX_INSTRUCTIONS))

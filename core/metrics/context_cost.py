@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from msgspec import Struct
 
+from core.adapters.instructions import find_own_lines
 from core.base.pattern_titles import pattern_title
 from core.learning.following import FollowCounts
+from core.records.instructions import Loading
 from core.records.patterns import PatternType
 from core.retrieval.rendering import count_tokens
 from core.retrieval.similarity import find_repeated
@@ -61,12 +63,17 @@ class SessionCost(Struct, frozen=True, kw_only=True):
 
 
 class FileCost(Struct, frozen=True, kw_only=True):
-    """A file that agents load in each session; `repeated` are its lines that repeat another line or a lesson."""
+    """A file that agents load: `tokens` are in each session from the start, `on_demand` only in some.
+
+    `repeated` are its lines from the start that repeat another such line or a lesson.
+    """
 
     file: str
     agents: tuple[str, ...]
+    loading: Loading
     lines: int
     tokens: int
+    on_demand: int
     repeated: tuple[RepeatedLine, ...] = ()
 
 
@@ -160,25 +167,35 @@ def _find_worked(view: ProjectState, pattern: Pattern) -> set[str]:
 
 
 def measure_files(files: Sequence[AgentFile], patterns: Mapping[str, Pattern]) -> tuple[FileCost, ...]:
-    """Count the tokens of the files that agents load by themselves, and name the lines that repeat something."""
+    """Count the tokens of the files that agents load, and name the lines that repeat something; most tokens first."""
     texts = {id: (one.title, one.description, one.better_alternative) for id, one in patterns.items()}
     first: dict[str, str] = {}  # where each line is first
     found = []
     for file in files:
         repeated: dict[int, str] = {}
-        for number, text in enumerate(file.lines[: file.loaded], 1):
+        lines = file.lines[: file.loaded] if file.loading is Loading.START else ()
+        own = find_own_lines(lines)
+        for number, text in enumerate(lines, 1):
             key = " ".join(text.casefold().split()).lstrip("-*# ")
-            if len(key) < _MIN_LINE:
+            if len(key) < _MIN_LINE or number in own:
                 continue
             if (place := first.setdefault(key, f"{file.file}:{number}")) != f"{file.file}:{number}":
                 repeated[number] = place
-        own: Mapping[str, Repetition] = find_repeated(texts, [(file.file, file.lines[: file.loaded])])
-        for id, match in own.items():
+        foreign = ["" if number in own else text for number, text in enumerate(lines, 1)]
+        of_lessons: Mapping[str, Repetition] = find_repeated(texts, [(file.file, foreign)])
+        for id, match in of_lessons.items():
             repeated.setdefault(match.line, id)
         rows = tuple(RepeatedLine(line=number, other=other) for number, other in sorted(repeated.items()))
+        tokens = count_tokens(file.resident)
         found.append(
             FileCost(
-                file=file.file, agents=file.agents, lines=file.loaded, tokens=count_tokens(file.text), repeated=rows
+                file=file.file,
+                agents=file.agents,
+                loading=file.loading,
+                lines=file.loaded,
+                tokens=tokens,
+                on_demand=count_tokens(file.text) - tokens,
+                repeated=rows,
             )
         )
-    return tuple(sorted(found, key=lambda one: -one.tokens))
+    return tuple(sorted(found, key=lambda one: (-one.tokens, -one.on_demand, one.file)))

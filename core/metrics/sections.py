@@ -204,8 +204,8 @@ def _experiment_row(name: str, pattern_id: str, arms: ArmComparison) -> Row:
     return Row(
         label=visible_line(name, _LESSON_CHARS),
         group=_VERDICTS[arms.verdict],
-        extra=f"{arms.needed:,}" if arms.needed else "",
-        values=_rates(arms),
+        extra=", ".join(filter(None, (_rate_without(arms), f"{arms.needed:,} more" if arms.needed else ""))),
+        values=() if arms.given.rate is None else (arms.given.rate,),
         low=arms.low,
         high=arms.high,
         count=arms.given.trials + arms.held_out.trials,
@@ -213,10 +213,9 @@ def _experiment_row(name: str, pattern_id: str, arms: ArmComparison) -> Row:
     )
 
 
-def _rates(arms: ArmComparison) -> tuple[float, ...]:
-    """Return how often an error returned with and without its lesson; empty if an arm has no task."""
-    having, lacking = arms.given.rate, arms.held_out.rate
-    return () if having is None or lacking is None else (having, lacking)
+def _rate_without(arms: ArmComparison) -> str:
+    """Return how often an error returned in the tasks without its lesson; "" if there is none."""
+    return "" if arms.held_out.rate is None else format_percent(arms.held_out.rate)
 
 
 def _success(found: Dashboard) -> str:
@@ -251,7 +250,7 @@ def _evidence(found: Dashboard) -> _Data:
     cells = [((week.good, week.bad, week.open, week.shown), week.uses) for week in weeks]
     trend = f". {_describe_trend(found, found.trend)}" if found.trend is not None else ""
     rows = _week_rows(found, cells, weeks)
-    return {"takeaway": f"{takeaway}; {shown:,} given and not followed{trend}", "rows": rows}
+    return {"takeaway": f"{takeaway}; {shown:,} given without a recorded use{trend}", "rows": rows}
 
 
 def _as_values(value: float | None) -> tuple[float, ...]:

@@ -248,11 +248,15 @@ class ProjectReader:
     def embed_missing(
         self, progress: Callable[[int, int], None] | None = None, stop: Callable[[], bool] | None = None
     ) -> int:
-        """Compute missing vectors of patterns and tasks; returns their number."""
+        """Compute missing vectors of patterns, tasks and instructions for agents; returns their number."""
+        from core.extraction.instruction_pairs import index_instructions
+
         if self.is_readonly:
             return 0
-        made = self.embeddings.make(self._view.snapshot.patterns, progress, stop)
-        return made + self.task_embeddings.make(embeddable_work(self._view.snapshot), stop=stop)
+        view = self._view
+        made = self.embeddings.make(view.snapshot.patterns, progress, stop)
+        made += self.task_embeddings.make(embeddable_work(view.snapshot), stop=stop)
+        return made + self.instruction_embeddings.make(index_instructions(view), stop=stop)
 
     def embed_few(self) -> tuple[int, int]:
         """Compute missing vectors where they are few; returns how many patterns and tasks still have none.

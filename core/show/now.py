@@ -311,12 +311,13 @@ def _given(state: ProjectState, loop: Loop) -> str:
     found = state.loop_patterns(loop.id)
     given, followed, ignored = len(found.injected_ids), len(found.followed_ids), len(found.ignored_ids)
     not_followed = f", {ignored} not" if ignored and followed else ""
-    return f"given {plural(given, 'lesson')}, {_followed(given, followed)}{not_followed}" if given else ""
+    return f"given {plural(given, 'lesson')}, {_followed(given, followed, ignored)}{not_followed}" if given else ""
 
 
-def _followed(given: int, followed: int) -> str:
+def _followed(given: int, followed: int, ignored: int) -> str:
+    """Describe how many lessons were followed, without those of which that is unknown."""
     if not followed:
-        return "none followed"
+        return "no use seen" if not ignored else "none followed" if ignored == given else f"{ignored} not followed"
     if followed < given:
         return f"{followed} followed"
     return "followed" if given == 1 else "both followed" if given == 2 else "all followed"

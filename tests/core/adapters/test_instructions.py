@@ -42,6 +42,10 @@ def test_an_item_has_the_item_above_it() -> None:
 def test_code_tables_comments_and_own_text_are_not_read() -> None:
     assert not statements("```", "- never mind this", "```", "| a table | of words |", "<!-- a comment", "of lines -->")
     assert not statements("<!-- BEGIN ralphdeck v1 hash:00 -->", "- Use tabs always.", "<!-- END ralphdeck -->")
+    assert not statements(
+        *("<!-- BEGIN lessons of ralphdeck v1 hash:00 added:1 -->", "- Use tabs always."),
+        "<!-- END lessons of ralphdeck -->",
+    )
     assert not statements("- Use tabs always.", "", "<!-- ralphdeck v1 hash:00 -->")
 
 
@@ -84,3 +88,10 @@ def test_a_link_and_its_target_are_one_file(tmp_path: Path) -> None:
     (tmp_path / "CLAUDE.md").symlink_to("AGENTS.md")
     (found,) = read(tmp_path).values()
     assert {"Claude Code", "Codex"} <= set(found.agents)
+
+
+def test_files_that_import_each_other_are_read_once(tmp_path: Path) -> None:
+    names = [f"{number}.md" for number in range(30)]
+    for name in ("CLAUDE.md", *names):
+        write(tmp_path / name, "".join(f"@{other}\n" for other in names for _ in range(5)))
+    assert read(tmp_path).keys() == {"CLAUDE.md", *names}  # following each path would take hours

@@ -9,8 +9,7 @@ from core.adapters.agent_files import AgentFile
 from core.base.steps import run_all
 from core.documents.instructions import removal_diff
 from core.extraction.instruction_pairs import choose_kept, find_pairs_in_steps
-from core.metrics.agent_file_costs import measure_agent_files
-from core.records.instructions import InstructionPair, Loading, PlacedInstruction, Relation
+from core.records.instructions import InstructionPair, PlacedInstruction, Relation
 
 
 def place(text: str, file: str = "CLAUDE.md", line: int = 1, **values: Any) -> PlacedInstruction:
@@ -66,21 +65,6 @@ def test_a_pattern_is_dropped_rather_than_a_line_that_agents_load() -> None:
 
 def agent_file(file: str, *lines: str, **values: Any) -> AgentFile:
     return AgentFile(agents=("Claude Code",), file=file, lines=lines, loaded=len(lines), **values)
-
-
-def test_costs_count_what_is_loaded_at_the_start_and_what_an_agent_gets_twice() -> None:
-    skill = ("---", "name: db", "---", "Migrate the database by hand.")
-    files = [
-        agent_file("CLAUDE.md", TABS),
-        agent_file("rules.md", "# Rules", f"- {TABS}"),
-        agent_file("ts.md", "Use tabs.", loading=Loading.PATH, scope=("*.ts",)),
-        agent_file("SKILL.md", *skill, head=3, loading=Loading.REQUEST),
-    ]
-    costs = {one.file: one for one in measure_agent_files(files, find(place(TABS), place(TABS, "rules.md", 2)))}
-    assert [cost.repeated for cost in costs.values() if cost.repeated] == [(2,)]
-    assert (costs["ts.md"].tokens, costs["ts.md"].on_demand) == (0, 3)
-    assert 0 < costs["SKILL.md"].tokens < costs["SKILL.md"].tokens + costs["SKILL.md"].on_demand
-    assert sum(one.repeated_tokens for one in costs.values()) == 7
 
 
 def test_the_diff_removes_a_line_or_a_sentence() -> None:

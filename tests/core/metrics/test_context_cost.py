@@ -8,6 +8,7 @@ from core.adapters.agent_files import AgentFile
 from core.config.settings import Settings
 from core.metrics.context_cost import RepeatedLine, measure_cost, measure_files
 from core.records.events import VERDICT
+from core.records.instructions import Loading
 from core.records.snapshot import Snapshot
 from core.state.project_state import ProjectState
 from tests.factories import CURATION_NOW, make_error_pattern, make_event
@@ -54,3 +55,14 @@ def test_lines_of_agents_files_that_repeat_a_line_or_a_lesson_are_named() -> Non
     found = {cost.file: cost for cost in measure_files([one, other], {"p": lesson})}
     assert found["CLAUDE.md"].repeated == () and found["CLAUDE.md"].tokens > 0
     assert found["AGENTS.md"].repeated == (RepeatedLine(line=1, other="CLAUDE.md:1"), RepeatedLine(line=2, other="p"))
+
+
+def test_what_only_some_sessions_load_is_counted_apart() -> None:
+    skill = ("---", "name: db", "---", "Migrate the database by hand.")
+    files = [
+        AgentFile(agents=("Cursor",), file="ts.mdc", lines=("Use tabs.",), loaded=1, loading=Loading.PATH),
+        AgentFile(agents=("Codex",), file="SKILL.md", lines=skill, loaded=4, head=3, loading=Loading.REQUEST),
+    ]
+    costs = {one.file: one for one in measure_files(files, {})}
+    assert (costs["ts.mdc"].tokens, costs["ts.mdc"].on_demand) == (0, 3)
+    assert costs["SKILL.md"].tokens > 0 and costs["SKILL.md"].on_demand > 0

@@ -90,9 +90,13 @@ def stale_questions(state: ProjectState) -> tuple[ReviewItem, ...]:
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Shop:
-    history = History(tmp_path)
+    return make_shop(tmp_path)
+
+
+def make_shop(folder: Path) -> Shop:
+    history = History(folder)
     history.write(cart=body("total") + body("tax"), keep=body("keep"))
-    file = ProjectPaths(tmp_path).pattern_file("error")
+    file = ProjectPaths(folder).pattern_file("error")
     file.parent.mkdir(parents=True)
     records = [record(ONE, "cart.py", "cart.py#total"), record(OTHER, "keep.py#keep")]
     file.write_text(json.dumps({"version": "1.0.0", "pattern_registry": {"error_patterns": records}}))

@@ -52,6 +52,8 @@ def test_one_pair_is_shown_with_diffs_and_no_file_is_written(shop: Path, call: C
     assert [(shop / name).read_bytes() for name in ("CLAUDE.md", "AGENTS.md")] == before
 
 
-def test_the_costs_of_the_files_are_listed(shop: Path, call: Call) -> None:
-    files = call("lesson", "conflicts", "--json", "--project", shop).document["files"]
-    assert {one["file"] for one in files if one["tokens"]} == {"CLAUDE.md", "AGENTS.md"}
+def test_vectors_of_instructions_are_computed(shop: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RALPHDECK_SEMANTIC")
+    made = call("embed", "--json", "--project", shop).document
+    assert made["instructions_made"] == made["instructions"] > 3
+    assert len(listed(call, shop)) == 1
