@@ -119,7 +119,7 @@ def _of_turns(material: Material) -> Iterator[Repair]:
         removed = (Failure(message=turn.fix.error),) if turn.fix.error else failures
         number = turn.number if turn.number is not None else place
         attempt = Attempt(task_id=material.loop_id, number=number, reason=turn.action)
-        logged = LoggedAttempt(attempt=attempt, actions=tuple(make_turn_actions(turn, removed)))
+        logged = LoggedAttempt(attempt=attempt, actions=tuple(make_turn_actions(turn, removed, is_fixed=True)))
         for repair in find_logged_repairs([logged], material.root):
             yield replace(repair, trace=f"iteration {number}")
 

@@ -302,10 +302,13 @@ def _may_edit(command: str) -> bool:
     return not all(_HARMLESS.match(name) or is_read_only(name) or parse_check(name)[0] for name in names)
 
 
-def make_turn_actions(turn: Iteration, errors: Sequence[Failure] | None = None) -> list[Action]:
+def make_turn_actions(
+    turn: Iteration, errors: Sequence[Failure] | None = None, *, is_fixed: bool = False
+) -> list[Action]:
     """Return what an iteration records as a log: a failed run, an edit, a run that passed; its number is theirs.
 
-    A transcript names the failed command only in short, so that all runs are those of one check.
+    A transcript names the failed command only in short, so that all runs are those of one check. With `is_fixed`, the
+    last one passed although the iteration does not record that.
     """
     errors = turn.failures if errors is None else errors
     number, check = turn.number or 0, (("command", _TURN_CHECK),)
@@ -320,6 +323,6 @@ def make_turn_actions(turn: Iteration, errors: Sequence[Failure] | None = None) 
         actions.append(
             Action(number=number, type="edit", params=target, success=True, output=diff, reasoning=words, at=turn.at)
         )
-    if turn.has_succeeded or (turn.fix is not None and turn.fix.verified):
+    if is_fixed or turn.has_succeeded or (turn.fix is not None and turn.fix.verified):
         actions.append(Action(number=number, type="bash", params=check, success=True, at=turn.at))
     return actions

@@ -80,6 +80,7 @@ class ProjectState:
         values |= {
             "embeddings": None,
             "task_embeddings": None,
+            "instruction_embeddings": None,
             "experiment": None,
             "inputs": find_inputs(snapshot, settings.learning),
         }

@@ -190,6 +190,7 @@ SECTIONS = [
     "Reflections",
     "Tokens",
     "Cost of context",
+    "Cost by lesson",
     "Failure causes",
     "Upcoming changes",
     "Questions",

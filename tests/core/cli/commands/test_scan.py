@@ -97,7 +97,7 @@ def test_the_end_of_a_long_file_is_scanned(call: Call, tmp_path: Path) -> None:
 
 
 def test_the_pre_commit_hook_calls_the_command() -> None:
-    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    hook, _ = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     assert hook["id"] == "ralphdeck-scan" and hook["entry"] == "ralphdeck scan" and hook["language"] == "python"
 
 

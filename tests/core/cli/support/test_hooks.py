@@ -137,7 +137,7 @@ def test_a_folder_without_a_project_or_an_unknown_form_is_reported(tmp_path: Pat
 
 
 def test_nor_does_our_own_mistake(examples: Path, hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
     monkeypatch.setattr("core.state.contexts.prepare_context", fail)
