@@ -210,7 +210,7 @@ def _with_imports(agent: _Agent, files: RunnerFiles, path: Path) -> Iterator[Pat
 
 
 def _imports_of(files: RunnerFiles, path: Path) -> Iterator[Path]:
-    """Yield the files of the project that a file names in lines such as `@docs/style.md`."""
+    """Yield the files of the project that a file names in lines such as `@style.md`."""
     if path.suffix not in (".md", ".txt", ".mdc"):
         return
     is_code = False

@@ -111,7 +111,7 @@ def test_a_loop_gets_what_is_not_held_out_and_both_arms_are_logged_once(
 
 
 def test_a_context_whose_assignment_cannot_be_logged_is_given_with_a_warning(examples: Path, call: Call) -> None:
-    set_share(0.5)
+    set_share(0.1)
     (examples / EVENTS).mkdir(parents=True)
     result = call("inject", LOOP, "--project", examples)
     assert result.out and "held out by chance was not recorded" in result.err
