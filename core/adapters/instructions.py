@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from core.records.instructions import Instruction, InstructionFile
+from core.storage.managed_text import find_own_lines
 
 if TYPE_CHECKING:
     from core.adapters.agent_files import AgentFile
@@ -20,9 +21,6 @@ _MIN_WORDS: Final = 2
 _FENCE: Final = re.compile(r"\s*(?:```|~~~)")
 _HEADING: Final = re.compile(r"(#{1,6})\s+(.*)")
 _ITEM: Final = re.compile(r"(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(.*)")
-_OWN_BEGIN: Final = re.compile(r"(?:<!--|#) ?BEGIN (?:lessons of )?ralphdeck\b")
-_OWN_END: Final = re.compile(r"(?:<!--|#) ?END (?:lessons of )?ralphdeck\b")
-_OWN_FILE: Final = re.compile(r"<!-- ralphdeck v\d+ hash:")
 _SENTENCE: Final = re.compile(r"(?<=[^.\s][.!?;])\s+(?=[A-Z`\"*])|(?<=[^.\s][.!?][)*\"`])\s+(?=[A-Z`\"*])")
 _EMPHASIS: Final = re.compile(r"\*\*|__|(?<![\w*])[*_](?=\w)|(?<=\w)[*_](?![\w*])")
 _LINK: Final = re.compile(r"\[([^\]]{1,200})\]\([^)\s]{0,300}\)")
@@ -50,19 +48,6 @@ def _statements(file: AgentFile) -> Iterator[Instruction]:
         sentences = [one for one in map(str.strip, _SENTENCE.split(_plain(text))) if len(one.split()) >= _MIN_WORDS]
         for one in sentences:
             yield Instruction(one[:_MAX_TEXT], (first, last), section, is_whole=len(sentences) == 1)
-
-
-def find_own_lines(lines: Sequence[str]) -> frozenset[int]:
-    """Return the numbers, from 1, of the lines that ralphdeck itself wrote: connect, or lessons of compile."""
-    if any(map(_OWN_FILE.match, lines[-3:])):
-        return frozenset(range(1, len(lines) + 1))
-    own, is_own = set[int](), False
-    for number, line in enumerate(lines, 1):
-        is_own = is_own or bool(_OWN_BEGIN.match(line))
-        if is_own:
-            own.add(number)
-        is_own = is_own and not _OWN_END.match(line)
-    return frozenset(own)
 
 
 def _plain(text: str) -> str:

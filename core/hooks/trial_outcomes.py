@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from core.episodes.commands import parse_command
 from core.extraction.recorded_work import is_error_of
 from core.learning.assignment import text_key
-from core.project.verdicts import read_actions
-from core.records.events import ASSIGNED, TRIAL_OUTCOME, Event, event_id
+from core.project.verdicts import make_event, read_actions
+from core.records.events import ASSIGNED, TRIAL_OUTCOME
 from core.records.loops import Outcome
 from core.records.patterns import PatternType
 from core.retrieval.similarity import find_repeated
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from core.project.project import Project
     from core.records.episodes import Action
+    from core.records.events import Event
     from core.records.patterns import Pattern
 
 _SUCCESS: Final = {Outcome.SUCCESS: True, Outcome.FAILURE: False}
@@ -36,7 +37,7 @@ def record_outcomes(project: Project, task_id: str, key: str) -> None:
 
 
 def _find_outcomes(project: Project, task_id: str, key: str) -> Iterator[Event]:
-    state, now, root = project.view, project.now(), str(project.project.project)
+    state, root = project.view, str(project.project.project)
     about = [event for event in state.inputs.list_trials(text_key(key)) if event.trial and event.trial.task == key]
     recorded = {event.pattern_id for event in about if event.kind == TRIAL_OUTCOME}
     assigned: dict[str, Event] = {}
@@ -68,17 +69,8 @@ def _find_outcomes(project: Project, task_id: str, key: str) -> Iterator[Event]:
             minutes=minutes,
             crossed=(pattern_id in given) is event.trial.is_held_out,
         )
-        yield Event(
-            id=event_id(now),
-            at=now,
-            kind=TRIAL_OUTCOME,
-            pattern_id=pattern_id,
-            loop_id=attempts[-1].id,
-            success=_SUCCESS.get(attempts[-1].outcome),
-            by=project.by,
-            agent=project.agent,
-            trial=trial,
-        )
+        last = attempts[-1]
+        yield make_event(project, TRIAL_OUTCOME, last.id, pattern_id, success=_SUCCESS.get(last.outcome), trial=trial)
 
 
 def _find_in_agent_files(project: Project, pattern_ids: Iterable[str]) -> set[str]:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from core.adapters.instructions import find_own_lines
 from core.base.pattern_titles import pattern_title
 from core.learning.following import FollowCounts
 from core.records.instructions import Loading
 from core.records.patterns import PatternType
 from core.retrieval.rendering import count_tokens
 from core.retrieval.similarity import find_repeated
+from core.storage.managed_text import find_own_lines
 
 if TYPE_CHECKING:
     from core.adapters.agent_files import AgentFile

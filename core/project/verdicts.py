@@ -75,7 +75,7 @@ def _judge_work(project: Project, work_id: str) -> Iterator[Event]:
         judgement = judge(pattern, make_work(at))
         yield _make_verdict(project, work_id, pattern, judgement, is_loop=attempt is None)
         if pattern.id not in reported and _is_use(pattern, judgement):
-            yield _make_event(project, "applied", work_id, pattern, success=judgement.has_worked)
+            yield make_event(project, "applied", work_id, pattern.id, success=judgement.has_worked)
 
 
 def _is_use(pattern: Pattern, judgement: Judgement) -> bool:
@@ -115,11 +115,11 @@ def _read_loop(project: Project, loop: Loop) -> partial[RecordedWork] | None:
 
 def _make_verdict(project: Project, work_id: str, pattern: Pattern, judgement: Judgement, *, is_loop: bool) -> Event:
     number = judgement.action or None
-    return _make_event(
+    return make_event(
         project,
         VERDICT,
         work_id,
-        pattern,
+        pattern.id,
         is_followed=judgement.is_followed,
         action=None if is_loop else number,
         iteration=number if is_loop else None,
@@ -127,13 +127,14 @@ def _make_verdict(project: Project, work_id: str, pattern: Pattern, judgement: J
     )
 
 
-def _make_event(project: Project, kind: str, work_id: str, pattern: Pattern, **fields: object) -> Event:
+def make_event(project: Project, kind: str, work_id: str, pattern_id: str, **fields: object) -> Event:
+    """Make an event about a pattern in a loop or attempt, which happens now and is recorded by this process."""
     now = project.now()
     return Event(
         id=event_id(now),
         at=now,
         kind=kind,
-        pattern_id=pattern.id,
+        pattern_id=pattern_id,
         loop_id=work_id,
         by=project.by,
         agent=project.agent,

@@ -21,6 +21,7 @@ from core.base.text import visible_line
 from core.records.patterns import PatternType
 from core.retrieval.rendering import count_tokens, entry_name, format_bold, render_fields
 from core.storage.managed_text import (
+    LESSONS,
     SHARED_INSTRUCTIONS,
     Block,
     OwnFile,
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from core.records.patterns import Pattern
 
 TARGETS: Final = ("agents-md", "claude-md", "cursor", "copilot", "skills")
-BLOCK_NAME: Final = "lessons of ralphdeck"
 _TITLE: Final = "## Approved lessons"
 _INTRODUCTION: Final = "Lessons of earlier work in this repository, approved by its maintainers."
 _HEADINGS: Final = {
@@ -120,7 +120,7 @@ class CompiledFile(Struct, frozen=True):
         """Return what adds the lessons to the file and removes them."""
         if self.is_whole:
             return OwnFile(self.text, replaces_edits)
-        return Block(self.text, name=BLOCK_NAME, replaces_edits=replaces_edits)
+        return Block(self.text, name=LESSONS, replaces_edits=replaces_edits)
 
 
 class Selection(Struct, frozen=True):
@@ -378,7 +378,7 @@ def read_present(file: CompiledFile, project: Path) -> PresentFile | None:
         if file.is_whole:
             text, digest = OwnFile("").split(data)
             return PresentFile(text, digest, data) if digest else None
-        block = Block("", name=BLOCK_NAME).find(decode_text(data))
+        block = Block("", name=LESSONS).find(decode_text(data))
         return PresentFile(block.text, block.digest, data) if block is not None else None
     except BadInput as error:
         raise BadInput(f"{file.path}: {error}") from None

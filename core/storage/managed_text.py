@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -24,7 +24,24 @@ MAX_BYTES: Final = 2 << 20  # longest file of an agent that is read or changed
 _VERSION: Final = "v1"
 _HASH: Final = r"[0-9a-f]{8}"
 _PROGRAM: Final = "ralphdeck"  # name of the section about the tools
-_OTHER_BLOCK: Final = re.compile(r"\r?\n<!-- BEGIN lessons of ralphdeck ")
+LESSONS: Final = "lessons of ralphdeck"  # name of the section with approved lessons
+_OTHER_BLOCK: Final = re.compile(rf"\r?\n<!-- BEGIN {LESSONS} ")
+_OWN_BEGIN: Final = re.compile(rf"(?:<!--|#) ?BEGIN (?:{LESSONS}|{_PROGRAM})\b")
+_OWN_END: Final = re.compile(rf"(?:<!--|#) ?END (?:{LESSONS}|{_PROGRAM})\b")
+_OWN_FILE: Final = re.compile(r"<!-- ralphdeck v\d+ hash:")
+
+
+def find_own_lines(lines: Sequence[str]) -> frozenset[int]:
+    """Return the numbers, from 1, of the lines that ralphdeck itself wrote, in marked blocks or as a whole file."""
+    if any(map(_OWN_FILE.match, lines[-3:])):
+        return frozenset(range(1, len(lines) + 1))
+    own, is_own = set[int](), False
+    for number, line in enumerate(lines, 1):
+        is_own = is_own or bool(_OWN_BEGIN.match(line))
+        if is_own:
+            own.add(number)
+        is_own = is_own and not _OWN_END.match(line)
+    return frozenset(own)
 
 
 def text_digest(text: str) -> str:

@@ -45,10 +45,10 @@ from core.records.snapshot import Snapshot
 from core.records.suspicions import Severity, Suspicion
 from core.scanning.verdict import find_stopping_severity
 from core.sources.configuration import DEFAULT, Configuration
-from core.state.compiled import BLOCK_NAME, select_lessons
+from core.state.compiled import select_lessons
 from core.state.contexts import prepare_task_injection
 from core.state.experiment import find_experiment, set_share
-from core.storage.managed_text import Block
+from core.storage.managed_text import LESSONS, Block
 from core.storage.watcher import Watcher
 from tests.core.project.test_daemon import write_loop
 from tests.core.questions.test_stale import TASK, Shop, make_shop, stale_questions
@@ -658,7 +658,7 @@ def test_the_setting_is_the_length_of_a_sitting(
 
 
 def test_the_setting_decides_whether_edits_are_questions(tmp_path: Path) -> None:
-    block = Block("- edited", name=BLOCK_NAME)
+    block = Block("- edited", name=LESSONS)
     (tmp_path / "AGENTS.md").write_bytes(block.merge(None).replace(b"- edited", b"- by hand"))
     asked, silent = (
         find_edited_files(tmp_path, Snapshot(), make_board(), Settings(compile=CompileSettings(ask_about_edits=asks)))

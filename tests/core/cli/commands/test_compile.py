@@ -52,7 +52,7 @@ def test_a_fresh_clone_is_checked_if_its_folder_is_trusted(
 
     clone = copy_folder(sample, tmp_path / "builds/clone")
     for name in ("STATE", "CACHE"):
-        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / "nobody" / name))
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / "other-user" / name))
     monkeypatch.delenv("RALPHDECK_TRUSTED_PATHS")
     refused = call("compile", "--check", "--project", clone)
     assert refused.code == 1 and "not trusted" in refused.err
