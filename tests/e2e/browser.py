@@ -60,6 +60,8 @@ class Browser:
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._raw = bytearray()
         self._drawn = 0
+        self._terminal = ""
+        """Request ID of the connection that the open page's terminal is drawn from; those of earlier pages may send on."""
         self.screen = Screen(*_CELLS)
         self.asked: dict[str, str] = {}
         """Address of every request of the page, by request ID."""
@@ -91,9 +93,14 @@ class Browser:
             answer = message.json()
             if "id" in answer:
                 self._waiting.pop(answer["id"]).set_result(answer)
+            elif answer["method"] == "Network.webSocketCreated":
+                self._terminal = answer["params"]["requestId"]
+                self._raw.clear()
+                self._drawn = 0
+                self.screen = Screen(*_CELLS)
             elif answer["method"] == "Network.webSocketFrameReceived":
                 frame = answer["params"]["response"]
-                if frame["opcode"] == 2:
+                if answer["params"]["requestId"] == self._terminal and frame["opcode"] == 2:
                     self._raw += base64.b64decode(frame["payloadData"])
             elif answer["method"] == "Network.requestWillBeSent":
                 self.asked[answer["params"]["requestId"]] = answer["params"]["request"]["url"]
@@ -108,10 +115,10 @@ class Browser:
         return dict(answer["result"])
 
     async def open(self, address: str) -> None:
-        """Open an address with an empty terminal; what the page before was sent is not drawn."""
-        self.screen = Screen(*_CELLS)
-        self._drawn = len(self._raw)
+        """Open an address, and wait until its page has a terminal of its own."""
+        self._terminal = ""
         await self.call("Page.navigate", url=address)
+        await self.until(lambda: self._terminal != "", "the terminal of the page")
 
     async def evaluate(self, expression: str) -> Any:
         """The value of a JavaScript expression in the page."""

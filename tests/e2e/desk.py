@@ -22,14 +22,18 @@ AFTER_JUMP: Final = 0.6
 """Seconds after which a deciding key acts on another screen."""
 _OFFERED: Final = re.compile(r"^[ ▌>]([a-z])  (?:yes|no) ", re.MULTILINE)
 _COMPUTING: Final = re.compile(r"^[ ▌>][a-z]  (?:yes|no) .*…$", re.MULTILINE)
-_AT: Final = re.compile(r"([\d,]+) of (?:[\d,]+|…)(?:  \+[\d,]+ new)?(?: · about [\d,]+ min)?\s*$", re.MULTILINE)
+_AT: Final = re.compile(
+    r"^ (.*?) +([\d,]+) of (?:[\d,]+|…)(?:  \+[\d,]+ new)?(?: · about [\d,]+ min)?\s*\n (.*?)\s*$", re.MULTILINE
+)
+_TITLE: Final = 25
+"""Characters of a title that its row always has room for."""
 _LOOP: Final = "ralph-fix-user-validation-in-sign-up-c4c69b76"
 
 
 def at_question(screen: str) -> str:
-    """Identifies the question by its number in the queue: the rest of the screen is computed later."""
-    found = _AT.search("\n".join(screen.splitlines()[1:4]))  # below the purpose of the screen, at its first visit
-    return found[1] if found else ""
+    """Identifies the question by its title and subject: its number in the queue changes while questions arrive."""
+    heading = _AT.search("\n".join(screen.splitlines()[1:4]))  # below the purpose of the screen, at its first visit
+    return f"{heading[1][:_TITLE]}\n{heading[3]}" if heading else ""
 
 
 def add_questions(project: Path, env: Mapping[str, str], count: int) -> None:
@@ -95,7 +99,7 @@ def leave(tmux: Tmux) -> float:
 
 
 def _ready(tmux: Tmux, after: str) -> str:
-    """The screen with the question after number `after`, once its forecasts are shown."""
+    """The screen with the question after question `after`, once its forecasts are shown."""
     start = time.monotonic()
     while time.monotonic() - start < TIMEOUT_SECONDS:
         text = tmux.text()

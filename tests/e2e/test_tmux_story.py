@@ -62,7 +62,7 @@ def test_the_demo_can_be_used_and_quit(home: Path) -> None:
 
         tmux.keys("2")
         tmux.sees("1 of ")
-        while "Warn agents of it instead?" not in tmux.text():
+        while "Warn agents of it" not in tmux.text():
             next_question(tmux)
         time.sleep(AFTER_JUMP)
         tmux.keys("a")

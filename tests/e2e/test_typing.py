@@ -23,7 +23,7 @@ def moved(terminal: Terminal, before: str) -> bool:
 def go_on_to_an_inversion(terminal: Terminal) -> None:
     """Press each key when the previous one has taken effect; otherwise the last ones would skip the question."""
     terminal.sees("a  yes")
-    while "Warn agents of it instead?" not in terminal.draw():
+    while "Warn agents of it" not in terminal.draw():
         before = at_question(terminal.draw())
         terminal.press("n")
         terminal.until(partial(moved, terminal, before), "the next question")
