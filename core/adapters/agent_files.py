@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from os.path import normpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from core.adapters.folders import Folders
     from core.adapters.runner_files import RunnerFiles
 
-MAX_BYTES: Final = 1 << 18  # most bytes of one file that are read
+MAX_BYTES: Final = 1 << 18  # most bytes of one file that are compared
+_MAX_READ: Final = 1 << 24  # most bytes of one file that is read at all
 MAX_FILES: Final = 400  # files that are read
 _MAX_FOLDERS: Final = 1_000  # subfolders in which files of the same name are looked for
 _MAX_DEPTH: Final = 4  # of these subfolders
@@ -131,7 +133,7 @@ def _add(agent: _Agent, files: RunnerFiles, path: Path, target: Path, found: dic
         loaded = max(known.loaded, _count_loaded(agent, path, known.lines))
         found[target] = replace(known, agents=(*known.agents, agent.title), loaded=loaded)
         return
-    lines: tuple[str, ...] = files.read(path, _masked_lines, MAX_BYTES) or ()
+    lines = _read_lines(files, path)
     if not any(map(str.strip, lines)):
         return
     shown, fields, head = files.shown(path), *_read_head(lines)
@@ -154,8 +156,20 @@ def _add(agent: _Agent, files: RunnerFiles, path: Path, target: Path, found: dic
     )
 
 
-def _masked_lines(data: bytes) -> tuple[str, ...]:
-    return tuple(mask_secrets(data.decode("utf-8", "replace")).splitlines())
+def _read_lines(files: RunnerFiles, path: Path) -> tuple[str, ...]:
+    """Return the masked lines of a file; of a large file the first ones, and a finding."""
+    lines: tuple[str, ...] | None = files.read(path, partial(_masked_lines, files, path), _MAX_READ)
+    return lines or ()
+
+
+def _masked_lines(files: RunnerFiles, path: Path, data: bytes) -> tuple[str, ...]:
+    is_whole = len(data) <= MAX_BYTES
+    lines = mask_secrets(data[:MAX_BYTES].decode("utf-8", "replace")).splitlines()
+    if not is_whole:
+        lines = lines[:-1] or lines  # the last one may be cut
+        message = f"only the first {len(lines):,} lines are compared: the file has more than {MAX_BYTES >> 10} KB"
+        files.report(path, message, "too-large", f"line {len(lines) + 1}")
+    return tuple(lines)
 
 
 def _paths(agent: _Agent, files: RunnerFiles, nested: list[Path]) -> Iterator[Path]:
@@ -214,7 +228,7 @@ def _imports_of(files: RunnerFiles, path: Path) -> Iterator[Path]:
     if path.suffix not in (".md", ".txt", ".mdc"):
         return
     is_code = False
-    for line in files.read(path, _masked_lines, MAX_BYTES) or ():
+    for line in _read_lines(files, path):
         is_code ^= line.lstrip().startswith("```")
         for name in () if is_code or "@" not in line else _IMPORT.findall(re.sub("`[^`]*`", "", line)):
             target = Path(normpath(path.parent / name))

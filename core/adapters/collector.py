@@ -115,6 +115,7 @@ class Collector:
         self._sources = [_Source(one, self._files(one.name, pause)) for one in adapters]
         self._agent_files = RunnerFiles(folders, "agents") if has_instructions else None
         self._instructions: tuple[InstructionFile, ...] = ()
+        self._instruction_findings: tuple[Finding, ...] = ()
         self._masked = MaskedRecords()
         self._records = AdapterRecords()
         self._joined: tuple[list[Loop], list[Loop], list[Finding]] = [], [], []
@@ -240,6 +241,7 @@ class Collector:
     def _read_instructions(self, files: RunnerFiles) -> None:
         found = read_instructions(read_all_agent_files(files))
         self._instructions = self._instructions if found == self._instructions else found
+        self._instruction_findings = tuple(dict.fromkeys(files.findings))[:MAX_FINDINGS]
 
     def _look_at(self, source: _Source) -> None:
         source.look(Moment(now=self._clock(), processes=self._processes))
@@ -274,7 +276,7 @@ class Collector:
             lessons=tuple(lessons.values()),
             instructions=self._instructions,
             reports=reports,
-            others=(*self._findings, *findings),
+            others=(*self._findings, *findings, *self._instruction_findings),
             is_behind=any(source.files.is_behind for source in self._sources),
         )
         if records != self._records:

@@ -42,7 +42,15 @@ from core.questions.answer import (
     snooze_command,
     yes,
 )
-from core.records.decisions import EDIT_ANSWERS, VERBS, Decision, Verb, duplicate_question_id, extraction_question_id
+from core.records.decisions import (
+    EDIT_ANSWERS,
+    PAIR_ANSWERS,
+    VERBS,
+    Decision,
+    Verb,
+    duplicate_question_id,
+    extraction_question_id,
+)
 from core.records.lessons import LESSON_ID
 from core.records.patterns import Maturity
 from core.state import review_items as kinds
@@ -99,7 +107,7 @@ def question_of(decision: Decision) -> str:
     if decision.verb is Verb.MERGE:
         return duplicate_question_id(decision.subject, str(decision.after.get("merged", "")))
     answer, _, about = decision.subject.partition(" ")
-    if decision.verb is Verb.DISMISS and answer in EDIT_ANSWERS:
+    if decision.verb is Verb.DISMISS and answer in (*EDIT_ANSWERS, *PAIR_ANSWERS):
         return about
     is_offer = decision.verb is Verb.EXTRACT and not decision.subject.startswith(LESSON_ID)
     return extraction_question_id(decision.subject) if is_offer else decision.subject
@@ -112,8 +120,8 @@ def _own_answers(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
 def _row_answers(item: ReviewItem, group: QuestionGroup) -> Iterator[Answer]:
     """Yield yes, which asks the best questions of a row one by one, and no, which waits for more."""
     best = group.items[:BEST]
-    which = f"the {len(best)} best" if len(group.items) > len(best) else "them"
-    yield yes("read", f"asks about {which}, one by one", NO_DECISION, matters=False, opens=best)
+    which = f"the top {len(best)}" if len(group.items) > len(best) else "them"
+    yield yes("ask now", f"asks about {which}, one by one", NO_DECISION, matters=False, opens=best)
     more = commands.More(item.evidence, ROW_EVIDENCE)
     command = commands.SnoozeQuestion(key=item.question_key, more=more, about=item.about)
     yield no("not now", f"asked again when there are {ROW_EVIDENCE} more", command, matters=False)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from datetime import timedelta
+from collections.abc import Container, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
@@ -12,9 +11,9 @@ from core.base.text import plural, visible_line
 from core.curation import commands
 from core.curation.rules import why_refused
 from core.extraction.instruction_pairs import choose_kept, find_view_pairs_in_steps
-from core.questions.answer import NOT_YET_DAYS, Answer, no, snooze_command, yes
+from core.questions.answer import Answer, no
 from core.questions.impact import UNSEEN_USES, WASTED_USE
-from core.records.decisions import FINE
+from core.records.decisions import CHOOSE, FINE
 from core.records.instructions import Loading, Relation
 from core.records.lessons import LESSON_ID
 from core.state import review_items as kinds
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from core.base.steps import Steps
     from core.questions.priority import ImpactEstimator
     from core.records.decisions import CurationState
-    from core.records.instructions import InstructionPair
+    from core.records.instructions import InstructionPair, PlacedInstruction
     from core.state.project_state import ProjectState
     from core.state.review_items import ReviewItem
 
@@ -64,38 +63,59 @@ def _is_asked(pair: InstructionPair, curation: CurationState, now: datetime) -> 
     if pair.relation is Relation.REPEATS and not pair.shares_agent:
         return False
     verdict = curation.inversions.get(pair.question)
-    return pair.question not in curation.dismissed and (verdict is None or not verdict.is_snoozed(now, 0))
+    return not _is_answered(pair, curation.dismissed) and (verdict is None or not verdict.is_snoozed(now, 0))
 
 
-def conflicts(scales: ImpactEstimator, found: Sequence[InstructionPair]) -> Iterator[ReviewItem]:
-    """Ask about contradictions one by one, and about all repeats of two files at once."""
+def _is_answered(pair: InstructionPair, answered: Container[str]) -> bool:
+    return pair.question in answered or pair.find_chosen(answered) is not None
+
+
+def conflicts(
+    scales: ImpactEstimator, found: Sequence[InstructionPair], answered: Container[str]
+) -> Iterator[ReviewItem]:
+    """Ask about contradictions one by one, and about all repeats of two files at once.
+
+    `answered` has the IDs of answers that were given since the pairs were found.
+    """
     for _, group in groupby(found, attrgetter("question")):
         pairs = tuple(group)
         first = pairs[0]
-        is_conflict = first.relation is Relation.CONTRADICTS
+        if _is_answered(first, answered):
+            continue
         one, other = (visible_line(each.place, 60) for each in first.both)
-        texts = [f"“{visible_line(each.text, 50)}”" for each in first.both]
         loaded = sum(each.loading is Loading.START for each in first.both)
-        if is_conflict:
-            question, name, this = "{} contradict each other. Keep one?", " and ".join(texts), "These instructions"
-            reason, impact = f"{one} contradicts {other}", scales.new(UNSEEN_USES * (1 + loaded))
+        if first.relation is Relation.CONTRADICTS:
+            question, places = "{} contradict each other. Which one is right?", _name_places(pairs)
+            texts = " and ".join(f"“{visible_line(each.text, 50)}”" for each in first.both)
+            reason, impact = f"{texts}: {one} contradicts {other}", scales.new(UNSEEN_USES * (1 + loaded))
         else:
-            lines = plural(len(pairs), "instruction")
-            files = " and ".join(visible_line(each.pattern_id or each.file, 60) for each in first.both)
-            question, name, this = "{} say the same. Keep one?", f"{files}: {lines}", f"{lines} in two places"
+            kept, removed = choose_kept(first)
+            what = "Drop the lesson?" if removed.pattern_id else f"Keep {visible_line(kept.file, 60)}?"
+            question, places = f"{{}} say the same. {what}", _name_places(pairs)
             reason, impact = f"{one} repeats {other}", WASTED_USE * min(len(pairs), _MOST_LINES) / _MOST_LINES
         yield scales.item(
             kinds.CONFLICT,
             first.id,
             question=question,
-            name=name,
-            this=this,
+            name=places,
+            this=places,
             reason=reason,
             place="one agent gets both" if first.shares_agent else "different agents get them",
             impact=impact,
             chars=sum(len(each.text) for pair in pairs[:_MOST_LINES] for each in pair.both),
             pairs=pairs,
         )
+
+
+def _name_places(pairs: Sequence[InstructionPair]) -> str:
+    """Name the places of the pairs of one question: `CLAUDE.md:4 and AGENTS.md:9`, or the number in two files."""
+    first = pairs[0]
+    one, other = (_name_place(each, is_line=len(pairs) == 1) for each in first.both)
+    return f"{one} and {other}" if len(pairs) == 1 else f"{plural(len(pairs), 'instruction')} of {one} and {other}"
+
+
+def _name_place(one: PlacedInstruction, *, is_line: bool = True) -> str:
+    return "a lesson" if one.pattern_id else visible_line(one.place if is_line else one.file, 60)
 
 
 def mark_fine(pair: InstructionPair, reason: str = "") -> commands.Dismiss:
@@ -105,23 +125,37 @@ def mark_fine(pair: InstructionPair, reason: str = "") -> commands.Dismiss:
 
 
 def answers(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
-    """Yield yes, which drops the pattern or waits for an edit, and no, which marks the pair as fine."""
-    pair = item.pairs[0]
+    """Yield yes and "keep the other one", which say which instruction is right, and no: both are fine."""
+    pair, is_one = item.pairs[0], len(item.pairs) == 1
     kept, removed = choose_kept(pair)
     if kept.pattern_id and _successes(kept.id, state) < _successes(removed.id, state):
         kept, removed = removed, kept
+    yield _choose("accept", pair, kept, removed, state, is_one=is_one)
+    yield no("both are fine", "not asked again unless a text changes", mark_fine(pair), matters=False)
+    yield _choose("rewrite", pair, removed, kept, state, is_one=is_one)
+
+
+def _choose(
+    action: str,
+    pair: InstructionPair,
+    kept: PlacedInstruction,
+    removed: PlacedInstruction,
+    state: ProjectState,
+    *,
+    is_one: bool,
+) -> Answer:
+    """Make the answer that one instruction is right: a lesson is deprecated, a file has to be edited by a person."""
+    name, other = (_name_place(one, is_line=is_one) for one in (kept, removed))
+    label = "drop the lesson" if removed.pattern_id and not kept.pattern_id else f"keep {name}"
     if removed.pattern_id:
-        reason = f"{pair.relation} {visible_line(kept.place, 120)}"
-        deprecate = commands.Deprecate(removed.pattern_id, reason=reason)
-        effect = (
-            f"no agent gets {visible_line(removed.pattern_id, 80)} until reset; {visible_line(kept.place, 80)} stays"
-        )
-        yield yes("drop the lesson", effect, deprecate, why_not=why_refused(deprecate, state))
-    else:
-        effect = "remove one of them yourself, as the diff shows; asked again tomorrow if both are left"
-        later = snooze_command(item, until=state.now + timedelta(days=NOT_YET_DAYS))
-        yield yes("edit a file", effect, later, matters=False)
-    yield no("fine", "not asked again unless a text changes", mark_fine(pair), matters=False)
+        deprecate = commands.Deprecate(removed.pattern_id, reason=f"{pair.relation} {visible_line(kept.place, 120)}")
+        lesson, place = visible_line(removed.pattern_id, 80), visible_line(kept.place, 80)
+        effect = f"no agent gets {lesson} until reset; {place} stays"
+        return Answer(action, label, effect, deprecate, why_not=why_refused(deprecate, state))
+    about = f"{name} over {other}"
+    choose = commands.Dismiss(key=pair.answer_for(kept), summary=f"{CHOOSE.past} {about}", about=about)
+    effect = f"remove {other} yourself, as the diff shows; `ralphdeck lesson conflicts` lists it until you do"
+    return Answer(action, label, effect, choose, matters=False)
 
 
 def _successes(pattern_id: str, state: ProjectState) -> int:

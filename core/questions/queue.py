@@ -181,7 +181,7 @@ def _questions(scales: ImpactEstimator, records: QueueRecords) -> Iterator[Revie
     yield from stale(scales, found.stale, now)
     yield from weakened_tests(scales, found.weakened)
     yield from edited_files(scales, records.edited)
-    yield from conflicts(scales, found.pairs)
+    yield from conflicts(scales, found.pairs, curation.dismissed)
     yield from escalations(scales, records.escalated, now)
 
 

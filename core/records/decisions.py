@@ -20,6 +20,8 @@ EDIT_ANSWERS: Final = "keep", "restore"
 ESCALATION_PREFIX: Final = "escalation of "
 LESSON_PREFIX: Final = "lesson "
 INSTRUCTIONS_PREFIX: Final = "instructions "
+PAIR_ANSWERS: Final = "first", "second"
+"""Answers to the question about a pair of instructions: which one is right, in the order of files and texts."""
 SYNC: Final = "ralphdeck team sync"
 """Author of decisions that bring a project to the state of its team's space; each project has its own."""
 
@@ -347,6 +349,8 @@ REJECT: Final = VerbInfo("reject", "rejected")
 """Used instead of `dismiss` for the question about a lesson of an agent."""
 FINE: Final = VerbInfo("mark as fine", "marked as fine")
 """Used instead of `dismiss` for the question about instructions that contradict or repeat each other."""
+CHOOSE: Final = VerbInfo("choose", "chose")
+"""Used instead of `dismiss` for the answer which of two instructions is right."""
 APPROVE: Final = VerbInfo("approve", "approved", "a", VERBS[Verb.RELEASE].effect, is_bulk=True)
 """Used instead of `release` for a text that was not in quarantine."""
 RE_ENABLE: Final = VerbInfo("re-enable", "re-enabled", is_bulk=True)
@@ -374,6 +378,9 @@ SCRIPTS: Final = "scripts"  # Key in `after` of an approval: scripts of the text
 TEXT_HASH: Final = "text_hash"  # Key in `after` of the approval of a text that is not a pattern.
 
 
+_PAIR_ANSWER_PREFIXES: Final = tuple(f"{answer} {INSTRUCTIONS_PREFIX}" for answer in PAIR_ANSWERS)
+
+
 def verb_info(decision: Decision) -> VerbInfo:
     """Return the words for a decision; some decisions with the same verb have their own."""
     if decision.verb is Verb.DISMISS and decision.subject.startswith(ESCALATION_PREFIX):
@@ -382,6 +389,8 @@ def verb_info(decision: Decision) -> VerbInfo:
         return REJECT
     if decision.verb is Verb.DISMISS and decision.subject.startswith(INSTRUCTIONS_PREFIX):
         return FINE
+    if decision.verb is Verb.DISMISS and decision.subject.startswith(_PAIR_ANSWER_PREFIXES):
+        return CHOOSE
     if decision.verb is Verb.REVOKE and decision.after.get(SENT) == ALL_USES:
         return WITHDRAW
     if decision.verb is Verb.EDIT and REPAIRED in decision.after:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from enum import StrEnum
+from operator import attrgetter
 
 from msgspec import Struct
 
-from core.records.decisions import INSTRUCTIONS_PREFIX
+from core.records.decisions import INSTRUCTIONS_PREFIX, PAIR_ANSWERS
 
 
 class Loading(StrEnum):
@@ -92,6 +94,15 @@ class InstructionPair(Struct, frozen=True, kw_only=True, gc=False):
     def id(self) -> str:
         """The part of the question's ID that people use."""
         return self.question.removeprefix(INSTRUCTIONS_PREFIX)
+
+    def answer_for(self, right: PlacedInstruction) -> str:
+        """Return the ID of the answer that one of the two is right."""
+        key = attrgetter("id", "text", "lines")
+        return f"{PAIR_ANSWERS[right is not min(self.both, key=key)]} {self.question}"
+
+    def find_chosen(self, answered: Container[str]) -> PlacedInstruction | None:
+        """Return the instruction that a person chose; None if no one did. `answered` has IDs of answers."""
+        return next((one for one in self.both if self.answer_for(one) in answered), None)
 
     @property
     def both(self) -> tuple[PlacedInstruction, PlacedInstruction]:

@@ -21,7 +21,7 @@ from core.index.records import RecordMap
 from core.records.loops import Liveness, LoopStatus
 from core.show.needs import describe_need, find_needs, has_later_session, need_sign
 from core.show.setup import SHOWN_SPAN, Setup, count_sessions, find_offers, is_first_start, offers_text
-from core.state.review_items import EXTRACTED, HELD, LESSON, OFFER, QUARANTINE, RECURRING
+from core.state.review_items import CONFLICT, EXTRACTED, HELD, LESSON, OFFER, QUARANTINE, RECURRING
 
 if TYPE_CHECKING:
     from core.metrics.lesson_effect import LessonEffect, PatternResult
@@ -134,8 +134,12 @@ def make_page(
         needs = _needs(state, now)
         sections.insert(0 if needs.lines else 1, needs)
         sections.append(_sessions(state, loops, span, now))
-    if not is_new and (state.snapshot.patterns or state.snapshot.loops):
-        sections += [_effect(effect), _review(state, is_searching=is_searching)]
+    has_work = bool(state.snapshot.patterns or state.snapshot.loops)
+    if not is_new and has_work:
+        sections.append(_effect(effect))
+    # The files of agents can contradict each other before the first session.
+    if (not is_new and has_work) or any(item.kind == CONFLICT for item in state.queue):
+        sections.append(_review(state, is_searching=is_searching))
     if not setup.connected and any(loop.is_agent_session for loop in loops):
         sections.append(
             NowSection("connect", "No agent is connected", f"to give them lessons: {_connect_command(setup)}")

@@ -364,12 +364,12 @@ def _most(kind: str) -> int:
 def _row(kind: str, items: Sequence[ReviewItem], count: int) -> ReviewItem:
     """Make the row of questions of one kind; `count` is the number of all open questions of this kind."""
     group, best = QuestionGroup(kind, tuple(items)), items[:BEST]
-    which = f"the {len(best)} best" if len(items) > len(best) else "them"
+    which = f"the top {len(best)}" if len(items) > len(best) else "them"
     more = " more" if len(items) < count else ""
     return ReviewItem(
         kind=FURTHER,
         subject=kind,
-        question=f"{len(items):,}{more} {group.noun} {group.verb}: read {which}?",
+        question=f"{len(items):,}{more} {group.noun} {group.verb}. Answer {which}?",
         reason="best: " + "; ".join(visible_line(item.short_name, _MAX_NAME) for item in best),
         priority=best[0].priority,
         impact=sum(item.impact for item in best),

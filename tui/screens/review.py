@@ -45,7 +45,7 @@ from core.show.cards import (
 )
 from core.show.setup import describe_empty
 from core.show.work import attempt_key
-from core.state.review_items import DUPLICATE, ReviewItem, make_agenda
+from core.state.review_items import CONFLICT, DUPLICATE, ReviewItem, make_agenda
 from tui.actions import ACTIONS, BY_ID
 from tui.present.document import document_lines
 from tui.present.team import lease_text
@@ -474,6 +474,8 @@ class ReviewScreen(BaseScreen):
         labels = {"next_item": "later" if self._shown is not None else "read on", "rewrite": "edit"}
         if action == "rewrite" and self._shown is not None and self._shown.kind == DUPLICATE:
             return "swap"
+        if action == "rewrite" and self._shown is not None and self._shown.kind == CONFLICT:
+            return "keep other"
         return labels.get(action)
 
     def _key_items(self) -> tuple[list[Item], list[Item]]:
@@ -689,13 +691,15 @@ class ReviewScreen(BaseScreen):
         self.show_anew()
 
     def action_rewrite(self) -> None:
-        """Edit the proposed text, or swap the pattern to keep. No decision is made."""
+        """Edit the proposed text, or swap the pattern to keep, without a decision; keep the other instruction."""
         item = self.item
         if item is None:
             return
         if item.kind == DUPLICATE:
             self.questions.swap()
             self.show_anew()
+        elif item.kind == CONFLICT:
+            self._give("rewrite")
         elif (proposal := self.proposal(item)) is not None:
             dialog = AskText(Content("Edit the warning"), proposal.text)
             self.ask_user(dialog, lambda text: self._worded(item, text))

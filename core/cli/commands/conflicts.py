@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -46,7 +46,9 @@ def conflicts(pair: str | None, is_all: bool) -> None:
 
     project = _open_project()
     pairs = project.instruction_pairs()
-    fine = project.view.snapshot.curation.dismissed
+    snapshot = project.view.snapshot
+    fine = snapshot.curation.dismissed
+    cut = [one for one in snapshot.findings if one.code == "too-large"]
     if pair is not None:
         found = _find_question(pairs, pair)
     else:
@@ -58,15 +60,17 @@ def conflicts(pair: str | None, is_all: bool) -> None:
             return
         questions = {one.question: [other for other in found if other.question == one.question] for one in found}
         for group in questions.values():
-            _print_group(group, is_fine=group[0].question in fine)
+            _print_group(group, fine)
         if not found:
             remark("no instructions contradict or repeat each other")
+        for one in cut:
+            remark(f"{visible_line(one.file, 120)}: {visible_line(one.message, 200)}")
 
     respond(
         "InstructionPairList",
         show,
-        (),
-        pairs=lambda: [_pair_json(one, is_fine=one.question in fine) for one in found],
+        cut,
+        pairs=lambda: [_pair_json(one, fine) for one in found],
     )
     if any(one.relation is Relation.CONTRADICTS and one.question not in fine for one in found):
         click.get_current_context().exit(OPEN)
@@ -113,13 +117,15 @@ def _matters(pair: InstructionPair) -> bool:
     return pair.relation is Relation.CONTRADICTS or pair.shares_agent
 
 
-def _print_group(pairs: Sequence[InstructionPair], *, is_fine: bool) -> None:
+def _print_group(pairs: Sequence[InstructionPair], answered: Container[str]) -> None:
     from core.documents.instructions import describe_cost
 
     first = pairs[0]
+    is_fine, chosen = first.question in answered, first.find_chosen(answered)
+    answer = "  marked as fine" if is_fine else f"  keep {visible_line(chosen.place, 80)}" if chosen else ""
     colour = "red" if first.relation.value == "contradicts" and not is_fine else "yellow"
     count = f" {plural(len(pairs), 'time')}" if len(pairs) > 1 else ""
-    line((first.id, "cyan"), "  ", (f"{first.relation}{count}", colour), "  marked as fine" if is_fine else "")
+    line((first.id, "cyan"), "  ", (f"{first.relation}{count}", colour), answer)
     for number, pair in enumerate(pairs[:_MAX_LINES]):
         if number:
             line("")
@@ -130,8 +136,10 @@ def _print_group(pairs: Sequence[InstructionPair], *, is_fine: bool) -> None:
         line(f"  and {len(pairs) - _MAX_LINES:,} more; see: ralphdeck lesson conflicts {first.id}")
 
 
-def _pair_json(pair: InstructionPair, *, is_fine: bool) -> objects.Wire:
+def _pair_json(pair: InstructionPair, answered: Container[str]) -> objects.Wire:
     from core.retrieval.rendering import count_tokens
 
     both = [objects.PlacedInstruction.of(one, tokens=count_tokens(one.text)) for one in pair.both]
-    return objects.InstructionPair.of(pair, instructions=both, fine=is_fine)
+    chosen = pair.find_chosen(answered)
+    kept = chosen.place if chosen is not None else None
+    return objects.InstructionPair.of(pair, instructions=both, fine=pair.question in answered, kept=kept)

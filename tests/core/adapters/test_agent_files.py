@@ -75,6 +75,15 @@ def test_a_link_that_leads_out_of_the_project_is_not_read(project: Path) -> None
     assert read(project) == {}
 
 
+def test_of_a_large_file_the_first_lines_are_read_and_a_finding_names_the_place(project: Path) -> None:
+    write(project / "CLAUDE.md", "- Run the tests.\n" * 20_000)
+    files = RunnerFiles(Folders(project=project), "agents")
+    (file,) = read_agent_files(files)
+    (finding,) = set(files.findings)
+    assert 10_000 < len(file.lines) < 20_000
+    assert (finding.file, finding.pointer) == ("CLAUDE.md", f"line {len(file.lines) + 1}")
+
+
 def test_a_folder_in_place_of_a_file_is_ignored(project: Path) -> None:
     (project / "AGENTS.md").mkdir()
     assert read(project) == {}

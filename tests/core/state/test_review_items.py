@@ -67,13 +67,13 @@ def test_the_most_important_questions_of_a_kind_are_asked_and_the_others_have_on
     found = agenda(*queue)
     assert found[:-1] == queue[:MOST_OF_KIND]
     assert rows(found) == {INVERSION: [item.subject for item in queue[MOST_OF_KIND:]]}
-    assert (found[-1].kind, found[-1].question) == (FURTHER, "3 more lessons fail often: read them?")
+    assert (found[-1].kind, found[-1].question) == (FURTHER, "3 more lessons fail often. Answer them?")
 
 
 def test_many_optional_questions_are_only_a_row_that_names_the_best() -> None:
     queue = questions(DUPLICATE, 40)
     (row,) = agenda(*queue)
-    assert row.question == "40 pairs of lessons are similar: read the 5 best?"
+    assert row.question == "40 pairs of lessons are similar. Answer the top 5?"
     assert [item.subject in row.reason for item in queue] == [True] * BEST + [False] * (40 - BEST)
     assert row.evidence == 40 and row.priority == queue[0].priority
 
@@ -90,10 +90,10 @@ def test_offers_without_a_strong_lesson_are_one_row() -> None:
     several, checked = offer(40, others=2), offer(41, diff="+ if cart:")
     found = agenda(*weak, several, checked)
     assert [item.kind for item in found] == [FURTHER, OFFER, OFFER]
-    assert found[0].question == "29 more recent sessions may hold lessons: read the 5 best?"
+    assert found[0].question == "29 more recent sessions may hold lessons. Answer the top 5?"
     assert found[0].reason.startswith("best: E: error 0 → fix; E: error 1 → fix")
     assert found[1:] == [several, checked]
-    assert agenda(*weak)[0].question == "29 recent sessions may hold lessons: read the 5 best?"
+    assert agenda(*weak)[0].question == "29 recent sessions may hold lessons. Answer the top 5?"
 
 
 def test_only_some_strong_offers_are_asked_at_a_time() -> None:
