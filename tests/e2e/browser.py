@@ -61,7 +61,7 @@ class Browser:
         self._raw = bytearray()
         self._drawn = 0
         self._terminal = ""
-        """Request ID of the connection that the open page's terminal is drawn from; those of earlier pages may send on."""
+        """Request ID of the connection that the open page's terminal is drawn from; earlier pages may send on."""
         self.screen = Screen(*_CELLS)
         self.asked: dict[str, str] = {}
         """Address of every request of the page, by request ID."""
