@@ -264,7 +264,7 @@ def test_forecast_reports_missing_vectors_and_updates_later(tmp_path: Path) -> N
         assert late.tokens[0] == sum(
             prepare_task_injection(view, reader.task).tokens for reader in list_recipients(view.snapshot)
         )
-        assert late != early
+        assert late.changed != early.changed
 
 
 def test_forecast_refuses_what_the_decision_refuses(open_project: Project) -> None:
