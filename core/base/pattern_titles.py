@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -32,6 +34,13 @@ def pattern_title(pattern: Pattern) -> str:
     if pattern.type is not PatternType.ERROR:
         return name
     return pattern.error_message or sample_message(pattern.error_pattern) or name
+
+
+def name_apart(rows: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the names of rows by ID; rows with the same name have their ID after it."""
+    names = dict(rows)
+    counts = Counter(names.values())
+    return {id: f"{name} ({id})" if counts[name] > 1 else name for id, name in names.items()}
 
 
 @lru_cache(4096)

@@ -153,6 +153,12 @@ def plural(count: int, noun: str, many: str | None = None) -> str:
     return f"{count:,} {noun if count == 1 else many or noun + 's'}"
 
 
+def continued(sentence: str) -> str:
+    """Return a sentence for use after a colon: with a small letter, unless its first word has other capitals."""
+    first = sentence.partition(" ")[0]
+    return sentence[:1].lower() + sentence[1:] if first[1:] == first[1:].lower() else sentence
+
+
 def capitalized(sentence: str) -> str:
     """Capitalize a sentence, unless it starts with an ID or a number."""
     return sentence[:1].upper() + sentence[1:] if sentence.partition(" ")[0].isalpha() else sentence

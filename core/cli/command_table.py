@@ -325,8 +325,8 @@ Examples:
   ralphdeck experiment stop""",
             {
                 "status": Place("experiment:status", "Show what is held out, and what that shows about each lesson."),
-                "start": Place("experiment:start", "Start to hold lessons out by chance."),
-                "stop": Place("experiment:stop", "Stop it; what was recorded stays."),
+                "start": Place("experiment:start", "Start to hold lessons out by chance, in all your projects."),
+                "stop": Place("experiment:stop", "Stop it in all your projects; what was recorded stays."),
             },
             default="status",
         ),

@@ -241,7 +241,7 @@ def evidence(state: ProjectState, pattern: Pattern, limit: int | None = None) ->
     yield from followed(state, pattern, limit)
     if (trials := measure_pattern(state, pattern)) is not None:
         yield line(
-            ("By chance: ", "quiet"),
+            ("Experiment: ", "quiet"),
             (trials.verdict, "bad" if trials.is_harmful else "strong"),
             (f"   {trials.counts}   {trials.interval}", "quiet"),
         )

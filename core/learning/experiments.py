@@ -154,11 +154,13 @@ def _verdict(low: float, high: float, is_higher_better: bool) -> Verdict:
     return Verdict.HELPS if low > 0 else Verdict.UNDECIDED
 
 
-def describe_verdict(comparison: Comparison) -> str:
-    """Return the verdict in words, with the number of further trials if there is none yet."""
+def describe_verdict(comparison: Comparison, *, is_running: bool = True) -> str:
+    """Return the verdict in words; if there is none, the further trials that it needs while the experiment runs."""
     needed = comparison.needed
     if comparison.verdict is not Verdict.UNDECIDED:
         return comparison.verdict.value
+    if not is_running:
+        return f"stopped; no verdict ({plural(comparison.given.trials + comparison.held_out.trials, 'trial')})"
     if needed > _MOST_NEEDED:
         return f"{comparison.verdict} (more than {plural(_MOST_NEEDED, 'more task')})"
     return f"{comparison.verdict} (about {plural(needed, 'more task')})"

@@ -426,7 +426,7 @@ def build_dashboard(
         undated=int((board.uses - board.team_uses)[registry].sum() - board.use_times.counts[used].sum())
         - count_inherited(board, (one for one in snapshot.patterns.values() if not one.copy_folder)).uses,
         trend=compute_trend(evidence, view.settings.interval_level),
-        lessons=measure_lesson_effect(snapshot, board, view.settings, loops),
+        lessons=measure_lesson_effect(snapshot, board, view.settings, loops, is_running=view.experiment is not None),
         benefit=measure_benefit(loops),
         iterations=compare_injection(snapshot, view.settings, loops),
         reflections=compare_reflections(snapshot, view.settings, loops),

@@ -113,11 +113,17 @@ class LessonEffect(Struct, frozen=True, kw_only=True):
 
 
 def measure_lesson_effect(
-    snapshot: Snapshot, board: Scoreboard, settings: Settings, loops: LoopCounts | None = None
+    snapshot: Snapshot,
+    board: Scoreboard,
+    settings: Settings,
+    loops: LoopCounts | None = None,
+    *,
+    is_running: bool = True,
 ) -> LessonEffect:
     """Compare work with and without lessons, and list the best and worst patterns.
 
-    `loops` are those of the snapshot. Iterations of loops are compared only if no known error has both kinds of cases.
+    `loops` are those of the snapshot; `is_running` is whether the experiment goes on. Iterations of loops are compared
+    only if no known error has both kinds of cases.
     """
     comparison, measure = compare_steps(snapshot, board.inputs, settings), Measure.STEPS
     if not comparison.groups:
@@ -132,7 +138,7 @@ def measure_lesson_effect(
         worst=worst,
         least=settings.extraction.min_usage_count_for_evaluation,
         undecided=undecided,
-        experiment=measure_experiment(snapshot),
+        experiment=measure_experiment(snapshot, is_running=is_running),
     )
 
 

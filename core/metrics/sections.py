@@ -17,7 +17,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.formatting import format_cost, format_count, format_decimal, format_percent
-from core.base.text import capitalized, plural, visible_line
+from core.base.pattern_titles import name_apart
+from core.base.text import capitalized, continued, plural, visible_line
 from core.learning.experiments import Comparison as ArmComparison
 from core.learning.experiments import Verdict
 from core.metrics.causes import ERROR, FAILURE_MODE, ROOT_CAUSE, Cause
@@ -143,7 +144,7 @@ def build_figures(found: Dashboard) -> tuple[Figure, ...]:
         "results": plural(found.accuracy.follow_up, "result"),
         "least": found.lessons.least,
         "undecided": plural(found.lessons.undecided, "lesson"),
-        "matched": found.lessons.sentence,
+        "matched": continued(found.lessons.sentence),
         "success": f" Success of tasks, over all lessons: {success}." if (success := _success(found)) else "",
     }
     if found.undated:
@@ -183,15 +184,15 @@ def _lessons(found: Dashboard) -> _Data:
 
 def _experiment(found: Dashboard) -> _Data:
     report = found.lessons.experiment
-    names = {one.pattern_id: one.name for one in report.patterns}
+    names = name_apart((one.pattern_id, one.name) for one in report.patterns)
     rows = [
-        _experiment_row(one.name, one.pattern_id, arms)
+        _experiment_row(names[one.pattern_id], one.pattern_id, arms, is_running=report.is_running)
         for one in report.patterns[:_MAX_TRIED_LESSONS]
         if (arms := one.errors) is not None
     ]
     for pool in _pools(found)[:_MAX_TRIED_LESSONS]:
         name = f"Team: {names.get(pool.pattern_id, pool.pattern_id)}, {plural(pool.projects, 'project')}"
-        rows.append(_experiment_row(name, pool.pattern_id, compare_pooled(pool)))
+        rows.append(_experiment_row(name, pool.pattern_id, compare_pooled(pool), is_running=True))
     return {"takeaway": capitalized(report.sentence), "rows": tuple(rows)}
 
 
@@ -200,11 +201,13 @@ def _pools(found: Dashboard) -> list[PooledTrials]:
     return [pool for pool in (found.team.trials if found.team is not None else ()) if pool.kind == "returned"]
 
 
-def _experiment_row(name: str, pattern_id: str, arms: ArmComparison) -> Row:
+def _experiment_row(name: str, pattern_id: str, arms: ArmComparison, *, is_running: bool) -> Row:
+    needed = f"{arms.needed:,} more" if arms.needed and is_running else ""
+    is_stopped = arms.verdict is Verdict.UNDECIDED and not is_running
     return Row(
         label=visible_line(name, _LESSON_CHARS),
-        group=_VERDICTS[arms.verdict],
-        extra=", ".join(filter(None, (_rate_without(arms), f"{arms.needed:,} more" if arms.needed else ""))),
+        group="no verdict" if is_stopped else _VERDICTS[arms.verdict],
+        extra=", ".join(filter(None, (_rate_without(arms), needed))),
         values=() if arms.given.rate is None else (arms.given.rate,),
         low=arms.low,
         high=arms.high,
@@ -220,8 +223,8 @@ def _rate_without(arms: ArmComparison) -> str:
 
 def _success(found: Dashboard) -> str:
     """Describe the success of the tasks of the experiment; "" if no task with a known result was part of it."""
-    success = found.lessons.experiment.success
-    return describe_success(success) if success is not None else ""
+    report = found.lessons.experiment
+    return describe_success(report.success, is_running=report.is_running) if report.success is not None else ""
 
 
 def _patterns(found: Dashboard) -> _Data:
@@ -250,7 +253,7 @@ def _evidence(found: Dashboard) -> _Data:
     cells = [((week.good, week.bad, week.open, week.shown), week.uses) for week in weeks]
     trend = f". {_describe_trend(found, found.trend)}" if found.trend is not None else ""
     rows = _week_rows(found, cells, weeks)
-    return {"takeaway": f"{takeaway}; {shown:,} given without a recorded use{trend}", "rows": rows}
+    return {"takeaway": f"{takeaway}; {shown:,} given with no recorded use{trend}", "rows": rows}
 
 
 def _as_values(value: float | None) -> tuple[float, ...]:

@@ -51,8 +51,9 @@ def compare_pooled(pool: PooledTrials) -> Comparison:
 
 
 def describe_pool(pool: PooledTrials) -> str:
-    """Describe the trials of one pattern: `3 projects: the error returned in 2 of 40 with, 12 of 41 without; helps`."""
+    """Describe the trials of one pattern: `3 projects, given: error in 2 of 40 tasks; held out: ...; helps`."""
     found = compare_pooled(pool)
-    what = "the task succeeded" if pool.kind == "succeeded" else "the error returned"
-    arms = [f"{arm.total:,.0f} of {arm.trials:,}" for arm in (found.given, found.held_out)]
-    return f"{plural(pool.projects, 'project')}: {what} in {arms[0]} with, {arms[1]} without; {describe_verdict(found)}"
+    what = "success" if pool.kind == "succeeded" else "error"
+    given, held_out = (f"{what} in {arm.total:,.0f} of {arm.trials:,}" for arm in (found.given, found.held_out))
+    projects, verdict = plural(pool.projects, "project"), describe_verdict(found)
+    return f"{projects}, given: {given} tasks; held out: {held_out}; {verdict}"

@@ -339,7 +339,7 @@ def _effect(effect: LessonEffect | None) -> NowSection:
     )
     lines = [line for pair in zip_longest(best, worst) for line in pair if line is not None][:MOST_RESULTS]
     if effect.experiment.patterns:
-        lines.insert(0, NowLine(_STEP, "By chance", (), effect.experiment.sentence, target))
+        lines.insert(0, NowLine(_STEP, "Experiment", (), effect.experiment.sentence, target))
     short = effect.short_sentence
     return NowSection("effect", "Do lessons help?", effect.sentence, tuple(lines), len(lines), target, short_note=short)
 

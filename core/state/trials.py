@@ -66,6 +66,8 @@ class PatternTrials(Struct, frozen=True, kw_only=True):
     although it was held out, or did not get it although it was not: they count in the arm that the coin chose.
     """
 
+    is_running: bool = True  # whether the experiment goes on
+
     pattern_id: str
     name: str  # its title: untrusted
     given: int
@@ -84,7 +86,7 @@ class PatternTrials(Struct, frozen=True, kw_only=True):
 
     @property
     def verdict(self) -> str:
-        return describe_verdict(self.judged)
+        return describe_verdict(self.judged, is_running=self.is_running)
 
     @property
     def is_harmful(self) -> bool:
@@ -92,10 +94,10 @@ class PatternTrials(Struct, frozen=True, kw_only=True):
 
     @property
     def arms(self) -> tuple[str, str]:
-        """What is compared, with the pattern and without: `3 of 12` tasks with its error, or typical steps."""
+        """What is compared, given and held out: `error in 3 of 12` tasks, or typical steps, `4 steps`."""
         if self.errors is not None:
             having, lacking = (
-                f"{arm.total:,.0f} of {arm.trials:,}" for arm in (self.errors.given, self.errors.held_out)
+                f"error in {arm.total:,.0f} of {arm.trials:,}" for arm in (self.errors.given, self.errors.held_out)
             )
             return having, lacking
         having, lacking = ("—" if one is None else f"{one:g} steps" for one in (self.steps.given, self.steps.held_out))
@@ -103,11 +105,11 @@ class PatternTrials(Struct, frozen=True, kw_only=True):
 
     @property
     def counts(self) -> str:
-        """The arms in words: `its error returned in 3 of 12 tasks with it, 9 of 14 without`."""
+        """The arms in words: `given: error in 3 of 12 tasks; held out: error in 9 of 14`."""
         having, lacking = self.arms
         if self.errors is not None:
-            return f"its error returned in {having} tasks with it, {lacking} without"
-        return f"the check passed after {having} with it, {lacking} without"
+            return f"given: {having} tasks; held out: {lacking}"
+        return f"steps to the check that passed, given: {having}; held out: {lacking}"
 
     @property
     def steps_ratio(self) -> tuple[float, float, float] | None:
@@ -132,6 +134,7 @@ class ExperimentReport(Struct, frozen=True, kw_only=True):
 
     patterns: tuple[PatternTrials, ...] = ()  # those with a verdict first, then those with most trials
     success: Comparison | None = None
+    is_running: bool = True  # whether lessons are held out now
 
     @property
     def trials(self) -> int:
@@ -150,14 +153,16 @@ class ExperimentReport(Struct, frozen=True, kw_only=True):
         parts += [f"{plural(counts[Verdict.HURTS], 'lesson')} hurt"] * bool(counts[Verdict.HURTS])
         parts += [f"{counts[Verdict.NO_DIFFERENCE]:,} made no difference"] * bool(counts[Verdict.NO_DIFFERENCE])
         undecided = len(self.patterns) - sum(counts.values())
-        parts += [f"{undecided:,} not known yet"] * bool(undecided)
-        return f"{', '.join(parts)} ({plural(self.trials, 'trial')} by chance)"
+        yet = " yet" * self.is_running
+        parts += [f"no verdict{yet} on {plural(undecided, 'lesson')}"] * bool(undecided)
+        stopped = "" if self.is_running else "stopped; "
+        return f"{stopped}{', '.join(parts)} ({plural(self.trials, 'trial')})"
 
 
 NO_EXPERIMENT: Final = ExperimentReport()
 
 
-def measure_experiment(snapshot: Snapshot) -> ExperimentReport:
+def measure_experiment(snapshot: Snapshot, *, is_running: bool = True) -> ExperimentReport:
     """Compare the tasks with and without each pattern that the experiment assigned."""
     units = list_units(snapshot)
     if not units:
@@ -166,11 +171,11 @@ def measure_experiment(snapshot: Snapshot) -> ExperimentReport:
     for unit in units:
         by_pattern.setdefault(unit.pattern_id, []).append(unit)
     patterns = snapshot.patterns
-    found = [_measure_pattern(id, patterns.get(id), own) for id, own in by_pattern.items()]
+    found = [_measure_pattern(id, patterns.get(id), own, is_running=is_running) for id, own in by_pattern.items()]
     found.sort(key=lambda one: (not _has_verdict(one), -one.given - one.held_out, one.pattern_id))
     tally = tally_trials(list_results(units, is_far=True))
     success = compare_arms(tally, is_higher_better=True) if tally else None
-    return ExperimentReport(patterns=tuple(found), success=success)
+    return ExperimentReport(patterns=tuple(found), success=success, is_running=is_running)
 
 
 def find_harmful(snapshot: Snapshot) -> list[PatternTrials]:
@@ -178,18 +183,19 @@ def find_harmful(snapshot: Snapshot) -> list[PatternTrials]:
     return [one for one in measure_experiment(snapshot).patterns if one.is_harmful]
 
 
-def describe_success(comparison: Comparison) -> str:
+def describe_success(comparison: Comparison, *, is_running: bool) -> str:
     """Describe the success of tasks in both arms, with the verdict."""
     having, lacking = (
         "—" if arm.rate is None else format_percent(arm.rate) for arm in (comparison.given, comparison.held_out)
     )
-    return f"{having} with, {lacking} without; {describe_verdict(comparison)}"
+    return f"given: {having}, held out: {lacking}; {describe_verdict(comparison, is_running=is_running)}"
 
 
 def measure_pattern(state: ProjectState, pattern: Pattern) -> PatternTrials | None:
     """Compare the tasks with and without one pattern; None if the experiment did not assign it."""
     units = _collect_units(state.inputs.events.by_pattern.get(pattern.id, ()), state.snapshot.foreign)
-    return _measure_pattern(pattern.id, pattern, units) if units else None
+    is_running = state.experiment is not None
+    return _measure_pattern(pattern.id, pattern, units, is_running=is_running) if units else None
 
 
 def list_units(snapshot: Snapshot) -> list[Unit]:
@@ -249,7 +255,7 @@ def _result(unit: Unit, outcome: float) -> TrialResult:
     )
 
 
-def _measure_pattern(pattern_id: str, pattern: Pattern | None, units: list[Unit]) -> PatternTrials:
+def _measure_pattern(pattern_id: str, pattern: Pattern | None, units: list[Unit], *, is_running: bool) -> PatternTrials:
     has_error = any(unit.outcome is not None and unit.outcome.returned is not None for unit in units)
     has_error = has_error or (pattern is not None and pattern.type is PatternType.ERROR)
     lengths = [
@@ -260,6 +266,7 @@ def _measure_pattern(pattern_id: str, pattern: Pattern | None, units: list[Unit]
     outcomes = [unit.outcome for unit in units if unit.outcome is not None]
     held_out = sum(unit.assigned.is_held_out for unit in units)
     return PatternTrials(
+        is_running=is_running,
         pattern_id=pattern_id,
         name=pattern_title(pattern) if pattern is not None else pattern_id,
         given=len(units) - held_out,

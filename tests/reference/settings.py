@@ -67,7 +67,7 @@ share = 0.2
 | `scan.judge` | `[]` | program and arguments | Command that advises on held texts ([details](safety.md#judge)) |
 | `scan.error_patterns`, ... | unset | as [above](#scan) | Held texts; the stricter of the project's and yours counts |
 | `notify.command` | `[]` | program and arguments | Command that is notified of what needs you ([details](#notify)) |
-| `experiment.share` | unset | 0.1 to 0.5 | Share of tasks without a lesson ([details](experiments.md)) |
+| `experiment.share` | unset | 0.1 to 0.5 | Share of tasks without a lesson, all projects ([details](experiments.md)) |
 
 ### Notify
 

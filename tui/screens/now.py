@@ -155,7 +155,7 @@ class NowScreen(BaseScreen):
         self._page: Now | None = None
         self._setup: Setup | None = None
         self._rows: dict[str, Row | None] = {}
-        self._effect: tuple[object, LessonEffect] | None = None  # with the evidence that it was measured from
+        self._effect: tuple[object, bool, LessonEffect] | None = None  # with what it was measured from
         self._ticks = 0
         self._when_shown: list[Callable[[], object]] = []
         self._has_tried_hooks = False
@@ -194,9 +194,11 @@ class NowScreen(BaseScreen):
             return None
         from core.metrics.lesson_effect import measure_lesson_effect  # imports NumPy
 
-        if self._effect is None or self._effect[0] is not view.evidence:
-            self._effect = view.evidence, measure_lesson_effect(view.snapshot, view.board, view.settings)
-        return self._effect[1]
+        is_running = view.experiment is not None
+        if self._effect is None or self._effect[0] is not view.evidence or self._effect[1] is not is_running:
+            effect = measure_lesson_effect(view.snapshot, view.board, view.settings, is_running=is_running)
+            self._effect = view.evidence, is_running, effect
+        return self._effect[2]
 
     def _show_page(self, read: tuple[Now, Setup]) -> None:
         had_lines = any(row is not None and row.line is not None for row in self._rows.values())

@@ -10,7 +10,8 @@ import click
 
 from core.base.errors import ReadOnly, Refused
 from core.base.formatting import format_percent
-from core.base.text import plural, visible_line
+from core.base.pattern_titles import name_apart
+from core.base.text import continued, plural, visible_line
 from core.cli.json import objects
 from core.cli.render.output import Column, line, print_table, respond
 from core.cli.support.options import FRACTION, Command, ReadingCommand
@@ -34,7 +35,7 @@ def status() -> None:
 
     The error of a lesson returns more or less often in the tasks that got the lesson than in those in which a coin held
     it out. The interval of the difference may be looked at every day; a verdict is right with a probability of 95 %.
-    "Not by chance" is the comparison of sessions that happened to have a lesson with those that did not.
+    The comparison without an experiment is that of sessions that happened to have a lesson with those that did not.
 
     \b
     Examples:
@@ -46,7 +47,8 @@ def status() -> None:
 
     project = open_reader(reads_agents=False)
     state = project.view
-    matched = measure_lesson_effect(state.snapshot, state.board, state.settings)
+    is_running = state.experiment is not None
+    matched = measure_lesson_effect(state.snapshot, state.board, state.settings, is_running=is_running)
     report, share = matched.experiment, state.experiment.share if state.experiment is not None else None
     forbidden = is_forbidden(state.settings)
     team = last_team_status()
@@ -55,7 +57,7 @@ def status() -> None:
     def show() -> None:
         _print_status(report, share, forbidden=forbidden)
         print_pools(pools)
-        line(f"Not by chance: {matched.sentence}")
+        line(f"Comparison without an experiment: {continued(matched.sentence)}")
 
     respond(
         "ExperimentDocument",
@@ -71,32 +73,38 @@ def status() -> None:
     )
 
 
+def _describe_share(share: float) -> str:
+    return f"each lesson is held out of {format_percent(share)} of the tasks that would get it"
+
+
 def _print_status(report: ExperimentReport, share: float | None, *, forbidden: bool) -> None:
     if forbidden:
         line("The settings of this project forbid the experiment (injection.allow_experiment): nothing is held out.")
     elif share is None:
         line(f"No experiment is running; {_START}")
     else:
-        line(f"Running: each lesson is held out of {format_percent(share)} of the tasks that would get it.")
+        line(f"Running in all your projects: {_describe_share(share)}.")
     if not report.patterns:
         return
-    line(f"By chance: {report.sentence}")
+    line(f"Experiment: {report.sentence}")
+    names = name_apart((one.pattern_id, one.name) for one in report.patterns)
     columns = [
-        Column("lesson", lambda one: visible_line(one.name, 200), free=True),
-        Column("verdict", lambda one: one.verdict),
-        Column("with", lambda one: one.arms[0], right=True),
-        Column("without", lambda one: one.arms[1], right=True),
-        Column("effect", lambda one: one.interval, right=True, expendable=1),
-        Column("open", lambda one: f"{one.open:,}", right=True, expendable=2),
+        Column("LESSON", lambda one: visible_line(names[one.pattern_id], 200), free=True),
+        Column("VERDICT", lambda one: one.verdict),
+        Column("GIVEN", lambda one: one.arms[0], right=True),
+        Column("HELD OUT", lambda one: one.arms[1], right=True),
+        Column("EFFECT", lambda one: one.interval, right=True, expendable=1),
+        Column("OPEN", lambda one: f"{one.open:,}", right=True, expendable=2),
     ]
     print_table(columns, report.patterns)
     crossed = sum(one.crossed for one in report.patterns)
     if crossed:
-        line(f"{plural(crossed, 'task')} had a lesson that was held out, or missed one that was not; counted as drawn.")
+        tasks = plural(crossed, "task")
+        line(f"{tasks} had a lesson that was held out, or missed one that was not; counted as the coin decided.")
     if report.success is not None:
         from core.state.trials import describe_success
 
-        line(f"Task success, over all lessons: {describe_success(report.success)}")
+        line(f"Success of tasks, over all lessons: {describe_success(report.success, is_running=report.is_running)}")
 
 
 def print_pools(pools: Sequence[PooledTrials]) -> None:
@@ -157,7 +165,10 @@ def _require_user() -> None:
     help="Share of the tasks that do not get a lesson that they would get, for each lesson: 0.1 to 0.5.",
 )
 def start(share: float) -> None:
-    """Start to hold lessons out by chance, in all your projects; it is written to your own settings.
+    """Start to hold lessons out by chance, in all your projects on this machine.
+
+    The share is written to your own settings, so it counts wherever your agents are given lessons; a project can forbid
+    it (injection.allow_experiment). Each project has results of its own.
 
     A coin decides for each task and each lesson that it would get. What a person promoted, what is about safety, and
     lessons with the tag `always` are always given. Half shows most in the same time; a tenth costs least.
@@ -175,7 +186,7 @@ def start(share: float) -> None:
     needed = math.ceil(COST_OF_LOOKING * required_trials(*EXPECTED_RATES, share))
 
     def show() -> None:
-        line(f"wrote {file}: each lesson is held out of {format_percent(share)} of the tasks that would get it")
+        line(f"started in all your projects: {_describe_share(share)} ({file})")
         line(
             f"A clear effect on one lesson's error needs about {plural(needed, 'task')} in which the lesson is chosen."
         )
@@ -185,7 +196,7 @@ def start(share: float) -> None:
 
 @click.command(cls=Command)
 def stop() -> None:
-    """Stop the experiment: all lessons are given again. What was recorded stays, and is still shown.
+    """Stop the experiment in all your projects: all lessons are given again. What was recorded stays, and is shown.
 
     \b
     Example:
@@ -195,4 +206,5 @@ def stop() -> None:
 
     _require_user()
     file = set_share(None)
-    respond("ExperimentSetting", lambda: line("stopped: all lessons are given again"), share=None, file=str(file))
+    stopped = f"stopped in all your projects: all lessons are given again ({file})"
+    respond("ExperimentSetting", lambda: line(stopped), share=None, file=str(file))

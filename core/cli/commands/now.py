@@ -45,7 +45,8 @@ def now(since: datetime | None, notifies: bool) -> None:
     state, folder = project.search_all(_SEARCH_SECONDS), project.project
     is_searching = project.review is not None and not project.review.is_searched
     begin = since or last_visit(folder.project, state.now)
-    effect = measure_lesson_effect(state.snapshot, state.board, state.settings)
+    is_running = state.experiment is not None
+    effect = measure_lesson_effect(state.snapshot, state.board, state.settings, is_running=is_running)
     page = make_page(state, begin, read_setup(folder), effect, is_searching=is_searching)
     sections = [_section_json(one) for one in page.sections]
     if notifies:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.base.pattern_titles import pattern_title, sample_message
+from core.base.pattern_titles import name_apart, pattern_title, sample_message
 from core.records.patterns import PatternType
 from tests.factories import make_pattern
 
@@ -45,3 +45,11 @@ def test_an_expression_without_one_readable_message_has_no_sample(expression: st
     assert sample_message(expression) == ""
     pattern = make_pattern(type=PatternType.ERROR, title="Other: import cycle", error_pattern=expression)
     assert pattern_title(pattern) == "import cycle"
+
+
+def test_rows_with_the_same_name_have_their_id() -> None:
+    assert name_apart([("a", "Null user"), ("b", "Null user"), ("c", "Typo")]) == {
+        "a": "Null user (a)",
+        "b": "Null user (b)",
+        "c": "Typo",
+    }

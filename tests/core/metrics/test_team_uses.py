@@ -49,6 +49,6 @@ def test_a_team_without_uses_has_no_rows() -> None:
 def test_trials_of_the_team_have_a_verdict_of_their_own() -> None:
     cells = ((0.5, 10, False, False, 40), (0.5, 10, True, True, 30), (0.5, 10, True, False, 10))
     pool = PooledTrials("pat-error-vat-001", "returned", 3, 2, cells)
-    assert describe_pool(pool) == "3 projects: the error returned in 0 of 40 with, 30 of 40 without; helps"
+    assert describe_pool(pool) == "3 projects, given: error in 0 of 40 tasks; held out: error in 30 of 40; helps"
     far = PooledTrials("pat-error-vat-001", "succeeded", 1, 1, cells)
-    assert describe_pool(far) == "1 project: the task succeeded in 0 of 40 with, 30 of 40 without; hurts"
+    assert describe_pool(far) == "1 project, given: success in 0 of 40 tasks; held out: success in 30 of 40; hurts"

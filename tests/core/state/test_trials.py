@@ -51,7 +51,7 @@ def test_verdicts_of_patterns_and_of_task_success() -> None:
     verdicts = {one.pattern_id: one.judged.verdict for one in found.patterns}
     assert verdicts == {"helps": Verdict.HELPS, "hurts": Verdict.HURTS, "approach": Verdict.HELPS}
     assert found.success is not None and found.success.given.trials > 100
-    assert found.sentence == "2 lessons helped, 1 lesson hurt (300 trials by chance)"
+    assert found.sentence == "2 lessons helped, 1 lesson hurt (300 trials)"
     (approach,) = (one for one in found.patterns if one.pattern_id == "approach")
     assert approach.errors is None and approach.arms == ("4 steps", "9 steps")
     assert approach.steps_ratio is not None and approach.steps_ratio[0] == pytest.approx(4 / 9)
@@ -76,6 +76,17 @@ def test_a_task_with_an_unknown_result_counts_as_one_without_success() -> None:
     success = measure_experiment(Snapshot(patterns=PATTERNS, events=events)).success
     assert success is not None
     assert (success.given.trials + success.held_out.trials, success.given.total + success.held_out.total) == (1, 0)
+
+
+def test_a_stopped_experiment_keeps_its_verdicts_and_asks_for_no_further_tasks() -> None:
+    patterns, events = PATTERNS, (*EVENTS[:400], *trial_events("approach", (0, 0), 4))
+    running, stopped = (
+        measure_experiment(Snapshot(patterns=patterns, events=events), is_running=is_running).patterns
+        for is_running in (True, False)
+    )
+    assert [one.verdict for one in stopped[:2]] == [one.verdict for one in running[:2]] == ["helps", "hurts"]
+    assert "more task" in running[2].verdict and "more task" not in stopped[2].verdict
+    assert "4 trials" in stopped[2].verdict
 
 
 def test_an_outcome_without_an_assignment_and_events_from_elsewhere_do_not_count() -> None:

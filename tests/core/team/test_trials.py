@@ -65,7 +65,7 @@ def test_a_sync_sends_each_finished_trial_once(team: Team, tmp_path: Path) -> No
     pooled = compare_pooled(near)
     assert (pooled.given, pooled.held_out) == ((6, 0), (6, 6))
     assert pooled == compare_arms(tally_of(rita) + tally_of(ada))
-    assert "in 2 projects: the error returned in 0 of 6 with, 6 of 6 without;" in f"in {describe_pool(near)}"
+    assert "in 2 projects, given: error in 0 of 6 tasks; held out: error in 6 of 6;" in f"in {describe_pool(near)}"
 
 
 def count(space: Space) -> int:
