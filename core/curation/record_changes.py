@@ -21,7 +21,7 @@ from core.curation.decision_text import ABOUT
 from core.curation.merge import as_read, check_pair, merge_changes
 from core.curation.pattern_registry import Registry, Stored, check_storable
 from core.extraction.selection import link_alternatives
-from core.records.anchors import MAX_ANCHORS, list_anchors, parse_anchor
+from core.records.anchors import MAX_ANCHORS, explain_invalid, list_anchors
 from core.records.decisions import (
     ANCHORS,
     EDIT_TEXT,
@@ -314,9 +314,9 @@ def set_anchors(batch: Batch, pattern: Pattern, texts: Sequence[str]) -> Draft:
     """Replace the anchors of a pattern; they hold for the commit that is checked out now."""
     name = shorten_id(pattern.id)
     for text in texts:
-        if parse_anchor(text) is None:
+        if defect := explain_invalid(text):
             example = "src/cart.py, src/cart.py#total or package.json#left-pad"
-            raise BadInput(f"Invalid anchor {text[:80]!r}. Use a path inside the project, such as {example}.")
+            raise BadInput(f"Invalid anchor {text[:80]!r}: {defect}. Use a path such as {example}.")
     if len(texts) > MAX_ANCHORS:
         raise BadInput(f"{name} would have {len(texts)} anchors; at most {MAX_ANCHORS} are allowed")
     anchors = [one.text for one in list_anchors(texts)]

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from time import time
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -36,18 +36,28 @@ if TYPE_CHECKING:
 KIND: Final = "anchors"
 """Kind of the one verdict with all anchors that were removed or renamed."""
 _KEY: Final = "of all patterns"
+_RETRY_SECONDS: Final = 3600.0  # after a check that failed, because each may take 30 seconds
 _MOST_STALE: Final = 200  # patterns of which the present files are compared for one context
 _POLL_SECONDS: Final = 0.01
 Stale = Mapping[str, tuple[AnchorChange, ...]]
 
 
 class AnchorChecks(Struct, frozen=True, array_like=True):
-    """What Git showed when a commit was checked out, by pattern; `patterns` identifies the records of that time."""
+    """What Git showed when a commit was checked out, by pattern; `patterns` identifies the records of that time.
+
+    `problem` is why the last check failed, at `failed_at` (seconds since 1970); `changes` are those of the one before.
+    """
 
     head: str
     patterns: str
     count: int  # patterns with anchors
     changes: dict[str, tuple[AnchorChange, ...]]
+    problem: str = ""
+    failed_at: float = 0.0
+
+    def is_current(self, head: str, patterns: str) -> bool:
+        is_final = not self.problem or abs(time() - self.failed_at) < _RETRY_SECONDS
+        return (self.head, self.patterns) == (head, patterns) and is_final
 
 
 _DECODER: Final = msgspec.msgpack.Decoder(AnchorChecks)
@@ -73,6 +83,24 @@ def find_doubtful(stale: Stale, curation: CurationState) -> frozenset[str]:
         if removed and anchor_question_id(id, True, newest_change(removed).commit) not in curation.dismissed:
             found.add(id)
     return frozenset(found)
+
+
+def find_problem(snapshot: Snapshot) -> str:
+    """Return why the last check of anchors failed, or ""."""
+    view = _indexed(snapshot)
+    checks = read_checks(view.reader) if view is not None else None
+    return checks.problem if checks is not None else ""
+
+
+def explain_unchecked(snapshot: Snapshot, stored: StoredVerdicts) -> str:
+    """Return why a check that ran just now knows nothing of the history, or ""."""
+    view = _indexed(snapshot)
+    if view is None or not read_head(view.project):
+        return "there is no Git repository with a commit"
+    if not is_trusted(ProjectPaths(view.project)):
+        return "the project is not trusted"
+    checks = read_verdicts(stored, KIND, [_KEY], AnchorChecks).get(_KEY)
+    return checks.problem if checks is not None else ""
 
 
 def is_check_due(snapshot: Snapshot) -> bool:
@@ -108,7 +136,7 @@ def check_in_steps(snapshot: Snapshot, stored: StoredVerdicts) -> Steps[Stale]:
     rows = view.reader.rows("SELECT count(*), coalesce(max(number), 0) FROM record WHERE kind = ?", Kind.PATTERN)
     patterns = "-".join(map(str, rows[0]))
     before = read_verdicts(stored, KIND, [_KEY], AnchorChecks).get(_KEY)
-    if before is not None and (before.head, before.patterns) == (head, patterns):
+    if before is not None and before.is_current(head, patterns):
         return before.changes
     wanted: list[tuple[str, Wanted]] = []
     for id, pattern in view.patterns.items():
@@ -120,32 +148,37 @@ def check_in_steps(snapshot: Snapshot, stored: StoredVerdicts) -> Steps[Stale]:
     while search.is_alive():
         search.join(_POLL_SECONDS)
         yield
-    changes = search.changes
-    if changes is None:  # nothing more is known until another commit is checked out
+    changes, problem = search.changes, search.problem
+    if problem:
         changes = before.changes if before is not None else {}
     count = len({id for id, _ in wanted})
-    write_verdicts(stored, KIND, {_KEY: AnchorChecks(head, patterns, count, changes)})
+    checks = AnchorChecks(head, patterns, count, changes, problem, time() if problem else 0.0)
+    write_verdicts(stored, KIND, {_KEY: checks})
     return changes
 
 
 class _Search(threading.Thread):
-    """Searches the history, because Git may take seconds; `changes` stays None if it failed."""
+    """Searches the history, because Git may take seconds; `problem` is why it failed."""
 
     def __init__(self, project: Path, wanted: Sequence[tuple[str, Wanted]]) -> None:
         super().__init__(daemon=True)
         self._project = project
         self._wanted = wanted
-        self.changes: dict[str, tuple[AnchorChange, ...]] | None = None
+        self.changes: dict[str, tuple[AnchorChange, ...]] = {}
+        self.problem = ""
 
     def run(self) -> None:
         """Group the changes by pattern."""
-        with suppress(GitFailed, OSError, ValueError):
+        try:
             found = find_changes(self._project, list(dict.fromkeys(one for _, one in self._wanted)))
-            changes: dict[str, tuple[AnchorChange, ...]] = {}
+        except GitFailed as error:
+            self.problem = str(error)
+        except (OSError, ValueError) as error:
+            self.problem = f"the output of Git cannot be read: {error}"
+        else:
             for id, one in self._wanted:
                 if one in found:
-                    changes[id] = (*changes.get(id, ()), found[one])
-            self.changes = changes
+                    self.changes[id] = (*self.changes.get(id, ()), found[one])
 
 
 def _indexed(snapshot: Snapshot) -> IndexedSnapshot | None:

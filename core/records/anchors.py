@@ -14,7 +14,8 @@ MAX_ANCHORS: Final = 10  # anchors of one pattern; further ones are ignored
 COMMIT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _MAX_CHARS: Final = 400  # of one anchor
 _NAME: Final = re.compile(r"[^\W\d][\w$.:@/-]*|[$@][\w$.:@/-]+")
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+"""Control characters, and those that are invisible or change the direction of text."""
 _MANIFESTS: Final = frozenset(
     {
         *("pyproject.toml", "setup.py", "setup.cfg", "Pipfile", "package.json", "Cargo.toml", "go.mod", "Gemfile"),
@@ -69,15 +70,35 @@ def newest_change(changes: Sequence[AnchorChange]) -> AnchorChange:
 
 def parse_anchor(text: str) -> Anchor | None:
     """Parse an anchor; None if it is not a relative path inside the project, with or without a name."""
-    file, mark, name = text.strip().replace("\\", "/").rpartition("#")
+    anchor = _split(text)
+    return None if _find_defect(text, anchor.file) else anchor
+
+
+def explain_invalid(text: str) -> str:
+    """Return why a text is not an anchor; "" if it is one."""
+    return _find_defect(text, _split(text).file)
+
+
+def _split(text: str) -> Anchor:
+    file, mark, name = text.strip(" ").replace("\\", "/").rpartition("#")
     if not mark or not _NAME.fullmatch(name):
-        file, name = text.strip().replace("\\", "/"), ""
-    file = file.removeprefix("./")
+        file, name = text.strip(" ").replace("\\", "/"), ""
+    return Anchor(file.removeprefix("./"), name)
+
+
+def _find_defect(text: str, file: str) -> str:
     parts = file.split("/")
-    is_bad = not file or len(text) > _MAX_CHARS or _CONTROL.search(file) or ":" in parts[0]
-    if is_bad or not all(parts) or {".", "..", "~"} & {*parts} or parts[0] in (".git", ".aiwg"):
-        return None
-    return Anchor(file, name)
+    if len(text) > _MAX_CHARS:
+        return f"it is longer than {_MAX_CHARS} characters"
+    if _CONTROL.search(file):
+        return "it has a control character or an invisible one"
+    if file.startswith("-"):  # an option for programs that get the path
+        return "a path cannot begin with `-`"
+    if parts[0] in (".git", ".aiwg"):
+        return f"files of {parts[0]} are not part of the project"
+    if not all(parts) or ":" in parts[0] or {".", "..", "~"} & {*parts}:
+        return "it is not a path inside the project"
+    return ""
 
 
 def list_anchors(texts: Iterable[str]) -> tuple[Anchor, ...]:

@@ -77,16 +77,16 @@ def find_changes(project: Path, wanted: Iterable[Wanted], seconds: float = SECON
     missing = [one for one in wanted if not tree.has(one.anchor)]
     if not missing:
         return {}
-    git = Git(project, seconds)
-    return _Search(git, git.prefix(), tree).explain(missing)
+    with Git(project, seconds) as git:
+        return _Search(git, tree).explain(missing)
 
 
 class _Search:
-    """One search in the history of a repository; `prefix` is the path of the project in it."""
+    """One search in the history of a repository."""
 
-    def __init__(self, git: Git, prefix: str, tree: WorkingTree) -> None:
+    def __init__(self, git: Git, tree: WorkingTree) -> None:
         self._git = git
-        self._prefix = prefix
+        self._prefix = git.prefix
         self._tree = tree
         self._removals: dict[str, _Removal] = {}  # by file, the newest one
 
@@ -124,13 +124,16 @@ class _Search:
     def _at(self, commit: str, file: str) -> str:
         return f"{commit}:{self._prefix}{file}"
 
+    def _commits(self, files: Iterable[str], since: float | None, most: int) -> dict[str, float]:
+        return self._git.commits([f"{self._prefix}{file}" for file in files], since, most)
+
     # Files
 
     def _find_removals(self, files: set[str], since: float | None) -> None:
         """Find the newest removal of each file, and of each new name that a renamed file had later."""
         for _ in range(_MOST_RENAMES):
             files = {file for file in files - self._removals.keys() if not self._tree.has(Anchor(file))}
-            commits = self._git.commits(sorted(files), since, _MOST_COMMITS) if files else {}
+            commits = self._commits(sorted(files), since, _MOST_COMMITS) if files else {}
             if not commits:
                 return
             wanted = {f"{self._prefix}{file}": file for file in files}
@@ -209,7 +212,7 @@ class _Search:
         """Return the versions of a file, newest first, each with the commit that made it; the last is from before."""
         versions: list[tuple[_Removal, str]] = []
         for name in names:
-            commits = self._git.commits([name], since, _MOST_VERSIONS)
+            commits = self._commits([name], since, _MOST_VERSIONS)
             versions += ((_Removal(commit, at), self._at(commit, name)) for commit, at in commits.items())
             if commits:
                 versions.append((versions[-1][0], self._at(f"{versions[-1][0].commit}^", name)))

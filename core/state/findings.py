@@ -28,7 +28,14 @@ def all_findings(state: ProjectState) -> tuple[Finding, ...]:
         loop = state.snapshot.loops.get(burst.source)
         file = loop.files[0] if loop is not None and loop.files else _EVENTS
         suspicious.append(Finding(file, "", Severity.WARNING, "burst", format_burst(burst)))
-    return (*suspicious, *_stopped_texts(state), *_half_lives(state), *state.snapshot.findings)
+    return (*suspicious, *_stopped_texts(state), *_half_lives(state), *_anchors(state), *state.snapshot.findings)
+
+
+def _anchors(state: ProjectState) -> Iterator[Finding]:
+    """Yield a finding if it is not known which files of lessons were removed."""
+    if problem := state.anchor_problem:
+        message = f"the files that lessons are about could not be checked: {problem}"
+        yield Finding(".git", "", Severity.WARNING, "anchors-not-checked", visible_line(message, 300))
 
 
 def _half_lives(state: ProjectState) -> Iterator[Finding]:

@@ -117,6 +117,15 @@ class ProjectState:
 
         return find_stale(self.snapshot)
 
+    @property
+    def anchor_problem(self) -> str:
+        """Why files and names that patterns are about could not be checked with Git, or ""."""
+        if not self.settings.review.check_anchors:
+            return ""
+        from core.index.anchors import find_problem
+
+        return find_problem(self.snapshot)
+
     def _make_queue(self) -> tuple[ReviewItem, ...]:
         return ()
 

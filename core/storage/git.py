@@ -1,7 +1,7 @@
 """Read a Git repository without running anything that it contains (docs/safety.md#git).
 
-The commit that is checked out is read from files. History is read by `git` with fixed arguments, of which none runs a
-hook, a filter, a pager, another program or the network, whatever the configuration of the repository is.
+The commit that is checked out is read from files. History is read by `git` with fixed arguments, in a Git folder of our
+own that has only the objects of the repository: Git reads no configuration, reference or attribute of it.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from time import monotonic
-from typing import Final, NamedTuple
+from types import TracebackType
+from typing import Final, NamedTuple, Self
 
 from core.base.errors import RalphdeckError
-from core.config.ownership import is_in_trusted_path
+from core.base.text import visible_line
+from core.config.ownership import is_in_trusted_path, is_own
 from core.records.anchors import COMMIT
+from core.storage.decoded import Problem
 from core.storage.file_reader import RawFile, read_file
 
 MAX_OUTPUT: Final = 32 << 20  # bytes that one command may print
@@ -24,11 +27,8 @@ _MAX_FILE: Final = 4096  # bytes of a small file of Git
 _MAX_REFS: Final = 4 << 20
 _MAX_LOG: Final = 256 << 10  # bytes at the end of a log of HEAD
 _LOG_LINE: Final = re.compile(r"[0-9a-f]{40,64} ([0-9a-f]{40,64}) .*> (\d+) [+-]\d{4}(?:\t|$)")
-_OVERRIDES: Final = (
-    *("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.pager=cat", "core.sshCommand=false"),
-    *("core.askPass=false", "log.showSignature=false", "gpg.program=false", "gc.auto=0", "maintenance.auto=false"),
-    *("protocol.allow=never", "submodule.recurse=false", "diff.ignoreSubmodules=all", "core.quotePath=false"),
-)
+_SHA256_DIGITS: Final = 64  # of the ID of a commit
+_OBJECT_FOLDER: Final = re.compile(r"[0-9a-f]{2}|info|pack|commit-graphs")
 _ENVIRONMENT: Final = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -118,51 +118,86 @@ def _read_line(file: Path) -> str:
 
 
 class Git:
-    """Runs `git` in a folder, for at most some `seconds` in all; raises GitFailed."""
+    """Runs `git` on the repository of a folder, for at most some `seconds` in all; raises GitFailed.
+
+    `prefix` is the path of the folder in the repository: "" or `parts/of/it/`. `HEAD` is the commit that was checked
+    out at the start.
+    """
 
     def __init__(self, folder: Path, seconds: float) -> None:
-        self._folder = folder
-        self._end = monotonic() + seconds
         import shutil  # loads modules for archives, which hooks do not need
+        import tempfile
 
+        self._end = monotonic() + seconds
         repository = find_repository(folder)
         program = shutil.which("git")
         if repository is None or program is None:
             raise GitFailed("there is no Git repository" if program else "git is not installed")
+        top = repository.top.resolve()
         # A relative folder in PATH, or one in the repository, would run a program of the repository.
-        if not Path(program).is_absolute() or Path(program).resolve().is_relative_to(repository.top.resolve()):
+        if not Path(program).is_absolute() or Path(program).resolve().is_relative_to(top):
             raise GitFailed("git is not installed outside of the repository")
-        options = [word for value in _OVERRIDES for word in ("-c", value)]
-        if is_in_trusted_path(folder):
-            options += ["-c", "safe.directory=*"]
-        self._command = [program, "--no-pager", "--literal-pathspecs", *options]
+        path = folder.resolve().relative_to(top)
+        self.prefix = f"{path.as_posix()}/" if path.parts else ""
+        objects = repository.common / "objects"
+        _check_owner(repository.own, folder)
+        self._check_files(objects)
+        self._command = [program, "--no-pager", "--literal-pathspecs"]
+        # Git would wait for a FIFO that the configuration of the repository includes, so it gets a folder without one.
+        self._own = tempfile.TemporaryDirectory(prefix="ralphdeck-git-")
         self._environment = _ENVIRONMENT | {
             "PATH": os.environ.get("PATH", os.defpath),
-            "GIT_CEILING_DIRECTORIES": str(repository.top.parent),
+            "GIT_DIR": self._own.name,
+            "GIT_OBJECT_DIRECTORY": str(objects.resolve()),
         }
+        try:
+            _write_git_folder(Path(self._own.name), read_head(folder), repository.common)
+        except (OSError, GitFailed):
+            self._own.cleanup()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self._own.cleanup()
 
     def run(self, *arguments: str, stdin: bytes = b"") -> bytes:
         """Return what a command prints; its arguments are fixed, paths and commits are passed by `stdin`."""
         from core.storage.user_command import CommandFailed, run_program  # hooks that run no program do not need it
 
-        left = self._end - monotonic()
-        if left <= 0:
-            raise GitFailed("git took too long")
         try:
             return run_program(
                 [*self._command, *arguments],
                 stdin,
-                left,
-                folder=self._folder,
+                self._seconds_left(),
+                folder=Path(self._own.name),
                 environment=self._environment,
                 most=MAX_OUTPUT,
             )
         except CommandFailed as error:
             raise GitFailed(str(error)) from None
 
-    def prefix(self) -> str:
-        """Return the path of the folder in the repository: "" or `parts/of/it/`."""
-        return os.fsdecode(self.run("rev-parse", "--show-prefix")).rstrip("\n")
+    def _seconds_left(self) -> float:
+        left = self._end - monotonic()
+        if left <= 0:
+            raise GitFailed("git took too long")
+        return left
+
+    def _check_files(self, folder: Path) -> None:
+        """Refuse a repository with a FIFO or device among its objects, for which Git would wait."""
+        try:
+            with os.scandir(folder) as found:
+                for entry in found:
+                    if entry.is_dir(follow_symlinks=False):
+                        if _OBJECT_FOLDER.fullmatch(entry.name):
+                            self._check_files(folder / entry.name)
+                    elif not entry.is_file():
+                        path = visible_line(entry.path, 200)
+                        raise GitFailed(f"{path} is not a file, so Git could not read it")
+        except OSError as error:
+            raise GitFailed(f"the objects of the repository cannot be read: {error.strerror}") from None
+        self._seconds_left()
 
     def exist(self, objects: Sequence[str]) -> list[bool]:
         """Return which objects such as `HEAD:src/cart.py` exist, also in a partial clone without their content."""
@@ -186,7 +221,7 @@ class Git:
     def commits(self, files: Iterable[str], since: float | None, most: int) -> dict[str, float]:
         """Return the newest commits that changed one of some files, newest first, with their times.
 
-        Files are relative to the folder. Only commits since a time are searched, if one is given.
+        Files are paths from the top. Only commits since a time are searched, if one is given.
         """
         arguments = ["rev-list", "--timestamp", f"--max-count={most}"]
         arguments += [f"--since={since:.0f}"] if since is not None else []
@@ -210,6 +245,33 @@ class Git:
                 continue
             count = 2 if status[0] in "RC" else 1
             yield commit, status, [os.fsdecode(next(words, b"")) for _ in range(count)]
+
+
+def _check_owner(own: Path, folder: Path) -> None:
+    """Refuse a repository of another user, as Git does."""
+    try:
+        if is_own(own.stat()) or is_in_trusted_path(folder):
+            return
+    except OSError as error:
+        raise GitFailed(f"the repository cannot be read: {error.strerror}") from None
+    raise GitFailed("the repository belongs to another user")
+
+
+def _write_git_folder(folder: Path, head: str, common: Path) -> None:
+    """Make a bare Git folder with this commit as HEAD, and with the limits of a shallow clone."""
+    if not head:
+        raise GitFailed("the commit that is checked out cannot be read")
+    shallow = read_file(common / "shallow", common, _MAX_REFS)
+    if isinstance(shallow, Problem):
+        raise GitFailed(f"the file shallow of the repository {shallow.message}")
+    for name in ("objects", "refs"):
+        (folder / name).mkdir()
+    is_sha256 = len(head) == _SHA256_DIGITS
+    version, more = (1, "[extensions]\n\tobjectFormat = sha256\n") if is_sha256 else (0, "")
+    (folder / "config").write_text(f"[core]\n\trepositoryformatversion = {version}\n\tbare = true\n{more}")
+    (folder / "HEAD").write_text(f"{head}\n")
+    if shallow is not None:
+        (folder / "shallow").write_bytes(shallow.data)
 
 
 def _lines(texts: Iterable[str]) -> bytes:

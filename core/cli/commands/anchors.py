@@ -47,6 +47,7 @@ def anchors(
     from core.base.steps import run_all
     from core.cli.commands.decisions import decide
     from core.curation.commands import SetAnchors
+    from core.index.anchors import explain_unchecked
     from core.index.verdicts import VerdictsInMemory
     from core.questions.stale import find_stale_anchors, updated_anchors
 
@@ -55,13 +56,17 @@ def anchors(
         raise click.UsageError("--add, --remove and --update need the ID of a pattern")
     project = open_project(asks=False)
     state = project.view
-    changes = run_all(find_stale_anchors(state, VerdictsInMemory()))
+    checked = VerdictsInMemory()
+    changes = run_all(find_stale_anchors(state, checked))
+    problem = explain_unchecked(state.snapshot, checked)
+    if not state.settings.review.check_anchors:
+        problem = "the setting review.check_anchors is off"
     if pattern_id is None:
-        _print(state, [state.pattern(id) for id in changes if id in state.snapshot.patterns], changes)
+        _print(state, [state.pattern(id) for id in changes if id in state.snapshot.patterns], changes, problem)
         return
     pattern = state.find_pattern(pattern_id)
     if not is_change:
-        _print(state, [pattern], changes)
+        _print(state, [pattern], changes, problem)
         return
     wanted = updated_anchors(pattern, changes.get(pattern.id, ())) if update else pattern.anchors
     if unknown := [one for one in removed if one not in wanted]:
@@ -77,7 +82,7 @@ def anchor_rows(pattern: Pattern, changes: Sequence[AnchorChange]) -> list[objec
     return [objects.Anchor.of(known.get(anchor, {**_UNCHANGED, "anchor": anchor})) for anchor in pattern.anchors]
 
 
-def _print(state: ProjectState, patterns: Sequence[Pattern], changes: Stale) -> None:
+def _print(state: ProjectState, patterns: Sequence[Pattern], changes: Stale, problem: str) -> None:
     from core.base.anchor_texts import describe_change
 
     def show() -> None:
@@ -89,10 +94,12 @@ def _print(state: ProjectState, patterns: Sequence[Pattern], changes: Stale) -> 
                     line("  ", (describe_change(change, state.now), "yellow"))
                 else:
                     line(f"  {anchor}")
-        if not patterns:
+        if problem:
+            remark(f"not checked with Git: {problem}")
+        elif not patterns:
             remark("no pattern is about a file or name that was removed or renamed")
         elif not any(pattern.anchors for pattern in patterns):
             remark("it has no anchors")
 
     rows = [objects.PatternAnchors.of(one, anchors=anchor_rows(one, changes.get(one.id, ()))) for one in patterns]
-    respond("AnchorList", show, patterns=rows)
+    respond("AnchorList", show, patterns=rows, problem=problem)

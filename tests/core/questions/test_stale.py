@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,6 +21,7 @@ from core.project.project import Project
 from core.project.quick_state import open_quick_state
 from core.questions.answers import answer
 from core.state.contexts import prepare_task_injection
+from core.state.findings import all_findings
 from core.state.project_state import ProjectState
 from core.state.review_items import STALE, ReviewItem
 from tests.core.hooks.agents import EDIT, FAILING, PASSING, SimulatedAgent
@@ -167,6 +169,17 @@ def test_renamed_file_keeps_its_rank_and_its_anchor_is_updated(shop: Shop) -> No
     assert shop.open().view.pattern(ONE).anchors == ("cart.py", "cart.py#total")
 
 
+def test_history_that_cannot_be_read_is_a_finding(shop: Shop) -> None:
+    shop.history.git("rm", "-q", "cart.py")
+    shop.history.commit()
+    os.mkfifo(shop.paths.project / ".git/objects/info/alternates")
+    shop.open()
+    view = shop.open().view
+    (found,) = [one for one in all_findings(view) if one.code == "anchors-not-checked"]
+    assert "alternates" in found.message
+    assert stale_questions(view) == () and len(set(shop.scores().values())) == 1
+
+
 def test_setting_switches_the_check_off(shop: Shop) -> None:
     shop.history.git("rm", "-q", "cart.py")
     shop.history.commit()
@@ -196,8 +209,9 @@ def test_watch_checks_when_it_is_idle(shop: Shop) -> None:
 
 def test_invalid_anchors_are_refused(shop: Shop) -> None:
     opened = shop.open()
-    with pytest.raises(BadInput, match=r"Use a path inside the project"):
-        opened.decide(commands.SetAnchors(ONE, ("../secret",)))
+    for text, defect in (("../secret", "not a path inside the project"), ("-rf", "cannot begin with `-`")):
+        with pytest.raises(BadInput, match=defect):
+            opened.decide(commands.SetAnchors(ONE, (text,)))
     with pytest.raises(BadInput, match="at most 10"):
         opened.decide(commands.SetAnchors(ONE, tuple(f"f{n}.py" for n in range(11))))
     opened.decide(commands.SetAnchors(ONE, ()))

@@ -27,6 +27,10 @@ def test_texts_of_anchors() -> None:
         "C:/a",
         ".git/config",
         "a\nb",
+        "a\x9b31mb",
+        "a\u202eb",
+        "-rf",
+        "./--output=a",
         "x" * 401,
     ):
         assert parse_anchor(text) is None, text

@@ -186,7 +186,7 @@ def test_head_is_read_from_files(tmp_path: Path) -> None:
 
 
 def test_names_that_are_not_utf8_and_special_ones(tmp_path: Path) -> None:
-    strange = "*.py", ":(glob)cart.py", "-cart.py", "a b.py", "größe.py"
+    strange = "*.py", ":(glob)cart.py", "a -b.py", "größe.py"
     history = History(tmp_path)
     for name in strange:
         (tmp_path / name).write_text(body("total"))
@@ -258,6 +258,48 @@ def test_nothing_of_a_hostile_repository_runs(tmp_path: Path, monkeypatch: pytes
     marker.unlink(missing_ok=True)
     assert set(check(history.folder, "cart.py", "tax.py#duty")) == {"cart.py", "tax.py#duty"}
     assert not marker.exists()
+
+
+@pytest.mark.parametrize("place", ["config", "evil", "info/attributes", "refs/heads/evil", "index"])
+def test_fifos_outside_of_the_objects_are_not_opened(tmp_path: Path, place: str) -> None:
+    history = begin(tmp_path)
+    history.git("config", "include.path", "evil")
+    history.git("rm", "-q", "cart.py")
+    history.commit()
+    fifo = tmp_path / ".git" / place
+    fifo.unlink(missing_ok=True)
+    os.mkfifo(fifo)
+    assert check(tmp_path, "cart.py")["cart.py"].change == "removed"
+
+
+@pytest.mark.parametrize("place", ["objects/info/alternates", "objects/pack/pack-1.idx", "objects/ab/cdef", "shallow"])
+def test_fifos_among_the_objects_are_refused_at_once(tmp_path: Path, place: str) -> None:
+    history = begin(tmp_path)
+    history.git("rm", "-q", "cart.py")
+    history.commit()
+    fifo = tmp_path / ".git" / place
+    fifo.parent.mkdir(exist_ok=True)
+    os.mkfifo(fifo)
+    begun = monotonic()
+    with pytest.raises(GitFailed, match=fifo.name):
+        check(tmp_path, "cart.py")
+    assert monotonic() - begun < 2
+
+
+def test_objects_of_other_repositories_and_long_commit_names_are_read(tmp_path: Path) -> None:
+    history = begin(tmp_path / "origin")
+    history.git("rm", "-q", "cart.py")
+    commit = history.commit()
+    shared = History(tmp_path / "shared", begins=False)
+    shared.git("clone", "-q", "--shared", str(history.folder), ".")
+    assert check(shared.folder, "cart.py")["cart.py"].commit == commit
+    long = History(tmp_path / "long", begins=False)
+    long.git("init", "-q", "--object-format=sha256")
+    long.write(cart=body("total"))
+    long.commit()
+    long.git("mv", "cart.py", "basket.py")
+    assert len(long.commit()) == 64
+    assert check(long.folder, "cart.py")["cart.py"].to == "basket.py"
 
 
 def test_without_git_nothing_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

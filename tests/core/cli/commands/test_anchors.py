@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,13 @@ def test_anchors_are_shown_updated_and_changed(shop: History, call: Call) -> Non
     assert shown["anchor_commit"] == shop.git("rev-parse", "HEAD")
     assert "no pattern is about" in call("pattern", "anchors", *at).err
     assert call("log", "--limit", "1", "--json", *at).document["decisions"][0]["verb"] == "edit"
+
+
+def test_a_check_that_failed_is_not_taken_for_a_result(shop: History, call: Call) -> None:
+    os.mkfifo(shop.folder / ".git/objects/info/alternates")
+    at = ("--project", shop.folder)
+    assert "not checked with Git" in call("pattern", "anchors", *at).err
+    assert "alternates" in call("pattern", "anchors", "--json", *at).document["problem"]
 
 
 def test_wrong_uses(shop: History, call: Call) -> None:
