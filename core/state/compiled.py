@@ -80,12 +80,22 @@ _CODE_FILES: Final = (
     "|exs|lua|pl|r|sh|sql|css|scss|html|md|json|yaml|yml|toml|xml|proto|tf"
 )
 _FILE: Final = re.compile(rf"(?!.*(?:\.\.|---))[\w-][\w.-]*(?:/[\w.-]+)*\.(?:{_CODE_FILES})", re.ASCII)
-_MENTION: Final = re.compile(r"(?<![\w\\])@(?=[\w~./\\-])")
-"""A reference to a file, which Claude Code, Cursor and others replace by its content."""
-_DECORATOR: Final = re.compile(r"^(\s*)@(?=\S*[./~\\])")
-_ARGUMENT: Final = re.compile(r"(?<=\s)@(?=\S*[./~\\])")
-"""The same in code, which Claude Code expands when it loads a skill. Most languages read the same with a space after
-`@` in the first, and with a backslash before it in the second."""
+_MENTIONS: Final = re.compile(r"\S*@\S+")
+"""A word with references to files, which Claude Code, Cursor and others replace by the content: `@path`, `@"path"`."""
+_IS_ESCAPED: Final = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")
+_LEAD: Final = r"(?:^|(?<=[\s\ufeff\u3001\u3002\uff01\uff1f]))"
+_AT_WORDS: Final = (
+    "abstractmethod|apply|cached_property|charset|classmethod|container|contextmanager|dataclass|each|else|encode|end|extend"
+    "|final|font-face|for|forward|function|if|implementation|import|include|interface|keyframes|layer|media|mixin|namespace"
+    "|overload|override|Override|page|param|property|protocol|return|returns|selector|staticmethod|supports|synthesize"
+    "|tailwind|throws|type|use|warn|while|Before|After|Test|BeforeEach|AfterEach|Deprecated|SuppressWarnings"
+)
+_KEYWORD: Final = rf"(?:{_AT_WORDS})(?=\Z|[\s({{;])"
+_DECORATOR: Final = re.compile(rf"^(\s*)@(?=\w)(?!{_KEYWORD})")
+_ARGUMENT: Final = re.compile(rf"{_LEAD}@(?=\S)(?!{_KEYWORD})")
+"""The same in code, which Claude Code expands when it loads a skill, also without a folder or an ending (`@Makefile`).
+Most languages read the same with a space after `@` in the first, and with a backslash before it in the second; the
+words of languages remain."""
 _COMMAND: Final = re.compile(r"!(?=`)")
 """Before code, a command that Claude Code runs when it loads a skill."""
 _ESCAPE: Final = re.compile(r"\\(?=[@#<>\[\]()`*_!|/~=+:.-])|(?<=[<\[!])\\")
@@ -203,8 +213,22 @@ def _neutralize(lines: Iterable[str]) -> Iterator[str]:
         if is_code:
             line = _ARGUMENT.sub("\\\\@", _DECORATOR.sub("\\1@ ", line))
         else:
-            line = _ATTACHMENT.sub("\\\\#", _MENTION.sub("\\\\@", line)).replace("](", "]\\(")
+            line = _ATTACHMENT.sub("\\\\#", _MENTIONS.sub(_escape_mentions, line)).replace("](", "]\\(")
         yield line
+
+
+def _escape_mentions(word: re.Match[str]) -> str:
+    """Escape each `@` of a word except one in an address or version: `ada@example.org`, `left-pad@1.3`.
+
+    A second `@` is escaped, because Markdown makes a link of an address, and what follows begins a text of its own.
+    """
+    escaped, *others = word[0].split("@")
+    is_mention = not escaped[-1:].isalnum()
+    for other in others:
+        needs_escape = is_mention and not _IS_ESCAPED.search(escaped)
+        escaped += f"\\@{other}" if needs_escape else f"@{other}"
+        is_mention = True
+    return escaped
 
 
 def remove_escapes(text: str) -> str:
