@@ -20,7 +20,6 @@ from core.curation.case import Draft, already_done
 from core.curation.decision_text import ABOUT
 from core.curation.merge import as_read, check_pair, merge_changes
 from core.curation.pattern_registry import Registry, Stored, check_storable
-from core.extraction.selection import link_alternatives
 from core.records.anchors import MAX_ANCHORS, explain_invalid, list_anchors
 from core.records.decisions import (
     ANCHORS,
@@ -48,6 +47,9 @@ if TYPE_CHECKING:
     from core.records.extractions import Extraction
     from core.records.repairs import RecordRepair
 
+_BETTER: Final = "better_alternative"
+_LINK: Final = "success_pattern_id"
+_RELATED: Final = "related_patterns"
 ARCHIVED: Final = "archived"  # Key of an archived record: when, why, by whom, by which decision, and from which file.
 ANCHOR_COMMIT: Final = "anchor_commit"  # Key of a record: the commit at which its anchors were known to be there.
 PRUNE: Final = "prune"  # Subject of a decision made by the pruning policy.
@@ -181,6 +183,22 @@ def extract(
     after |= {"proposed": True} if by_agent else {}
     after |= {ABOUT: extraction.about} if extraction.about else {}
     return batch.draft(changes, Verb.EXTRACT, source, summary, after)
+
+
+def link_alternatives(
+    records: Mapping[str, dict[str, Any]], types: Mapping[str, PatternType]
+) -> dict[str, dict[str, Any]]:
+    """Link the anti-patterns and the success pattern of one loop, by pattern ID."""
+    success = next((id for id in records if types[id] is PatternType.SUCCESS), None)
+    if success is None:
+        return dict(records)
+    antis = [id for id in records if types[id] is PatternType.ANTI and _LINK not in records[id].get(_BETTER, {})]
+    found = dict(records)
+    for id in antis:
+        found[id] = {**records[id], _BETTER: {**records[id].get(_BETTER, {}), _LINK: success}}
+    if antis:
+        found[success] = {**records[success], _RELATED: [*records[success].get(_RELATED, ()), *antis]}
+    return found
 
 
 def _with_commit(record: dict[str, Any], batch: Batch) -> dict[str, Any]:

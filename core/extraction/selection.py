@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -34,7 +34,6 @@ _MAX_REASON: Final = 120  # characters
 
 _BETTER: Final = "better_alternative"
 _LINK: Final = "success_pattern_id"
-_RELATED: Final = "related_patterns"
 _STEPS: Final = 3  # number of steps (the last ones) in the description of an alternative
 
 
@@ -199,22 +198,6 @@ def add_alternatives(proposals: Sequence[Proposal]) -> tuple[Proposal, ...]:
             one = replace(one, record={**one.record, _BETTER: better})
         found.append(one)
     return tuple(found)
-
-
-def link_alternatives(
-    records: Mapping[str, dict[str, Any]], types: Mapping[str, PatternType]
-) -> dict[str, dict[str, Any]]:
-    """Link the anti-patterns and the success pattern of one loop, by pattern ID."""
-    success = next((id for id in records if types[id] is PatternType.SUCCESS), None)
-    if success is None:
-        return dict(records)
-    antis = [id for id in records if types[id] is PatternType.ANTI and _LINK not in records[id].get(_BETTER, {})]
-    found = dict(records)
-    for id in antis:
-        found[id] = {**records[id], _BETTER: {**records[id].get(_BETTER, {}), _LINK: success}}
-    if antis:
-        found[success] = {**records[success], _RELATED: [*records[success].get(_RELATED, ()), *antis]}
-    return found
 
 
 @dataclass(eq=False)

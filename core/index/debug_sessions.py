@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import Struct
 
@@ -17,7 +17,8 @@ from core.base.text import from_bytes, safe_matcher, to_bytes, visible_line
 from core.learning.statistics import jeffreys_interval
 
 if TYPE_CHECKING:
-    from core.index.records import Reader
+    import sqlite3
+
     from core.records.debug_sessions import DebugSession, Lesson
 
 FILE_PATH: Final = "file_path"
@@ -46,6 +47,13 @@ TABLES: Final = (
     " PRIMARY KEY (kind, category, text, id)) WITHOUT ROWID",
     "CREATE INDEX debug_fix_by_id ON debug_fix (id)",
 )
+
+
+class Rows(Protocol):
+    """The index as far as it is read here; the room of the index is above this one."""
+
+    def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]: ...
+    def row(self, sql: str, *values: object) -> tuple[Any, ...] | None: ...
 
 
 class FixCounts(Struct, frozen=True, kw_only=True):
@@ -124,7 +132,7 @@ class DebugIndex:
     `keys` are the IDs of sessions by name of a key and value (may be ""), newest session first.
     """
 
-    def __init__(self, reader: Reader, sessions: Mapping[str, DebugSession]) -> None:
+    def __init__(self, reader: Rows, sessions: Mapping[str, DebugSession]) -> None:
         self._reader = reader
         self.sessions = sessions
         self.keys: Mapping[str, Postings] = {key: _Values(reader, number) for number, key in enumerate(KEYS)}
@@ -168,7 +176,7 @@ class DebugIndex:
 class _Values(Mapping[str, tuple[str, ...]]):
     """Session IDs by the value of one key, newest session first; keys in the order of their newest sessions."""
 
-    def __init__(self, reader: Reader, key: int) -> None:
+    def __init__(self, reader: Rows, key: int) -> None:
         self._reader = reader
         self._key = key
 
@@ -195,7 +203,7 @@ class FixResults:
     a category counts for the usual pattern of that category.
     """
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Rows) -> None:
         self._reader = reader
 
     def _sum(self, kind: str, category: str, text: str = "") -> FixCounts:
@@ -290,15 +298,17 @@ def key_values(session: DebugSession) -> tuple[frozenset[str], ...]:
     )
 
 
-def update_debug_sessions(writer: Reader, sessions: Mapping[str, DebugSession], changed: Iterable[str]) -> None:
+def update_debug_sessions(
+    connection: sqlite3.Connection, sessions: Mapping[str, DebugSession], changed: Iterable[str]
+) -> None:
     """Index the changed sessions again."""
     for id in changed:
         for table in ("debug_value", "debug_fix"):
-            writer.connection.execute(f"DELETE FROM {table} WHERE id = ?", (to_bytes(id),))
-    add_debug_sessions(writer, (session for id in changed if (session := sessions.get(id)) is not None))
+            connection.execute(f"DELETE FROM {table} WHERE id = ?", (to_bytes(id),))
+    add_debug_sessions(connection, (session for id in changed if (session := sessions.get(id)) is not None))
 
 
-def add_debug_sessions(writer: Reader, sessions: Iterable[DebugSession]) -> None:
+def add_debug_sessions(connection: sqlite3.Connection, sessions: Iterable[DebugSession]) -> None:
     """Index sessions that are not indexed; takes about 50 us each."""
     values: list[tuple[object, ...]] = []
     fixes: list[tuple[object, ...]] = []
@@ -309,5 +319,5 @@ def add_debug_sessions(writer: Reader, sessions: Iterable[DebugSession]) -> None
         values += ((_SOURCE, to_bytes(name), to_bytes(file), changed, key) for name, file in error_sources(session))
         for (kind, category, text), counts in count_fixes(session).items():
             fixes.append((kind, to_bytes(category), to_bytes(text), key, counts.passed, counts.failed))
-    writer.connection.executemany("INSERT INTO debug_value VALUES (?, ?, ?, ?, ?)", sorted(values))
-    writer.connection.executemany("INSERT INTO debug_fix VALUES (?, ?, ?, ?, ?, ?)", sorted(fixes))
+    connection.executemany("INSERT INTO debug_value VALUES (?, ?, ?, ?, ?)", sorted(values))
+    connection.executemany("INSERT INTO debug_fix VALUES (?, ?, ?, ?, ?, ?)", sorted(fixes))

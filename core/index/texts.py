@@ -194,7 +194,7 @@ def fill_texts(writer: Reader, snapshot: Snapshot, board: Scoreboard | None) -> 
     fill_learnings(writer, snapshot)
     if board is not None:
         fill_past_tasks(writer, snapshot, board)
-    add_debug_sessions(writer, snapshot.debug_sessions.values())
+    add_debug_sessions(writer.connection, snapshot.debug_sessions.values())
     set_meta(writer.connection, TEXTS, b"1")
 
 
@@ -218,7 +218,7 @@ def update_texts(
     update_terms(*before, writer, new, delta)
     update_learnings(writer, before[1], new, delta)
     update_past_tasks(writer, before[1], new, delta, board, changed_work)
-    update_debug_sessions(writer, new.debug_sessions, delta.debug_sessions)
+    update_debug_sessions(writer.connection, new.debug_sessions, delta.debug_sessions)
     update_similarity(*before, writer, new, delta)
 
 

@@ -13,8 +13,9 @@ from textual.content import Content
 
 from core.base.text import capitalized, plural, visible_line
 from core.documents.markdown import to_markdown
+from core.hooks.setup import read_setup, try_hooks
 from core.show.now import PROPOSE, TRUST, Now, NowLine, NowSection, Target, make_page, page_document
-from core.show.setup import MOST_PROPOSED, Setup, find_offers, read_setup, try_hooks
+from core.show.setup import MOST_PROPOSED, Setup, find_offers
 from core.show.table import Column
 from tui.present.glyphs import Glyphs, style_of
 from tui.screens.base_screen import BaseScreen

@@ -37,9 +37,9 @@ def now(since: datetime | None, notifies: bool) -> None:
     """
     from core.cli.render.document import print_document
     from core.cli.support.user_files import last_visit
+    from core.hooks.setup import read_setup
     from core.metrics.lesson_effect import measure_lesson_effect
     from core.show.now import make_page, page_document
-    from core.show.setup import read_setup
 
     project = open_project()
     state, folder = project.search_all(_SEARCH_SECONDS), project.project

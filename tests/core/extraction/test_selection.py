@@ -3,8 +3,8 @@ from __future__ import annotations
 from typing import Any
 
 from core.config.settings import ExtractionSettings
+from core.curation.record_changes import link_alternatives
 from core.extraction.engine import extract
-from core.extraction.selection import link_alternatives
 from core.records.episodes import Action, Attempt
 from core.records.extractions import Extraction, LoggedAttempt, Proposal
 from core.records.loops import Outcome
