@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
-
-from core.adapters.contract import Delivery, Places
-from core.adapters.values import MAX_LABEL, compact_time, cut, head_of, newest
-from core.adapters.vanishing import remember_states
+from core.adapters.contract import Delivery
+from core.adapters.runs import MAX_NOTE, RunnerAdapter, Seen, State, remember_states
+from core.adapters.values import MAX_LABEL, compact_time, cut, newest
 from core.base.regexes import lazy_regex
 from core.records.debug_sessions import Failure
-from core.records.loops import (
-    Iteration,
-    Liveness,
-    Loop,
-    LoopDetails,
-    LoopStatus,
-    Outcome,
-    Progress,
-    StateSource,
-)
+from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, Outcome, Progress, StateSource
 from core.records.times import minute_of, parse_time
 from core.sources.fields import Fields
 from core.sources.normalize import text as as_text
 
 if TYPE_CHECKING:
-    from core.adapters.contract import Folders, Moment
+    from core.adapters.contract import Moment
     from core.adapters.runner_files import RunnerFiles
-    from core.records.lessons import Lesson
 
-STATE: Final = "ralph-loop.state.json"
-HISTORY: Final = "ralph-history.json"
-_OTHERS: Final = ("ralph-tasks.md", "ralph-questions.json", "ralph-context.md")
-_AGENTS: Final = {"claude-code": "claude", "copilot": "copilot", "codex": "codex", "opencode": "opencode"}
+STATE: Final = ".ralph/ralph-loop.state.json"
+HISTORY: Final = ".ralph/ralph-history.json"
+_TASKS: Final = ".ralph/ralph-tasks.md"
+_QUESTIONS: Final = ".ralph/ralph-questions.json"
+_CONTEXT: Final = ".ralph/ralph-context.md"
+_AGENTS: Final = {"claude-code": "claude"}
 _USUAL: Final = timedelta(minutes=30)  # time without a change after which a loop without iterations is stale
 _CLOCK_TOLERANCE: Final = timedelta(minutes=1)
 _SHORTEST: Final = timedelta(minutes=2)
@@ -46,18 +36,11 @@ _KEPT: Final = (
     *("active", "iteration", "maxIterations", "completionPromise", "abortPromise", "tasksMode", "prompt"),
     *("startedAt", "model", "agent"),
 )  # fields of a state that are remembered
+_SIGNS: Final = {"noProgressIterations": "iterations without progress", "shortIterations": "short iterations"}
 _BOX: Final = lazy_regex(r"\s*[-*]\s+\[([ xX/])\]\s*(.*)")
 
 
-class _Round(Struct):
-    """One entry of the history."""
-
-    iteration: Iteration
-    started_at: datetime | None
-    is_completed: bool
-
-
-class OpenRalphAdapter:
+class OpenRalphAdapter(RunnerAdapter):
     """Reads the state, the history and the tasks; the state is remembered when it vanishes."""
 
     name = "open-ralph"
@@ -65,58 +48,119 @@ class OpenRalphAdapter:
     versions = "1.2 to 1.3"
     contains = "iterations with tools, files and errors, tasks, questions, agent and model"
     lacks = "tokens, cost, lessons, why it ended"
-
-    def fingerprint(self, folders: Folders) -> tuple[str, ...]:
-        for name, key in ((STATE, b'"iteration"'), (HISTORY, b'"iterations"')):
-            if key in head_of(folders.project / ".ralph" / name, folders.project):
-                return (f".ralph/{name}",)
-        return ()
-
-    def places(self, folders: Folders) -> Places:
-        return Places(
-            watched=tuple(root / ".ralph" / name for root in folders.roots for name in (STATE, HISTORY, *_OTHERS))
-        )
+    marks = {STATE: (b'"iteration"',), HISTORY: (b'"iterations"',)}
+    watched = (STATE, HISTORY, _TASKS, _QUESTIONS, _CONTEXT)
 
     def loops(self, files: RunnerFiles, moment: Moment) -> Iterator[Loop]:
         states = dict(found for root in files.folders.roots if (found := _state(root, files)))
         seen = remember_states(files, states, moment.now)
-        latest: dict[Path, str] = {}
-        for identifier, one in seen.items():  # the history is that of the newest loop in its folder
-            root = Path(as_text(one.state.get("root")))
-            if root not in latest or _start(seen[latest[root]].state) <= _start(one.state):
-                latest[root] = identifier
-        for identifier, one in seen.items():
-            root = Path(as_text(one.state.get("root")))
+        # The history is that of the newest loop in its folder.
+        newest_of = {_root(one): id for id, one in sorted(seen.items(), key=lambda pair: _start(pair[1].state))}
+        for id, one in seen.items():
+            root = _root(one)
             if root in files.folders.roots:
+                entries = _history(root, files) if newest_of[root] == id else ()
                 started = parse_time(_start(one.state))
-                rounds = [part for part in _history(root, files) if _is_since(part, started)]
-                rounds = rounds if latest[root] == identifier else []
-                yield _loop(identifier, root, one.state, one.missing_since, rounds, files, moment)
+                yield self._loop(
+                    id, root, one, [entry for entry in entries if _is_since(entry, started)], files, moment
+                )
         for root in files.folders.roots:
-            if root not in latest and (rounds := list(_history(root, files))):
-                started = rounds[0].started_at
-                identifier = _id(root, started.isoformat() if started else "", files)
-                yield _loop(identifier, root, {}, None, rounds, files, moment)
+            if root not in newest_of and (entries := _history(root, files)):
+                begun = entries[0].time("startedAt")
+                id = _id(root, begun.isoformat() if begun else "", files)
+                yield self._loop(id, root, Seen({}, moment.now, moment.now), entries, files, moment)
 
     def details(self, loop: Loop, files: RunnerFiles) -> LoopDetails:
         root = Path(loop.cwd) if loop.cwd else files.folders.project
-        notes = [("Prompt", loop.task)] if loop.task else []
+        notes = [("Prompt", loop.task)]
         if loop.files:
-            for name in ("ralph-tasks.md", "ralph-context.md"):
-                if text := files.text(root / ".ralph" / name):
-                    notes.append((name, text[:64_000]))
+            notes += [(Path(name).name, files.text(root / name)[:MAX_NOTE]) for name in (_TASKS, _CONTEXT)]
             notes += [("Question", question) for question in _questions(root, files)]
-        facts = tuple(_struggles(root, files)) if loop.iterations else ()
-        return LoopDetails(loop_id=loop.id, iterations=loop.iterations, notes=tuple(notes), facts=facts)
-
-    def lessons(self, files: RunnerFiles) -> Iterable[Lesson]:
-        return ()
+        return self.make_details(loop, notes, _struggles(root, files) if loop.iterations else ())
 
     def deliver(self, loop: Loop, context: str, files: RunnerFiles) -> Delivery | None:
         if loop.status.ended or not context.strip():
             return None
         explanation = "Its next iteration gets this text once. Run the command in the folder of the loop."
         return Delivery(explanation=explanation, command=("ralph", "--add-context", context))
+
+    def _loop(
+        self, id: str, root: Path, seen: Seen, entries: Sequence[Fields], files: RunnerFiles, moment: Moment
+    ) -> Loop:
+        fields = Fields(files.shown(root / STATE), seen.state, [])
+        is_open = seen.missing_since is None
+        iterations = tuple(map(_iteration, entries))
+        times = [one.at for one in iterations]
+        written = [root / STATE, root / HISTORY] if is_open or entries else []
+        last = newest(fields.time("startedAt"), *times, *(map(files.modified_at, written) if is_open else ()))
+        done, limit = max((one.number or 0 for one in iterations), default=0), fields.count("maxIterations") or None
+        newest_entry = entries[-1] if entries else Fields("", {}, [])
+        is_claimed = newest_entry.flag("completionDetected") is True
+        if is_open:
+            state = _open_state(fields, _questions(root, files), iterations, last, moment.now)
+        else:
+            state = _ended_state(done, limit, is_claimed, has_history=bool(entries))
+        boxes = [box for line in files.text(root / _TASKS).split("\n") if (box := _BOX.fullmatch(line))]
+        tasks = boxes[:_MAX_ITERATIONS] if fields.flag("tasksMode") and written else []
+        agent = fields.text("agent") or newest_entry.text("agent")
+        return self.make_loop(
+            id,
+            root,
+            state,
+            files,
+            moment,
+            written=written,
+            last=last,
+            ended=newest(*times) or (seen.missing_since if seen.state else None),
+            task=cut(fields.text("prompt"))
+            or next((cut(box[2], MAX_LABEL) for box in boxes if box[1] not in "xX"), ""),
+            criteria=tuple(cut(box[2], MAX_LABEL) for box in tasks),
+            owner=_AGENTS.get(agent, cut(agent, MAX_LABEL)),
+            model=cut(fields.text("model") or newest_entry.text("model"), MAX_LABEL),
+            iteration=fields.count("iteration") or done or None,
+            max_iterations=limit,
+            iterations=iterations,
+            started_at=fields.time("startedAt") or (entries[0].time("startedAt") if entries else None),
+            progress=Progress(
+                stories=len(tasks) or None,
+                stories_done=sum(box[1] in "xX" for box in tasks) if tasks else None,
+                files_changed=len({name for one in iterations for name in one.files}) if entries else None,
+                is_claimed=is_claimed,
+                changed_at=newest(*(one.at for one in iterations if one.files)),
+            ),
+        )
+
+
+def _open_state(
+    fields: Fields, questions: Sequence[str], iterations: Sequence[Iteration], last: datetime | None, now: datetime
+) -> State:
+    """Return the state of a loop whose file exists: by its age, at most twice the longest iteration."""
+    if fields.flag("active") is False:
+        return State(reason="not active", why="its state file says that it is not active")
+    longest = max((one.duration_ms or 0 for one in iterations), default=0)
+    limit = max(timedelta(milliseconds=min(longest, 1e9) * 2), _SHORTEST) if longest else _USUAL
+    liveness, why = Liveness.UNKNOWN, "no time in its files"
+    if last is not None:
+        last = min(last, now)
+        liveness, why = Liveness.FRESH, f"last change {minute_of(last)} UTC"
+        if now - last >= limit:
+            liveness, why = Liveness.STALE, f"{why}, no known process"
+    if questions:
+        question = cut(questions[-1], MAX_LABEL)
+        return State(LoopStatus.WAITING, "question", liveness, why, StateSource.REPORTED, question=question)
+    return State(LoopStatus.RUNNING, "", liveness, why)
+
+
+def _ended_state(done: int, limit: int | None, is_claimed: bool, *, has_history: bool) -> State:
+    """Return the end of a loop whose file vanished."""
+    status, reason = LoopStatus.UNKNOWN, "cleared after a promise or an abort"
+    if is_claimed:
+        status, reason = LoopStatus.COMPLETED, "completion promise"
+    elif limit and done >= limit:
+        status, reason = LoopStatus.LIMIT, f"{done} of {limit} iterations"
+    elif has_history:
+        reason = f"stopped after {done} iterations"
+    return State(status, reason, Liveness.ENDED, "its state file is gone")
 
 
 def _id(root: Path, started: str, files: RunnerFiles) -> str:
@@ -127,162 +171,60 @@ def _start(state: dict[str, Any]) -> str:
     return as_text(state.get("startedAt"))
 
 
-def _is_since(part: _Round, started: datetime | None) -> bool:
-    return started is None or part.started_at is None or part.started_at >= started - _CLOCK_TOLERANCE
+def _root(seen: Seen) -> Path:
+    return Path(as_text(seen.state.get("root")))
+
+
+def _is_since(entry: Fields, started: datetime | None) -> bool:
+    begun = entry.time("startedAt")
+    return started is None or begun is None or begun >= started - _CLOCK_TOLERANCE
 
 
 def _state(root: Path, files: RunnerFiles) -> tuple[str, dict[str, Any]] | None:
-    path = root / ".ralph" / STATE
-    value = files.json(path) if files.exists(path) else None
+    value = files.json(root / STATE)
     if not isinstance(value, dict) or "iteration" not in value:
         return None
     kept = {name: value[name] for name in _KEPT if isinstance(value.get(name), str | int | float | bool)}
-    kept["prompt"] = cut(kept.get("prompt"))
-    kept["root"] = str(root)
+    kept |= {"prompt": cut(kept.get("prompt")), "root": str(root)}
     return _id(root, _start(kept), files), kept
 
 
-def _history(root: Path, files: RunnerFiles) -> Iterator[_Round]:
-    path = root / ".ralph" / HISTORY
-    value = files.json(path) if files.exists(path) else None
-    if not isinstance(value, dict):
-        return
-    entries = value.get("iterations")
-    fields = Fields(
-        files.shown(path), {"iterations": entries[-_MAX_ITERATIONS:]} if isinstance(entries, list) else {}, []
+def _history(root: Path, files: RunnerFiles) -> list[Fields]:
+    """Return the entries of the history, oldest first."""
+    value = files.json(root / HISTORY)
+    entries = value.get("iterations") if isinstance(value, dict) else None
+    last = {"iterations": entries[-_MAX_ITERATIONS:] if isinstance(entries, list) else []}
+    return [entry for _, entry in Fields(files.shown(root / HISTORY), last, []).objects("iterations")]
+
+
+def _iteration(entry: Fields) -> Iteration:
+    tools, code = entry.inside("toolsUsed"), entry.number("exitCode")
+    is_completed = entry.flag("completionDetected") is True
+    return Iteration(
+        number=entry.count("iteration"),
+        at=entry.time("endedAt") or entry.time("startedAt"),
+        action=cut(" ".join(filter(None, (entry.text("agent"), entry.text("model")))), MAX_LABEL),
+        result="completion promise detected" if is_completed else f"exit code {code:g}" if code else "",
+        outcome=Outcome.SUCCESS if is_completed else Outcome.FAILURE if code else Outcome.UNKNOWN,
+        duration_ms=entry.duration("durationMs"),
+        files=tuple(cut(name, MAX_LABEL) for name in entry.texts("filesModified")[:_MAX_ITEMS]),
+        failures=tuple(Failure(message=cut(error)) for error in entry.texts("errors")[:_MAX_ITEMS]),
+        tools=tuple(cut(str(name), MAX_LABEL) for name in (tools.mapping if tools else {}))[:_MAX_ITEMS],
     )
-    for _, entry in fields.objects("iterations"):
-        tools = entry.inside("toolsUsed")
-        errors = entry.texts("errors")[:_MAX_ITEMS]
-        is_completed = entry.flag("completionDetected") is True
-        code = entry.number("exitCode")
-        outcome = Outcome.SUCCESS if is_completed else Outcome.FAILURE if code else Outcome.UNKNOWN
-        agent = " ".join(filter(None, (entry.text("agent"), entry.text("model"))))
-        ended = entry.time("endedAt")
-        iteration = Iteration(
-            number=entry.count("iteration"),
-            at=ended or entry.time("startedAt"),
-            action=cut(agent, MAX_LABEL),
-            result="completion promise detected" if is_completed else f"exit code {code:g}" if code else "",
-            outcome=outcome,
-            duration_ms=entry.duration("durationMs"),
-            files=tuple(cut(name, MAX_LABEL) for name in entry.texts("filesModified")[:_MAX_ITEMS]),
-            failures=tuple(Failure(message=cut(error)) for error in errors),
-            tools=tuple(cut(str(name), MAX_LABEL) for name in (tools.mapping if tools else {}))[:_MAX_ITEMS],
-        )
-        yield _Round(iteration, entry.time("startedAt"), is_completed)
 
 
 def _struggles(root: Path, files: RunnerFiles) -> Iterator[tuple[str, str]]:
     """Yield what the runner itself counted as signs of trouble."""
-    value = files.json(root / ".ralph" / HISTORY)
+    value = files.json(root / HISTORY)
     signs = Fields("", value, []).inside("struggleIndicators") if isinstance(value, dict) else None
-    if signs is None:
-        return
-    for name, label in (
-        ("noProgressIterations", "iterations without progress"),
-        ("shortIterations", "short iterations"),
-    ):
-        if count := signs.count(name):
-            yield label, f"{count:,}"
-    for error, times in list(signs.items("repeatedErrors"))[:_MAX_ITEMS]:
-        if isinstance(times, int) and times > 1:
-            yield "repeated error", cut(error, MAX_LABEL)
+    if signs is not None:
+        yield from ((label, f"{count:,}") for name, label in _SIGNS.items() if (count := signs.count(name)))
+        for error, times in list(signs.items("repeatedErrors"))[:_MAX_ITEMS]:
+            if isinstance(times, int) and times > 1:
+                yield "repeated error", cut(error, MAX_LABEL)
 
 
 def _questions(root: Path, files: RunnerFiles) -> list[str]:
-    path = root / ".ralph" / "ralph-questions.json"
-    value = files.json(path) if files.exists(path) else None
+    value = files.json(root / _QUESTIONS)
     rows = [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
     return [cut(as_text(row.get("question"))) for row in rows[:_MAX_ITEMS]]
-
-
-def _loop(
-    identifier: str,
-    root: Path,
-    state: dict[str, Any],
-    missing_since: datetime | None,
-    rounds: list[_Round],
-    files: RunnerFiles,
-    moment: Moment,
-) -> Loop:
-    folder = root / ".ralph"
-    fields = Fields(files.shown(folder / STATE), state, [])
-    is_open = bool(state) and missing_since is None
-    limit = fields.count("maxIterations") or None
-    last = rounds[-1] if rounds else None
-    done = max((part.iteration.number or 0 for part in rounds), default=0)
-    times = [part.iteration.at for part in rounds]
-    changed_at = newest(*(files.modified_at(folder / name) for name in (STATE, HISTORY))) if is_open or rounds else None
-    last_sign = newest(fields.time("startedAt"), *times, changed_at if is_open else None)
-    if last_sign is not None:
-        last_sign = min(last_sign, moment.now)
-    status, source, reason = LoopStatus.UNKNOWN, StateSource.INFERRED, ""
-    liveness, why = Liveness.ENDED, "its state file is gone"
-    question = ""
-    if is_open and fields.flag("active") is False:
-        reason, liveness, why = "not active", Liveness.UNKNOWN, "its state file says that it is not active"
-    elif is_open:
-        status, source = LoopStatus.RUNNING, StateSource.INFERRED
-        liveness, why = _age(rounds, last_sign, moment.now)
-        if questions := _questions(root, files):
-            status, source, reason = LoopStatus.WAITING, StateSource.REPORTED, "question"
-            question = cut(questions[-1], MAX_LABEL)
-    elif last is not None and last.is_completed:
-        status, reason = LoopStatus.COMPLETED, "completion promise"
-    elif limit and done >= limit:
-        status, reason = LoopStatus.LIMIT, f"{done} of {limit} iterations"
-    elif last is not None:
-        reason = f"stopped after {done} iterations"
-    else:
-        reason = "cleared after a promise or an abort"
-    if status.ended:
-        liveness = Liveness.ENDED
-    boxes = [box for line in files.text(folder / "ralph-tasks.md").split("\n") if (box := _BOX.fullmatch(line))]
-    tasks = boxes[:_MAX_ITERATIONS] if fields.flag("tasksMode") and (is_open or rounds) else []
-    changed = {name for part in rounds for name in part.iteration.files}
-    agent = fields.text("agent") or (last.iteration.action.partition(" ")[0] if last else "")
-    names = (STATE, HISTORY) if is_open or rounds else ()
-    return Loop(
-        id=identifier,
-        runner="open-ralph",
-        sources=("open-ralph",),
-        task=cut(fields.text("prompt")) or next((cut(box[2], MAX_LABEL) for box in boxes if box[1] not in "xX"), ""),
-        criteria=tuple(cut(box[2], MAX_LABEL) for box in tasks),
-        status=status,
-        state_source=source,
-        end_reason=reason,
-        owner=_AGENTS.get(agent, cut(agent, MAX_LABEL)),
-        model=cut(fields.text("model") or (last.iteration.action.partition(" ")[2] if last else ""), MAX_LABEL),
-        cwd=files.folders.cwd_of(root),
-        iteration=fields.count("iteration") or done or None,
-        max_iterations=limit,
-        iterations=tuple(part.iteration for part in rounds),
-        started_at=fields.time("startedAt") or (rounds[0].started_at if rounds else None),
-        ended_at=(newest(*times) or missing_since) if liveness is Liveness.ENDED else None,
-        ended_approximate=liveness is Liveness.ENDED,
-        last_activity=last_sign,
-        modified_at=changed_at,
-        liveness=liveness,
-        liveness_reason=why,
-        question=question,
-        badges=("stale",) if liveness is Liveness.STALE else (),
-        progress=Progress(
-            stories=len(tasks) or None,
-            stories_done=sum(box[1] in "xX" for box in tasks) if tasks else None,
-            files_changed=len(changed) if rounds else None,
-            is_claimed=last is not None and last.is_completed,
-            changed_at=newest(*(part.iteration.at for part in rounds if part.iteration.files)),
-        ),
-        files=tuple(files.shown(folder / name) for name in names if files.exists(folder / name)),
-    )
-
-
-def _age(rounds: list[_Round], last_sign: datetime | None, now: datetime) -> tuple[Liveness, str]:
-    """Return whether the last change is younger than twice the longest iteration."""
-    if last_sign is None:
-        return Liveness.UNKNOWN, "no time in its files"
-    longest = max((part.iteration.duration_ms or 0 for part in rounds), default=0)
-    limit = max(timedelta(milliseconds=min(longest, 1e9) * 2), _SHORTEST) if longest else _USUAL
-    since = f"last change {minute_of(last_sign)} UTC"
-    return (Liveness.FRESH, since) if now - last_sign < limit else (Liveness.STALE, f"{since}, no known process")

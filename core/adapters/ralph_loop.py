@@ -14,8 +14,8 @@ from core.adapters.claude import session_folders
 from core.adapters.claude_records import Session
 from core.adapters.claude_transcript import STOP_BLOCK_CAP, SessionFold
 from core.adapters.contract import Delivery, Places
+from core.adapters.runs import Seen, remember_states
 from core.adapters.values import MAX_LABEL, compact_time, cut, head_of, newest
-from core.adapters.vanishing import Seen, remember_states
 from core.base.regexes import lazy_regex
 from core.records.loops import Liveness, Loop, LoopDetails, LoopStatus, Progress, StateSource
 from core.records.times import minute_of, parse_time
