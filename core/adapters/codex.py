@@ -18,7 +18,7 @@ from core.adapters.codex_rollout import RolloutFold
 from core.adapters.contract import Places
 from core.adapters.join import HEADLESS, INTERACTIVE
 from core.adapters.runner_files import utc
-from core.adapters.session_turns import COMPLETE, Turn, make_iteration
+from core.adapters.sessions import COMPLETE, Turn, make_iteration
 from core.adapters.values import MAX_LABEL, clip
 from core.base.grouping import group_pairs
 from core.records.loops import (

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from core.adapters.codex_records import Tokens
-from core.adapters.session_turns import MAX_DIFF
+from core.adapters.sessions import MAX_DIFF
 from core.adapters.values import MAX_LABEL, MAX_TEXT, clip
 from core.base.regexes import lazy_regex
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from core.adapters.session_turns import TestRun, Turn
+from core.adapters.sessions import TestRun, Turn
 
 
 class Tokens(Struct, array_like=True, gc=False):

@@ -24,7 +24,7 @@ from core.adapters.codex_payloads import (
     text_of_output,
 )
 from core.adapters.codex_records import Call, Goal, Rollout
-from core.adapters.session_turns import MAX_DIFF, Turn, can_change_files, note_command
+from core.adapters.sessions import MAX_DIFF, Turn, can_change_files, note_command
 from core.adapters.values import MAX_LABEL, MAX_TEXT, clip
 from core.base.regexes import lazy_regex
 from core.base.shell_commands import is_test_run

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 from core.adapters.folders import Folders as Folders  # noqa: TC001 - adapters import it from here
+from core.records.loops import Loop, LoopDetails
 from core.sources.liveness import Processes
 
 if TYPE_CHECKING:
     from core.adapters.runner_files import RunnerFiles
     from core.records.lessons import Lesson
-    from core.records.loops import Loop, LoopDetails
 
 
 class Places(Struct, frozen=True, kw_only=True):
@@ -55,7 +55,8 @@ class Adapter(Protocol):
 
     `name` is lower case, such as `codex`; the IDs of its loops are `name:` and the runner's own ID. `title` is for
     people. `versions` is the range of the runner's versions that it was written for. `contains` and `lacks` are for the
-    table in the documentation: what the files contain, and what they do not.
+    table in the documentation: what the files contain, and what they do not. The methods below `loops` have usual
+    answers for adapters that derive from this class, or from `RunnerAdapter` or `SessionAdapter`.
     """
 
     name: str
@@ -79,9 +80,12 @@ class Adapter(Protocol):
 
     def details(self, loop: Loop, files: RunnerFiles) -> LoopDetails:
         """Return iterations, notes and facts of one of its loops; called when a person looks at it."""
+        return LoopDetails(loop_id=loop.id)
 
     def lessons(self, files: RunnerFiles) -> Iterable[Lesson]:
         """Return what the files say was learned; nothing is used before a person accepts it."""
+        return ()
 
     def deliver(self, loop: Loop, context: str, files: RunnerFiles) -> Delivery | None:
         """Return how the runner itself can be given a context; None if only hooks reach it."""
+        return None

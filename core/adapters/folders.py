@@ -61,6 +61,10 @@ class Folders(Struct, frozen=True, kw_only=True):
         named = self.environment.get(variable, "")
         return Path(named) if named.startswith("/") else self.home / default
 
+    def path_of(self, shown: str) -> Path:
+        """Return the path of a file that `RunnerFiles.shown` shows as this text."""
+        return self.home / shown[2:] if shown.startswith("~/") and self.home is not None else self.project / shown
+
     def contain(self, folder: str) -> bool:
         """Return whether a session with this working folder belongs to the project."""
         path = Path(folder)

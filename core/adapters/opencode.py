@@ -24,7 +24,7 @@ from core.adapters.opencode_turns import (
     sum_messages,
     to_time,
 )
-from core.adapters.session_turns import Turn, make_iteration
+from core.adapters.sessions import Turn, make_iteration
 from core.adapters.tables import columns_of, read_table
 from core.adapters.values import MAX_LABEL, cut
 from core.base.regexes import lazy_regex

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from core.adapters.runner_files import utc
-from core.adapters.session_turns import COMPLETE, Turn, note_command
+from core.adapters.sessions import COMPLETE, Turn, note_command
 from core.adapters.tables import columns_of
 from core.adapters.values import MAX_LABEL, clip, cut
 from core.records.times import iso

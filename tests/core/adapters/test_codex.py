@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from core.adapters.codex import CodexAdapter
 from core.adapters.codex_records import Rollout
 from core.adapters.codex_rollout import MAX_TURNS, RolloutFold
-from core.adapters.session_turns import MAX_FAILURES
+from core.adapters.sessions import MAX_FAILURES
 from core.records.loops import Liveness, LoopStatus, Outcome, StateSource, Usage
 from tests.core.adapters.fixtures import (
     ANY_JSON,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.adapters.session_turns import Turn, make_iteration, note_command
+from core.adapters.sessions import Turn, make_iteration, note_command
 
 CHECK = "pytest -q"
 
