@@ -43,7 +43,7 @@ class State(Struct, frozen=True):
 class RunnerAdapter(Adapter):
     """Base of the adapters of runners.
 
-    `marks` are files of the project with words that all stand in the first 4 KiB of them, if this runner wrote them;
+    `marks` are files of the project, with the words that their first 4 KiB contain if this runner wrote them.
     `watched` are all files and folders of a working tree that are read.
     """
 
