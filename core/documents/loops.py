@@ -170,10 +170,11 @@ def _facts(details: LoopDetails) -> Iterable[tuple[str, str]]:
 
 
 def _lessons(state: ProjectState, loop: Loop) -> str:
-    """Return how many lessons a loop was given, how many it followed, and how many were found in it."""
+    """Return how many lessons a loop was given, followed, had held out, and how many were found in it."""
     found = state.loop_patterns(loop.id)
     counts = [f"{len(found.injected_ids)} given, {len(found.followed_ids)} followed"] if found.injected_ids else []
     counts += [f"{len(found.ignored_ids)} not followed"] if found.ignored_ids else []
+    counts += [f"{len(found.held_out)} held out (experiment)"] if found.held_out else []
     counts += [f"{len(found.extracted)} found"] if found.extracted else []
     return ", ".join(counts)
 
@@ -269,7 +270,7 @@ def iterations(loop: Loop, details: LoopDetails | None) -> Iterable[Block]:
 
 
 def patterns(state: ProjectState, loop: Loop) -> Iterable[Block]:
-    """Describe the lessons that a loop was given and followed, and those that were found in it."""
+    """Describe the lessons that a loop was given and followed, that were held out, and that were found in it."""
     found, known, reflections = state.loop_patterns(loop.id), state.snapshot.patterns, state.snapshot.reflections
     rows: list[tuple[Text, ...]] = [
         (
@@ -283,6 +284,9 @@ def patterns(state: ProjectState, loop: Loop) -> Iterable[Block]:
     for id in found.reflections:
         text = reflections[id].text if id in reflections else ""
         rows.append((((" given, a reflection"), "quiet"), (text,), (), ((id, "quiet"),)))
+    rows += [
+        ((("  held out (experiment)", "quiet"),), _title(known.get(id)), (), ((id, "quiet"),)) for id in found.held_out
+    ]
     rows += [
         (
             (("+ found here", "good"),),
@@ -310,6 +314,8 @@ def lesson_blocks(state: ProjectState, loop: Loop, pattern_id: str) -> Iterable[
     if (verdict := found.verdicts.get(pattern_id)) is not None and verdict.evidence:
         place = f"{verdict.place} of {verdict.work_id}: " if verdict.place else ""
         yield line((f"{place}{verdict.evidence}", "quiet"), indent=2)
+    if pattern_id in found.held_out:
+        yield line(("held out of this session by the experiment", "quiet"))
     if any(gained.pattern_id == pattern_id for gained in found.extracted):
         yield line(("+ found here", "good"))
     yield from fields(("Fix", pattern.description if pattern is not None else ""))

@@ -630,6 +630,7 @@ class LoopPatterns(Struct, frozen=True, kw_only=True):
     extracted: tuple[ExtractedPattern, ...] = ()  # `new` is False if another loop discovered the pattern
     reflections: tuple[str, ...] = ()  # IDs of the reflections in its context, oldest first
     verdicts: dict[str, WorkVerdict] = {}  # whether it followed each pattern that it was given, by ID
+    held_out: tuple[str, ...] = ()  # IDs of the patterns that the experiment held out of its work
 
     @property
     def injected_ids(self) -> list[str]:
@@ -663,6 +664,7 @@ def collect_loop_patterns(
     events: Sequence[Event],
     patterns: Mapping[str, Pattern],
     work_items: WorkItems,
+    held_out: tuple[str, ...] = (),
 ) -> LoopPatterns:
     """Collect the patterns of a loop, with each use and extraction once.
 
@@ -688,7 +690,11 @@ def collect_loop_patterns(
     reflections = tuple(filter(None, shown))
     verdicts = find_loop_verdicts(events, entries)
     return LoopPatterns(
-        uses=tuple(uses), extracted=tuple(extracted.values()), reflections=reflections, verdicts=verdicts
+        uses=tuple(uses),
+        extracted=tuple(extracted.values()),
+        reflections=reflections,
+        verdicts=verdicts,
+        held_out=held_out,
     )
 
 

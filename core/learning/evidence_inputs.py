@@ -64,7 +64,7 @@ from core.learning.outcomes import (
 )
 from core.learning.states import SECONDS_PER_DAY, parse_moment
 from core.records.event_log import EventChanges, find_event_changes
-from core.records.events import Event, Observation
+from core.records.events import ASSIGNED, Event, Observation
 from core.records.loops import InjectedUse, Loop, Outcome
 from core.records.patterns import Pattern, PatternType, RecordedCounts
 
@@ -143,6 +143,17 @@ class EvidenceInputs:
         """Yield the events about patterns and reflections with a work ID."""
         events = self.events.by_work.get(name, ())
         return (event for event in events if event.loop_id == name and is_about_pattern(event))
+
+    def _list_held_out(self, loop: Loop) -> tuple[str, ...]:
+        """Return the patterns that the experiment held out of the work of a loop, each once."""
+        is_own = self.snapshot.foreign.is_own_event
+        found = (
+            event.pattern_id
+            for name in self.names.works_of(loop)
+            for event in self.events.by_work.get(name, ())
+            if event.kind == ASSIGNED and event.loop_id == name and is_own(event)
+        )
+        return tuple(dict.fromkeys(found))
 
     def list_trials(self, text: str) -> list[Event]:
         """Return the events of the experiment about tasks with the same text, by its key, oldest first."""
@@ -405,8 +416,8 @@ class EvidenceInputs:
         if loop is None:
             return LoopPatterns()
         found = (event for name in self.names.works_of(loop) for event in self.about_work(name))
-        events = sorted(found, key=lambda event: event.at)
-        if not events and not loop.injected and not loop.extracted:
+        events, held_out = sorted(found, key=lambda event: event.at), self._list_held_out(loop)
+        if not events and not held_out and not loop.injected and not loop.extracted:
             return LoopPatterns()
         known = self.snapshot.patterns
         entries = loop.injected
@@ -414,7 +425,7 @@ class EvidenceInputs:
             patterns = (known.get(use.pattern_id) for use in entries)
             pairs = zip(entries, patterns, strict=True)
             entries = tuple(self._without_report(loop, use, one, []) if one else use for use, one in pairs)
-        return collect_loop_patterns(loop, entries, events, known, self)
+        return collect_loop_patterns(loop, entries, events, known, self, held_out)
 
     def _without_report(
         self, loop: Loop, use: InjectedUse, pattern: Pattern, ignored: list[Observation]

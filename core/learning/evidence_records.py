@@ -20,6 +20,7 @@ from core.learning.assignment import text_key
 from core.learning.bursts import report_of_event, source_of
 from core.learning.evidence import find_origin, is_about_pattern
 from core.learning.outcomes import is_report
+from core.records.events import ASSIGNED
 from core.records.patterns import PatternType
 
 if TYPE_CHECKING:
@@ -191,10 +192,11 @@ def work_names(event: Event) -> tuple[str, ...]:
     """Return under which names an event about a pattern or reflection is found: its work ID, and its source.
 
     The source of a harmful report can have another name, see `source_of`. An event of the experiment is found under
-    the text of its task.
+    the text of its task, and one that a lesson was held out also under its work ID.
     """
     if event.trial is not None:
-        return (text_key(event.trial.task),)
+        is_shown = event.kind == ASSIGNED and event.trial.is_held_out and event.loop_id
+        return (text_key(event.trial.task), event.loop_id) if is_shown else (text_key(event.trial.task),)
     names = (event.loop_id,) if event.loop_id and is_about_pattern(event) else ()
     if report_of_event(event) is not None and (source := source_of(event)) not in names:
         names = (*names, source)

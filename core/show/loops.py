@@ -56,7 +56,7 @@ COLUMNS: Final = (
     Column("status", "status", 14, best=16, about="running, paused, or how it ended; ? if no file reports it"),
     Column("result", "result", 7, keep=6, about="worked, failed or unclear, once it has ended"),
     Column("iteration", "iterations", 10, keep=3, about="the iteration and the maximum, or attempts, actions, runs"),
-    Column("lessons", "lessons", 12, keep=5, best=21, about="given in its context, and followed; found: e shows them"),
+    Column("lessons", "lessons", 12, keep=5, best=21, about="given in its context, followed, held out, found: e shows"),
     Column("runner", "runner", 12, keep=4, about="the program that runs it, or the agent whose session it is"),
     Column("agent", "agent", 6, keep=1, best=20, about="the coding agent and its model"),
     Column("tokens", "tokens", 7, align="right", keep=3, about="input and output tokens, with cached ones"),
@@ -191,15 +191,19 @@ def progress(loop: Loop) -> str:
 
 
 def lessons_text(patterns: LoopPatterns, found: int = 0) -> Text:
-    """Return how many lessons a loop was given and followed, and how many were or can be (`found`) extracted."""
+    """Return how many lessons a loop was given, followed, did not get by chance, and yielded or can yield (`found`)."""
     given, followed = len(patterns.injected_ids), len(patterns.followed_ids)
-    gained = (f"{found} found", "accent") if found else (f"{len(patterns.extracted)} found", "quiet")
     has_gained = bool(found or patterns.extracted)
-    if not given:
-        return (gained,) if has_gained else ()
+    is_alone = not has_gained and not patterns.held_out
+    parts: list[tuple[str, str]] = []
+    if given:
+        counts = f"{followed}/{given}"
+        parts.append((counts if not is_alone else f"{counts} followed" if followed else f"{given} given", "quiet"))
+    if patterns.held_out:
+        parts.append((f"{len(patterns.held_out)} held out", "quiet"))
     if has_gained:
-        return (f"{followed}/{given}", "quiet"), (", ", "quiet"), gained
-    return ((f"{followed}/{given} followed" if followed else f"{given} given", "quiet"),)
+        parts.append((f"{found} found", "accent") if found else (f"{len(patterns.extracted)} found", "quiet"))
+    return tuple(part for one in parts for part in ((", ", "quiet"), one))[1:]
 
 
 def _status(loop: Loop) -> Text:
@@ -300,13 +304,20 @@ def session_cells(session: DebugSession, escalated: EscalatedSession | None, now
 
 
 def lesson_cells(
-    pattern_id: str, pattern: Pattern | None, uses: Sequence[Observation], verdict: WorkVerdict | None = None
+    pattern_id: str,
+    pattern: Pattern | None,
+    uses: Sequence[Observation],
+    verdict: WorkVerdict | None = None,
+    *,
+    is_held_out: bool = False,
 ) -> Cells:
-    """Return the cells of a lesson that a loop was given, found, or both; `uses` are those in the loop."""
+    """Return the cells of a lesson that a loop was given, did not get, or found; `uses` are those in the loop."""
     last = uses[-1] if uses else None
     followed = next((use for use in reversed(uses) if use.kind != "injected"), None)
     is_judged = verdict is not None and verdict.is_followed is not None
-    word = "found" if last is None else "followed" if followed is not None else "given"
+    word = "given" if followed is None else "followed"
+    if last is None:
+        word = "held out (experiment)" if is_held_out else "found"
     if verdict is not None and is_judged and followed is None:
         word = verdict.word
     return {

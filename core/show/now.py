@@ -311,11 +311,14 @@ def _is_repeated(state: ProjectState, loop: Loop) -> bool:
 
 
 def _given(state: ProjectState, loop: Loop) -> str:
-    """Describe the lessons that a session was given, and how many it followed."""
+    """Describe the lessons that a session was given, how many it followed, and how many were held out."""
     found = state.loop_patterns(loop.id)
     given, followed, ignored = len(found.injected_ids), len(found.followed_ids), len(found.ignored_ids)
     not_followed = f", {ignored} not" if ignored and followed else ""
-    return f"given {plural(given, 'lesson')}, {_followed(given, followed, ignored)}{not_followed}" if given else ""
+    parts = [f"given {plural(given, 'lesson')}, {_followed(given, followed, ignored)}{not_followed}"] if given else []
+    held_out = len(found.held_out)
+    parts += [f"{plural(held_out, 'lesson')} held out (experiment)"] if held_out else []
+    return "; ".join(parts)
 
 
 def _followed(given: int, followed: int, ignored: int) -> str:

@@ -432,7 +432,9 @@ def has_rows_below(catalog: WorkCatalog, key: str, patterns: LoopPatterns) -> bo
     if key in catalog.attempts_of or key in catalog.sessions_of:
         return True
     loop = catalog.loops.get(key)
-    return loop is not None and bool(_shown_iterations(loop) or patterns.uses or patterns.extracted)
+    return loop is not None and bool(
+        _shown_iterations(loop) or patterns.uses or patterns.extracted or patterns.held_out
+    )
 
 
 def _rows_below(
@@ -461,7 +463,8 @@ def _rows_below(
     rows += [session_key(id) for id in catalog.sessions_of.get(key, ())]
     if loop is not None:
         patterns = patterns_of(key)
-        ids = dict.fromkeys((*patterns.injected_ids, *(one.pattern_id for one in patterns.extracted)))
+        found = (one.pattern_id for one in patterns.extracted)
+        ids = dict.fromkeys((*patterns.injected_ids, *patterns.held_out, *found))
         rows += [lesson_key(key, pattern_id) for pattern_id in ids]
     return rows
 

@@ -443,7 +443,8 @@ class LoopsScreen(CrossLinks, ListScreen):
             found = self.view.loop_patterns(row.id)
             uses = [use for use in found.uses if use.pattern_id == row.pattern_id]
             pattern, verdict = self.view.snapshot.patterns.get(row.pattern_id), found.verdicts.get(row.pattern_id)
-            return rows.lesson_cells(row.pattern_id, pattern, uses, verdict)
+            is_held_out = row.pattern_id in found.held_out
+            return rows.lesson_cells(row.pattern_id, pattern, uses, verdict, is_held_out=is_held_out)
         return {}
 
     def words(self, key: str) -> dict[str, str]:

@@ -32,6 +32,7 @@ def loop_row(state: ProjectState, loop: Loop, need: Need | None) -> objects.Wire
         injected_reflections=patterns.reflections,
         uses=[objects.PatternUse.of(use, applied=use.kind != "injected") for use in patterns.uses],
         extracted=[extracted.pattern_id for extracted in patterns.extracted],
+        held_out=patterns.held_out,
         outcome=outcome,
         result=result.value if result is not None else None,
         verdicts=list(patterns.verdicts.values()),

@@ -67,6 +67,7 @@ def test_a_held_out_lesson_is_given_neither_at_the_prompt_nor_at_the_error(learn
     assert event.trial is not None
     assert (event.trial.is_held_out, event.trial.share, event.loop_id) == (True, 0.5, "claude:s2")
     assert not [one for one in events_of(later, "injected") if one.at > learned.at]
+    assert opened(later).view.loop_patterns("claude:s2").held_out == (event.pattern_id,)
 
 
 def test_a_given_lesson_is_logged_with_its_share_too(learned: SimulatedAgent) -> None:

@@ -5,8 +5,9 @@ from dataclasses import replace
 from core.learning.evidence import LoopPatterns
 from core.learning.scoreboard import Scoreboard
 from core.records.episodes import Attempt, Task
-from core.records.events import Event
+from core.records.events import ASSIGNED, Event, Trial
 from core.records.loops import ExtractedPattern, InjectedUse, Loop, LoopStatus
+from core.records.origins import ForeignRecords
 from core.records.patterns import SourceLoop
 from core.records.snapshot import Delta, Snapshot
 from tests.factories import NOW, SETTINGS, days_ago, make_event, make_pattern
@@ -93,3 +94,18 @@ def test_a_new_event_updates_the_board() -> None:
 
 def test_an_unknown_loop_has_no_patterns() -> None:
     assert Scoreboard.build(Snapshot(), NOW, SETTINGS).loop_patterns("x") == LoopPatterns()
+
+
+def test_lessons_that_the_experiment_held_out_are_those_of_the_loop_and_not_given() -> None:
+    held_out = [
+        make_event(
+            number, ASSIGNED, NOW, loop_id=loop_id, pattern_id=id, trial=Trial(task="t@x", share=0.5, is_held_out=out)
+        )
+        for number, (loop_id, id, out) in enumerate(
+            [("x", ID, True), ("x", ID, True), ("x", OTHER, False), ("another", OTHER, True)]
+        )
+    ]
+    patterns = found(Loop(id="x"), *held_out)
+    assert patterns.held_out == (ID,) and not patterns.injected_ids
+    arrived = ForeignRecords(is_own_event=lambda event: False)
+    assert not found(Loop(id="x"), *held_out, foreign=arrived).held_out, "events from elsewhere do not count"
