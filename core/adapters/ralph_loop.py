@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,8 +13,8 @@ from core.adapters.agent_files import project_slug
 from core.adapters.claude import session_folders
 from core.adapters.claude_records import Session
 from core.adapters.claude_transcript import STOP_BLOCK_CAP, SessionFold
-from core.adapters.contract import Delivery, Places
-from core.adapters.runs import Seen, remember_states
+from core.adapters.contract import Places
+from core.adapters.runs import RunnerAdapter, Seen, State, remember_states
 from core.adapters.values import MAX_LABEL, compact_time, cut, head_of, newest
 from core.base.regexes import lazy_regex
 from core.records.loops import Liveness, Loop, LoopDetails, LoopStatus, Progress, StateSource
@@ -24,7 +24,6 @@ from core.sources.fields import Fields
 if TYPE_CHECKING:
     from core.adapters.contract import Folders, Moment
     from core.adapters.runner_files import RunnerFiles
-    from core.records.lessons import Lesson
 
 PATTERN: Final = "ralph-loop*.local.md"
 CAPPED: Final = f"the agent's own cap of {STOP_BLOCK_CAP} Stop blocks; raise CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
@@ -38,6 +37,7 @@ _MAX_SESSIONS: Final = 10  # newest ones of each working tree that are read
 _MAX_BYTES: Final = 256 << 10
 _FIELD: Final = lazy_regex(r"([a-z_]{1,40}):\s*(.*)")
 _NO_VALUE: Final = ("", "null", "~")
+_LEFT_BEHIND: Final = "left behind"  # why a loop is not known whose state file its session did not delete
 
 
 class _Found(Struct):
@@ -47,7 +47,7 @@ class _Found(Struct):
     others: int = 0
 
 
-class RalphLoopAdapter:
+class RalphLoopAdapter(RunnerAdapter):
     """Reads the state file and the session of the loop; the state is remembered when it vanishes."""
 
     name = "ralph-loop"
@@ -76,16 +76,56 @@ class RalphLoopAdapter:
         for identifier, seen in remember_states(files, states, moment.now).items():
             root = Path(str(seen.state.get("root")))
             if root in files.folders.roots:
-                yield _loop(identifier, root, seen, files, moment)
+                yield self._loop(identifier, root, seen, files, moment)
 
     def details(self, loop: Loop, files: RunnerFiles) -> LoopDetails:
-        return LoopDetails(loop_id=loop.id, notes=(("Prompt", loop.task),) if loop.task else ())
+        return self.make_details(loop, (("Prompt", loop.task),))
 
-    def lessons(self, files: RunnerFiles) -> Iterable[Lesson]:
-        return ()
-
-    def deliver(self, loop: Loop, context: str, files: RunnerFiles) -> Delivery | None:
-        return None  # its session gets contexts by the hook
+    def _loop(self, identifier: str, root: Path, seen: Seen, files: RunnerFiles, moment: Moment) -> Loop:
+        fields = Fields("", _numbers(seen.state), [])
+        path = Path(fields.text("file"))
+        started = fields.time("started_at")
+        iteration, limit = fields.count("iteration"), fields.count("max_iterations")
+        session_id, promise = (_value(fields, name) for name in ("session_id", "completion_promise"))
+        sessions = _sessions(root, session_id, started, files)
+        session = sessions.own
+        last = parse_time(session.last) if session is not None else None
+        is_open = seen.missing_since is None
+        written_at = files.modified_at(path) if is_open else seen.seen_at
+        is_claimed = bool(promise and session and f"<promise>{promise}</promise>" in session.last_text)
+        badges = set()
+        if is_open:
+            state = _open_state(fields, session, last, written_at, moment.now)
+            badges |= {ENDLESS} if limit == 0 else set()
+            badges |= {TWO_SESSIONS} if sessions.others else set()
+        else:
+            state = _ended_state(iteration, limit, is_claimed, session)
+        if state.reason == _LEFT_BEHIND:
+            files.report(path, "was left behind by a session that has ended; delete it", "stale-state-file")
+        if TWO_SESSIONS in badges:
+            files.report(path, "can be continued by another session of the project, too", "shared-state-file")
+        ids = (session_id, session.session_id if session is not None else "")
+        return self.make_loop(
+            identifier,
+            root,
+            state,
+            files,
+            moment,
+            written=(path,) if is_open else (),
+            last=newest(last, written_at),
+            ended=last or seen.seen_at,
+            badges=badges,
+            task=fields.text("prompt"),
+            criteria=(promise,) if promise else (),
+            owner="opencode" if session_id.startswith("ses_") else "claude",
+            model=cut(session.model, MAX_LABEL) if session is not None else "",
+            iteration=iteration,
+            max_iterations=limit or None,
+            started_at=started,
+            modified_at=written_at,
+            session_ids=tuple(dict.fromkeys(filter(None, ids))),
+            progress=Progress(is_claimed=is_claimed),
+        )
 
 
 def _states(files: RunnerFiles) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -119,64 +159,6 @@ def _parse(text: str) -> dict[str, Any]:
     return state
 
 
-def _loop(identifier: str, root: Path, seen: Seen, files: RunnerFiles, moment: Moment) -> Loop:
-    fields = Fields("", _numbers(seen.state), [])
-    path = Path(fields.text("file"))
-    started = fields.time("started_at")
-    iteration, limit = fields.count("iteration"), fields.count("max_iterations")
-    session_id = fields.text("session_id") if fields.text("session_id") not in _NO_VALUE else ""
-    found = _sessions(root, session_id, started, files)
-    session = found.own
-    last = parse_time(session.last) if session is not None else None
-    is_open = seen.missing_since is None
-    written_at = files.modified_at(path) if is_open else seen.seen_at
-    last_sign = newest(last, written_at)
-    if last_sign is not None:
-        last_sign = min(last_sign, moment.now)
-    promise = fields.text("completion_promise") if fields.text("completion_promise") not in _NO_VALUE else ""
-    is_claimed = bool(promise and session and f"<promise>{promise}</promise>" in session.last_text)
-    badges = set()
-    if is_open:
-        state = _open_state(fields, session, last, written_at, moment.now)
-        badges |= {ENDLESS} if limit == 0 else set()
-        badges |= {TWO_SESSIONS} if found.others else set()
-    else:
-        state = _ended_state(iteration, limit, is_claimed, session)
-    if state.liveness is Liveness.STALE:
-        badges.add("stale")
-        if state.is_left:
-            files.report(path, "was left behind by a session that has ended; delete it", "stale-state-file")
-    if TWO_SESSIONS in badges:
-        files.report(path, "can be continued by another session of the project, too", "shared-state-file")
-    ids = (session_id, session.session_id if session is not None else "")
-    return Loop(
-        id=identifier,
-        runner="ralph-loop",
-        sources=("ralph-loop",),
-        task=fields.text("prompt"),
-        criteria=(promise,) if promise else (),
-        status=state.status,
-        state_source=state.source,
-        end_reason=cut(state.reason, MAX_LABEL),
-        owner="opencode" if session_id.startswith("ses_") else "claude",
-        model=cut(session.model, MAX_LABEL) if session is not None else "",
-        cwd=files.folders.cwd_of(root),
-        iteration=iteration,
-        max_iterations=limit or None,
-        started_at=started,
-        ended_at=(last or seen.seen_at) if state.liveness is Liveness.ENDED else None,
-        ended_approximate=state.liveness is Liveness.ENDED,
-        last_activity=last_sign,
-        modified_at=written_at,
-        liveness=state.liveness,
-        liveness_reason=state.why,
-        badges=tuple(sorted(badges)),
-        session_ids=tuple(dict.fromkeys(one for one in ids if one)),
-        progress=Progress(is_claimed=is_claimed),
-        files=(files.shown(path),) if is_open else (),
-    )
-
-
 def _numbers(state: dict[str, Any]) -> dict[str, Any]:
     """Return a state whose numbers, which are texts in the file, are numbers."""
     return {
@@ -185,51 +167,45 @@ def _numbers(state: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-class _State(Struct):
-    status: LoopStatus
-    source: StateSource = StateSource.INFERRED
-    reason: str = ""
-    liveness: Liveness = Liveness.UNKNOWN
-    why: str = ""
-    is_left: bool = False  # whether its file is left over
+def _value(fields: Fields, name: str) -> str:
+    text = fields.text(name)
+    return text if text not in _NO_VALUE else ""
 
 
 def _open_state(
     fields: Fields, session: Session | None, last: datetime | None, written_at: datetime | None, now: datetime
-) -> _State:
+) -> State:
     """Return the state of a loop whose file exists."""
     if fields.count("iteration") is None or fields.count("max_iterations") is None:
-        return _State(LoopStatus.UNKNOWN, reason="corrupt", why="its numbers cannot be read; the plugin will delete it")
+        return State(reason="corrupt", why="its numbers cannot be read; the plugin will delete it")
     if fields.flag("active") is False:
-        return _State(LoopStatus.UNKNOWN, StateSource.REPORTED, "not active", Liveness.IDLE, "its file says so")
+        return State(LoopStatus.UNKNOWN, "not active", Liveness.IDLE, "its file says so", StateSource.REPORTED)
     is_resting = session is not None and session.phase in _AT_REST
     if session is not None and is_resting and session.blocks >= STOP_BLOCK_CAP:
-        return _State(LoopStatus.LIMIT, reason=CAPPED, liveness=Liveness.ENDED, why=CAPPED)
+        return State(LoopStatus.LIMIT, CAPPED, Liveness.ENDED, CAPPED)
     sign = newest(last, written_at)
     if sign is None:
-        return _State(LoopStatus.RUNNING, why="no time in its files")
+        return State(LoopStatus.RUNNING, why="no time in its files")
     since = f"last sign {minute_of(sign)} UTC"
     age = now - sign
     if age <= (_RECENT if is_resting else _LEFT):
-        return _State(LoopStatus.RUNNING, StateSource.REPORTED, "", Liveness.FRESH, since)
+        return State(LoopStatus.RUNNING, "", Liveness.FRESH, since, StateSource.REPORTED)
     if is_resting and age > _LEFT:
         why = "its session has ended; delete its state file, or the next session continues the loop"
-        return _State(LoopStatus.UNKNOWN, reason="left behind", liveness=Liveness.STALE, why=why, is_left=True)
-    liveness = Liveness.STALE if age > _LEFT else Liveness.FRESH
-    return _State(LoopStatus.RUNNING, StateSource.INFERRED, "", liveness, since)
+        return State(LoopStatus.UNKNOWN, _LEFT_BEHIND, Liveness.STALE, why)
+    return State(LoopStatus.RUNNING, "", Liveness.STALE if age > _LEFT else Liveness.FRESH, since)
 
 
-def _ended_state(iteration: int | None, limit: int | None, is_claimed: bool, session: Session | None) -> _State:
+def _ended_state(iteration: int | None, limit: int | None, is_claimed: bool, session: Session | None) -> State:
     """Return the end of a loop whose file vanished."""
+    status, reason = LoopStatus.UNKNOWN, "ended, and no file contains why"
     if limit and iteration is not None and iteration >= limit:
         status, reason = LoopStatus.LIMIT, f"iteration {iteration} of {limit}"
     elif is_claimed:
         status, reason = LoopStatus.COMPLETED, "promise"
     elif session is not None and _is_cancelled(session.commands):
         status, reason = LoopStatus.ABORTED, "/cancel-ralph"
-    else:
-        status, reason = LoopStatus.UNKNOWN, "ended, and no file contains why"
-    return _State(status, reason=reason, liveness=Liveness.ENDED, why="its state file is gone")
+    return State(status, reason, Liveness.ENDED, "its state file is gone")
 
 
 def _is_cancelled(commands: list[str]) -> bool:

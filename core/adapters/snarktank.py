@@ -10,21 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.adapters.contract import Delivery, Places
+from core.adapters.contract import Delivery
 from core.adapters.delivery import context_bullets, file_diff, put_block
 from core.adapters.progress_log import ProgressLog, progress_lessons, read_progress
+from core.adapters.runs import MAX_NOTE, RunnerAdapter, State
 from core.adapters.values import MAX_LABEL, MAX_PLANS, cut, distinct, head_of, local_time, newest
 from core.base.regexes import lazy_regex
-from core.records.loops import (
-    Iteration,
-    Liveness,
-    Loop,
-    LoopDetails,
-    LoopStatus,
-    Outcome,
-    Progress,
-    StateSource,
-)
+from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, Outcome, Progress, StateSource
 from core.sources.fields import Fields
 from core.sources.normalize import text
 from core.storage.file_reader import decode_json
@@ -38,10 +30,10 @@ SCRIPT: Final = "ralph.sh"
 PATTERNS_HEADING: Final = "## Codebase Patterns"
 _PLACES: Final = ("", "scripts/ralph", "ralph", "tasks", ".agents/tasks")  # folders of a prd.json, below the project
 _NAMED: Final = ("prd.json", "scripts/ralph/prd.json", "ralph/prd.json")
+_NAMES: Final = ("prd.json", "progress.txt", "archive")  # what is read in each of them
 _MANY: Final = ("tasks", ".agents/tasks")  # folders of files such as prd-cart.json
 _MAX_STORIES: Final = 1000
 _MAX_ARCHIVES: Final = 200
-_MAX_NOTE: Final = 64_000
 _KEYS: Final = re.compile(rb"userStories|branchName")
 _DIALECT: Final = lazy_regex(r'("(?>(?:\\.|[^"\\])*)(?:"|\\?\Z))|//[^\n]*|,(?=\s*[}\]])', re.DOTALL)
 _DATED: Final = lazy_regex(r"(\d{4}-\d\d-\d\d)-(.+)")
@@ -76,7 +68,7 @@ class _Plan(Struct, frozen=True):
         return self.path.with_name("progress.txt")
 
 
-class SnarktankAdapter:
+class SnarktankAdapter(RunnerAdapter):
     """Reads prd.json, progress.txt and the archive; a run is known only by its process."""
 
     name = "snarktank"
@@ -84,6 +76,7 @@ class SnarktankAdapter:
     versions = "to February 2026, and others that read a prd.json"
     contains = "stories with results, entries of the progress log, lessons, archived runs"
     lacks = "tokens, cost, errors, why it stopped"
+    watched = (*(str(Path(place, name)) for place in _PLACES for name in _NAMES), *_MANY)
 
     def fingerprint(self, folders: Folders) -> tuple[str, ...]:
         root = folders.project
@@ -93,33 +86,28 @@ class SnarktankAdapter:
         found = next((path for path in paths if _KEYS.search(head_of(path, root))), None)
         return (found.relative_to(root).as_posix(),) if found else ()
 
-    def places(self, folders: Folders) -> Places:
-        names = ("prd.json", "progress.txt", "archive")
-        files = [root / place / name for root in folders.roots for place in _PLACES for name in names]
-        return Places(watched=(*files, *(root / place for root in folders.roots for place in _MANY)))
-
     def loops(self, files: RunnerFiles, moment: Moment) -> Iterator[Loop]:
         for plan in _plans(files):
-            yield _loop(plan, _log(plan, files), files, moment)
+            yield self._loop(plan, _log(plan, files), files, moment)
 
     def details(self, loop: Loop, files: RunnerFiles) -> LoopDetails:
         plan = next((plan for plan in _plans(files) if plan.id == loop.id), None)
         if plan is None:
             return LoopDetails(loop_id=loop.id)
-        log = _log(plan, files)
         stories = "\n".join(f"[{'x' if story.passes else ' '}] {story.id} {story.title}" for story in plan.stories)
-        notes = [("Stories", stories)]
-        notes += [(f"Notes of {story.id}", story.notes) for story in plan.stories if story.notes]
-        if tail := files.text(plan.progress_path)[-_MAX_NOTE:]:
-            notes.append(("progress.txt", tail))
-        facts = [("stories", plan.count)]
-        facts += [(name, value) for name, key in (("branch", "branchName"), ("project", "project"))
-                  if (value := cut(plan.fields.text(key), MAX_LABEL))]  # fmt: skip
-        return LoopDetails(
-            loop_id=loop.id,
-            iterations=tuple(_iterations(plan, log, with_learnings=True)),
-            notes=tuple(notes),
-            facts=tuple(facts),
+        return self.make_details(
+            loop,
+            (
+                ("Stories", stories),
+                *((f"Notes of {story.id}", story.notes) for story in plan.stories),
+                ("progress.txt", files.text(plan.progress_path)[-MAX_NOTE:]),
+            ),
+            (
+                ("stories", plan.count),
+                ("branch", plan.fields.text("branchName")),
+                ("project", plan.fields.text("project")),
+            ),
+            iterations=tuple(_iterations(plan, _log(plan, files), with_learnings=True)),
         )
 
     def lessons(self, files: RunnerFiles) -> Iterator[Lesson]:
@@ -132,6 +120,39 @@ class SnarktankAdapter:
     def deliver(self, loop: Loop, context: str, files: RunnerFiles) -> Delivery | None:
         plan = next((plan for plan in _plans(files) if plan.id == loop.id and not plan.is_archived), None)
         return pattern_delivery(plan.progress_path, context, files) if plan else None
+
+    def _loop(self, plan: _Plan, log: ProgressLog, files: RunnerFiles, moment: Moment) -> Loop:
+        written = (plan.path, plan.progress_path)
+        written_at = newest(*map(files.modified_at, written))
+        last = min(log.newest_at, moment.now) if log.newest_at else written_at
+        dated = _DATED.fullmatch(plan.path.parent.name) if plan.is_archived else None
+        iterations = tuple(_iterations(plan, log, with_learnings=False))
+        progress = Progress(
+            stories=len(plan.stories) or None,
+            stories_done=plan.done if plan.stories else None,
+            is_claimed=log.is_claimed,
+            changed_at=last,
+        )
+        return self.make_loop(
+            plan.id,
+            files.folders.root_of(plan.path),
+            _state(plan, log, _find_process(plan, files, moment)),
+            files,
+            moment,
+            written=written,
+            last=last,
+            ended=log.newest_at or (local_time(dated[1]) if dated else None) or written_at,
+            badges=("completed-but-open",) if log.is_claimed and progress.stories_open else (),
+            task=cut(plan.fields.text("description") or plan.fields.text("project")),
+            criteria=tuple(cut(f"{story.id} {story.title}", MAX_LABEL) for story in plan.stories),
+            owner="amp" if any(entry.thread for entry in log.entries) else "",
+            session_ids=tuple(dict.fromkeys(entry.thread for entry in log.entries if entry.thread)),
+            iteration=len(iterations) or None,
+            iterations=iterations,
+            started_at=log.started_at or min((entry.at for entry in log.entries if entry.at), default=None),
+            progress=progress,
+            archived=plan.is_archived,
+        )
 
 
 def pattern_delivery(path: Path, context: str, files: RunnerFiles) -> Delivery | None:
@@ -210,61 +231,17 @@ def _log(plan: _Plan, files: RunnerFiles) -> ProgressLog:
     return read_progress(files.text(plan.progress_path), frozenset(story.id for story in plan.stories if story.id))
 
 
-def _loop(plan: _Plan, log: ProgressLog, files: RunnerFiles, moment: Moment) -> Loop:
-    written_at = newest(*(files.modified_at(path) for path in (plan.path, plan.progress_path)))
-    newest_at = min(log.newest_at, moment.now) if log.newest_at else written_at
-    pid = _find_process(plan, files, moment)
-    status, source, reason = LoopStatus.UNKNOWN, StateSource.INFERRED, f"stopped, {plan.count}"
-    liveness, why = Liveness.UNKNOWN, f"no process {SCRIPT} runs here"
-    is_done = plan.done == len(plan.stories) > 0
+def _state(plan: _Plan, log: ProgressLog, pid: int | None) -> State:
     if pid is not None:
-        status, source, reason = LoopStatus.RUNNING, StateSource.REPORTED, ""
-        liveness, why = Liveness.ALIVE, f"process {pid} ({SCRIPT}) runs"
-    elif is_done:
-        status, source, reason = LoopStatus.COMPLETED, StateSource.REPORTED, f"all {len(plan.stories)} stories pass"
-        liveness, why = Liveness.ENDED, "its files report that all stories pass"
-    elif plan.is_archived:
-        reason, liveness, why = f"archived, {plan.count}", Liveness.ENDED, "archived"
-    elif not plan.done and not log.entries:
-        reason = f"not started, {plan.count}"
-    is_over = (is_done and pid is None) or plan.is_archived
-    progress = Progress(
-        stories=len(plan.stories) or None,
-        stories_done=plan.done if plan.stories else None,
-        is_claimed=log.is_claimed,
-        changed_at=newest_at,
-    )
-    dated = _DATED.fullmatch(plan.path.parent.name) if plan.is_archived else None
-    archived_at = local_time(dated[1]) if dated else None
-    iterations = tuple(_iterations(plan, log, with_learnings=False))
-    root = files.folders.root_of(plan.path)
-    return Loop(
-        id=plan.id,
-        runner="snarktank",
-        sources=("snarktank",),
-        task=cut(plan.fields.text("description") or plan.fields.text("project")),
-        criteria=tuple(cut(f"{story.id} {story.title}", MAX_LABEL) for story in plan.stories),
-        status=status,
-        state_source=source,
-        end_reason=reason,
-        cwd=files.folders.cwd_of(root),
-        owner="amp" if any(entry.thread for entry in log.entries) else "",
-        session_ids=tuple(dict.fromkeys(entry.thread for entry in log.entries if entry.thread)),
-        iteration=len(iterations) or None,
-        iterations=iterations,
-        started_at=log.started_at or min((entry.at for entry in log.entries if entry.at), default=None),
-        ended_at=(log.newest_at or archived_at or written_at) if is_over else None,
-        ended_approximate=is_over,
-        last_activity=newest_at,
-        modified_at=written_at,
-        pid=pid,
-        liveness=liveness,
-        liveness_reason=why,
-        progress=progress,
-        archived=plan.is_archived,
-        badges=("completed-but-open",) if log.is_claimed and progress.stories_open else (),
-        files=tuple(files.shown(path) for path in (plan.path, plan.progress_path) if files.exists(path)),
-    )
+        why = f"process {pid} ({SCRIPT}) runs"
+        return State(LoopStatus.RUNNING, "", Liveness.ALIVE, why, StateSource.REPORTED, pid)
+    if plan.done == len(plan.stories) > 0:
+        reason, why = f"all {len(plan.stories)} stories pass", "its files report that all stories pass"
+        return State(LoopStatus.COMPLETED, reason, Liveness.ENDED, why, StateSource.REPORTED)
+    if plan.is_archived:
+        return State(reason=f"archived, {plan.count}", liveness=Liveness.ENDED, why="archived")
+    reason = "stopped" if plan.done or log.entries else "not started"
+    return State(reason=f"{reason}, {plan.count}", why=f"no process {SCRIPT} runs here")
 
 
 def _find_process(plan: _Plan, files: RunnerFiles, moment: Moment) -> int | None:
