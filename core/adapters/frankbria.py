@@ -4,47 +4,35 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from msgspec import Struct
 
-from core.adapters.contract import Delivery, Places
+from core.adapters.contract import Delivery
 from core.adapters.delivery import context_bullets, file_diff, put_block
-from core.adapters.frankbria_logs import (
-    CallFold,
-    CallResult,
-    LogFold,
-    LogRun,
-    Metric,
-    MetricFold,
-    call_time,
-    read_result,
-)
-from core.adapters.values import MAX_LABEL, cut, decode_quietly, head_of, local_time, newest
+from core.adapters.runs import MAX_NOTE, RunnerAdapter, State
+from core.adapters.values import MAX_LABEL, cut, decode_quietly, fields_of, local_time, newest
 from core.base.regexes import lazy_regex
-from core.records.loops import (
-    Iteration,
-    Liveness,
-    Loop,
-    LoopDetails,
-    LoopStatus,
-    Outcome,
-    Progress,
-    StateSource,
-    Usage,
-)
+from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, Outcome, Progress, StateSource, Usage
 from core.records.times import minute_of, parse_time
 from core.sources.fields import Fields
+from core.storage.file_reader import decode_json
 
 if TYPE_CHECKING:
-    from core.adapters.contract import Folders, Moment
+    from core.adapters.contract import Moment
     from core.adapters.runner_files import RunnerFiles
-    from core.records.lessons import Lesson
 
+MAX_RUNS: Final = 200
+MAX_METRICS: Final = 2000
+_LINE: Final = lazy_regex(rb"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\] \[\w{1,10}\] (.*)")
+_LOOP: Final = lazy_regex(rb"=== Starting Loop #(\d{1,9}) ===")
+_EXIT: Final = lazy_regex(rb"(?:Graceful exit triggered:|- Exit reason:) ([a-z_0-9]{1,60})")
+_CALL: Final = lazy_regex(r"claude_output_(\d{4}-\d\d-\d\d)_(\d\d)-(\d\d)-(\d\d)\.log")
 SCRIPT: Final = "ralph_loop.sh"
 FRESH: Final = timedelta(seconds=60)  # the runner writes every 10 s while the agent works
 CRASHED: Final = timedelta(minutes=10)
@@ -52,7 +40,6 @@ _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _CLOCK_TOLERANCE: Final = timedelta(minutes=1)
 _MAX_CALLS: Final = 5000  # newest logs of the agent that are read
 _MAX_WHOLE: Final = 20  # newest ones of them that may be a document of several lines
-_MAX_NOTE: Final = 64_000
 _MAX_ITEMS: Final = 1000
 _MARKS: Final = lazy_regex(r"\s*[#*-]*\s*(?:\[[ xX]\]\s)?")
 _OF_TEMPLATE: Final = lazy_regex(
@@ -70,6 +57,138 @@ _STATUSES: Final = {
     **dict.fromkeys(("completion_signals", "test_saturation", "completed"), LoopStatus.COMPLETED),
 }  # the most specific words come first
 _BETWEEN: Final = ("running", "success", "error")  # statuses after which the loop goes on
+_STATUS: Final = (b'"loop_count"', b'"calls_made_this_hour"')
+_FILES: Final = (
+    *("status.json", "progress.json", "live.log", "fix_plan.md", "@fix_plan.md", "queue.json", "logs"),
+    *(".response_analysis", ".circuit_breaker_state", ".ralph_session_history", ".claude_session_id"),
+)
+_NOTHING: Final = fields_of(None)
+
+
+class LogRun(Struct, array_like=True):
+    """One run in ralph.log; times are as in the file."""
+
+    started: str = ""
+    last: str = ""
+    loops: int = 0
+    loop_started: str = ""
+    exit_reason: str = ""
+
+
+class LogState(Struct):
+    """The newest runs."""
+
+    runs: list[LogRun] = []
+
+
+class LogFold:
+    """Reads ralph.log; a run begins with the line that the runner writes at its start."""
+
+    name: str = "frankbria-log"
+    version: int = 1
+    state: type[LogState] = LogState
+
+    def add(self, state: LogState, line: bytes) -> None:
+        found = _LINE.match(line)
+        if found is None:
+            return
+        at, text = found[1].decode(), found[2]
+        loop = _LOOP.search(text)
+        is_first = loop is not None and int(loop[1]) == 1 and (not state.runs or state.runs[-1].loops > 0)
+        if (b"loop starting" in text or is_first) and all(run.started != at for run in state.runs):
+            state.runs = [*state.runs, LogRun(at)][-MAX_RUNS:]
+        if not state.runs:
+            return
+        run = state.runs[-1]
+        run.last = at
+        if loop is not None:
+            run.loops, run.loop_started = int(loop[1]), at
+        elif reason := _EXIT.search(text):
+            run.exit_reason = reason[1].decode()
+
+
+class Metric(Struct, array_like=True):
+    """One iteration in metrics.jsonl; the duration is in seconds."""
+
+    at: str = ""
+    loop: int | None = None
+    duration: float | None = None
+    success: bool | None = None
+    calls: int | None = None
+
+
+class MetricState(Struct):
+    """The newest iterations."""
+
+    rows: list[Metric] = []
+
+
+class MetricFold:
+    """Reads metrics.jsonl."""
+
+    name: str = "frankbria-metrics"
+    version: int = 1
+    state: type[MetricState] = MetricState
+
+    def add(self, state: MetricState, line: bytes) -> None:
+        value = msgspec.json.decode(line)
+        fields = Fields("", value, [])
+        metric = Metric(
+            cut(fields.text("timestamp"), MAX_LABEL),
+            fields.count("loop"),
+            fields.duration("duration"),
+            fields.flag("success"),
+            fields.count("calls"),
+        )
+        state.rows.append(metric)
+        del state.rows[:-MAX_METRICS]
+
+
+class CallResult(Struct, array_like=True):
+    """What one call of the agent printed at its end; `usage` is None if it printed no result."""
+
+    session_id: str = ""
+    usage: Usage | None = None
+
+
+class CallFold:
+    """Reads the log of a call, which has one JSON document or many in its lines; the last result counts."""
+
+    name: str = "frankbria-call"
+    version: int = 1
+    state: type[CallResult] = CallResult
+
+    def add(self, state: CallResult, line: bytes) -> None:
+        if b'"result"' in line:
+            found = read_result(line)
+            state.session_id, state.usage = found.session_id, found.usage
+
+
+def call_time(name: str) -> datetime | None:
+    """Return the start of a call by the name of its log."""
+    found = _CALL.fullmatch(name)
+    return local_time(f"{found[1]} {found[2]}:{found[3]}:{found[4]}") if found else None
+
+
+def read_result(data: bytes) -> CallResult:
+    """Read the result in a JSON document, or in a list of records; ValueError if there is none."""
+    value: Any = decode_json(data).value
+    if isinstance(value, list):
+        value = next((one for one in reversed(value) if isinstance(one, dict) and one.get("type") == "result"), None)
+    if not isinstance(value, dict) or value.get("type", "result") != "result":
+        raise ValueError("no result")
+    fields = Fields("", value, [])
+    usage, metadata = (fields.inside(name) or _NOTHING for name in ("usage", "metadata"))
+    return CallResult(
+        cut(fields.text("session_id") or metadata.text("session_id"), MAX_LABEL),
+        Usage(
+            input=usage.count("input_tokens"),
+            output=usage.count("output_tokens"),
+            cache_read=usage.count("cache_read_input_tokens"),
+            cache_write=usage.count("cache_creation_input_tokens"),
+            cost_usd=fields.duration("total_cost_usd"),
+        ),
+    )
 
 
 class _Place(Struct, frozen=True):
@@ -94,16 +213,7 @@ class _Run(Struct):
     calls: list[CallResult] = []
 
 
-class _State(Struct):
-    status: LoopStatus = LoopStatus.UNKNOWN
-    source: StateSource = StateSource.INFERRED
-    reason: str = ""
-    liveness: Liveness = Liveness.UNKNOWN
-    why: str = ""
-    pid: int | None = None
-
-
-class FrankbriaAdapter:
+class FrankbriaAdapter(RunnerAdapter):
     """Reads status, logs, analysis, circuit breaker and queue; each start in the log is a loop."""
 
     name = "frankbria"
@@ -112,36 +222,41 @@ class FrankbriaAdapter:
     contains = "status with its reason, iterations, cost and tokens of calls, circuit breaker, queue, plan"
     lacks = "lessons, the process"
 
-    def fingerprint(self, folders: Folders) -> tuple[str, ...]:
-        for name in (".ralph/status.json", "status.json"):
-            head = head_of(folders.project / name, folders.project)
-            if b'"loop_count"' in head and b'"calls_made_this_hour"' in head:
-                return (name,)
-        return (".ralphrc",) if b"RALPH" in head_of(folders.project / ".ralphrc", folders.project) else ()
-
-    def places(self, folders: Folders) -> Places:
-        names = (
-            *("status.json", "progress.json", "live.log", "fix_plan.md", "@fix_plan.md", "queue.json", "logs"),
-            *(".response_analysis", ".circuit_breaker_state", ".ralph_session_history", ".claude_session_id"),
-        )
-        return Places(
-            watched=tuple(root / place / name for root in folders.roots for place in (".ralph", "") for name in names)
-        )
+    marks = {".ralph/status.json": _STATUS, "status.json": _STATUS, ".ralphrc": (b"RALPH",)}
+    watched = tuple(f"{place}{name}" for place in (".ralph/", "") for name in _FILES)
 
     def loops(self, files: RunnerFiles, moment: Moment) -> Iterator[Loop]:
         for place in _places(files):
             for run in _runs(place, files):
-                yield _loop(place, run, files, moment)
+                yield self._loop(place, run, files, moment)
 
     def details(self, loop: Loop, files: RunnerFiles) -> LoopDetails:
-        for place in _places(files):
-            for run in _runs(place, files):
-                if _id(place, run.log, files) == loop.id:
-                    return _details(loop, place, run.is_newest, files)
-        return LoopDetails(loop_id=loop.id)
-
-    def lessons(self, files: RunnerFiles) -> Iterable[Lesson]:
-        return ()
+        runs = ((place, run) for place in _places(files) for run in _runs(place, files))
+        found = next(((place, run) for place, run in runs if _id(place, run.log, files) == loop.id), None)
+        if found is None or not found[1].is_newest:
+            return LoopDetails(loop_id=loop.id, iterations=loop.iterations if found is not None else ())
+        place = found[0]
+        status = _status(place, files) or _NOTHING
+        breaker = _document(place, ".circuit_breaker_state", files)
+        analysis = _analysis(place, files) or _NOTHING
+        items = [item for _, item in _document(place, "queue.json", files).objects("queue")][:_MAX_ITEMS]
+        waiting = sum(item.text("status") == "pending" for item in items)
+        changes = (fields_of(row) for row in _rows(place, ".circuit_breaker_history", files)[-20:])
+        return self.make_details(
+            loop,
+            (
+                ("Last summary", cut(analysis.text("work_summary"))),
+                ("Queue", "\n".join(f"{item.text('status')}: {item.text('title')}" for item in items)),
+                ("fix_plan.md", files.text(place.path("fix_plan.md"))[:MAX_NOTE]),
+                *(("Circuit breaker", cut(_words(change, "to_state", "reason"))) for change in changes),
+            ),
+            (
+                ("calls this hour", f"{status.text('calls_made_this_hour')} of {status.text('max_calls_per_hour')}"),
+                ("circuit breaker", _words(breaker, "state", "reason")),
+                ("permission denials", analysis.text("permission_denial_count").removesuffix("0")),
+                ("queue", f"{waiting} of {len(items)} pending" if items else ""),
+            ),
+        )
 
     def deliver(self, loop: Loop, context: str, files: RunnerFiles) -> Delivery | None:
         place = next((one for one in _places(files) if str(one.root) == (loop.cwd or str(files.folders.project))), None)
@@ -156,6 +271,46 @@ class FrankbriaAdapter:
         explanation = "The agent reads this file in each iteration. Apply this change."
         return Delivery(explanation=explanation, diff=diff) if diff else None
 
+    def _loop(self, place: _Place, run: _Run, files: RunnerFiles, moment: Moment) -> Loop:
+        is_newest = run.is_newest
+        status = (_status(place, files) if is_newest else None) or _NOTHING
+        written_at = _last_sign(place, files) if is_newest else None
+        state = (
+            _newest_state(place, status, written_at, files, moment) if is_newest else _older_state(place, run, files)
+        )
+        iterations = tuple(_iterations(run))
+        plan = _plan(place, files) if is_newest else []
+        analysis = _analysis(place, files) if is_newest else None
+        ended = newest(status.time("timestamp"), local_time(run.log.last))
+        session = cut(files.text(place.folder / ".claude_session_id"), MAX_LABEL) if is_newest else ""
+        return self.make_loop(
+            _id(place, run.log, files),
+            place.root,
+            state,
+            files,
+            moment,
+            written=(place.folder / "status.json", place.folder / "logs" / "ralph.log", place.path("fix_plan.md")),
+            last=newest(run.started, ended, *(one.at for one in iterations)),
+            ended=ended,
+            is_exact=state.status is not LoopStatus.CRASHED,
+            task=_task(place, files),
+            criteria=tuple(cut(text, MAX_LABEL) for text, _ in plan),
+            raw_status=cut(status.text("status"), MAX_LABEL),
+            owner="claude",
+            iteration=status.count("loop_count") or run.log.loops or None,
+            iterations=iterations,
+            started_at=run.started,
+            modified_at=written_at,
+            usage=sum((call.usage for call in run.calls if call.usage is not None), Usage()),
+            session_ids=tuple(dict.fromkeys(filter(None, (*(call.session_id for call in run.calls), session)))),
+            progress=Progress(
+                stories=len(plan) or None,
+                stories_done=sum(is_done for _, is_done in plan) if plan else None,
+                is_claimed=bool(analysis and (analysis.flag("exit_signal") or analysis.flag("has_completion_signal"))),
+                changed_at=newest(*(one.at for one in iterations)),
+            ),
+        )
+
 
 def _places(files: RunnerFiles) -> Iterator[_Place]:
     for root in files.folders.roots:
@@ -167,23 +322,25 @@ def _places(files: RunnerFiles) -> Iterator[_Place]:
 
 def _status(place: _Place, files: RunnerFiles) -> Fields | None:
     """Return status.json of this runner, or its last good version; None if there is none."""
-    path = place.folder / "status.json"
-    value = files.read(path, decode_quietly) if files.exists(path) else None
-    if not isinstance(value, dict) or "loop_count" not in value or "calls_made_this_hour" not in value:
-        return None
-    return Fields(files.shown(path), value, [])
+    found = _document(place, "status.json", files)
+    return found if "loop_count" in found.mapping and "calls_made_this_hour" in found.mapping else None
 
 
 def _document(place: _Place, name: str, files: RunnerFiles) -> Fields:
-    path = place.folder / name
-    value = files.read(path, decode_quietly) if files.exists(path) else None
-    return Fields(files.shown(path), value if isinstance(value, dict) else {}, [])
+    return fields_of(files.read(place.folder / name, decode_quietly))
+
+
+def _analysis(place: _Place, files: RunnerFiles) -> Fields | None:
+    return _document(place, ".response_analysis", files).inside("analysis")
 
 
 def _rows(place: _Place, name: str, files: RunnerFiles) -> list[dict[str, Any]]:
-    path = place.folder / name
-    value = files.read(path, decode_quietly) if files.exists(path) else None
+    value = files.read(place.folder / name, decode_quietly)
     return [row for row in value if isinstance(row, dict)][-_MAX_ITEMS:] if isinstance(value, list) else []
+
+
+def _words(fields: Fields, *names: str) -> str:
+    return " ".join(filter(None, map(fields.text, names)))
 
 
 def _runs(place: _Place, files: RunnerFiles) -> list[_Run]:
@@ -226,108 +383,53 @@ def _id(place: _Place, run: LogRun, files: RunnerFiles) -> str:
     return f"frankbria:{prefix}{name[:8]}-{name[8:]}" if name else f"frankbria:{prefix}loop"
 
 
-def _loop(place: _Place, run: _Run, files: RunnerFiles, moment: Moment) -> Loop:
-    status = _status(place, files) or Fields("", {}, [])
-    is_newest = run.is_newest
-    written_at = _last_sign(place, files) if is_newest else None
-    state = _newest_state(place, status, written_at, files, moment) if is_newest else _older_state(place, run, files)
-    iterations = tuple(_iterations(run))
-    plan = _plan(place, files) if is_newest else []
-    analysis = _document(place, ".response_analysis", files).inside("analysis") if is_newest else None
-    ended = newest(status.time("timestamp") if is_newest else None, local_time(run.log.last))
-    last_activity = newest(run.started, ended, *(one.at for one in iterations))
-    session = cut(files.text(place.folder / ".claude_session_id"), MAX_LABEL) if is_newest else ""
-    sessions = (*(call.session_id for call in run.calls), session)
-    claims = analysis is not None and bool(analysis.flag("exit_signal") or analysis.flag("has_completion_signal"))
-    badges = {Liveness.STALE: ("stale",), Liveness.DEAD: ("crashed",)}.get(state.liveness, ())
-    return Loop(
-        id=_id(place, run.log, files),
-        runner="frankbria",
-        sources=("frankbria",),
-        task=_task(place, files),
-        criteria=tuple(cut(text, MAX_LABEL) for text, _ in plan),
-        status=state.status,
-        raw_status=cut(status.text("status"), MAX_LABEL) if is_newest else "",
-        state_source=state.source,
-        end_reason=cut(state.reason, MAX_LABEL),
-        owner="claude",
-        cwd=files.folders.cwd_of(place.root),
-        pid=state.pid,
-        iteration=(status.count("loop_count") if is_newest else None) or run.log.loops or None,
-        iterations=iterations,
-        started_at=run.started,
-        ended_at=ended if state.status.ended else None,
-        ended_approximate=state.status is LoopStatus.CRASHED,
-        last_activity=min(last_activity, moment.now) if last_activity else None,
-        modified_at=written_at,
-        liveness=Liveness.ENDED if state.status.ended and not badges else state.liveness,
-        liveness_reason=state.why,
-        badges=badges,
-        usage=sum((call.usage for call in run.calls if call.usage is not None), Usage()),
-        session_ids=tuple(dict.fromkeys(one for one in sessions if one)),
-        progress=Progress(
-            stories=len(plan) or None,
-            stories_done=sum(is_done for _, is_done in plan) if plan else None,
-            is_claimed=claims,
-            changed_at=newest(*(one.at for one in iterations)),
-        ),
-        files=tuple(
-            files.shown(path)
-            for path in (place.folder / "status.json", place.folder / "logs" / "ralph.log", place.path("fix_plan.md"))
-            if files.exists(path)
-        ),
-    )
-
-
 def _last_sign(place: _Place, files: RunnerFiles) -> datetime | None:
     names = ("status.json", "progress.json", "live.log", "logs/ralph.log")
     return newest(*(files.modified_at(place.folder / name) for name in names))
 
 
-def _newest_state(place: _Place, status: Fields, sign: datetime | None, files: RunnerFiles, moment: Moment) -> _State:
+def _newest_state(place: _Place, status: Fields, sign: datetime | None, files: RunnerFiles, moment: Moment) -> State:
     word, action, reason = status.text("status"), status.text("last_action"), status.text("exit_reason")
+    named = reason or action or word
     if word == "paused":
-        is_limit = "api_limit" in f"{action} {reason}"
-        found = LoopStatus.WAITING if is_limit else LoopStatus.PAUSED
-        why = f"its files report {action or word}"
-        return _State(found, StateSource.REPORTED, reason or action or word, Liveness.IDLE, why)
+        kind = LoopStatus.WAITING if "api_limit" in f"{action} {reason}" else LoopStatus.PAUSED
+        return State(kind, named, Liveness.IDLE, f"its files report {action or word}", StateSource.REPORTED)
     if word not in _BETWEEN:
         return _ended_state(word, action, reason)
     since = f"last sign {minute_of(sign)} UTC" if sign else "no sign"
     age = moment.now - sign if sign else CRASHED
     if (pid := moment.processes.find(SCRIPT, place.root)) is not None:
-        return _State(LoopStatus.RUNNING, StateSource.REPORTED, "", Liveness.ALIVE, f"process {pid} runs", pid)
+        return State(LoopStatus.RUNNING, "", Liveness.ALIVE, f"process {pid} runs", StateSource.REPORTED, pid)
     if age <= FRESH:
-        return _State(LoopStatus.RUNNING, StateSource.REPORTED, "", Liveness.FRESH, since)
-    analysis = _document(place, ".response_analysis", files).inside("analysis")
-    if word == "success" and analysis is not None and analysis.flag("asking_questions"):
-        return _State(LoopStatus.WAITING, StateSource.INFERRED, "asking_questions", Liveness.FRESH, since)
+        return State(LoopStatus.RUNNING, "", Liveness.FRESH, since, StateSource.REPORTED)
+    if word == "success" and (analysis := _analysis(place, files)) and analysis.flag("asking_questions"):
+        return State(LoopStatus.WAITING, "asking_questions", Liveness.FRESH, since)
     if age < CRASHED:
-        return _State(LoopStatus.RUNNING, StateSource.INFERRED, "", Liveness.FRESH, since)
+        return State(LoopStatus.RUNNING, "", Liveness.FRESH, since)
     if word == "error":
-        return _State(LoopStatus.FAILED, StateSource.REPORTED, reason or action or word, Liveness.ENDED, since)
-    return _State(LoopStatus.CRASHED, StateSource.INFERRED, "", Liveness.DEAD, f"no process {SCRIPT}, {since}")
+        return State(LoopStatus.FAILED, named, Liveness.ENDED, since, StateSource.REPORTED)
+    return State(LoopStatus.CRASHED, "", Liveness.DEAD, f"no process {SCRIPT}, {since}")
 
 
-def _ended_state(word: str, action: str, reason: str) -> _State:
+def _ended_state(word: str, action: str, reason: str) -> State:
     for candidate in _STATUSES:
         if candidate in (reason, action, word):
             why = f"its files report the status {word or action}"
             named = reason or (action if action in _STATUSES else word)
-            return _State(_STATUSES[candidate], StateSource.REPORTED, named, Liveness.ENDED, why)
-    return _State(reason=reason or action or word, why="its files contain no known status")
+            return State(_STATUSES[candidate], named, Liveness.ENDED, why, StateSource.REPORTED)
+    return State(reason=reason or action or word, why="its files contain no known status")
 
 
-def _older_state(place: _Place, run: _Run, files: RunnerFiles) -> _State:
+def _older_state(place: _Place, run: _Run, files: RunnerFiles) -> State:
     """Return how a run ended by its log, or by the history of sessions between its start and the next one."""
     if run.log.exit_reason:
         return _ended_state("", "", run.log.exit_reason)
     for row in reversed(_rows(place, ".ralph_session_history", files)):
-        fields = Fields("", row, [])
+        fields = fields_of(row)
         at, reason = fields.time("timestamp"), fields.text("reason")
         if at and run.started and run.end and run.started <= at <= run.end and reason in _STATUSES:
             return _ended_state("", "", reason)
-    return _State(why="a later run began")
+    return State(why="a later run began")
 
 
 def _iterations(run: _Run) -> Iterator[Iteration]:
@@ -366,35 +468,3 @@ def _task(place: _Place, files: RunnerFiles) -> str:
         return cut(own)
     named = _PROJECT.search(files.text(place.root / ".ralphrc"))
     return cut(named[1]) if named else ""
-
-
-def _details(loop: Loop, place: _Place, is_newest: bool, files: RunnerFiles) -> LoopDetails:
-    facts: list[tuple[str, str]] = []
-    notes: list[tuple[str, str]] = []
-    if is_newest:
-        status = _status(place, files) or Fields("", {}, [])
-        breaker = _document(place, ".circuit_breaker_state", files)
-        analysis = _document(place, ".response_analysis", files).inside("analysis") or Fields("", {}, [])
-        queue = _document(place, "queue.json", files)
-        items = [item for _, item in queue.objects("queue")][:_MAX_ITEMS]
-        waiting = sum(item.text("status") == "pending" for item in items)
-        facts = [
-            ("calls this hour", f"{status.text('calls_made_this_hour')} of {status.text('max_calls_per_hour')}"),
-            ("circuit breaker", " ".join(filter(None, (breaker.text("state"), breaker.text("reason"))))),
-            ("permission denials", analysis.text("permission_denial_count").removesuffix("0")),
-            ("queue", f"{waiting} of {len(items)} pending" if items else ""),
-        ]
-        notes = [
-            ("Last summary", cut(analysis.text("work_summary"))),
-            ("Queue", "\n".join(f"{item.text('status')}: {item.text('title')}" for item in items)),
-            ("fix_plan.md", files.text(place.path("fix_plan.md"))[:_MAX_NOTE]),
-        ]
-        for row in _rows(place, ".circuit_breaker_history", files)[-20:]:
-            change = " ".join(filter(None, (Fields("", row, []).text(name) for name in ("to_state", "reason"))))
-            notes.append(("Circuit breaker", cut(change)))
-    return LoopDetails(
-        loop_id=loop.id,
-        iterations=loop.iterations,
-        notes=tuple((title, text) for title, text in notes if text),
-        facts=tuple((name, cut(value, MAX_LABEL)) for name, value in facts if value.strip()),
-    )

@@ -2,53 +2,59 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from core.adapters.contract import Delivery, Places
+from core.adapters.contract import Delivery
 from core.adapters.delivery import context_blocks, file_diff, foreign_lines, put_block
-from core.adapters.guardrails_runs import (
-    Activity,
-    ActivityFold,
-    Round,
-    Run,
-    read_session_runs,
-    read_signs,
-    read_tagged_runs,
-)
 from core.adapters.lessons import lesson_id
-from core.adapters.progress_log import progress_lessons, read_progress
-from core.adapters.values import MAX_LABEL, MAX_PLANS, cut, distinct, head_of, lesson_kind, newest
+from core.adapters.progress_log import parse_date, progress_lessons, read_progress
+from core.adapters.runs import MAX_NOTE, RunnerAdapter, State
+from core.adapters.values import MAX_LABEL, MAX_PLANS, MAX_TEXT, cut, distinct, lesson_kind, local_time, newest
 from core.base.regexes import lazy_regex
 from core.records.debug_sessions import Failure
 from core.records.lessons import Lesson
-from core.records.loops import (
-    Iteration,
-    Liveness,
-    Loop,
-    LoopDetails,
-    LoopStatus,
-    Outcome,
-    Progress,
-    StateSource,
-)
+from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, Outcome, Progress, StateSource
 from core.sources.liveness import check_liveness
 from core.sources.normalize import text as as_text
 
 if TYPE_CHECKING:
-    from core.adapters.contract import Folders, Moment
+    from core.adapters.contract import Moment
     from core.adapters.runner_files import RunnerFiles
 
+MAX_ITERATIONS: Final = 1000  # of one run
+MAX_RUNS: Final = 200
+MAX_LINES: Final = 5000  # summaries and starts of iterations
+MAX_FAILURES: Final = 50  # of one session
+_TIME: Final = r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)"
+_RUN_FILE: Final = lazy_regex(r"run-(\d{8}-\d{6}-(\d{1,10}))-iter-(\d{1,6})\.(log|md)")
+_SUMMARY: Final = lazy_regex(
+    rf"- {_TIME} \| run=(\d{{8}}-\d{{6}}-\d{{1,10}}) \| iter=(\d{{1,6}}) \| mode=(\w*)(?: \| story=([^ |]{{0,80}}))?"
+    r"(?: \| duration=(\d{1,7})s)?(?: \| status=(\w+))?.*"
+)
+_START: Final = lazy_regex(rf"\[{_TIME}\] ITERATION (\d{{1,6}}) start \(mode=\w*(?: story=([^ )]{{1,80}}))?\)")
+_STAMP: Final = lazy_regex(rf"### {_TIME}")
+_SESSION: Final = lazy_regex(r"\*\*Session (\d{1,6}) (started|ended)\*\*(?: \((.*)\)| - (.*))?")
+_LOOP_END: Final = lazy_regex(r"\*\*Loop ended\*\* - (.*)")
+_CURSOR_START: Final = lazy_regex(r"Ralph Session Started: (.{8,60})")
+_TOOL: Final = lazy_regex(r"\[\d\d:\d\d:\d\d\] \S{1,8} (READ|WRITE|EDIT|SHELL|BASH|SEARCH|TOOL) (.*)")
+_TOKENS: Final = lazy_regex(r"\[\d\d:\d\d:\d\d\] \S{1,8} TOKENS: (\d{1,9}) /")
+_FAILED: Final = lazy_regex(r"→ (?:exit [1-9]\d{0,4}|failed)\b")
+_NEAR: Final = timedelta(seconds=90)  # between the start of a session in progress.md and in activity.log
 NO_OP: Final = "no-op"  # badge of a run with a session in which the agent did nothing
+_SIGNS: Final = ".ralph/guardrails.md"
 STALE_AFTER: Final = timedelta(minutes=30)
+_LOGS: Final = ("progress.md", "errors.log", "activity.log")
 _TOLERANCE: Final = timedelta(seconds=2)
 _SCRIPTS: Final = ("ralph-loop.sh", "ralph-setup.sh")
 _MAX_LOG: Final = 8 << 20
-_MAX_NOTE: Final = 64_000
 _CHECKBOX: Final = lazy_regex(r"\s*(?:[-*]|\d{1,3}\.)\s+\[([ xX])\]\s*(.*)")
 _TASK: Final = lazy_regex(r"task:\s*(.+)")
 _ENDS: Final = {
@@ -58,6 +64,175 @@ _ENDS: Final = {
     "Max iterations": LoopStatus.LIMIT,
 }  # by a word in the runner's own text; after all other ends the next session begins
 _OUTCOMES: Final = {"success": Outcome.SUCCESS, "error": Outcome.FAILURE}
+
+
+class Round(Struct):
+    """One iteration of a run; `end` is the runner's word for its end, "" while it is open."""
+
+    number: int
+    story: str = ""
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    end: str = ""
+    tools: int | None = None  # None if its activity is unknown
+    writes: int = 0  # tools that can change files
+    tokens: int = 0  # estimate of the runner
+    failures: list[str] = []
+
+    @property
+    def is_noop(self) -> bool:
+        """Whether the agent stopped by itself without using a tool."""
+        return self.tools == 0 and "finished naturally" in self.end
+
+
+class Run(Struct):
+    """One run; `end` is the runner's word for the end of all, "" if it wrote none."""
+
+    id: str
+    started_at: datetime | None = None
+    pid: int | None = None
+    agent: str = ""
+    model: str = ""
+    rounds: dict[int, Round] = {}
+    end: str = ""
+    ended_at: datetime | None = None
+
+    @property
+    def last(self) -> Round | None:
+        return self.rounds[max(self.rounds)] if self.rounds else None
+
+
+class Segment(Struct, array_like=True):
+    """Activity of one session; `started` is as in the file."""
+
+    started: str
+    tools: int = 0
+    writes: int = 0
+    tokens: int = 0
+    failures: list[str] = []
+
+
+class Activity(Struct):
+    """Lines of an activity log that matter: summaries and starts of iterations, and sessions."""
+
+    summaries: list[tuple[str, ...]] = []
+    starts: list[tuple[str, ...]] = []
+    segments: list[Segment] = []
+
+
+class ActivityFold:
+    """Reads activity.log of both runners."""
+
+    name: str = "guardrails-activity"
+    version: int = 1
+    state: type[Activity] = Activity
+
+    def add(self, state: Activity, line: bytes) -> None:
+        text = line.decode("utf-8", "replace").rstrip()
+        if summary := _SUMMARY.fullmatch(text):
+            state.summaries = [*state.summaries, summary.groups("")][-MAX_LINES:]
+        elif start := _START.match(text):
+            state.starts = [*state.starts, start.groups("")][-MAX_LINES:]
+        elif session := _CURSOR_START.search(text):
+            state.segments = [*state.segments, Segment(session[1])][-MAX_ITERATIONS:]
+        elif state.segments:
+            _add_tool(state.segments[-1], text)
+
+
+def _add_tool(segment: Segment, line: str) -> None:
+    if tool := _TOOL.match(line):
+        segment.tools += 1
+        segment.writes += tool[1] in ("WRITE", "EDIT", "SHELL", "BASH", "TOOL")
+        if _FAILED.search(tool[2]) and len(segment.failures) < MAX_FAILURES:
+            segment.failures.append(cut(f"{tool[1]} {tool[2]}", MAX_LABEL))
+    elif tokens := _TOKENS.match(line):
+        segment.tokens = max(segment.tokens, int(tokens[1]))
+
+
+def read_tagged_runs(activity: Activity, names: list[str]) -> list[Run]:
+    """Return the runs of iannuttall/ralph, oldest first, by its activity log and the names in `.ralph/runs`."""
+    runs: dict[str, Run] = {}
+    for name in names:
+        if found := _RUN_FILE.fullmatch(name):
+            _round(runs, found[1], int(found[3]))
+    for at, run_id, number, _, story, duration, status in activity.summaries:
+        part = _round(runs, run_id, int(number))
+        part.ended_at, part.story, part.end = local_time(at), story.strip(), status
+        if part.ended_at and duration:
+            part.started_at = part.ended_at - timedelta(seconds=int(duration))
+    ordered = sorted(runs.values(), key=lambda run: run.id)[-MAX_RUNS:]
+    for at, number, story in activity.starts:
+        _start_round(ordered, local_time(at), int(number), story)
+    return ordered
+
+
+def _start_round(runs: list[Run], at: datetime | None, number: int, story: str) -> None:
+    """Note the start of an iteration, which belongs to the newest run that began before it."""
+    if at is None:
+        return
+    run = next((run for run in reversed(runs) if run.started_at and run.started_at <= at), None)
+    if run is not None and len(run.rounds) < MAX_ITERATIONS:
+        part = run.rounds.setdefault(number, Round(number))
+        part.started_at, part.story = at, part.story or story
+
+
+def _round(runs: dict[str, Run], run_id: str, number: int) -> Round:
+    if run_id not in runs:
+        date, time, pid = run_id.split("-")
+        text = f"{date[:4]}-{date[4:6]}-{date[6:]} {time[:2]}:{time[2:4]}:{time[4:]}"
+        runs[run_id] = Run(run_id, local_time(text), int(pid))
+    rounds = runs[run_id].rounds
+    return rounds.setdefault(number, Round(number)) if len(rounds) < MAX_ITERATIONS else Round(number)
+
+
+def read_session_runs(progress: str, activity: Activity) -> list[Run]:
+    """Return the runs of agrimsingh/ralph-wiggum-cursor, oldest first; each begins with session 1."""
+    runs: list[Run] = []
+    at: datetime | None = None
+    for line in progress.split("\n"):
+        line = line.strip()
+        if stamp := _STAMP.fullmatch(line):
+            at = local_time(stamp[1])
+        elif session := _SESSION.fullmatch(line):
+            _add_session(runs, session, at)
+        elif runs and (end := _LOOP_END.fullmatch(line)):
+            runs[-1].end, runs[-1].ended_at = cut(end[1], MAX_LABEL), at
+    _add_activity(runs, activity)
+    return runs[-MAX_RUNS:]
+
+
+def _add_session(runs: list[Run], session: re.Match[str], at: datetime | None) -> None:
+    number = int(session[1])
+    if session[2] == "started":
+        if at is not None and (not runs or number == 1 or runs[-1].end):
+            agent, model = _agent(session[3] or "")
+            runs.append(Run(f"{at:%Y%m%d-%H%M%S}", at, agent=agent, model=model))
+        if runs and len(runs[-1].rounds) < MAX_ITERATIONS:
+            runs[-1].rounds[number] = Round(number, started_at=at)
+    elif runs and number in runs[-1].rounds:
+        part = runs[-1].rounds[number]
+        part.end, part.ended_at = cut(session[4], MAX_LABEL), at
+
+
+def _agent(text: str) -> tuple[str, str]:
+    values = dict(part.strip().split(": ", 1) for part in text.split(",") if ": " in part)
+    agent = values.get("cli", "cursor-agent").removesuffix("-agent")
+    return cut(agent, MAX_LABEL), cut(values.get("model", ""), MAX_LABEL)
+
+
+def _add_activity(runs: list[Run], activity: Activity) -> None:
+    """Add the tools of each session, which the activity log has below the time of its start."""
+    rounds = [(part.started_at, part) for run in runs for part in run.rounds.values() if part.started_at is not None]
+    rounds.sort(key=lambda item: item[0])
+    times = [at for at, _ in rounds]
+    for segment in activity.segments:
+        at = parse_date(segment.started)
+        place = bisect_left(times, at - _NEAR) if at is not None else len(times)
+        if at is not None and place < len(times) and times[place] <= at + _NEAR:
+            part = rounds[place][1]
+            part.tools, part.writes = (part.tools or 0) + segment.tools, part.writes + segment.writes
+            part.tokens = max(part.tokens, segment.tokens)
+            part.failures = [*part.failures, *segment.failures][:MAX_FAILURES]
 
 
 class _Plan(Struct):
@@ -80,12 +255,8 @@ class _Plan(Struct):
     def is_done(self) -> bool:
         return 0 < len(self.stories) == self.done
 
-    @property
-    def progress(self) -> Progress:
-        return Progress(stories=len(self.stories), stories_done=self.done) if self.stories else Progress()
 
-
-class GuardrailsAdapter:
+class GuardrailsAdapter(RunnerAdapter):
     """Reads guardrails.md, the logs and the plans; their lines, not their folder, show which one wrote them."""
 
     name = "guardrails"
@@ -94,14 +265,8 @@ class GuardrailsAdapter:
     contains = "signs as warnings, iterations, failed commands, stories, sessions without any tool"
     lacks = "cost and tokens, but for an estimate"
 
-    def fingerprint(self, folders: Folders) -> tuple[str, ...]:
-        path = folders.project / ".ralph" / "guardrails.md"
-        return (".ralph/guardrails.md",) if b"Sign" in head_of(path, folders.project) else ()
-
-    def places(self, folders: Folders) -> Places:
-        logs = ("guardrails.md", "progress.md", "errors.log", "activity.log", "runs")
-        names = (*(f".ralph/{name}" for name in logs), ".agents/tasks", "RALPH_TASK.md")
-        return Places(watched=tuple(root / name for root in folders.roots for name in names))
+    marks = {_SIGNS: (b"Sign",)}
+    watched = (_SIGNS, *(f".ralph/{name}" for name in _LOGS), ".ralph/runs", ".agents/tasks", "RALPH_TASK.md")
 
     def loops(self, files: RunnerFiles, moment: Moment) -> Iterator[Loop]:
         for root in files.folders.roots:
@@ -109,13 +274,13 @@ class GuardrailsAdapter:
             for run, is_newest, plan in _runs(root, files):
                 if run.id not in known:
                     known.add(run.id)
-                    yield _loop(root, run, plan if is_newest else _Plan(plan.task), is_newest, files, moment)
+                    yield self._loop(root, run, plan if is_newest else _Plan(plan.task), is_newest, files, moment)
 
     def details(self, loop: Loop, files: RunnerFiles) -> LoopDetails:
         for root in files.folders.roots:
             for run, is_newest, plan in _runs(root, files):
                 if _id(root, run, files) == loop.id:
-                    return _details(loop, root, run, plan if is_newest else _Plan(), files)
+                    return self._details(loop, root, run, plan if is_newest else _Plan(), files)
         return LoopDetails(loop_id=loop.id)
 
     def lessons(self, files: RunnerFiles) -> Iterator[Lesson]:
@@ -124,7 +289,7 @@ class GuardrailsAdapter:
 
     def deliver(self, loop: Loop, context: str, files: RunnerFiles) -> Delivery | None:
         root = Path(loop.cwd) if loop.cwd else files.folders.project
-        path = root / ".ralph" / "guardrails.md"
+        path = root / _SIGNS
         before = files.text(path)
         signs = list(_signs(context))
         if not before or not signs:
@@ -133,6 +298,107 @@ class GuardrailsAdapter:
         diff = file_diff(files.shown(path), before, "\n".join(put_block(lines, len(lines), signs)) + "\n")
         explanation = "Each iteration reads the signs first; anti-patterns become signs. Apply this change."
         return Delivery(explanation=explanation, diff=diff) if diff else None
+
+    def _details(self, loop: Loop, root: Path, run: Run, plan: _Plan, files: RunnerFiles) -> LoopDetails:
+        folder, tokens = root / ".ralph", sum(part.tokens for part in run.rounds.values())
+        summaries = (
+            (number, folder / "runs" / f"run-{run.id}-iter-{number}.md") for number in sorted(run.rounds)[-20:]
+        )
+        return self.make_details(
+            loop,
+            (
+                ("Stories", "\n".join(f"[{'x' if done else ' '}] {story}" for story, done in plan.stories)),
+                *((name, files.text(folder / name, _MAX_LOG)[-MAX_NOTE:]) for name in ("errors.log", "progress.md")),
+                *((f"Summary of iteration {number}", files.text(path)[:MAX_NOTE]) for number, path in summaries),
+            ),
+            (("stories", plan.count), ("tokens, estimated by the runner", f"{tokens:,}" if tokens else "")),
+        )
+
+    def _loop(self, root: Path, run: Run, plan: _Plan, is_newest: bool, files: RunnerFiles, moment: Moment) -> Loop:
+        rounds, end = run.rounds.values(), run.last.end if run.last else ""
+        logs = (root / ".ralph" / name for name in ("activity.log", "progress.md"))
+        written_at = newest(*map(files.modified_at, logs)) if is_newest else None
+        last = newest(run.started_at, run.ended_at, *(at for part in rounds for at in (part.started_at, part.ended_at)))
+        last = min(last, moment.now) if last is not None else None
+        state = _state(root, run, plan, is_newest, moment)
+        if state.liveness is Liveness.UNKNOWN and state.status is not LoopStatus.UNKNOWN:
+            sign = newest(last, written_at)
+            found = check_liveness(state.status, None, sign, None, moment.now, STALE_AFTER, moment.processes)
+            state = replace(state, liveness=found[0], why=found[1])
+        tools = [part for part in rounds if part.tools is not None]
+        is_idle = bool(tools) and len(tools) == len(rounds) and not any(part.writes for part in tools)
+        paths = [root / ".ralph" / name for name in ("activity.log", "progress.md", "guardrails.md", "errors.log")]
+        return self.make_loop(
+            _id(root, run, files),
+            root,
+            state,
+            files,
+            moment,
+            written=(*paths, *((plan.path,) if plan.path else ())),
+            last=last,
+            ended=run.ended_at or (run.last.ended_at if run.last else None) or last,
+            is_exact=True,
+            badges=(NO_OP,) if any(part.is_noop for part in rounds) else (),
+            task=plan.task,
+            criteria=tuple(story for story, _ in plan.stories),
+            raw_status=end,
+            owner=run.agent,
+            model=run.model,
+            iteration=max(run.rounds, default=None),
+            iterations=tuple(_iterations(run)),
+            started_at=run.started_at,
+            modified_at=written_at,
+            progress=Progress(
+                stories=len(plan.stories) or None,
+                stories_done=plan.done if plan.stories else None,
+                files_changed=0 if is_idle else None,
+                is_claimed="signaled complete" in end,
+                changed_at=last,
+            ),
+        )
+
+
+class Sign(Struct, gc=False):
+    """A rule in guardrails.md."""
+
+    line: int
+    name: str
+    trigger: str = ""
+    instruction: str = ""
+    reason: str = ""
+
+
+_FIELDS: Final = {"trigger": "trigger", "instruction": "instruction", "added after": "reason"}
+_FIELD: Final = lazy_regex(r"[-*+]\s+\*\*([A-Za-z ]{1,20}):?\*\*:?\s*(.*)")
+
+
+def read_signs(lines: Iterator[tuple[int, str]]) -> Iterator[Sign]:
+    """Yield the signs that a run added, without the core signs that the runner itself writes."""
+    sign: Sign | None = None
+    field, is_core = "", False
+    for number, line in lines:
+        text = line.strip()
+        if text.startswith("## ") or text == "---":
+            if sign is not None and not is_core:
+                yield from _learned(sign)
+            sign, is_core = None, text.casefold().startswith("## core")
+        elif text.casefold().startswith("### sign:"):
+            if sign is not None and not is_core:
+                yield from _learned(sign)
+            sign, field = Sign(number, cut(text[9:], MAX_LABEL)), ""
+        elif sign is not None and (found := _FIELD.fullmatch(text)):
+            field = _FIELDS.get(found[1].strip().casefold(), "")
+            if field:
+                setattr(sign, field, cut(found[2]))
+        elif sign is not None and field and text and line[:1] in (" ", "\t") and len(getattr(sign, field)) < MAX_TEXT:
+            setattr(sign, field, cut(f"{getattr(sign, field)} {text}"))
+    if sign is not None and not is_core:
+        yield from _learned(sign)
+
+
+def _learned(sign: Sign) -> Iterator[Sign]:
+    if "core principle" not in sign.reason.casefold() and (sign.instruction or sign.name):
+        yield sign
 
 
 def _signs(context: str) -> Iterator[str]:
@@ -151,7 +417,7 @@ def _signs(context: str) -> Iterator[str]:
 
 
 def _sign_lessons(root: Path, files: RunnerFiles) -> Iterator[Lesson]:
-    path = root / ".ralph" / "guardrails.md"
+    path = root / _SIGNS
     for sign in read_signs(foreign_lines(files.text(path))):
         text = sign.instruction or sign.name
         yield Lesson(
@@ -223,87 +489,22 @@ def _id(root: Path, run: Run, files: RunnerFiles) -> str:
     return f"guardrails:{files.folders.prefix_of(root)}{run.id}"
 
 
-def _loop(root: Path, run: Run, plan: _Plan, is_newest: bool, files: RunnerFiles, moment: Moment) -> Loop:
-    last = run.last
-    times = [time for part in run.rounds.values() for time in (part.started_at, part.ended_at)]
-    logs = (root / ".ralph" / name for name in ("activity.log", "progress.md"))
-    written_at = newest(*(files.modified_at(path) for path in logs)) if is_newest else None
-    last_sign = newest(run.started_at, run.ended_at, *times)
-    if last_sign is not None:
-        last_sign = min(last_sign, moment.now)
-    state = _state(root, run, plan, is_newest, moment)
-    liveness, why = state.liveness, state.why
-    if liveness is Liveness.UNKNOWN and state.status is not LoopStatus.UNKNOWN:
-        sign = newest(last_sign, written_at)
-        liveness, why = check_liveness(
-            state.status, None, sign, None, moment.now, STALE_AFTER, moment.processes
-        )  # fmt: skip
-    badges = {NO_OP} if any(part.is_noop for part in run.rounds.values()) else set()
-    badges |= {"stale"} if liveness is Liveness.STALE else set()
-    known = [part for part in run.rounds.values() if part.tools is not None]
-    is_idle = bool(known) and len(known) == len(run.rounds) and not any(part.writes for part in known)
-    claims = "signaled complete" in (last.end if last else "")
-    return Loop(
-        id=_id(root, run, files),
-        runner="guardrails",
-        sources=("guardrails",),
-        task=plan.task,
-        criteria=tuple(story for story, _ in plan.stories),
-        status=state.status,
-        raw_status=last.end if last else "",
-        state_source=state.source,
-        end_reason=state.reason,
-        owner=run.agent,
-        model=run.model,
-        cwd=files.folders.cwd_of(root),
-        pid=state.pid,
-        iteration=max(run.rounds, default=None),
-        iterations=tuple(_iterations(run)),
-        started_at=run.started_at,
-        ended_at=(run.ended_at or (last.ended_at if last else None) or last_sign) if state.status.ended else None,
-        last_activity=last_sign,
-        modified_at=written_at,
-        liveness=liveness,
-        liveness_reason=why,
-        badges=tuple(sorted(badges)),
-        progress=Progress(
-            stories=plan.progress.stories,
-            stories_done=plan.progress.stories_done,
-            files_changed=0 if is_idle else None,
-            is_claimed=claims,
-            changed_at=last_sign,
-        ),
-        files=_files(root, plan, files),
-    )
-
-
-class _State(Struct):
-    status: LoopStatus
-    source: StateSource
-    reason: str = ""
-    pid: int | None = None
-    liveness: Liveness = Liveness.UNKNOWN
-    why: str = ""
-
-
-def _state(root: Path, run: Run, plan: _Plan, is_newest: bool, moment: Moment) -> _State:
-    last_end = run.end or (run.last.end if run.last else "")
-    ended = next((status for word, status in _ENDS.items() if word in last_end), None) if run.pid is None else None
-    if ended is not None:
-        return _State(ended, StateSource.REPORTED, last_end)
+def _state(root: Path, run: Run, plan: _Plan, is_newest: bool, moment: Moment) -> State:
+    end = run.end or (run.last.end if run.last else "")
+    status = next((status for word, status in _ENDS.items() if word in end), None) if run.pid is None else None
+    if status is not None:
+        return State(status, end, source=StateSource.REPORTED)
     if is_newest and (pid := _process(root, run, moment)) is not None:
-        why = f"process {pid} runs"
-        return _State(LoopStatus.RUNNING, StateSource.REPORTED, pid=pid, liveness=Liveness.ALIVE, why=why)
+        return State(LoopStatus.RUNNING, "", Liveness.ALIVE, f"process {pid} runs", StateSource.REPORTED, pid)
     if run.pid is not None:
         if plan.is_done:
             reason = f"all {len(plan.stories)} stories are done"
-            return _State(LoopStatus.COMPLETED, StateSource.REPORTED, reason)
-        parts = ("stopped", plan.count, f"last iteration: {last_end}" if last_end else "")
-        why = f"process {run.pid} is gone"
-        return _State(LoopStatus.UNKNOWN, StateSource.INFERRED, ", ".join(filter(None, parts)), why=why)
+            return State(LoopStatus.COMPLETED, reason, source=StateSource.REPORTED)
+        parts = ("stopped", plan.count, f"last iteration: {end}" if end else "")
+        return State(reason=", ".join(filter(None, parts)), why=f"process {run.pid} is gone")
     if is_newest:
-        return _State(LoopStatus.RUNNING, StateSource.INFERRED)
-    return _State(LoopStatus.UNKNOWN, StateSource.INFERRED, last_end, why="a later run began")
+        return State(LoopStatus.RUNNING)
+    return State(reason=end, why="a later run began")
 
 
 def _process(root: Path, run: Run, moment: Moment) -> int | None:
@@ -314,13 +515,6 @@ def _process(root: Path, run: Run, moment: Moment) -> int | None:
     started = moment.processes.started_at(run.pid)
     is_same = started is not None and run.started_at is not None and started <= run.started_at + _TOLERANCE
     return run.pid if is_same else None
-
-
-def _files(root: Path, plan: _Plan, files: RunnerFiles) -> tuple[str, ...]:
-    names = ("activity.log", "progress.md", "guardrails.md", "errors.log")
-    paths = [root / ".ralph" / name for name in names]
-    found = [path for path in paths if files.exists(path)]
-    return tuple(files.shown(path) for path in (*found, *([plan.path] if plan.path else [])))
 
 
 def _iterations(run: Run) -> Iterator[Iteration]:
@@ -341,23 +535,3 @@ def _outcome(part: Round) -> Outcome:
     if "TASK COMPLETE" in part.end:
         return Outcome.SUCCESS
     return Outcome.FAILURE if "GUTTER" in part.end else _OUTCOMES.get(part.end, Outcome.UNKNOWN)
-
-
-def _details(loop: Loop, root: Path, run: Run, plan: _Plan, files: RunnerFiles) -> LoopDetails:
-    notes = []
-    if plan.stories:
-        notes.append(("Stories", "\n".join(f"[{'x' if done else ' '}] {story}" for story, done in plan.stories)))
-    for name in ("errors.log", "progress.md"):
-        if tail := files.text(root / ".ralph" / name, _MAX_LOG)[-_MAX_NOTE:]:
-            notes.append((name, tail))
-    for number in sorted(run.rounds)[-20:]:
-        if meta := files.text(root / ".ralph" / "runs" / f"run-{run.id}-iter-{number}.md"):
-            notes.append((f"Summary of iteration {number}", meta[:_MAX_NOTE]))
-    tokens = sum(part.tokens for part in run.rounds.values())
-    facts = [("stories", plan.count), ("tokens, estimated by the runner", f"{tokens:,}" if tokens else "")]
-    return LoopDetails(
-        loop_id=loop.id,
-        iterations=loop.iterations,
-        notes=tuple(notes),
-        facts=tuple((name, value) for name, value in facts if value),
-    )

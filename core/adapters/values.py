@@ -13,6 +13,7 @@ from core.base.negation import find_prohibition
 from core.records.lessons import LessonKind
 from core.records.times import parse_time
 from core.redaction.masking import mask_secrets
+from core.sources.fields import Fields
 from core.storage.file_reader import decode_json, open_file
 
 MAX_TEXT: Final = 4000  # characters of a task, condition or lesson
@@ -85,6 +86,11 @@ def decode_quietly(data: bytes) -> Any:
     if decoded.failed:
         raise ValueError("not JSON")
     return decoded.value
+
+
+def fields_of(value: Any) -> Fields:
+    """Return the fields of a JSON object; none if it is something else."""
+    return Fields("", value if isinstance(value, dict) else {}, [])
 
 
 def head_of(path: Path, root: Path) -> bytes:
