@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from core.adapters.contract import Delivery, Places
 from core.adapters.lessons import lesson_id
-from core.adapters.orchestrator_files import FOLDER, MAX_PLACES, Found, Run, find_runs, find_workspaces, read_tasks
-from core.adapters.values import MAX_LABEL, cut, distinct, lesson_kind, newest
+from core.adapters.runs import RunnerAdapter, State
+from core.adapters.values import MAX_LABEL, clip, cut, distinct, fields_of, lesson_kind, newest
 from core.base.regexes import lazy_regex
 from core.records.lessons import Lesson, LessonKind
 from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, Outcome, Progress, StateSource, Usage
@@ -20,7 +25,15 @@ from core.sources.liveness import check_liveness
 if TYPE_CHECKING:
     from core.adapters.contract import Folders, Moment
     from core.adapters.runner_files import RunnerFiles
+    from core.sources.fields import Fields
 
+FOLDER: Final = ".ralph"
+MAX_PLACES: Final = 50  # folders of runs
+_MAX_RUNS: Final = 100  # of one folder
+_MAX_ITERATIONS: Final = 500
+_MAX_TASKS: Final = 500
+_SAME_START: Final = timedelta(seconds=60)  # between the first event of a run and its start in the history
+_REASON: Final = lazy_regex(r"## Reason\s{1,4}(\w{1,60})")
 _EVIDENCE: Final = ("loops.json", "current-events", "agent")
 _MAX_MEMORIES: Final = 500
 _STALE_AFTER: Final = timedelta(minutes=10)
@@ -39,7 +52,221 @@ _MEMORY: Final = lazy_regex(r"### (mem-(\d{9,11})-\w{1,16})")
 _TAGS: Final = lazy_regex(r"<!--\s*tags:\s*([^|>]{1,200})")
 
 
-class OrchestratorAdapter:
+class _Event(Struct):
+    ts: str | None = None
+    iteration: Any = 0
+    hat: Any = ""
+    topic: Any = ""
+    payload: Any = ""
+
+
+class Step(Struct):
+    """One iteration; `ended_at` is the time of its last event."""
+
+    number: int
+    ended_at: datetime | None = None
+    hat: str = ""
+    topic: str = ""
+    payload: str = ""
+    success: bool | None = None
+
+
+class Run(Struct):
+    """A run, from its events or its part of the history."""
+
+    task: str = ""
+    started_at: datetime | None = None
+    last_at: datetime | None = None
+    topic: str = ""  # of the last event
+    reason: str = ""
+    steps: list[Step] = []
+
+    def see(self, at: datetime | None) -> None:
+        self.started_at = self.started_at or at
+        self.last_at = newest(self.last_at, at)
+
+    def step(self, number: int) -> Step:
+        if not self.steps or self.steps[-1].number != number:
+            self.steps.append(Step(number))
+            del self.steps[:-_MAX_ITERATIONS]
+        return self.steps[-1]
+
+
+class _History(Struct):
+    runs: list[Run] = []
+
+
+class _EventFold:
+    """Reads a file of events."""
+
+    name = "orchestrator-events"
+    version = 1
+    state = Run
+
+    def add(self, state: Run, line: bytes) -> None:
+        event = msgspec.json.decode(line, type=_Event)
+        topic = cut(event.topic, MAX_LABEL)
+        if not topic:
+            raise ValueError("not an event")
+        at = parse_time(event.ts)
+        payload = _text(event.payload)
+        state.see(at)
+        state.topic = topic
+        if topic == "task.start" and not state.task:
+            state.task = payload
+        if topic == "loop.terminate":
+            found = _REASON.search(payload)
+            state.reason = found[1] if found else payload.partition("\n")[0][:MAX_LABEL]
+        elif isinstance(event.iteration, int) and 0 < event.iteration < 1_000_000:
+            step = state.step(event.iteration)
+            step.ended_at = newest(step.ended_at, at)
+            step.hat, step.topic, step.payload = cut(event.hat, MAX_LABEL), topic, clip(payload, 500)
+
+
+class _HistoryFold:
+    """Reads the history of all runs in a folder."""
+
+    name = "orchestrator-history"
+    version = 1
+    state = _History
+
+    def add(self, state: _History, line: bytes) -> None:
+        value = msgspec.json.decode(line, type=dict[str, Any])
+        event = fields_of(value["type"])
+        kind, at = event.text("kind"), parse_time(value.get("ts"))
+        if kind == "loop_started":
+            state.runs.append(Run(task=cut(event.text("prompt"))))
+            del state.runs[:-_MAX_RUNS]
+        if not kind or not state.runs:
+            return
+        run = state.runs[-1]
+        run.see(at)
+        number = event.count("iteration")
+        if kind in ("iteration_started", "iteration_completed") and number:
+            step = run.step(number)
+            step.ended_at = at
+            step.success = event.flag("success") if kind == "iteration_completed" else None
+        elif kind == "loop_completed":
+            run.reason = cut(event.text("reason"), MAX_LABEL) or "completed"
+        elif kind in ("loop_terminated", "loop_discarded"):
+            run.reason = "interrupted" if kind == "loop_terminated" else "cancelled"
+
+
+_EVENTS: Final = _EventFold()
+_HISTORY: Final = _HistoryFold()
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """A run in a workspace; the process and the tasks are those of the newest run there."""
+
+    id: str
+    native_id: str
+    workspace: Path
+    run: Run
+    file: Path
+    pid: int | None = None
+    is_newest: bool = False
+
+
+def find_workspaces(files: RunnerFiles) -> list[Path]:
+    """Return the folders of runs: the project, its working trees, and those that the registry names."""
+    folders = files.folders
+    found = [*folders.roots, *files.names(folders.project / ".worktrees")]
+    for entry in _registered(files):
+        for name in ("worktree_path", "workspace"):
+            path = entry.text(name)
+            found += [Path(path)] if folders.contain(path) else []
+    return list(dict.fromkeys(found))[:MAX_PLACES]
+
+
+def _registered(files: RunnerFiles) -> list[Fields]:
+    """Return the entries of the registry, which vanish with their processes."""
+    registry = fields_of(files.json(files.folders.project / FOLDER / "loops.json"))
+    return [entry for _, entry in registry.objects("loops")][:_MAX_RUNS]
+
+
+def find_runs(files: RunnerFiles) -> list[Found]:
+    return [found for workspace in find_workspaces(files) for found in _runs(workspace, files)]
+
+
+def _runs(workspace: Path, files: RunnerFiles) -> Iterator[Found]:
+    """Yield the runs of a workspace, oldest first: one per file of events, and those of the history without one."""
+    folder = workspace / FOLDER
+    runs: list[tuple[str, Path, Run]] = []
+    for path in files.names(folder, "events*.jsonl")[-_MAX_RUNS:]:
+        folded = files.fold(path, _EVENTS)
+        if folded is not None and folded.state.topic:
+            runs.append((path.stem, path, folded.state))
+    history = files.fold(folder / "history.jsonl", _HISTORY)
+    for run in history.state.runs if history is not None else ():
+        same = next((one for _, _, one in runs if _is_same(one, run)), None)
+        if same is None:
+            name = f"history-{run.started_at:%Y%m%d-%H%M%S}" if run.started_at else "history"
+            runs.append((name, folder / "history.jsonl", run))
+        elif (not same.reason and run.reason) or not same.task:
+            place = next(n for n, (_, _, one) in enumerate(runs) if one is same)
+            merged = replace(same, reason=same.reason or run.reason, task=same.task or run.task)
+            runs[place] = (*runs[place][:2], merged)
+    runs.sort(key=lambda one: (one[2].started_at or datetime.min.replace(tzinfo=UTC), one[0]))
+    native_id, pid, prompt, started_at = _process(workspace, files)
+    if not runs and (pid is not None or prompt):
+        runs.append(("current", folder / "loop.lock", Run(task=prompt, started_at=started_at, last_at=started_at)))
+    shown = files.shown(workspace).removesuffix(".")
+    tree = workspace.name if workspace.parent.name == ".worktrees" else shown
+    unique = {one[0]: one for one in runs}.values()
+    for place, (name, path, run) in enumerate(unique, start=1):
+        is_newest = place == len(unique)
+        if is_newest and not run.task:
+            run = replace(run, task=prompt)
+        yield Found(
+            id="/".join(filter(None, (tree, name))),
+            native_id=native_id if is_newest else "",
+            workspace=workspace,
+            run=run,
+            file=path,
+            pid=pid if is_newest else None,
+            is_newest=is_newest,
+        )
+
+
+def _is_same(one: Run, other: Run) -> bool:
+    if one.started_at is None or other.started_at is None:
+        return False
+    return abs(one.started_at - other.started_at) <= _SAME_START
+
+
+def _process(workspace: Path, files: RunnerFiles) -> tuple[str, int | None, str, datetime | None]:
+    """Return ID, pid, prompt and start of the newest run in a workspace, from the registry, else from the lock."""
+    folder = workspace / FOLDER
+    native_id = cut(files.text(folder / "current-loop-id"), MAX_LABEL)
+    for entry in _registered(files):
+        place = entry.text("worktree_path") or entry.text("workspace")
+        if place == str(workspace) and (not native_id or entry.text("id") == native_id):
+            found = entry.text("id"), entry.count("pid"), cut(entry.text("prompt")), entry.time("started")
+            return cut(found[0], MAX_LABEL), *found[1:]
+    lock = fields_of(files.json(folder / "loop.lock"))
+    return native_id, lock.count("pid"), cut(lock.text("prompt")), lock.time("started")
+
+
+def read_tasks(found: Found, files: RunnerFiles) -> list[Fields]:
+    """Return the newest line of each task of a run; tasks without a loop are those of the newest run."""
+    lines = files.json(found.workspace / FOLDER / "agent" / "tasks.jsonl")
+    latest: dict[str, Fields] = {}
+    for line in lines if isinstance(lines, list) else ():
+        if isinstance(line.value, dict):
+            task = fields_of(line.value)
+            loop_id = task.text("loop_id")
+            if task.text("id") and (loop_id == found.native_id if loop_id else found.is_newest):
+                latest[task.text("id")] = task
+    return list(latest.values())[:_MAX_TASKS]
+
+
+def _text(value: Any) -> str:
+    """Return a payload as text; agents also write objects."""
+    return cut(value if isinstance(value, str) else msgspec.json.encode(value).decode() if value else "")
+
+
+class OrchestratorAdapter(RunnerAdapter):
     """Reads events, history, registry and lock of runs, tasks and memories; also of runs in working trees."""
 
     name = "orchestrator"
@@ -58,7 +285,7 @@ class OrchestratorAdapter:
 
     def loops(self, files: RunnerFiles, moment: Moment) -> Iterator[Loop]:
         for found in find_runs(files):
-            yield _loop(found, files, moment)
+            yield self._loop(found, files, moment)
 
     def details(self, loop: Loop, files: RunnerFiles) -> LoopDetails:
         found = next((one for one in find_runs(files) if _id(one) == loop.id), None)
@@ -70,11 +297,9 @@ class OrchestratorAdapter:
         notes = [("Tasks", tasks)]
         if found.is_newest:
             notes += [(name, files.text(agent / name)) for name in ("summary.md", "handoff.md", "scratchpad.md")]
-        return LoopDetails(
-            loop_id=loop.id,
-            iterations=_iterations(found.run),
-            notes=tuple((title, cut(text)) for title, text in notes if text.strip()),
-            facts=(("loop", found.native_id),) if found.native_id else (),
+        facts = (("loop", found.native_id),)
+        return self.make_details(
+            loop, ((title, cut(text)) for title, text in notes), facts, iterations=_iterations(found.run)
         )
 
     def lessons(self, files: RunnerFiles) -> Iterator[Lesson]:
@@ -91,14 +316,42 @@ class OrchestratorAdapter:
             command=("ralph", "tools", "memory", "add", context.strip(), "--type", "pattern"),
         )
 
+    def _loop(self, found: Found, files: RunnerFiles, moment: Moment) -> Loop:
+        run = found.run
+        iterations = _iterations(run)
+        summary = (
+            files.text(found.workspace / FOLDER / "agent" / "summary.md") if found.is_newest and run.reason else ""
+        )
+        cost, backend = _COST.search(summary), _BACKEND.search(files.text(found.workspace / "ralph.yml"))
+        return self.make_loop(
+            _id(found),
+            found.workspace,
+            _state(found, moment),
+            files,
+            moment,
+            written=(found.file,),
+            last=run.last_at,
+            ended=run.last_at,
+            is_exact=run.last_at is None or bool(run.reason),
+            aliases=(found.native_id,) if found.native_id else (),
+            task=run.task,
+            raw_status=run.reason or run.topic,
+            owner=backend[1] if backend else "",
+            iteration=max((one.number or 0 for one in iterations), default=None),
+            iterations=iterations,
+            started_at=run.started_at,
+            usage=Usage(cost_usd=float(cost[1])) if cost else Usage(),
+            progress=_progress(found, files),
+            modified_at=None,
+        )
 
-def _loop(found: Found, files: RunnerFiles, moment: Moment) -> Loop:
-    run = found.run
-    iterations = _iterations(run)
+
+def _state(found: Found, moment: Moment) -> State:
+    run, last_at = found.run, found.run.last_at
     status, source, reason = _STATUSES.get(run.reason, LoopStatus.UNKNOWN), StateSource.REPORTED, run.reason
     if not run.reason and found.is_newest:
         status = LoopStatus.WAITING if run.topic == "human.interact" else LoopStatus.RUNNING
-    liveness, why = check_liveness(status, found.pid, run.last_at, None, moment.now, _STALE_AFTER, moment.processes)
+    liveness, why = check_liveness(status, found.pid, last_at, None, moment.now, _STALE_AFTER, moment.processes)
     if liveness is Liveness.DEAD:
         status, reason = LoopStatus.CRASHED, "its process has ended"
     elif not run.reason and (not found.is_newest or liveness is Liveness.STALE):
@@ -108,36 +361,7 @@ def _loop(found: Found, files: RunnerFiles, moment: Moment) -> Loop:
         source = StateSource.INFERRED
     if status is LoopStatus.WAITING:
         why = f"asks a question; {why}"
-    summary = files.text(found.workspace / FOLDER / "agent" / "summary.md") if found.is_newest and run.reason else ""
-    cost = _COST.search(summary)
-    backend = _BACKEND.search(files.text(found.workspace / "ralph.yml"))
-    ended_at = run.last_at if status.ended else None
-    return Loop(
-        id=_id(found),
-        aliases=(found.native_id,) if found.native_id else (),
-        runner=OrchestratorAdapter.name,
-        sources=(OrchestratorAdapter.name,),
-        task=run.task,
-        status=status,
-        raw_status=run.reason or run.topic,
-        state_source=source,
-        end_reason=reason,
-        liveness=liveness,
-        liveness_reason=why,
-        owner=backend[1] if backend else "",
-        iteration=max((one.number or 0 for one in iterations), default=None),
-        iterations=iterations,
-        started_at=run.started_at,
-        ended_at=ended_at,
-        ended_approximate=ended_at is not None and not run.reason,
-        last_activity=run.last_at,
-        pid=found.pid,
-        usage=Usage(cost_usd=float(cost[1])) if cost else Usage(),
-        cwd=files.folders.cwd_of(found.workspace),
-        badges=("crashed",) if status is LoopStatus.CRASHED else (),
-        files=(files.shown(found.file),),
-        progress=_progress(found, files),
-    )
+    return State(status, reason, liveness, why, source, found.pid)
 
 
 def _progress(found: Found, files: RunnerFiles) -> Progress:

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import socket
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from core.adapters.contract import Delivery, Places
+from core.adapters.lessons import lesson_id
 from core.adapters.progress_log import progress_lessons, read_progress
-from core.adapters.ralph_tui_files import (
-    FILES,
-    FOLDER,
-    MAX_TASKS,
-    REGISTRY,
-    SESSION,
-    IterationLog,
-    Session,
-    SessionReader,
-    mapping,
-)
+from core.adapters.runs import RunnerAdapter, State
 from core.adapters.snarktank import pattern_delivery
-from core.adapters.values import MAX_LABEL, cut, head_of, newest
+from core.adapters.values import MAX_LABEL, cut, fields_of, head_of, lesson_kind, newest
+from core.base.regexes import lazy_regex
 from core.records.debug_sessions import Failure
 from core.records.lessons import Lesson
 from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, Outcome, Progress, StateSource, Usage
+from core.records.times import parse_time
+from core.sources import normalize
 from core.sources.fields import Fields
 from core.sources.liveness import check_liveness
 
@@ -36,6 +32,27 @@ if TYPE_CHECKING:
     from core.adapters.contract import Folders, Moment
     from core.adapters.runner_files import RunnerFiles
 
+FOLDER: Final = ".ralph-tui"
+SESSION: Final = "session.json"
+_PARALLEL: Final = "parallel-session.json"
+FILES: Final = (SESSION, "session-meta.json", "ralph.lock", _PARALLEL, "progress.md", "iterations")
+REGISTRY: Final = ".config/ralph-tui/sessions.json"
+_MAX_TASKS: Final = 1000
+_SEEN: Final = "sessions"  # key of the last content of each session file, which a new session overwrites
+_MAX_SESSIONS: Final = 100
+_MAX_KEPT: Final = 100  # iterations of a session that are kept beyond its file
+_MAX_FOLDERS: Final = 50
+_MAX_LOGS: Final = 2000
+_MAX_ENTRIES: Final = 10_000  # of the registry
+_PREFIX: Final = 8  # characters of the ID of a session in the name of a log
+_MAX_HEAD: Final = 16_384  # bytes of a log that are read
+_MAX_LINES: Final = 50  # of each section
+_DIVIDER: Final = "--- RAW OUTPUT ---"
+_NUMBER: Final = lazy_regex(r"# Iteration (\d{1,9}) Log")
+_VALUE: Final = lazy_regex(r"- \*\*([A-Z][\w ]{1,40})\*\*: (.+)")
+_DURATION: Final = lazy_regex(r"(\d{1,9})(h|m|s)\b")
+_LOG_NAME: Final = lazy_regex(r"([0-9a-f]{8})_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_")
+_MS: Final = {"h": 3_600_000, "m": 60_000, "s": 1000}
 _PROGRESS: Final = "progress.md"
 _LEARNED: Final = "lessons"  # key of the lessons of progress logs, which a new session overwrites
 _MAX_ITERATIONS: Final = 500
@@ -57,7 +74,250 @@ _OUTCOMES: Final = {
 }
 
 
-class RalphTuiAdapter:
+class IterationLog(Struct, frozen=True, kw_only=True):
+    """What the header of a log contains; `session` is the beginning of the ID of its session, "" in old versions."""
+
+    path: Path
+    session: str
+    head: str
+    number: int | None
+    values: dict[str, str]
+    sections: dict[str, list[tuple[int, str]]]  # line number and text of bullets, by the title of the section
+
+    @property
+    def task_id(self) -> str:
+        return self.values.get("Task ID", "")
+
+    @property
+    def started_at(self) -> datetime | None:
+        return parse_time(self.values.get("Started At"))
+
+    @property
+    def ended_at(self) -> datetime | None:
+        return parse_time(self.values.get("Ended At"))
+
+    @property
+    def duration_ms(self) -> float | None:
+        found = _DURATION.findall(self.values.get("Duration", ""))
+        return float(sum(int(count) * _MS[unit] for count, unit in found)) if found else None
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(input=self._tokens("Input Tokens"), output=self._tokens("Output Tokens"))
+
+    @property
+    def learnings(self) -> tuple[str, ...]:
+        return tuple(text for _, text in self.sections.get("Learnings", ()))
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        found = (text for _, text in self.sections.get("Files Changed", ()))
+        return tuple(file for file in found if not file.startswith("... and "))
+
+    @property
+    def work(self) -> str:
+        """What was done, and why the iteration ended."""
+        done = [text for _, text in self.sections.get("What Was Done", ())]
+        return cut("\n".join(filter(None, (*done, self.values.get("Completion Summary", "")))))
+
+    @property
+    def is_completed(self) -> bool:
+        return self.values.get("Task Completed") == "Yes"
+
+    def lessons(self, runner: str, file: str, loop_id: str) -> Iterator[Lesson]:
+        """Yield what the agent wrote as learnings in this iteration."""
+        for line, text in self.sections.get("Learnings", ()):
+            yield Lesson(
+                id=lesson_id(runner, text),
+                runner=runner,
+                text=text,
+                kind=lesson_kind(text),
+                file=file,
+                line=line,
+                title=cut(self.task_id, MAX_LABEL),
+                at=self.ended_at,
+                loop_id=loop_id,
+                outcome=Outcome.SUCCESS if self.is_completed else Outcome.UNKNOWN,
+            )
+
+    def _tokens(self, name: str) -> int | None:
+        return normalize.count(self.values.get(name, "").replace(",", ""))
+
+
+def read_log(path: Path, files: RunnerFiles) -> IterationLog | None:
+    """Read the header of a log; None if it is not the log of an iteration."""
+    head = files.head(path, _MAX_HEAD).decode("utf-8", "replace").partition(_DIVIDER)[0]
+    number = _NUMBER.match(head)
+    if number is None:
+        return None
+    values: dict[str, str] = {}
+    sections: dict[str, list[tuple[int, str]]] = {}
+    bullets: list[tuple[int, str]] = []
+    for place, line in enumerate(head.splitlines(), start=1):
+        if line.startswith("#"):
+            bullets = sections.setdefault(line.lstrip("#").strip(), [])
+        elif value := _VALUE.fullmatch(line):
+            values.setdefault(value[1], cut(value[2]))
+        elif line.startswith(("- ", "* ", "• ")) and len(bullets) < _MAX_LINES and (text := cut(line[2:])):
+            bullets.append((place, text))
+    name = _LOG_NAME.match(path.name)
+    return IterationLog(
+        path=path,
+        session=name[1] if name else "",
+        head=cut(head),
+        number=int(number[1]),
+        values=values,
+        sections=sections,
+    )
+
+
+class Session(Struct, frozen=True, kw_only=True):
+    """A session in one folder; `is_past` is set if its file was seen before and exists no more."""
+
+    id: str
+    folder: Path  # in which it runs
+    fields: Fields
+    logs: tuple[IterationLog, ...] = ()
+    pid: int | None = None
+    locked_at: datetime | None = None
+    is_locked: bool = False
+    is_past: bool = False
+
+
+class SessionReader:
+    """Finds the sessions of a project; keeps the logs that it read."""
+
+    def __init__(self) -> None:
+        self._logs: dict[Path, tuple[datetime | None, IterationLog | None]] = {}
+
+    def read(self, files: RunnerFiles) -> list[Session]:
+        """Return the sessions of all folders: those of now, those whose files are gone, and those with logs only."""
+        registered = _registered(files)
+        named = (Path(cwd) for entry in registered.values() if isinstance(cwd := entry.get("cwd"), str))
+        inside = (path for path in named if files.folders.contain(str(path)))
+        folders = list(dict.fromkeys((*files.folders.roots, *inside)))[:_MAX_FOLDERS]
+        found: dict[str, Session] = {}
+        logs: dict[str, list[IterationLog]] = {}
+        for folder in folders:
+            for session in _current(folder, files):
+                found.setdefault(session.id, session)
+            for log in self._read_logs(folder, files):
+                logs.setdefault(log.session, []).append(log)
+        for id, (folder, value) in _seen(found, files).items():
+            found.setdefault(id, Session(id=id, folder=folder, fields=fields_of(value), is_past=True))
+        for id, entry in registered.items():
+            folder = Path(str(entry.get("cwd")))
+            if folder in folders:
+                found.setdefault(id, Session(id=id, folder=folder, fields=fields_of(entry)))
+        for prefix in logs.keys() - {""} - {id[:_PREFIX] for id in found}:
+            folder = logs[prefix][0].path.parents[2]
+            found[prefix] = Session(id=prefix, folder=folder, fields=fields_of(None), is_past=True)
+        sessions = sorted(found.values(), key=lambda session: session.id)[:_MAX_SESSIONS]
+        return [replace(session, logs=_own_logs(session, logs)) for session in sessions]
+
+    def _read_logs(self, folder: Path, files: RunnerFiles) -> Iterator[IterationLog]:
+        for path in files.names(folder / FOLDER / "iterations", "*.log")[-_MAX_LOGS:]:
+            modified_at = files.modified_at(path)
+            known = self._logs.get(path)
+            if known is None or known[0] != modified_at:
+                known = self._logs[path] = modified_at, read_log(path, files)
+            if known[1] is not None:
+                yield known[1]
+
+
+def _current(folder: Path, files: RunnerFiles) -> Iterator[Session]:
+    """Yield the session of a folder, and a parallel one that has another ID."""
+    lock = _mapping(files.json(folder / FOLDER / "ralph.lock"))
+    meta = _mapping(files.json(folder / FOLDER / "session-meta.json"))
+    parallel = _mapping(files.json(folder / FOLDER / _PARALLEL))
+    for name, value in ((SESSION, _mapping(files.json(folder / FOLDER / SESSION))), (_PARALLEL, parallel)):
+        id = value.get("sessionId")
+        if not isinstance(id, str) or not id.strip():
+            continue
+        if value is parallel or id == parallel.get("sessionId"):
+            value = {**_as_session(parallel), **(value if value is not parallel else {})}
+        known = {"endedAt", "cumulativeCost", "prdPath", "epicId"} if meta.get("id") == id else set()
+        value = {**{key: one for key, one in meta.items() if key in known}, **value}
+        is_locked = bool(lock) and lock.get("sessionId", id) == id
+        yield Session(
+            id=id,
+            folder=folder,
+            fields=Fields(files.shown(folder / FOLDER / name), value, []),
+            pid=_pid(lock) if is_locked else None,
+            locked_at=fields_of(lock).time("acquiredAt") if is_locked else None,
+            is_locked=is_locked,
+        )
+
+
+def _pid(lock: Mapping[Any, Any]) -> int | None:
+    """Return the process that holds a lock, if it runs on this machine."""
+    fields = fields_of(lock)
+    return fields.count("pid") if fields.text("hostname") in ("", socket.gethostname()) else None
+
+
+def _as_session(parallel: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return the state of a parallel session in the fields of other sessions."""
+    graph = _mapping(parallel.get("taskGraph"))
+    nodes = graph.get("nodes")
+    pairs = [one for one in (nodes if isinstance(nodes, list) else ()) if isinstance(one, list) and len(one) == 2]
+    merged, failed = (set(fields_of(parallel).texts(name)) for name in ("mergedTaskIds", "failedTaskIds"))
+    tasks = []
+    for id, node in pairs[:_MAX_TASKS]:
+        status = "completed" if id in merged else "failed" if id in failed else "open"
+        tasks.append({**_mapping(_mapping(node).get("task")), "id": id, "status": status})
+    state = {"plugin": "", "totalTasks": len(tasks), "tasks": tasks}
+    updated_at = parallel.get("lastUpdatedAt")
+    known = {"status": "running", "trackerState": state} | ({"updatedAt": updated_at} if updated_at else {})
+    return {**{key: one for key, one in parallel.items() if key in ("sessionId", "startedAt")}, **known}
+
+
+def _registered(files: RunnerFiles) -> dict[str, dict[Any, Any]]:
+    """Return the entries of this project in the registry of all sessions, by ID."""
+    home = files.folders.home
+    registry = _mapping(files.json(home / REGISTRY)) if home is not None else {}
+    entries = _mapping(registry.get("sessions"))
+    return {
+        id: entry
+        for id, entry in list(entries.items())[:_MAX_ENTRIES]
+        if isinstance(entry, dict) and isinstance(cwd := entry.get("cwd"), str) and files.folders.contain(cwd)
+    }
+
+
+def _seen(found: Mapping[str, Session], files: RunnerFiles) -> dict[str, tuple[Path, dict[Any, Any]]]:
+    """Remember the session files, and return those that were overwritten or deleted since they were seen."""
+    known = {id: one for id, one in _mapping(files.remembered(_SEEN)).items() if isinstance(one, dict)}
+    now = {id: _kept(session) for id, session in found.items()}
+    if any(known.get(id) != one for id, one in now.items()):
+        files.remember(_SEEN, dict(list({**known, **now}.items())[-_MAX_SESSIONS:]))
+    past = {id: one for id, one in known.items() if id not in found and isinstance(one.get("folder"), str)}
+    return {
+        id: (Path(one["folder"]), _mapping(one.get("session")))
+        for id, one in past.items()
+        if files.folders.contain(one["folder"])
+    }
+
+
+def _kept(session: Session) -> dict[str, Any]:
+    value = dict(session.fields.mapping)
+    if isinstance(iterations := value.get("iterations"), list):
+        value["iterations"] = iterations[-_MAX_KEPT:]
+    return {"folder": str(session.folder), "session": value}
+
+
+def _own_logs(session: Session, logs: Mapping[str, list[IterationLog]]) -> tuple[IterationLog, ...]:
+    """Return the logs of a session, in order of time; old versions do not name it, but their times show it."""
+    found = [*logs.get(session.id[:_PREFIX], ())]
+    started_at = session.fields.time("startedAt")
+    if not session.is_past and started_at is not None:
+        found += [one for one in logs.get("", ()) if one.started_at is not None and one.started_at >= started_at]
+    return tuple(sorted(found, key=lambda log: (log.number or 0, log.path.name)))
+
+
+def _mapping(value: Any) -> dict[Any, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+class RalphTuiAdapter(RunnerAdapter):
     """Reads session files, iteration logs, the progress log and the registry of sessions."""
 
     name = "ralph-tui"
@@ -86,25 +346,22 @@ class RalphTuiAdapter:
 
     def loops(self, files: RunnerFiles, moment: Moment) -> Iterator[Loop]:
         for session in self._sessions.read(files):
-            yield _loop(session, files, moment)
+            yield self._loop(session, files, moment)
 
     def details(self, loop: Loop, files: RunnerFiles) -> LoopDetails:
         session = self._find(loop, files)
         if session is None:
             return LoopDetails(loop_id=loop.id)
-        tasks = _tasks(session.fields)
-        notes = []
-        if tasks:
-            notes.append(("Tasks", "\n".join(f"[{_mark(task)}] {_title(task)}" for task in tasks)))
-        notes += [(f"Iteration {log.number}", log.head) for log in session.logs[-3:] if log.head]
-        facts = [("tracker", session.fields.inside("trackerState"))]
-        named = [(label, fields.text("plugin")) for label, fields in facts if fields is not None]
-        named += [("skipped tasks", ", ".join(session.fields.texts("skippedTaskIds")))]
-        return LoopDetails(
-            loop_id=loop.id,
+        tasks = "\n".join(f"[{_mark(task)}] {_title(task)}" for task in _tasks(session.fields))
+        tracker = session.fields.inside("trackerState")
+        return self.make_details(
+            loop,
+            (("Tasks", cut(tasks)), *((f"Iteration {log.number}", log.head) for log in session.logs[-3:])),
+            (
+                ("tracker", tracker.text("plugin") if tracker is not None else ""),
+                ("skipped tasks", ", ".join(session.fields.texts("skippedTaskIds"))),
+            ),
             iterations=tuple(_iterations(session, with_texts=True)),
-            notes=tuple((title, cut(text)) for title, text in notes),
-            facts=tuple((label, cut(value, MAX_LABEL)) for label, value in named if value),
         )
 
     def lessons(self, files: RunnerFiles) -> Iterator[Lesson]:
@@ -137,6 +394,62 @@ class RalphTuiAdapter:
     def _find(self, loop: Loop, files: RunnerFiles) -> Session | None:
         return next((session for session in self._sessions.read(files) if _id(session) == loop.id), None)
 
+    def _loop(self, session: Session, files: RunnerFiles, moment: Moment) -> Loop:
+        fields = session.fields
+        tracker = fields.inside("trackerState") or fields_of(None)
+        iterations = tuple(_iterations(session))
+        signs = (fields.time("updatedAt"), session.locked_at, *(one.at for one in iterations))
+        last = newest(*(time for time in signs if time is not None and time <= moment.now + _CLOCK_TOLERANCE))
+        iteration = fields.count("currentIteration")
+        iteration = iteration if iteration is not None or not iterations else len(iterations)
+        begun = [log.started_at for log in session.logs if log.started_at]
+        usage = sum((log.usage for log in session.logs), Usage())
+        progress = _progress(session, tracker)
+        ended = fields.time("endedAt")
+        return self.make_loop(
+            _id(session),
+            session.folder,
+            _state(session, progress, iteration, last, moment),
+            files,
+            moment,
+            written=_files(session, tracker),
+            last=last,
+            ended=ended or last,
+            is_exact=ended is not None,
+            task=_task(session, tracker, files),
+            criteria=tuple(cut(_title(task), MAX_LABEL) for task in _tasks(fields)),
+            raw_status=cut(fields.text("status"), MAX_LABEL),
+            owner=cut(fields.text("agentPlugin"), MAX_LABEL) or _last_value(session, "Agent"),
+            model=cut(fields.text("model"), MAX_LABEL) or _last_value(session, "Model"),
+            iteration=iteration,
+            max_iterations=fields.count("maxIterations") or None,
+            iterations=iterations,
+            started_at=fields.time("startedAt") or min(begun, default=None),
+            updated_at=fields.time("updatedAt"),
+            modified_at=None,
+            usage=replace(usage, cost_usd=fields.duration("cumulativeCost")),
+            progress=progress,
+        )
+
+
+def _state(session: Session, progress: Progress, iteration: int | None, last: datetime | None, moment: Moment) -> State:
+    word, most = cut(session.fields.text("status"), MAX_LABEL), session.fields.count("maxIterations")
+    status, source, reason = _STATUSES.get(word, LoopStatus.UNKNOWN), StateSource.REPORTED, ""
+    if status is LoopStatus.RUNNING and session.fields.flag("isPaused"):
+        status = LoopStatus.PAUSED
+    is_over = status.ended or session.is_past
+    if session.is_past and not status.ended:
+        source = StateSource.WATCHED if word else StateSource.INFERRED
+        is_done = progress.stories and not progress.stories_open
+        status = LoopStatus.COMPLETED if is_done else LoopStatus.UNKNOWN
+        reason = "all tasks are completed" if is_done else "its session file is gone"
+    if is_over and progress.stories_open and most and (iteration or 0) >= most:
+        status, source, reason = LoopStatus.LIMIT, StateSource.INFERRED, "max iterations"
+    liveness, why = check_liveness(status, session.pid, last, None, moment.now, _STALE_AFTER, moment.processes)
+    if liveness is Liveness.DEAD:
+        status, reason = LoopStatus.CRASHED, "its process is gone"
+    return State(status, reason or (word if status.ended else ""), liveness, why, source, session.pid)
+
 
 def _learned(files: RunnerFiles) -> Iterator[Lesson]:
     """Yield the lessons that were seen before."""
@@ -146,77 +459,6 @@ def _learned(files: RunnerFiles) -> Iterator[Lesson]:
             yield msgspec.convert(one, Lesson)
         except (msgspec.ValidationError, TypeError, ValueError):
             continue
-
-
-def _loop(session: Session, files: RunnerFiles, moment: Moment) -> Loop:
-    fields = session.fields
-    tracker = fields.inside("trackerState") or Fields("", {}, [])
-    iterations = tuple(_iterations(session))
-    started_at = fields.time("startedAt") or min(
-        (log.started_at for log in session.logs if log.started_at), default=None
-    )
-    signs = (fields.time("updatedAt"), session.locked_at, *(one.at for one in iterations))
-    last = newest(*(time for time in signs if time is not None and time <= moment.now + _CLOCK_TOLERANCE))
-    iteration = fields.count("currentIteration")
-    progress = _progress(session, tracker)
-    loop = Loop(
-        id=_id(session),
-        runner=RalphTuiAdapter.name,
-        sources=(RalphTuiAdapter.name,),
-        task=_task(session, tracker, files),
-        criteria=tuple(cut(_title(task), MAX_LABEL) for task in _tasks(fields)),
-        raw_status=cut(fields.text("status"), MAX_LABEL),
-        owner=cut(fields.text("agentPlugin"), MAX_LABEL) or _last_value(session, "Agent"),
-        model=cut(fields.text("model"), MAX_LABEL) or _last_value(session, "Model"),
-        iteration=iteration if iteration is not None or not iterations else len(iterations),
-        max_iterations=fields.count("maxIterations") or None,
-        iterations=iterations,
-        started_at=started_at,
-        updated_at=fields.time("updatedAt"),
-        last_activity=last,
-        pid=session.pid,
-        usage=replace(sum((log.usage for log in session.logs), Usage()), cost_usd=fields.duration("cumulativeCost")),
-        cwd=files.folders.cwd_of(session.folder),
-        files=_files(session, tracker, files),
-        progress=progress,
-    )
-    return _with_state(loop, session, moment)
-
-
-def _with_state(loop: Loop, session: Session, moment: Moment) -> Loop:
-    """Set status, liveness and end of a loop."""
-    status = _STATUSES.get(loop.raw_status, LoopStatus.UNKNOWN)
-    source, reason = StateSource.REPORTED, ""
-    if status is LoopStatus.RUNNING and session.fields.flag("isPaused"):
-        status = LoopStatus.PAUSED
-    if session.is_past and not status.ended:
-        source = StateSource.WATCHED if loop.raw_status else StateSource.INFERRED
-        is_done = loop.progress.stories and not loop.progress.stories_open
-        status = LoopStatus.COMPLETED if is_done else LoopStatus.UNKNOWN
-        reason = "all tasks are completed" if is_done else "its session file is gone"
-    is_over = status.ended or session.is_past
-    if is_over and loop.progress.stories_open and loop.max_iterations and (loop.iteration or 0) >= loop.max_iterations:
-        status, source, reason = LoopStatus.LIMIT, StateSource.INFERRED, "max iterations"
-    liveness, why = check_liveness(
-        status, loop.pid, loop.last_activity, loop.modified_at, moment.now, _STALE_AFTER, moment.processes
-    )
-    badges: tuple[str, ...] = ()
-    if liveness is Liveness.DEAD:
-        status, reason, badges = LoopStatus.CRASHED, "its process is gone", ("crashed",)
-    elif liveness is Liveness.STALE:
-        badges = ("stale",)
-    ended_at = session.fields.time("endedAt")
-    return replace(
-        loop,
-        status=status,
-        state_source=source,
-        end_reason=reason or (loop.raw_status if status.ended else ""),
-        liveness=liveness,
-        liveness_reason=why,
-        badges=badges,
-        ended_at=(ended_at or loop.last_activity) if status.ended else None,
-        ended_approximate=status.ended and ended_at is None,
-    )
 
 
 def _progress(session: Session, tracker: Fields) -> Progress:
@@ -269,7 +511,7 @@ def _iteration(one: Fields, log: IterationLog | None, *, with_texts: bool) -> It
 
 def _tasks(fields: Fields) -> list[Fields]:
     tracker = fields.inside("trackerState")
-    return [task for _, task in tracker.objects("tasks")][:MAX_TASKS] if tracker is not None else []
+    return [task for _, task in tracker.objects("tasks")][:_MAX_TASKS] if tracker is not None else []
 
 
 def _title(task: Fields) -> str:
@@ -283,7 +525,7 @@ def _mark(task: Fields) -> str:
 def _task(session: Session, tracker: Fields, files: RunnerFiles) -> str:
     """Return the description of the plan, else its name and the tasks."""
     path = _plan(session, tracker)
-    plan = Fields("", mapping(files.json(path)) if path is not None else {}, [])
+    plan = Fields("", _mapping(files.json(path)) if path is not None else {}, [])
     known = plan.text("description", "project", "name") or tracker.text("epicId") or session.fields.text("epicId")
     return cut(known) or cut("; ".join(task.text("title") for task in _tasks(session.fields)))
 
@@ -295,12 +537,11 @@ def _plan(session: Session, tracker: Fields) -> Path | None:
     return path if name and is_inside else None
 
 
-def _files(session: Session, tracker: Fields, files: RunnerFiles) -> tuple[str, ...]:
-    """Return the files of a session that exist, the one with its state first, then the plan."""
+def _files(session: Session, tracker: Fields) -> list[Path]:
+    """Return the files of a session, the one with its state first, then the plan."""
     folder = session.folder / FOLDER
     paths = [folder / SESSION, _plan(session, tracker), folder / _PROGRESS] if not session.is_past else []
-    paths += [log.path for log in session.logs[-3:]]
-    return tuple(files.shown(path) for path in paths if path is not None and files.exists(path))
+    return [path for path in (*paths, *(log.path for log in session.logs[-3:])) if path is not None]
 
 
 def _last_value(session: Session, name: str) -> str:
