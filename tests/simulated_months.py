@@ -21,8 +21,9 @@ from unittest.mock import patch
 from core.config.settings import Settings
 from core.hooks import answer, background
 from core.project.project import Project
-from core.state.experiment import secret_file, set_share
+from core.state.experiment import set_share
 from core.state.trials import ExperimentReport, measure_experiment
+from core.trust.experiment_secret import secret_file
 from tests.core.hooks.agents import SimulatedAgent, make_project
 
 WEEKS_A_MONTH: Final = 4
@@ -158,7 +159,7 @@ def _look(agent: SimulatedAgent, month: int) -> MonthEnd:
     project = Project(agent.project, Settings(), by="ada", clock=lambda: agent.at, cache=False, asks=False)
     project.load()
     state = project.view
-    report = measure_experiment(state.snapshot)
+    report = measure_experiment(state.snapshot, state.now)
     verdicts, arms = {}, {}
     for one in report.patterns:
         pattern = state.snapshot.patterns[one.pattern_id]

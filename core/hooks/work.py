@@ -222,10 +222,10 @@ class SessionWork:
 
     def record_assigned(self, events: Sequence[Event]) -> None:
         """Record what the experiment gives and holds out."""
-        from core.sources.events import append_events
+        from core.sources.events import append_assignments
 
         if events:
-            append_events(self._project, *events)
+            append_assignments(self._project, *events)
 
     def end_turn(self, session: Session, message: str = "") -> None:
         """Close the open attempt if its log proves an outcome; a success completes the task.

@@ -192,6 +192,10 @@ class IndexedSnapshot(Snapshot):
                 return self._read_foreign()
             case "team":
                 return self._read_team()
+            case "trial_key":
+                from core.trust.experiment_secret import trial_key  # most processes read no trial
+
+                return trial_key(self._files.project)
             case "unreadable":
                 rows = self.reader.rows("SELECT path, since FROM torn WHERE is_reported ORDER BY path")
                 return MappingProxyType({path: datetime.fromtimestamp(since, UTC) for path, since in rows})
@@ -211,9 +215,6 @@ class IndexedSnapshot(Snapshot):
             require_partial(self.reader, FOREIGN)
             return NOTHING_FOREIGN
         patterns, arrived = _FOREIGN_DECODER.decode(stored)
-        if not patterns:
-            return NOTHING_FOREIGN
-        self._files.origins.read_events()
         return ForeignRecords(patterns, arrived, self._files.origins.is_own_event)
 
     def _read_team(self) -> TeamEvidence:

@@ -138,7 +138,7 @@ def measure_lesson_effect(
         worst=worst,
         least=settings.extraction.min_usage_count_for_evaluation,
         undecided=undecided,
-        experiment=measure_experiment(snapshot, is_running=is_running),
+        experiment=measure_experiment(snapshot, board.now, is_running=is_running),
     )
 
 

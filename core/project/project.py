@@ -34,7 +34,7 @@ from core.records.extractions import Extraction
 from core.records.lessons import LESSON_ID
 from core.records.snapshot import UNCHECKED
 from core.records.times import parse_time
-from core.sources.events import append_events
+from core.sources.events import append_assignments, append_events
 from core.sources.patterns import read_archives
 from core.state.experiment import make_assignments
 from core.storage.file_access import check_writable
@@ -490,7 +490,7 @@ class Project(ProjectReader):
                 events = make_assignments(self._view, task, assigned, work_id, self.by, at)
                 if events:
                     with self._beginning():
-                        append_events(self.project, *events)
+                        append_assignments(self.project, *events)
                     self.apply((self.project.events,))
 
     def inject(self, loop_id: str, injection: Injection | InjectedContext, comment: str = "") -> Injected:

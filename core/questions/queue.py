@@ -109,7 +109,7 @@ class QueueRecords(Struct, frozen=True, kw_only=True):
             found=found,
             escalated=[call for call in calls if call is not None],
             edited=edited,
-            harmful=find_harmful(snapshot),
+            harmful=find_harmful(snapshot, now),
             decisions=snapshot.decisions,
             reviewer=reviewer,
         )

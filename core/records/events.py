@@ -9,7 +9,9 @@ from enum import StrEnum
 from functools import partial
 from typing import Annotated, Final
 
+import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 _Count = Annotated[int, Meta(ge=0, le=10**15)]
 _Weight = Annotated[float, Meta(ge=0, le=1)]
@@ -23,6 +25,7 @@ TRIAL_OUTCOME: Final = "trial-outcome"
 """Kind of the event that records what happened in a task after an assignment."""
 VERDICT: Final = "verdict"
 """Kind of the event that records whether work that ended had followed a pattern that it was given."""
+_CODE_CHARS: Final = 32  # hexadecimal digits of the code of a trial: 128 bits
 
 
 def event_id(at: datetime) -> str:
@@ -72,7 +75,7 @@ class Trial(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     `is_held_out` whether it was. The others belong to the outcome: `returned` is whether the error of the pattern
     occurred after the assignment, `steps` and `minutes` are those from there to the first check that passed, and
     `crossed` is whether the task had the pattern although it was held out, or did not get it although it was not.
-    None means unknown.
+    None means unknown. `code` proves who recorded it, see `TrialKey`.
     """
 
     task: str
@@ -82,6 +85,7 @@ class Trial(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     steps: _Count | None = None
     minutes: Annotated[float, Meta(ge=0, le=10**9)] | None = None
     crossed: bool = False
+    code: str = ""
 
 
 class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -125,6 +129,42 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     is_followed: bool | None = None
     action: _Count | None = None
     tokens: _Count | None = None
+
+
+class TrialKey(Struct, frozen=True):
+    """The key with which the user's ralphdeck signs trials of one project; without a secret, no trial is an own one.
+
+    A code is valid for one event as a whole: it can be neither changed nor copied to another task, pattern or time.
+    """
+
+    secret: bytes = b""
+
+    def sign(self, event: Event) -> Event:
+        """Return the event of a trial with its code."""
+        if event.trial is None or not self.secret:
+            return event
+        # As a reader of the log decodes it: a whole number for a float has other bytes.
+        event = msgspec.json.decode(msgspec.json.encode(event), type=Event)
+        assert event.trial is not None
+        return replace(event, trial=replace(event.trial, code=self._make_code(event, event.trial)))
+
+    def is_own(self, event: Event) -> bool:
+        """Return whether this key has signed the event."""
+        from hmac import compare_digest  # most processes read no trial
+
+        trial = event.trial
+        if trial is None or not trial.code or not self.secret:
+            return False
+        return compare_digest(trial.code.encode(errors="replace"), self._make_code(event, trial).encode())
+
+    def _make_code(self, event: Event, trial: Trial) -> str:
+        from hmac import digest
+
+        unsigned = replace(event, trial=replace(trial, code=""))
+        return digest(self.secret, msgspec.json.encode(unsigned), "sha256").hex()[:_CODE_CHARS]
+
+
+NO_TRIAL_KEY: Final = TrialKey()
 
 
 class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

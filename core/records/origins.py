@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class ForeignRecords:
 
     patterns: frozenset[str] = frozenset()
     arrived: frozenset[str] = frozenset()
-    is_own_event: Callable[[Event], bool] = _all_events
+    is_own_event: Callable[[Event], bool] = field(default=_all_events, compare=False)
 
 
 NOTHING_FOREIGN: Final = ForeignRecords()

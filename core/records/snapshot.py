@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from core.records.decisions import CurationState, Decision
+from core.records.events import NO_TRIAL_KEY, TrialKey
 from core.records.origins import NOTHING_FOREIGN, ForeignRecords
 from core.records.team import NO_TEAM, TeamEvidence
 
@@ -37,14 +38,14 @@ def _mapping() -> Any:
 class Snapshot:
     """All records of a project at one moment; may be shared between threads.
 
-    Mappings are by ID. `number` increases by one with every change. `patterns` contains the registry, and patterns
-    of other folders that the registry does not contain. Loops and reflections are newest first; loops include those
-    of other runners (docs/adapters.md). `escalations` contains the newest escalation of each debug session.
-    `events` is the event log, oldest first, without events of undone decisions, which are in `withdrawn`.
-    `curation` is the result of all `decisions`, which are oldest first. `foreign` are records that came from
-    elsewhere later. `team` has the sums of the uses in the team's other projects. `findings` are sorted by file.
-    `unreadable` contains project-relative files that cannot be read now, each with the time of its last good
-    content, which is used. `complete` is False until the first load has finished. `as_of` is the time of records
+    Mappings are by ID. `number` increases by one with every change. `patterns` contains the registry, and patterns of
+    other folders that the registry does not contain. Loops and reflections are newest first; loops include those of
+    other runners (docs/adapters.md). `escalations` contains the newest escalation of each debug session. `events` is
+    the event log, oldest first, without events of undone decisions, which are in `withdrawn`. `curation` is the result
+    of all `decisions`, which are oldest first. `foreign` are records that came from elsewhere later. `trial_key`
+    recognises the user's own trials. `team` has the sums of the uses in the team's other projects. `findings` are
+    sorted by file. `unreadable` contains project-relative files that cannot be read now, each with the time of its last
+    good content, which is used. `complete` is False until the first load has finished. `as_of` is the time of records
     that were kept from the last run and are not checked yet, else None.
     """
 
@@ -64,6 +65,7 @@ class Snapshot:
     decisions: tuple[Decision, ...] = ()
     curation: CurationState = field(default_factory=CurationState)
     foreign: ForeignRecords = NOTHING_FOREIGN
+    trial_key: TrialKey = NO_TRIAL_KEY
     team: TeamEvidence = NO_TEAM
     findings: tuple[Finding, ...] = ()
     unreadable: Mapping[str, datetime] = _mapping()

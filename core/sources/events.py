@@ -24,9 +24,12 @@ from core.records.findings import Finding, Severity
 from core.sources.fields import Fields, document
 from core.storage.append_log import AppendLog
 from core.storage.file_reader import MAX_PATTERN_BYTES, decode_json
+from core.trust.experiment_secret import trial_key
 from core.trust.origins import Origins
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from core.config.paths import ProjectPaths
 
 KINDS: Final = frozenset(
@@ -36,6 +39,7 @@ KINDS: Final = frozenset(
     }
 )
 _OF_TRIALS: Final = (ASSIGNED, TRIAL_OUTCOME)
+_NEWEST_BYTES: Final = 1 << 16  # end of the log in which others are looked for: what they added in a few seconds
 _ERROR_TYPES: Final = tuple(ErrorType)
 _decoder: Final = msgspec.json.Decoder(Event)
 
@@ -134,19 +138,51 @@ def _read_error(fields: Fields) -> ErrorNote:
 
 
 def append_events(paths: ProjectPaths, *events: Event) -> None:
-    """Append all events or none; they are on disk on return.
+    """Append all events or none; they are on disk on return. Trials are signed with the user's key of the project.
 
     Raises BadInput if a text is not valid Unicode (a lone surrogate), and Unwritable if the log cannot be written or
     is outside the project. After an error the log is unchanged.
     """
+    _require_inside(paths)
+    _append(paths, AppendLog(paths.events), events)
+
+
+def append_assignments(paths: ProjectPaths, *events: Event) -> None:
+    """Append the assignments that no other process has recorded since this one read the log; see `append_events`."""
+    _require_inside(paths)
+    log = AppendLog(paths.events)
+    with log.locked():
+        known = _find_newest_assignments(paths, log)
+        if new := [event for event in events if (event.trial and event.trial.task, event.pattern_id) not in known]:
+            _append(paths, log, new)
+
+
+def _find_newest_assignments(paths: ProjectPaths, log: AppendLog) -> set[tuple[str, str]]:
+    """Return the task and the pattern of the user's own assignments at the end of the log."""
+    size = log.path.stat().st_size if log.path.is_file() else 0
+    lines = log.read(max(size - _NEWEST_BYTES, 0))[0].split(b"\n")
+    found = [event for line in lines if b'"assigned"' in line and (event := _read_line(line)) is not None]
+    is_own = trial_key(paths.project).is_own
+    return {(event.trial.task, event.pattern_id) for event in found if event.trial is not None and is_own(event)}
+
+
+def _require_inside(paths: ProjectPaths) -> None:
+    """Raise Unwritable if the log is outside the project, or too large to get more events."""
     try:
         file = paths.inside(paths.relative(paths.events))
-        if file.is_file() and file.stat().st_size > MAX_PATTERN_BYTES:
-            raise Unwritable(f"{paths.events} is larger than {MAX_PATTERN_BYTES:,} bytes; no event can be added")
+    except BadInput as error:
+        raise Unwritable(str(error)) from None
+    if file.is_file() and file.stat().st_size > MAX_PATTERN_BYTES:
+        raise Unwritable(f"{paths.events} is larger than {MAX_PATTERN_BYTES:,} bytes; no event can be added")
+
+
+def _append(paths: ProjectPaths, log: AppendLog, events: Sequence[Event]) -> None:
+    try:
+        if any(event.trial is not None for event in events):
+            key = trial_key(paths.project)
+            events = [key.sign(event) for event in events]
         lines = [msgspec.json.encode(event) for event in events]
     except UnicodeEncodeError:
         raise BadInput("a text of the event is not valid Unicode") from None
-    except BadInput as error:
-        raise Unwritable(str(error)) from None
-    AppendLog(paths.events).append(lines)
+    log.append(lines)
     Origins(paths.project).add_events(events)

@@ -6,17 +6,15 @@ never start it.
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
 from core.base.errors import BadInput, RalphdeckError, Unwritable
 from core.base.regexes import lazy_regex
-from core.config.user_folders import state_folder
 from core.config.user_settings import (
     LEAST_SHARE,
     MAX_BYTES,
@@ -29,12 +27,14 @@ from core.learning.assignment import SAME_TASK, Coin, Experiment, secret_of_proj
 from core.records.event_log import EventView
 from core.records.events import ASSIGNED, TRIAL_OUTCOME, Event, Trial, event_id
 from core.storage.atomic_write import put
-from core.storage.file_access import file_lock, make_folder, open_regular
+from core.storage.file_access import file_lock
+from core.trust.experiment_secret import read_or_make_secret
 from core.trust.worktrees import trust_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
+    from pathlib import Path
 
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
@@ -42,16 +42,11 @@ if TYPE_CHECKING:
     from core.records.patterns import Pattern
     from core.state.project_state import ProjectState
 
-_SECRET_BYTES: Final = 32
 _LOCK_SECONDS: Final = 5.0
+_MOST_NEWEST: Final = 1_000  # newest events that are read: those of others must not make a call slow
 _GROUP: Final = lazy_regex(r"(?m)^[ \t]*\[experiment\][ \t]*(?:#.*)?\n?")
 _NEXT_GROUP: Final = lazy_regex(r"(?m)^[ \t]*\[")
 _SHARE: Final = lazy_regex(r"(?m)^[ \t]*share[ \t]*=.*(?:\n|\Z)")
-
-
-def secret_file() -> Path:
-    """Return the file with the secret; a copy of it gives another machine the same assignments."""
-    return state_folder() / "experiment.key"
 
 
 def find_experiment(paths: ProjectPaths, settings: Settings) -> Experiment | None:
@@ -60,46 +55,13 @@ def find_experiment(paths: ProjectPaths, settings: Settings) -> Experiment | Non
     if share is None or not settings.injection.allow_experiment:
         return None
     with suppress(OSError, RalphdeckError):
-        return Experiment(share, secret_of_project(_read_secret(), trust_root(paths.project).name))
+        return Experiment(share, secret_of_project(read_or_make_secret(), trust_root(paths.project).name))
     return None
 
 
 def is_forbidden(settings: Settings) -> bool:
     """Return whether the project forbids an experiment that its user has started."""
     return read_user_settings().experiment.share is not None and not settings.injection.allow_experiment
-
-
-def _read_secret() -> bytes:
-    """Read the secret, or make one; the file is readable by the user alone."""
-    file = secret_file()
-    with suppress(FileNotFoundError):
-        return _decode(file)
-    draft = file.with_name(f".{file.name}.{os.urandom(8).hex()}")
-    make_folder(file.parent)
-    handle = open_regular(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        os.write(handle, os.urandom(_SECRET_BYTES).hex().encode() + b"\n")
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-    try:
-        with suppress(FileExistsError):  # another process was first: its secret is used
-            os.link(draft, file)
-    finally:
-        draft.unlink()
-    return _decode(file)
-
-
-def _decode(file: Path) -> bytes:
-    with os.fdopen(open_regular(file, os.O_RDONLY), "rb") as opened:
-        text = opened.read(4 * _SECRET_BYTES)
-    try:
-        secret = bytes.fromhex(text.decode().strip())
-    except ValueError:
-        secret = b""
-    if len(secret) != _SECRET_BYTES:
-        raise BadInput(f"{file} is not a secret of the experiment; delete it, and a new one is made")
-    return secret
 
 
 def set_share(share: float | None) -> Path:
@@ -170,17 +132,20 @@ def draw_coin(state: ProjectState, text: str, task: str = "") -> Coin | None:
 def with_open_tasks(state: ProjectState, paths: ProjectPaths) -> ProjectState:
     """Return the state with the present experiment and the tasks at work, newest first.
 
-    A task is at work if something was assigned to it within a day, and its outcome is not recorded yet.
+    A task is at work if something was assigned to it within a day, and its outcome is not recorded yet. Events of
+    others and those dated later than now do not count.
     """
     experiment = find_experiment(paths, state.settings)
     if experiment is None:
         return state if state.experiment is None else replace(state, experiment=None)
     is_over: dict[str, bool] = {}
-    for event in EventView.of(state.snapshot.events).newest_trials():
+    snapshot = state.snapshot
+    for event in islice(EventView.of(snapshot.events).newest_trials(), _MOST_NEWEST):
+        if event.trial is None or event.at > state.now or not snapshot.trial_key.is_own(event):
+            continue
         if event.at <= state.now - SAME_TASK:
             break
-        if event.trial is not None:
-            is_over[event.trial.task] = is_over.get(event.trial.task, False) or event.kind == TRIAL_OUTCOME
+        is_over[event.trial.task] = is_over.get(event.trial.task, False) or event.kind == TRIAL_OUTCOME
     open_tasks = tuple(task for task, has_ended in is_over.items() if not has_ended)
     return replace(state, experiment=structs.replace(experiment, open_tasks=open_tasks))
 

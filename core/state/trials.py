@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from operator import attrgetter
 from statistics import median
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -31,10 +32,14 @@ from core.records.events import ASSIGNED, Event, Trial
 from core.records.patterns import PatternType
 
 if TYPE_CHECKING:
-    from core.records.origins import ForeignRecords
+    from datetime import datetime
+
     from core.records.patterns import Pattern
     from core.records.snapshot import Snapshot
     from core.state.project_state import ProjectState
+
+_Key: TypeAlias = tuple[str, str]
+_BY_TIME: Final = attrgetter("at", "kind", "id")  # an assignment comes before the outcome of the same moment
 
 
 class Unit(NamedTuple):
@@ -130,11 +135,16 @@ class PatternTrials(Struct, frozen=True, kw_only=True):
 
 
 class ExperimentReport(Struct, frozen=True, kw_only=True):
-    """All trials of a project; `success` compares the share of tasks that succeeded over all patterns."""
+    """The user's own trials in a project; `success` compares the share of tasks that succeeded over all patterns.
+
+    `not_counted` is the number of other trials in the event log: another person recorded them, or this user on another
+    machine, in another copy of the project, or with another secret.
+    """
 
     patterns: tuple[PatternTrials, ...] = ()  # those with a verdict first, then those with most trials
     success: Comparison | None = None
     is_running: bool = True  # whether lessons are held out now
+    not_counted: int = 0
 
     @property
     def trials(self) -> int:
@@ -162,10 +172,10 @@ class ExperimentReport(Struct, frozen=True, kw_only=True):
 NO_EXPERIMENT: Final = ExperimentReport()
 
 
-def measure_experiment(snapshot: Snapshot, *, is_running: bool = True) -> ExperimentReport:
-    """Compare the tasks with and without each pattern that the experiment assigned."""
-    units = list_units(snapshot)
-    if not units:
+def measure_experiment(snapshot: Snapshot, now: datetime, *, is_running: bool = True) -> ExperimentReport:
+    """Compare the tasks with and without each pattern that the experiment assigned until `now`."""
+    units, not_counted = _find_units(snapshot, now)
+    if not units and not not_counted:
         return NO_EXPERIMENT
     by_pattern: dict[str, list[Unit]] = {}
     for unit in units:
@@ -175,12 +185,12 @@ def measure_experiment(snapshot: Snapshot, *, is_running: bool = True) -> Experi
     found.sort(key=lambda one: (not _has_verdict(one), -one.given - one.held_out, one.pattern_id))
     tally = tally_trials(list_results(units, is_far=True))
     success = compare_arms(tally, is_higher_better=True) if tally else None
-    return ExperimentReport(patterns=tuple(found), success=success, is_running=is_running)
+    return ExperimentReport(patterns=tuple(found), success=success, is_running=is_running, not_counted=not_counted)
 
 
-def find_harmful(snapshot: Snapshot) -> list[PatternTrials]:
+def find_harmful(snapshot: Snapshot, now: datetime) -> list[PatternTrials]:
     """Return the patterns that hurt, without the other results."""
-    return [one for one in measure_experiment(snapshot).patterns if one.is_harmful]
+    return [one for one in measure_experiment(snapshot, now).patterns if one.is_harmful]
 
 
 def describe_success(comparison: Comparison, *, is_running: bool) -> str:
@@ -193,30 +203,49 @@ def describe_success(comparison: Comparison, *, is_running: bool) -> str:
 
 def measure_pattern(state: ProjectState, pattern: Pattern) -> PatternTrials | None:
     """Compare the tasks with and without one pattern; None if the experiment did not assign it."""
-    units = _collect_units(state.inputs.events.by_pattern.get(pattern.id, ()), state.snapshot.foreign)
+    is_own = state.snapshot.trial_key.is_own
+    own = filter(is_own, state.inputs.events.by_pattern.get(pattern.id, ()))
+    units = list(_collect_units(own, state.now).values())
     is_running = state.experiment is not None
     return _measure_pattern(pattern.id, pattern, units, is_running=is_running) if units else None
 
 
-def list_units(snapshot: Snapshot) -> list[Unit]:
-    """Return the trials of a project that happened here, in the order of their assignments, each once."""
-    units = _collect_units(EventView.of(snapshot.events).trials, snapshot.foreign)
-    return [_with_loop(unit, snapshot) for unit in units]
+def list_units(snapshot: Snapshot, now: datetime) -> list[Unit]:
+    """Return the user's own trials in a project until `now`, in the order of their assignments, each once."""
+    return _find_units(snapshot, now)[0]
 
 
-def _collect_units(events: Iterable[Event], foreign: ForeignRecords) -> list[Unit]:
-    units: dict[tuple[str, str], Unit] = {}
-    for event in events:
-        trial = event.trial
-        if trial is None or not foreign.is_own_event(event):
+def _find_units(snapshot: Snapshot, now: datetime) -> tuple[list[Unit], int]:
+    """Return the user's own trials, and the number of the others in the event log."""
+    own: list[Event] = []
+    others: set[_Key] = set()
+    for event in EventView.of(snapshot.events).trials:
+        if snapshot.trial_key.is_own(event):
+            own.append(event)
+        else:
+            others.add(_key_of(event))
+    units = _collect_units(own, now)
+    return [_with_loop(unit, snapshot) for unit in units.values()], len(others - units.keys())
+
+
+def _collect_units(own: Iterable[Event], now: datetime) -> dict[_Key, Unit]:
+    """Return the trials of the user's own events until `now`, each once."""
+    units: dict[_Key, Unit] = {}
+    for event in sorted(own, key=_BY_TIME):  # times are signed, the order of the lines is not
+        key, trial = _key_of(event), event.trial
+        if trial is None or event.at > now:
             continue
-        key = trial.task, event.pattern_id
         known = units.get(key)
         if event.kind == ASSIGNED:
             units.setdefault(key, Unit(event.pattern_id, event.loop_id, trial))
         elif known is not None and known.outcome is None and _is_same_arm(known.assigned, trial):
             units[key] = known._replace(outcome=trial, success=event.success)
-    return list(units.values())
+    return units
+
+
+def _key_of(event: Event) -> _Key:
+    """Return the task and the pattern of a trial."""
+    return event.trial.task if event.trial is not None else "", event.pattern_id
 
 
 def _with_loop(unit: Unit, snapshot: Snapshot) -> Unit:

@@ -175,7 +175,7 @@ def secure_folders(folder: Path) -> None:
         if not part.is_symlink() and part.is_dir():
             _remove_permissions(part)
             if part == root and not is_ignored(root):
-                _write_new(root / _IGNORE_FILE, _NOTE.format(PRIVATE_FOLDERS[root.name]).encode())
+                write_new(root / _IGNORE_FILE, _NOTE.format(PRIVATE_FOLDERS[root.name]).encode())
         if part == root:
             break
 
@@ -199,13 +199,13 @@ def _remove_permissions(file: int | Path) -> None:
             os.chmod(file, mode & ~_OTHERS)  # noqa: PTH101
 
 
-def _write_new(path: Path, data: bytes) -> None:
-    """Create a file with its content in one step; does nothing if it exists.
+def write_new(path: Path, data: bytes) -> None:
+    """Create a file of the user alone with its content in one step; does nothing if it exists.
 
     An empty `.gitignore` of a killed process would count as one that the user has emptied.
     """
     draft = make_draft_path(path)
-    remove_drafts(path.parent)
+    remove_drafts(path.parent, path.name)
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         os.write(handle, data)

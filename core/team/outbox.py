@@ -212,9 +212,9 @@ def compare(pattern_id: str, slots: Iterable[Slot], stored: Iterable[StoredUse])
     return Difference(tuple(add), tuple(live.values()))
 
 
-def find_trials(snapshot: Snapshot, salt: bytes, skipped: Collection[str] = ()) -> list[TeamTrial]:
-    """Return the finished trials of a project's experiment, of registered patterns that are not `skipped`."""
-    units = list_units(snapshot)
+def find_trials(snapshot: Snapshot, now: datetime, salt: bytes, skipped: Collection[str] = ()) -> list[TeamTrial]:
+    """Return the user's own finished trials in a project, of registered patterns that are not `skipped`."""
+    units = list_units(snapshot, now)
     found: list[TeamTrial] = []
     for kind in ("returned", "succeeded"):
         for trial, cell in place_trials(list_results(units, is_far=kind == "succeeded")):

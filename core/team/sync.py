@@ -381,9 +381,10 @@ class Synchronizer:
     def _find_trials(self) -> list[TeamTrial]:
         """Return the trials that the space does not have, except of patterns with a conflict."""
         snapshot, skipped = self._snapshot, self._state.conflicts()
-        compared = snapshot.events, snapshot.patterns, tuple(skipped), self._state.fact("space")
+        space, now = self._state.fact("space"), self._view.now
+        compared = snapshot.events, snapshot.patterns, snapshot.trial_key, tuple(skipped), space
         if self._trials[0] != compared:
-            self._trials = compared, find_trials(snapshot, self._state.fact("space").encode(), skipped)
+            self._trials = compared, find_trials(snapshot, now, space.encode(), skipped)
         if not self._trials[1]:
             return []
         known = self._state.sent_trials()

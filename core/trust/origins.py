@@ -14,7 +14,7 @@ from core.base.errors import Unwritable
 from core.config.ownership import is_in_trusted_path
 from core.config.paths import ProjectPaths
 from core.config.user_settings import read_user_settings
-from core.records.origins import NOTHING_FOREIGN, ForeignRecords
+from core.records.origins import ForeignRecords
 from core.records.times import parse_time
 from core.trust.last_words import LastWord, LastWords
 from core.trust.own_records import KnownHead, OwnRecords, own_records_path, record_digest, text_digest
@@ -119,13 +119,14 @@ class Origins:
         with suppress(Unwritable):
             self._events.add(map(record_digest, events), is_durable=False)
 
-    def read_events(self) -> None:
-        """Read which events happened here; call it before `is_own_event`."""
-        self._events.refresh()
-
     def is_own_event(self, event: Event) -> bool:
-        """Return whether an event happened here."""
-        return record_digest(event) in self._events
+        """Return whether an event happened here; always true in a folder whose decisions from elsewhere count."""
+        if self.do_claims_count:
+            return True
+        digest = record_digest(event)
+        if digest not in self._events:  # it is not read yet, or another process has added it since
+            self._events.refresh()
+        return digest in self._events
 
     def foreign(self, patterns: Mapping[str, Pattern], curation: CurationState) -> ForeignRecords:
         """Return which records came from elsewhere after the project was trusted, and that no person here looked at.
@@ -133,8 +134,7 @@ class Origins:
         With the user's setting `trust.claims` = "candidate", the numbers in no file count.
         """
         if self.do_claims_count or (self._counts_claims and not self.has_patterns):
-            return NOTHING_FOREIGN
-        self.read_events()
+            return ForeignRecords(is_own_event=self.is_own_event)
         own = curation.own_patterns
         arrived = frozenset(
             id
@@ -142,7 +142,7 @@ class Origins:
             if id not in own and not self._has_pattern(pattern) and not curation.approves(id, pattern.content_hash)
         )
         found = arrived if self._counts_claims else frozenset(patterns)
-        return ForeignRecords(found, arrived, self.is_own_event) if found else NOTHING_FOREIGN
+        return ForeignRecords(found, arrived, self.is_own_event)
 
     @property
     def has_patterns(self) -> bool:

@@ -56,6 +56,8 @@ def status() -> None:
 
     def show() -> None:
         _print_status(report, share, forbidden=forbidden)
+        if report.not_counted:
+            line(_describe_not_counted(report.not_counted))
         print_pools(pools)
         line(f"Comparison without an experiment: {continued(matched.sentence)}")
 
@@ -66,6 +68,7 @@ def status() -> None:
         share=share,
         forbidden=forbidden,
         summary=report.sentence,
+        not_counted=report.not_counted,
         patterns=lambda: [_pattern_json(one) for one in report.patterns],
         success=lambda: _arms_json(report.success),
         not_by_chance=matched.sentence,
@@ -105,6 +108,12 @@ def _print_status(report: ExperimentReport, share: float | None, *, forbidden: b
         from core.state.trials import describe_success
 
         line(f"Success of tasks, over all lessons: {describe_success(report.success, is_running=report.is_running)}")
+
+
+def _describe_not_counted(count: int) -> str:
+    trials = plural(count, "trial was", "trials were")
+    where = "by another person, on another machine, in another folder or with another secret (experiment.key)"
+    return f"{trials} recorded {where}: not counted."
 
 
 def print_pools(pools: Sequence[PooledTrials]) -> None:

@@ -12,6 +12,7 @@ from core.questions.answers import answer
 from core.records.patterns import Maturity
 from core.sources.events import append_events
 from core.state.review_items import HARMFUL, ReviewItem
+from core.trust.experiment_secret import read_or_make_secret
 from tests.conftest import WriteSample
 from tests.core.state.test_trials import trial_events
 from tests.factories import NOW
@@ -28,6 +29,7 @@ def test_it_is_asked_at_once_and_its_answers_can_be_undone(tmp_path: Path, write
     open_project = Project(ProjectPaths(tmp_path), Settings(), by="ana", clock=lambda: NOW, cache=False)
     open_project.load()
     assert not questions(open_project)
+    read_or_make_secret()
     append_events(open_project.project, *trial_events(PATTERN, (0.8, 0.1), 80))
     open_project.apply((open_project.project.events,))
     (item,) = questions(open_project)

@@ -17,6 +17,7 @@ from core.records.space import TeamTrial
 from core.state.trials import list_results, list_units
 from core.team.errors import InvalidCall, LevelTooLow
 from core.team.server import Space
+from core.trust.experiment_secret import read_or_make_secret
 from tests.core.team.calls import PATTERN, Psql, call, join, make_decision, make_trial
 from tests.core.team.working_copy import START, WorkingCopy, make_record
 from tests.team_server import Team
@@ -43,8 +44,14 @@ def make_experiment(pattern_id: str, tasks: int, name: str) -> list[Event]:
     return events
 
 
+@pytest.fixture(autouse=True)
+def _secret() -> None:
+    """A secret of the experiment, which all members of these tests share."""
+    read_or_make_secret()
+
+
 def tally_of(copy: WorkingCopy) -> Tally:
-    results = list_results(list_units(copy.open().view.snapshot), is_far=False)
+    results = list_results(list_units(copy.open().view.snapshot, START), is_far=False)
     return tally_trials(one for one in results if one.pattern == A)
 
 

@@ -16,7 +16,8 @@ from core.config.user_settings import read_user_settings, user_settings_file
 from core.records.events import ASSIGNED
 from core.retrieval.injection import HELD_OUT
 from core.sources.configuration import Configuration
-from core.state.experiment import find_experiment, secret_file, set_share
+from core.state.experiment import find_experiment, set_share
+from core.trust.experiment_secret import secret_file
 from tests.core.cli.conftest import Call
 
 LOOP = "ralph-fix-validation-b2c3d4e5"
@@ -92,7 +93,7 @@ def test_a_loop_gets_what_is_not_held_out_and_both_arms_are_logged_once(
 ) -> None:
     whole = call("inject", LOOP, "--json", "--no-record", "--project", examples).document
     set_share(0.5)
-    monkeypatch.setattr("core.state.experiment._read_secret", lambda: b"a")
+    monkeypatch.setattr("core.state.experiment.secret_of_project", lambda *_: b"a")
     preview = call("inject", LOOP, "--json", "--no-record", "--project", examples).document
     held_out = {one["id"] for one in preview["left_out"] if one["reason"] == HELD_OUT}
     given = {one["id"] for one in preview["patterns"]}

@@ -1,0 +1,60 @@
+"""The secret of the user's experiment, which decides its coins and signs its trials (docs/experiments.md).
+
+It is in the user's own state folder, where no repository can read or write.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from core.base.errors import BadInput, RalphdeckError
+from core.config.user_folders import state_folder
+from core.records.events import NO_TRIAL_KEY, TrialKey
+from core.storage.file_access import make_folder, open_regular, write_new
+from core.trust.worktrees import trust_root
+
+_SECRET_BYTES: Final = 32
+
+
+def secret_file() -> Path:
+    """Return the file with the secret; a copy of it gives another machine the same assignments."""
+    return state_folder() / "experiment.key"
+
+
+def read_secret() -> bytes:
+    """Read the secret. Raises OSError, and BadInput if the file has another content."""
+    file = secret_file()
+    with os.fdopen(open_regular(file, os.O_RDONLY), "rb") as opened:
+        text = opened.read(4 * _SECRET_BYTES)
+    try:
+        secret = bytes.fromhex(text.decode().strip())
+    except ValueError:
+        secret = b""
+    if len(secret) != _SECRET_BYTES:
+        raise BadInput(f"{file} is not a secret of the experiment; delete it, and a new one is made")
+    return secret
+
+
+def read_or_make_secret() -> bytes:
+    """Read the secret, or make one; of two processes that make one at once, both use that of the first."""
+    with suppress(FileNotFoundError):
+        return read_secret()
+    make_folder(secret_file().parent)
+    write_new(secret_file(), os.urandom(_SECRET_BYTES).hex().encode() + b"\n")
+    return read_secret()
+
+
+def trial_key(project: Path) -> TrialKey:
+    """Return the key for the trials of a project; one without a secret if there is none.
+
+    It depends on the real path of the project, so that trials of a fork or another clone are not those of this one.
+    """
+    import hmac  # most processes read no trial
+
+    with suppress(OSError, RalphdeckError):
+        message = f"trials\0{os.path.realpath(trust_root(project))}".encode(errors="surrogateescape")
+        return TrialKey(hmac.digest(read_secret(), message, "sha256"))
+    return NO_TRIAL_KEY
