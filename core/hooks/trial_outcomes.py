@@ -52,8 +52,12 @@ def _find_outcomes(project: Project, task_id: str, key: str) -> Iterator[Event]:
     if not attempts:
         return
     actions = [action for attempt in attempts for action in read_actions(project, attempt)]
+    is_own = state.snapshot.foreign.is_own_event
     given = {
-        event.pattern_id for one in attempts for event in state.inputs.about_work(one.id) if event.kind == "injected"
+        event.pattern_id
+        for one in attempts
+        for event in state.inputs.about_work(one.id)
+        if event.kind == "injected" and is_own(event)
     }
     held_out = [id for id, event in assigned.items() if event.trial is not None and event.trial.is_held_out]
     given |= _find_in_agent_files(project, held_out)

@@ -64,7 +64,7 @@ from core.learning.outcomes import (
 )
 from core.learning.states import SECONDS_PER_DAY, parse_moment
 from core.records.event_log import EventChanges, find_event_changes
-from core.records.events import ASSIGNED, Event, Observation
+from core.records.events import ASSIGNED, VERDICT, Event, Observation
 from core.records.loops import InjectedUse, Loop, Outcome
 from core.records.patterns import Pattern, PatternType, RecordedCounts
 
@@ -140,13 +140,13 @@ class EvidenceInputs:
         return self.events.by_pattern.get(pattern_id, ())
 
     def about_work(self, name: str) -> Iterator[Event]:
-        """Yield the events about patterns and reflections with a work ID."""
-        events = self.events.by_work.get(name, ())
+        """Yield the events about patterns and reflections with a work ID, without verdicts made elsewhere."""
+        events = self._without_others(self.events.by_work.get(name, ()))
         return (event for event in events if event.loop_id == name and is_about_pattern(event))
 
     def _list_held_out(self, loop: Loop) -> tuple[str, ...]:
         """Return the patterns that the experiment held out of the work of a loop, each once."""
-        is_own = self.snapshot.foreign.is_own_event
+        is_own = self.snapshot.trial_key.is_own
         found = (
             event.pattern_id
             for name in self.names.works_of(loop)
@@ -155,9 +155,15 @@ class EvidenceInputs:
         )
         return tuple(dict.fromkeys(found))
 
+    def _without_others(self, events: Iterable[Event]) -> Iterator[Event]:
+        """Leave out the verdicts that were made elsewhere: only this machine has the actions that prove its own."""
+        is_own = self.snapshot.foreign.is_own_event
+        return (event for event in events if event.kind != VERDICT or is_own(event))
+
     def list_trials(self, text: str) -> list[Event]:
-        """Return the events of the experiment about tasks with the same text, by its key, oldest first."""
-        return [event for event in self.events.by_work.get(text, ()) if event.trial is not None]
+        """Return the user's own events of the experiment about tasks with the same text, by its key, oldest first."""
+        is_own = self.snapshot.trial_key.is_own
+        return [event for event in self.events.by_work.get(text, ()) if event.trial is not None and is_own(event)]
 
     def _unresolved(self, name: str) -> set[str]:
         """Return the patterns that events with a work ID report as applied without a result."""
@@ -385,7 +391,7 @@ class EvidenceInputs:
         uses: Iterable[tuple[Loop, InjectedUse]] = (use for name in dict.fromkeys(names) for use in self.uses(name))
         if pattern.id in self.snapshot.foreign.patterns:
             uses, events = (), (event for event in events if self.snapshot.foreign.is_own_event(event))
-        return find_verdicts(events, uses, self.owner_id)
+        return find_verdicts(self._without_others(events), uses, self.owner_id)
 
     def all_results(self, pattern: Pattern) -> tuple[Observation, ...]:
         """Return the evidence on one pattern without sightings, followed by that of the team's other projects."""
