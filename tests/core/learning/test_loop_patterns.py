@@ -5,9 +5,8 @@ from dataclasses import replace
 from core.learning.evidence import LoopPatterns
 from core.learning.scoreboard import Scoreboard
 from core.records.episodes import Attempt, Task
-from core.records.events import ASSIGNED, Event, Trial
+from core.records.events import ASSIGNED, Event, Trial, TrialKey
 from core.records.loops import ExtractedPattern, InjectedUse, Loop, LoopStatus
-from core.records.origins import ForeignRecords
 from core.records.patterns import SourceLoop
 from core.records.snapshot import Delta, Snapshot
 from tests.factories import NOW, SETTINGS, days_ago, make_event, make_pattern
@@ -105,7 +104,7 @@ def test_lessons_that_the_experiment_held_out_are_those_of_the_loop_and_not_give
             [("x", ID, True), ("x", ID, True), ("x", OTHER, False), ("another", OTHER, True)]
         )
     ]
-    patterns = found(Loop(id="x"), *held_out)
+    key = TrialKey(b"k")
+    patterns = found(Loop(id="x"), *map(key.sign, held_out), trial_key=key)
     assert patterns.held_out == (ID,) and not patterns.injected_ids
-    arrived = ForeignRecords(is_own_event=lambda event: False)
-    assert not found(Loop(id="x"), *held_out, foreign=arrived).held_out, "events from elsewhere do not count"
+    assert not found(Loop(id="x"), *held_out, trial_key=key).held_out, "events of others do not count"
