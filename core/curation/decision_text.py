@@ -47,7 +47,7 @@ def describe_change(decision: Decision) -> str:
     if isinstance(patterns, list):
         parts = [plural(len(patterns), "pattern")] if patterns or not joined else []
         if isinstance(joined, list) and joined:
-            parts.append(plural(len(joined), "further use"))
+            parts.append(f"{plural(len(joined), 'known pattern')} found again")
         return ", ".join(parts)
     before, after = recorded_state(decision.before), recorded_state(decision.after)
     return change(before, after) if before and after else ""

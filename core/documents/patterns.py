@@ -327,7 +327,9 @@ def _observation(state: ProjectState, use: Observation) -> tuple[doc.Text, ...]:
 def _use_word(use: Observation) -> str:
     if use.kind == "applied" and use.given:
         return "followed"
-    return "seen" if use.is_sighting else _USES.get(use.kind, use.kind)
+    if use.is_sighting:
+        return "seen" if use.seen else "found again, when given"
+    return _USES.get(use.kind, use.kind)
 
 
 def lineage(state: ProjectState, pattern: Pattern) -> Iterable[doc.Block]:

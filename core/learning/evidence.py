@@ -282,6 +282,7 @@ def merge_votes(observations: Sequence[Observation], work_items: WorkItems) -> l
     The success of the loop that found the pattern first is part of its sighting. A loop that applied a pattern and
     found it again has one use. Injections without a use stay as they are.
     """
+    observations = _without_given_sightings(observations, work_items)
     named = [one for one in observations if one.loop_id and one.kind != "injected" and one.source in _RECORDED]
     if len(named) < 2:
         return list(observations)
@@ -298,12 +299,30 @@ def merge_votes(observations: Sequence[Observation], work_items: WorkItems) -> l
         if is_first and newest is not None and newest.success is not False:
             newest = None
         if newest is not None:
-            seen = 1 if sightings and not is_first else 0
+            seen = 1 if any(one.seen for one in sightings) and not is_first else 0
             merged.append(structs.replace(newest, given=sum(one.given for one in uses), seen=seen))
         if sightings and (is_first or newest is None):
             given = sum(one.given for one in uses) if newest is None else 0
             merged.append(structs.replace(sightings[0], given=given))
     return merged
+
+
+def _without_given_sightings(observations: Sequence[Observation], work_items: WorkItems) -> Sequence[Observation]:
+    """Return observations in which work has not `seen` a pattern that it was given before."""
+    sightings = sorted((one for one in observations if one.is_sighting), key=_age_order)
+    given = [one for one in observations if one.given and one.loop_id] if len(sightings) > 1 else []
+    if not given:
+        return observations
+    since: dict[str, datetime] = {}
+    for one in given:
+        work, at = work_items.voter_id(one.loop_id), one.at or _LONG_AGO
+        since[work] = min(since.get(work, at), at)
+    when_given = {
+        id(one)
+        for one in sightings[1:]
+        if (at := since.get(work_items.voter_id(one.loop_id))) is not None and at <= (one.at or _LONG_AGO)
+    }
+    return [structs.replace(one, seen=0) if id(one) in when_given else one for one in observations]
 
 
 def _vote_order(use: Observation) -> tuple[bool, datetime, int]:

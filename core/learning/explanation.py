@@ -357,12 +357,11 @@ def _explain_calendar(
         yield RuleLine(rule="calendar", text=f"changes to {state} in {until} ({day_of(at)}) if unused", state=state)
 
 
-_RESULTS: Final = {True: "applied, helped", False: "applied, failed", None: "applied, result unknown"}
+_RESULTS: Final = {True: "used, worked", False: "used, failed", None: "used, no result"}
 _FAILURES: Final = {True: "the approach failed", False: "the approach did not fail", None: "result unknown"}
 """Results of an anti-pattern: True means that the approach it warns of failed."""
-_SOURCE_RESULTS: Final = {True: "applied successfully", False: "applied, failed", None: "applied, result unknown"}
 _SOURCE_FAILURES: Final = {True: "failed", False: "did not fail", None: "result unknown"}
-_SOURCE_KINDS: Final = {"discovered": "discovered", "merged": "found again"}
+_SOURCE_KINDS: Final = {"discovered": "found", "merged": "found again"}
 _USE_LABELS: Final = {True: "Failed:", False: "Worked:", None: "Seen:"}  # labels for uses of an anti-pattern
 _UNDATED: Final = datetime.min.replace(tzinfo=UTC)
 _WIDTH: Final = len("Discovered: ")
@@ -435,7 +434,7 @@ def format_iterations(pattern: Pattern, source: SourceLoop) -> str:
 
 def loop_results(pattern: Pattern, lineage: Sequence[LineageEvent]) -> list[LoopResult]:
     """Return each loop of the lineage that did more than get the pattern, with its results, in order of time."""
-    words = _SOURCE_FAILURES if pattern.type is PatternType.ANTI else _SOURCE_RESULTS
+    words = _SOURCE_FAILURES if pattern.type is PatternType.ANTI else _RESULTS
     iterations = {source.loop_id: format_iterations(pattern, source) for source in pattern.source_loops}
     results: dict[str, list[str]] = {}
     for event in lineage:
@@ -449,7 +448,7 @@ def loop_results(pattern: Pattern, lineage: Sequence[LineageEvent]) -> list[Loop
 
 
 def _join(what: str, iterations: str) -> str:
-    """Join phrases, and drop a repeated word: `applied, helped, took 3 iterations`."""
+    """Join phrases, and drop a repeated word: `used, worked, took 3 iterations`."""
     last = what.rpartition(" ")[2]
     if iterations.startswith(f"{last} "):
         return f"{what}{iterations.removeprefix(last)}"
@@ -459,8 +458,10 @@ def _join(what: str, iterations: str) -> str:
 def _observed(
     use: Observation, loops: Mapping[str, Loop], results: Mapping[bool | None, str], iterations: Mapping[str, str]
 ) -> LineageEvent:
+    if use.is_sighting and not use.seen:
+        return LineageEvent(use.at, "merged", use.loop_id, use.success, "found again, when given")
     kind = "applied" if use.kind == "feedback" else use.kind
-    words = {"discovered": "discovered", "injected": "injected, not applied"}.get(kind) or results[use.success]
+    words = {"discovered": "found", "injected": "given, no recorded use"}.get(kind) or results[use.success]
     if use.iteration is not None:
         words += f" in iteration {use.iteration}"
     elif more := iterations.get(use.loop_id):
@@ -488,7 +489,7 @@ def _unrecorded(pattern: Pattern, observations: Sequence[Observation], loops: Ma
         if left:
             left -= 1
             result = {"success": True, "failure": False}.get(source.outcome, success)
-            what = "applied"
+            what = "used"
             if anti:
                 result = True if source.iteration is not None else success
                 what = _FAILURES[result]

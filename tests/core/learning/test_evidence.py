@@ -141,7 +141,22 @@ def test_a_loop_that_applied_a_pattern_and_found_it_again_counts_once() -> None:
         make_event(4, "extracted", days_ago(7), loop_id="b"),
     ]
     _, use = collect_observations(make_pattern(), (), events)
-    assert (use.is_use, use.success, use.given, use.seen) == (True, True, 1, 1)
+    assert (use.is_use, use.success, use.given, use.seen) == (True, True, 1, 0)
+    _, use = collect_observations(make_pattern(), (), [events[0], *events[2:]])
+    assert (use.is_use, use.success, use.given, use.seen) == (True, True, 0, 1), "it was not given it"
+
+
+def test_work_has_seen_a_pattern_only_if_it_was_not_given_it_before() -> None:
+    events = [
+        make_event(1, "extracted", days_ago(9), loop_id="first"),
+        make_event(2, "injected", days_ago(8), loop_id="first"),
+        make_event(3, "injected", days_ago(7), loop_id="given"),
+        make_event(4, "extracted", days_ago(6), loop_id="given"),
+        make_event(5, "extracted", days_ago(5), loop_id="alone"),
+        make_event(6, "injected", days_ago(4), loop_id="alone"),
+    ]
+    found = collect_observations(make_pattern(), (), events)
+    assert {one.loop_id: one.seen for one in found if one.is_sighting} == {"first": 1, "given": 0, "alone": 1}
 
 
 def test_the_sightings_explain_the_uses_that_the_record_counts() -> None:

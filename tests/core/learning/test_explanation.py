@@ -220,7 +220,7 @@ def test_the_lineage_block_of_the_example_tree() -> None:
     assert format_lineage(pattern, events, found) == DOCUMENT
 
 
-def test_each_loop_has_its_result_in_the_documented_words() -> None:
+def test_each_loop_has_its_result_in_the_words_of_the_screens() -> None:
     pattern = make_pattern(source_loops=(make_source("a", days_ago(9)),), first_discovered=days_ago(9))
     loops = {
         id: Loop(id=id, ended_at=days_ago(days), injected=(make_use(pattern.id, success),))
@@ -228,9 +228,9 @@ def test_each_loop_has_its_result_in_the_documented_words() -> None:
     }
     lineage = lineage_of(pattern, make_board(pattern, loops=loops), **loops)
     assert [f"{one.loop_id} ({one.result})" for one in loop_results(pattern, lineage)] == [
-        "a (discovered)",
-        "b (applied successfully)",
-        "c (applied, failed)",
+        "a (found)",
+        "b (used, worked)",
+        "c (used, failed)",
     ]
 
 
@@ -249,7 +249,7 @@ def test_injected_only_is_shown_and_gives_no_result() -> None:
     pattern = make_pattern()
     loop = Loop(id="a", task="Fix it", ended_at=days_ago(1), injected=(make_use(pattern.id, None, applied=False),))
     (seen,) = lineage_of(pattern, make_board(pattern, loops={"a": loop}), a=loop)
-    assert (seen.kind, seen.success, seen.text) == ("injected", None, "injected, not applied: Fix it")
+    assert (seen.kind, seen.success, seen.text) == ("injected", None, "given, no recorded use: Fix it")
 
 
 def test_a_loop_that_finds_a_pattern_again_merges() -> None:
@@ -257,6 +257,10 @@ def test_a_loop_that_finds_a_pattern_again_merges() -> None:
     again = make_event(1, "extracted", days_ago(4), loop_id="b")
     found = lineage_of(pattern, make_board(pattern, events=(again,)))
     assert [(one.kind, one.loop_id) for one in found] == [("discovered", "a"), ("merged", "b")]
+    given = make_event(2, "injected", days_ago(5), loop_id="b")
+    first = make_event(0, "extracted", days_ago(9), loop_id="a")
+    found = lineage_of(pattern, make_board(pattern, events=(first, given, again)))
+    assert found[-1].loop_id == "b" and "given" in found[-1].text, "it was not found without the lesson"
 
 
 def test_a_source_loop_beyond_the_uses_found_it_again() -> None:
@@ -317,7 +321,7 @@ def test_the_lineage_of_an_anti_pattern_lists_failures() -> None:
     board = make_board(pattern, loops={"c": loop})
     found = lineage_of(pattern, board, c=loop)
     assert [one.text for one in found] == [
-        "discovered",
+        "found",
         "+1 occurrence without a record",
         "the approach failed in iteration 12, recorded only as a count",
         "the approach did not fail",

@@ -272,7 +272,7 @@ async def test_each_tab_shows_its_part_and_tabs_turn_around_by_key_and_mouse(sam
     shown = {
         "Overview": ("success rate", "Tags:", "File:"),
         "Evidence": ("Weighed by age", "half-life 90 days", "when  new \u2192 today  use"),
-        "Lineage": ("discovered",),
+        "Lineage": ("found",),
         "Why": ("proven",),
         "History": ("No decision about this pattern",),
         "Anchors": ("Hints on the place", "Record:"),

@@ -140,7 +140,7 @@ def test_show_lists_the_lineage(examples: Path, call: Call) -> None:
         "ralph-fix-user-c3d4e5f6",
         "ralph-fix-api-d4e5f6a7",
     ]
-    assert "├ 2026-02-02 18:00 UTC ✓ applied" in lineage and "└ 2026-02-02 19:15 UTC ✗ applied" in lineage
+    assert "├ 2026-02-02 18:00 UTC ✓ used" in lineage and "└ 2026-02-02 19:15 UTC ✗ used" in lineage
 
 
 def test_show_begins_with_the_overview(examples: Path, call: Call) -> None:
@@ -194,12 +194,12 @@ def test_iterations_are_shown_and_in_json(examples: Path, call: Call) -> None:
     success, anti = "pat-success-test-generation-001", "pat-anti-premature-optimization-001"
     shown = call("patterns", "show", success, "--project", examples).out
     assert "Iterations: 2.5 on average, 1 to 5\n" in shown
-    assert "ralph-add-auth-tests-c3d4e5f6 (discovered): took 3 iterations" in shown
+    assert "ralph-add-auth-tests-c3d4e5f6 (found): took 3 iterations" in shown
     found = call("patterns", "show", success, "--json", "--project", examples).document["pattern"]
     assert found["typical_iterations"] == {"average": 2.5, "minimum": 1.0, "maximum": 5.0}
     assert [source["iterations_required"] for source in found["source_loops"]] == [3, 2]
     assert (
-        "ralph-optimize-early-e5f6a7b8 (discovered): failed in iteration 12"
+        "ralph-optimize-early-e5f6a7b8 (found): failed in iteration 12"
         in call("patterns", "show", anti, "--project", examples).out
     )
     (source,) = call("patterns", "show", anti, "--json", "--project", examples).document["pattern"]["source_loops"]
