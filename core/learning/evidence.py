@@ -315,8 +315,8 @@ def _without_given_sightings(observations: Sequence[Observation], work_items: Wo
         return observations
     since: dict[str, datetime] = {}
     for one in given:
-        work, at = work_items.voter_id(one.loop_id), one.at or _LONG_AGO
-        since[work] = min(since.get(work, at), at)
+        work, time = work_items.voter_id(one.loop_id), one.at or _LONG_AGO
+        since[work] = min(since.get(work, time), time)
     when_given = {
         id(one)
         for one in sightings[1:]
