@@ -3,44 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from core.adapters import codex_goals
 from core.adapters.bare_loops import BareLoops, join_sessions
-from core.adapters.beads import closed_issues
-from core.adapters.codex_payloads import read_meta
-from core.adapters.codex_records import Goal, Rollout, Tokens
-from core.adapters.codex_rollout import RolloutFold
+from core.adapters.codex_rollout import Goal, Rollout, RolloutFold, normalize_status, read_meta
 from core.adapters.contract import Places
 from core.adapters.join import HEADLESS, INTERACTIVE
 from core.adapters.runner_files import utc
-from core.adapters.sessions import COMPLETE, Turn, make_iteration
-from core.adapters.values import MAX_LABEL, clip
+from core.adapters.sessions import COMPLETE, LOST_AFTER, QUIET_AFTER, SessionAdapter, Status
+from core.adapters.tables import read_table
+from core.adapters.values import MAX_LABEL, MAX_TEXT, clip
 from core.base.grouping import group_pairs
-from core.records.loops import (
-    Liveness,
-    Loop,
-    LoopDetails,
-    LoopStatus,
-    Progress,
-    StateSource,
-    Usage,
-)
+from core.records.loops import Liveness, Loop, LoopDetails, LoopStatus, StateSource
 from core.records.times import minute_of, parse_time
-from core.sources.liveness import check_liveness
 
 if TYPE_CHECKING:
     from core.adapters.codex_memories import MemoryReader
-    from core.adapters.contract import Delivery, Folders, Moment
+    from core.adapters.contract import Folders, Moment
     from core.adapters.runner_files import Folded, RunnerFiles
     from core.records.lessons import Lesson
 
-QUIET_AFTER: Final = timedelta(minutes=10)  # without a new line, a session that reports that it runs is stale
-LOST_AFTER: Final = timedelta(days=1)  # without a new line, nothing is known about a turn without an end
 _CLOCK_TOLERANCE: Final = timedelta(seconds=60)
 _DATABASES: Final = ("goals_1.sqlite", "goals_1.sqlite-wal", "memories_1.sqlite", "memories_1.sqlite-wal")
 _FOLDERS_KEY: Final = "working folders"
@@ -62,17 +48,21 @@ _ENDS: Final = {
 }
 _LIMITS: Final = frozenset({"usage_limit_exceeded", "usage_limit_reached", "session_budget_exceeded"})
 _INTERACTIVE_SOURCES: Final = frozenset({"cli", "vscode", "atlas", "chatgpt", ""})
-_FOLD: Final = RolloutFold()
+_GOAL_COLUMNS: Final = (
+    *("thread_id", "objective", "status", "token_budget", "tokens_used", "time_used_seconds"),
+    *("created_at_ms", "updated_at_ms"),
+)
 
 
-class CodexAdapter:
-    """Reads `$CODEX_HOME` or `~/.codex`; see `core.adapters.contract.Adapter`."""
+class CodexAdapter(SessionAdapter):
+    """Reads `$CODEX_HOME` or `~/.codex`."""
 
     name = "codex"
     title = "Codex"
     versions = "0.40 to 0.149"
     contains = "sessions, goals, subagents, turns, failed commands, tests, changed files, tokens, memories with outcome"
     lacks = "cost, the process of a session, a session that waits for an approval"
+    fold = RolloutFold()
 
     def __init__(self) -> None:
         self._working_folders: dict[str, str] | None = None  # by name of the rollout
@@ -101,10 +91,10 @@ class CodexAdapter:
         home = _home(files.folders)
         if home is None:
             return ()
-        goals = codex_goals.read_goals(files, home)
+        goals = _read_goals(files, home)
         found: dict[str, tuple[tuple[str, bool], Loop]] = {}
         for path in self._own_rollouts(files, home):
-            folded = files.fold(path, _FOLD)
+            folded = files.fold(path, self.fold)
             if folded is None or not folded.state.id:
                 continue
             loop = self._loop(files, path, folded, goals, moment)
@@ -117,21 +107,39 @@ class CodexAdapter:
         if len(loop.session_ids) > 1:
             sessions = [self.details(replace(loop, session_ids=(), files=(file,)), files) for file in loop.files]
             return join_sessions(loop, sessions[::-1])
-        folded = files.fold(_path(loop.files[0], files.folders), _FOLD) if loop.files else None
-        if folded is None:
-            return LoopDetails(loop_id=loop.id)
-        state: Rollout = folded.state
-        first = state.turn_count - len(state.turns) + 1
-        last = state.turns[-1].text if state.turns else ""
-        return LoopDetails(
-            loop_id=loop.id,
-            iterations=tuple(make_iteration(number, turn) for number, turn in enumerate(state.turns, start=first)),
-            notes=(("last message", last),) if last else (),
-            facts=(
-                *((label, value) for label, value in _facts(state) if value),
-                *closed_issues(files, loop.session_ids),
-            ),
-        )
+        return super().details(loop, files)
+
+    def status(self, session: Rollout, quiet: timedelta) -> Status:
+        turn = session.turns[-1] if session.turns else None
+        if turn is None:
+            return Status(LoopStatus.UNKNOWN)
+        if turn.error and turn.end in ("", COMPLETE):
+            status = LoopStatus.LIMIT if turn.error_kind in _LIMITS else LoopStatus.FAILED
+            return Status(status, clip(turn.error_kind or turn.error, MAX_LABEL), StateSource.REPORTED)
+        if turn.end == COMPLETE and _is_interactive(session) and quiet <= QUIET_AFTER:
+            return Status(LoopStatus.PAUSED)  # the person may go on
+        if turn.end:
+            return Status(_ENDS.get(turn.end, LoopStatus.UNKNOWN), turn.end, StateSource.REPORTED)
+        if turn.is_reported and quiet <= LOST_AFTER:
+            return Status(LoopStatus.RUNNING, "", StateSource.REPORTED)
+        return Status(LoopStatus.RUNNING if quiet <= QUIET_AFTER else LoopStatus.UNKNOWN)
+
+    def notes(self, session: Rollout) -> Iterator[tuple[str, str]]:
+        yield "last message", session.turn.text
+
+    def facts(self, session: Rollout) -> Iterator[tuple[str, str]]:
+        test = session.test
+        yield "session", session.id
+        yield "started by", session.source
+        yield "version", session.version
+        yield "branch", session.branch
+        yield "forked from", session.forked_from
+        yield "goal", session.goal.status if session.goal is not None else ""
+        yield "commands", f"{session.commands:,}" if session.commands else ""
+        yield "failed commands", f"{session.failures:,}" if session.failures else ""
+        yield "last test", test.text if test is not None else ""
+        yield "changed files", f"{len(session.files):,}" if session.files else ""
+        yield "compactions", f"{session.compactions:,}" if session.compactions else ""
 
     def lessons(self, files: RunnerFiles) -> Iterable[Lesson]:
         if (home := _home(files.folders)) is None:
@@ -141,9 +149,6 @@ class CodexAdapter:
 
             self._memories = MemoryReader()
         return self._memories.read(files, home)
-
-    def deliver(self, loop: Loop, context: str, files: RunnerFiles) -> Delivery | None:
-        return None
 
     # Parts
 
@@ -180,9 +185,49 @@ class CodexAdapter:
         known = self._built.get(path)
         if known is not None and known[0] == key and known[1].status.ended:
             return known[1]
-        loop = _build_loop(state, goal, moment, folded.stamp.modified_at, files.shown(path))
+        loop = self._goal_loop(folded, goal, moment, files.shown(path))
         self._built[path] = key, loop
         return loop
+
+    def _goal_loop(self, folded: Folded, goal: Goal | None, moment: Moment, file: str) -> Loop:
+        """Return the loop of a session with its goal, whose status outweighs that of the last turn."""
+        state: Rollout = folded.state
+        last, modified_at, turn = parse_time(state.last), folded.stamp.modified_at, state.turn
+        changed = utc(goal.updated_ms) if goal is not None and goal.updated_ms else None
+        activity = last if last is not None and last <= moment.now + _CLOCK_TOLERANCE else modified_at
+        if changed is not None and activity < changed <= moment.now:
+            activity = changed
+        if goal is not None and goal.status in _GOALS:
+            found = Status(_GOALS[goal.status], goal.status, StateSource.REPORTED)
+        else:
+            found = self.status(state, moment.now - activity)
+        ended_at = changed or parse_time(turn.ended)
+        values: dict[str, Any] = {}
+        if found.status is LoopStatus.WAITING:
+            why = f"the goal is {found.reason}; last activity {minute_of(activity)} UTC"
+            values = {"end_reason": found.reason, "liveness": Liveness.IDLE, "liveness_reason": why, "badges": ()}
+        is_work = goal is not None or not _is_interactive(state)  # else it may be a question only
+        return self.make_loop(
+            state,
+            found,
+            activity,
+            moment,
+            file,
+            modified_at,
+            task=state.task or (goal.objective if goal is not None else ""),
+            criteria=(goal.objective,) if goal is not None and goal.objective else (),
+            tags=tuple(_tags(state, has_goal=goal is not None)),
+            raw_status=goal.status if goal is not None else turn.end or ("task_started" if turn.is_reported else ""),
+            archived="/archived_sessions/" in file,
+            ended_at=(ended_at or activity) if found.status.ended else None,
+            ended_approximate=found.status.ended and ended_at is None,
+            progress=replace(
+                state.progress,
+                files_changed=len(state.files) or (0 if is_work and not state.has_other_changes else None),
+                is_claimed=goal is not None and goal.status == "complete",
+            ),
+            **values,
+        )
 
 
 def _load_folders(kept: Any) -> dict[str, str]:
@@ -210,13 +255,6 @@ def _home(folders: Folders) -> Path | None:
     return folders.private("CODEX_HOME", ".codex")
 
 
-def _path(file: str, folders: Folders) -> Path:
-    """Return the path of a file as `RunnerFiles.shown` shows it."""
-    if file.startswith("~/") and folders.home is not None:
-        return folders.home / file[2:]
-    return folders.project / file
-
-
 def _choose_goal(state: Rollout, goals: dict[str, Goal] | None) -> Goal | None:
     """Return the goal in the database, or that in the rollout if it is newer, or if there is no database.
 
@@ -228,57 +266,6 @@ def _choose_goal(state: Rollout, goals: dict[str, Goal] | None) -> Goal | None:
     if kept is None:
         return own if goals is None or own.status != "active" else None
     return own
-
-
-def _build_loop(state: Rollout, goal: Goal | None, moment: Moment, modified_at: datetime, file: str) -> Loop:
-    last = parse_time(state.last)
-    activity = last if last is not None and last <= moment.now + _CLOCK_TOLERANCE else modified_at
-    if goal is not None and (changed := utc(goal.updated_ms)) is not None and activity < changed <= moment.now:
-        activity = changed
-    status, reason, source = _status(state, goal, moment.now - activity)
-    if status is LoopStatus.WAITING:
-        liveness, why = Liveness.IDLE, f"the goal is {reason}; last activity {minute_of(activity)} UTC"
-    else:
-        liveness, why = check_liveness(status, None, activity, modified_at, moment.now, QUIET_AFTER, moment.processes)
-    turn = state.turns[-1] if state.turns else Turn()
-    ended_at = (utc(goal.updated_ms) if goal and goal.updated_ms else parse_time(turn.ended)) if status.ended else None
-    return Loop(
-        id=f"codex:{state.id}",
-        runner="codex",
-        sources=("codex",),
-        owner="codex",
-        model=state.model,
-        task=state.task or (goal.objective if goal is not None else ""),
-        criteria=(goal.objective,) if goal is not None and goal.objective else (),
-        tags=tuple(_tags(state, has_goal=goal is not None)),
-        status=status,
-        raw_status=goal.status if goal is not None else turn.end or ("task_started" if turn.is_reported else ""),
-        state_source=source,
-        end_reason=reason if status.ended or status is LoopStatus.WAITING else "",
-        liveness=liveness,
-        liveness_reason=why,
-        badges=("stale",) if liveness is Liveness.STALE else (),
-        archived="/archived_sessions/" in file,
-        iteration=state.turn_count or None,
-        started_at=parse_time(state.started),
-        ended_at=(ended_at or activity) if status.ended else None,
-        ended_approximate=status.ended and ended_at is None,
-        updated_at=activity,
-        last_activity=activity,
-        modified_at=modified_at,
-        last_result=turn.text,
-        usage=_usage(state.tokens, state.copied),
-        parent=f"codex:{state.parent}" if state.parent else "",
-        session_ids=(state.id,),
-        files=(file,),
-        cwd=state.cwd,
-        progress=Progress(
-            test_passed=state.test.has_passed if state.test is not None else None,
-            files_changed=_count_files(state, has_goal=goal is not None),
-            is_claimed=goal is not None and goal.status == "complete",
-            changed_at=parse_time(state.changed),
-        ),
-    )
 
 
 def _is_interactive(state: Rollout) -> bool:
@@ -295,61 +282,38 @@ def _tags(state: Rollout, *, has_goal: bool) -> Iterator[str]:
         yield INTERACTIVE if _is_interactive(state) else HEADLESS
 
 
-def _count_files(state: Rollout, *, has_goal: bool) -> int | None:
-    """Return the number of changed files; None if it is not certain, or if the work may be a question only."""
-    is_work = has_goal or not _is_interactive(state)
-    return len(state.files) or (0 if is_work and not state.has_other_changes else None)
+def _databases(files: RunnerFiles, home: Path) -> list[Path]:
+    """Return the files that can contain goals; their names have version numbers, and they were moved once."""
+    folders = [home, home / "sqlite"]
+    if other := files.folders.environment.get("CODEX_SQLITE_HOME", ""):
+        folders.append(Path(other))
+    return [
+        path
+        for folder in folders
+        for name in ("goals_*.sqlite", "state_*.sqlite")
+        for path in files.names(folder, name)
+    ]
 
 
-def _status(state: Rollout, goal: Goal | None, quiet: timedelta) -> tuple[LoopStatus, str, StateSource]:
-    """Return the status, its reason in the words of Codex, and how it is known."""
-    if goal is not None and goal.status in _GOALS:
-        return _GOALS[goal.status], goal.status, StateSource.REPORTED
-    turn = state.turns[-1] if state.turns else None
-    if turn is None:
-        return LoopStatus.UNKNOWN, "", StateSource.INFERRED
-    if turn.error and turn.end in ("", "task_complete"):
-        is_limit = turn.error_kind in _LIMITS
-        reason = clip(turn.error_kind or turn.error, MAX_LABEL)
-        return LoopStatus.LIMIT if is_limit else LoopStatus.FAILED, reason, StateSource.REPORTED
-    if turn.end == COMPLETE and _is_interactive(state) and quiet <= QUIET_AFTER:
-        return LoopStatus.PAUSED, "", StateSource.INFERRED  # the person may go on
-    if turn.end:
-        return _ENDS.get(turn.end, LoopStatus.UNKNOWN), turn.end, StateSource.REPORTED
-    if turn.is_reported and quiet <= LOST_AFTER:
-        return LoopStatus.RUNNING, "", StateSource.REPORTED
-    is_running = quiet <= QUIET_AFTER
-    return LoopStatus.RUNNING if is_running else LoopStatus.UNKNOWN, "", StateSource.INFERRED
+def _read_goals(files: RunnerFiles, home: Path) -> dict[str, Goal] | None:
+    """Return goals by session ID, from the database that was updated last; None if no database has the table."""
+    required = frozenset({"thread_id", "status"})
+    tables = (read_table(files, path, "thread_goals", _GOAL_COLUMNS, required) for path in _databases(files, home))
+    found = [{str(row[0])[:MAX_LABEL]: _goal(row) for row in rows} for rows in tables if rows is not None]
+    return max(found, key=lambda goals: max((one.updated_ms for one in goals.values()), default=-1), default=None)
 
 
-def _usage(tokens: Tokens | None, copied: Tokens | None) -> Usage:
-    """Return the usage without that of the session whose history was copied."""
-    if tokens is None:
-        return Usage()
-    own = tokens
-    if copied is not None and tokens.input >= copied.input and tokens.output >= copied.output:
-        names = Tokens.__struct_fields__
-        own = Tokens(*(max(getattr(tokens, name) - getattr(copied, name), 0) for name in names))
-    return Usage(
-        input=max(own.input - own.cached - own.cache_write, 0),
-        output=own.output,
-        cache_read=own.cached,
-        cache_write=own.cache_write or None,
-        reasoning=own.reasoning,
+def _goal(row: tuple[Any, ...]) -> Goal:
+    return Goal(
+        objective=clip(row[1], MAX_TEXT) if isinstance(row[1], str) else "",
+        status=normalize_status(row[2]),
+        token_budget=_count(row[3]),
+        tokens_used=_count(row[4]),
+        seconds_used=_count(row[5]),
+        created_ms=_count(row[6]) or 0,
+        updated_ms=_count(row[7]) or 0,
     )
 
 
-def _facts(state: Rollout) -> Iterator[tuple[str, str]]:
-    goal, test = state.goal, state.test
-    yield "session", state.id
-    yield "started by", state.source
-    yield "version", state.version
-    yield "branch", state.branch
-    yield "forked from", state.forked_from
-    if goal is not None:
-        yield "goal", goal.status
-    yield "commands", f"{state.commands:,}" if state.commands else ""
-    yield "failed commands", f"{state.failures:,}" if state.failures else ""
-    yield "last test", test.text if test is not None else ""
-    yield "changed files", f"{len(state.files):,}" if state.files else ""
-    yield "compactions", f"{state.compactions:,}" if state.compactions else ""
+def _count(value: object) -> int | None:
+    return value if type(value) is int and value >= 0 else None

@@ -16,9 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.adapters.codex import CodexAdapter
-from core.adapters.codex_records import Rollout
-from core.adapters.codex_rollout import MAX_TURNS, RolloutFold
-from core.adapters.sessions import MAX_FAILURES
+from core.adapters.codex_rollout import Rollout, RolloutFold
+from core.adapters.sessions import MAX_FAILURES, MAX_TURNS
 from core.records.loops import Liveness, LoopStatus, Outcome, StateSource, Usage
 from tests.core.adapters.fixtures import (
     ANY_JSON,
