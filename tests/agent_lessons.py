@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from core.adapters.adapter_records import AdapterRecords
 from core.adapters.collector import Collector
+from core.adapters.contract import AdapterRecords
 from core.adapters.lessons import lesson_id
 from core.project.project import Project
 from core.records.extractions import Extraction

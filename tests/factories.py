@@ -16,7 +16,7 @@ import pytest
 from msgspec.structs import replace
 
 import core.storage.atomic_write
-from core.adapters.adapter_records import AdapterRecords
+from core.adapters.contract import AdapterRecords
 from core.base.grouping import group_pairs
 from core.config.paths import ProjectPaths
 from core.config.settings import InjectionSettings, Settings, WatchSettings

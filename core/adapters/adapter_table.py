@@ -12,8 +12,7 @@ from core.records.findings import Finding, Severity
 from core.records.loops import OWN
 
 if TYPE_CHECKING:
-    from core.adapters.adapter_records import AdapterReport
-    from core.adapters.contract import Adapter
+    from core.adapters.contract import Adapter, AdapterReport
 
 ENTRY_POINTS: Final = "ralphdeck.adapters"
 _OWN: Final[tuple[str, ...]] = (

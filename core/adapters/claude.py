@@ -15,20 +15,28 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.adapters.agent_files import project_slug
-from core.adapters.bare_loops import BareLoops
 from core.adapters.beads import closed_issues
-from core.adapters.claude_processes import Job, read_jobs, read_processes
-from core.adapters.claude_states import OVER_AFTER, SUBAGENTS, Signs, build_job, build_loop
+from core.adapters.claude_session import iteration_of
+from core.adapters.claude_states import (
+    OVER_AFTER,
+    SUBAGENTS,
+    Job,
+    Signs,
+    build_job,
+    build_loop,
+    read_jobs,
+    read_processes,
+)
 from core.adapters.claude_transcript import SessionFold
-from core.adapters.claude_work import iteration_of
 from core.adapters.contract import Places
 from core.adapters.runner_files import Folded
+from core.adapters.sessions import BareLoops
 from core.base.regexes import lazy_regex
 from core.records.loops import Iteration, Loop, LoopDetails
 from core.records.times import parse_time
 
 if TYPE_CHECKING:
-    from core.adapters.claude_records import Session, Turn
+    from core.adapters.claude_session import Session, Turn
     from core.adapters.contract import Delivery, Folders, Moment
     from core.adapters.runner_files import RunnerFiles
     from core.records.lessons import Lesson

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from core.adapters.claude_records import (
+from core.adapters.claude_session import (
     DECODER,
     MAX_COUNT,
     Block,
@@ -19,12 +19,15 @@ from core.adapters.claude_records import (
     Session,
     TokenUsage,
     Turn,
+    add_call,
+    add_failure,
+    add_result,
     bounded,
     find_cost,
+    first_line,
     read_json,
     read_text,
 )
-from core.adapters.claude_work import add_call, add_failure, add_result, first_line
 from core.adapters.values import clip
 from core.base.regexes import lazy_regex
 

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from core.adapters.bare_loops import BareLoops, join_sessions
 from core.adapters.codex_rollout import Goal, Rollout, RolloutFold, normalize_status, read_meta
 from core.adapters.contract import Places
 from core.adapters.join import HEADLESS, INTERACTIVE
-from core.adapters.runner_files import utc
-from core.adapters.sessions import COMPLETE, LOST_AFTER, QUIET_AFTER, SessionAdapter, Status
-from core.adapters.tables import read_table
+from core.adapters.runner_files import read_table, utc
+from core.adapters.sessions import COMPLETE, LOST_AFTER, QUIET_AFTER, BareLoops, SessionAdapter, Status, join_sessions
 from core.adapters.values import MAX_LABEL, MAX_TEXT, clip
 from core.base.grouping import group_pairs
 from core.records.loops import Liveness, Loop, LoopDetails, LoopStatus, StateSource

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.adapters.lessons import lesson_id
-from core.adapters.tables import read_table
+from core.adapters.runner_files import read_table
 from core.adapters.values import MAX_LABEL, MAX_TEXT, cut, lesson_kind
 from core.records.lessons import Lesson, LessonKind
 from core.records.loops import Outcome

@@ -6,19 +6,20 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from core.adapters.adapter_records import AdapterRecords, AdapterReport
+from msgspec import Struct
+from msgspec.structs import replace
+
 from core.adapters.adapter_table import load_adapters
-from core.adapters.agent_files import read_all_agent_files
-from core.adapters.contract import Moment
-from core.adapters.instructions import read_instructions
+from core.adapters.agent_files import read_all_agent_files, read_instructions
+from core.adapters.contract import AdapterRecords, AdapterReport, Moment
 from core.adapters.join import join_details, join_loops, start_order
-from core.adapters.kept_states import KeptFile, KeptStates
-from core.adapters.last_good import FAILED_SECONDS
-from core.adapters.masked_records import MaskedRecords, mask_texts
-from core.adapters.runner_files import RunnerFiles
+from core.adapters.runner_files import FAILED_SECONDS, RunnerFiles
+from core.adapters.transcripts import KeptFile, KeptStates
+from core.base.context_blocks import remove_contexts
 from core.records.findings import Finding, Severity
 from core.records.lessons import Lesson
 from core.records.loops import Loop, LoopDetails
+from core.redaction.masking import mask_secrets
 from core.sources.liveness import Processes, system_processes
 
 if TYPE_CHECKING:
@@ -28,13 +29,66 @@ if TYPE_CHECKING:
     from core.adapters.contract import Adapter, Delivery, Folders
     from core.records.instructions import InstructionFile
 
+_NAMES: Final = frozenset({"id", "loop_id", "runner", "sources", "session_ids", "aliases", "parent", "badges", "owner"})
+"""Fields that contain identifiers, by which records are found."""
+_Record = TypeVar("_Record", bound=Struct)
 FAILED: Final = "adapter-failed"  # code of the finding about an adapter that raised an exception
 MAX_FINDINGS: Final = 100  # of one adapter that are listed
 MAX_LESSONS: Final = 5_000  # of one adapter
 _MAX_MESSAGE: Final = 200
 _MAX_SESSIONS: Final = 50  # of a loop, whose failures are shown
-
 _Result = TypeVar("_Result")
+
+
+def mask_texts(record: _Record) -> _Record:
+    """Return a record with secrets masked in all texts; the same object if there are none."""
+    changed = {}
+    for name in record.__struct_fields__:
+        if name not in _NAMES:
+            value = getattr(record, name)
+            if value and (masked := _mask(value)) is not value:
+                changed[name] = masked
+    return replace(record, **changed) if changed else record
+
+
+def _mask(value: Any) -> Any:
+    kind = type(value)
+    if kind is str:
+        masked = mask_secrets(value)
+        return value if masked == value else masked
+    if kind is tuple:
+        found = tuple(map(_mask, value))
+        return value if all(one is other for one, other in zip(found, value, strict=True)) else found
+    return mask_texts(value) if isinstance(value, Struct) else value
+
+
+class MaskedRecords:
+    """Masked records, each made once for an unchanged record of an adapter."""
+
+    def __init__(self) -> None:
+        self._loops: dict[str, tuple[Loop, Loop]] = {}
+        self._lessons: dict[str, tuple[Lesson, Lesson]] = {}
+
+    def loop(self, loop: Loop) -> Loop:
+        """Return the masked loop; its task has no contexts that a person or runner added to the prompt."""
+        return _masked_once(self._loops, loop.id, loop, "task")
+
+    def lesson(self, lesson: Lesson) -> Lesson:
+        """Return the masked lesson; its text is "" if it is only a context that was delivered as one."""
+        return _masked_once(self._lessons, lesson.id, lesson, "text")
+
+
+def _masked_once(known: dict[str, tuple[_Record, _Record]], id: str, record: _Record, field: str) -> _Record:
+    if id in known:
+        before, masked = known[id]
+        if before is record or before == record:
+            return masked
+    masked = mask_texts(record)
+    text = getattr(masked, field)
+    if (own := remove_contexts(text)) != text:
+        masked = replace(masked, **{field: own})
+    known[id] = record, masked
+    return masked
 
 
 class _Source:

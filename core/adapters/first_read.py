@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, Self
 
 from core.adapters.collector import Collector
 from core.adapters.folders import Folders
-from core.adapters.kept_states import KeptFile
+from core.adapters.transcripts import KeptFile
 
 if TYPE_CHECKING:
     from types import TracebackType

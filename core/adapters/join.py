@@ -2,6 +2,8 @@
 
 A session belongs to the loop that names it, else to the only loop that ran in its folder when it began. Nothing is
 joined if several loops ran then. A loop whose file is the plan of another runner's loop is joined to that one.
+
+When the sessions of each loop are known, its claim of success is checked (docs/scoring.md#claims-of-other-runners).
 """
 
 from __future__ import annotations
@@ -19,9 +21,20 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.adapters.claims import check_claim
 from core.records.findings import Finding, Severity
-from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, Outcome, Progress, StateSource, Usage
+from core.records.loops import (
+    CONTRADICTED,
+    TESTS_FAILED,
+    Iteration,
+    Liveness,
+    Loop,
+    LoopDetails,
+    LoopStatus,
+    Outcome,
+    Progress,
+    StateSource,
+    Usage,
+)
 from core.records.times import newest
 
 if TYPE_CHECKING:
@@ -369,3 +382,20 @@ def _folder_of_worktree(folder: str) -> str:
 def start_order(loop: Loop) -> tuple[datetime, str]:
     """Return the sort key of loops by their start."""
     return loop.started_at or _LONG_AGO, loop.id
+
+
+def check_claim(loop: Loop) -> Loop:
+    """Return the loop with a badge and the reasons if it claims a success that its progress contradicts.
+
+    A session without a goal claims nothing at the end of its turn; if its last test run failed, it has failed.
+    """
+    if loop.runner and loop.runner == loop.owner and not (loop.criteria or loop.progress.is_claimed):
+        if loop.status is not LoopStatus.COMPLETED or loop.progress.test_passed is not False:
+            return loop
+        return replace(loop, status=LoopStatus.FAILED, state_source=StateSource.REPORTED, end_reason=TESTS_FAILED)
+    claims = loop.status is LoopStatus.COMPLETED or loop.progress.is_claimed
+    objections = loop.progress.objections if claims else ()
+    if not objections:
+        return loop
+    badges = tuple(sorted({*loop.badges, CONTRADICTED}))
+    return replace(loop, badges=badges, liveness_reason=f"success is claimed, but {', '.join(objections)}")

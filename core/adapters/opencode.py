@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from core.adapters.contract import Places
-from core.adapters.runner_files import utc
+from core.adapters.runner_files import columns_of, read_table, utc
 from core.adapters.sessions import (
     COMPLETE,
     LOST_AFTER,
@@ -25,7 +25,6 @@ from core.adapters.sessions import (
     Turn,
     note_command,
 )
-from core.adapters.tables import columns_of, read_table
 from core.adapters.values import MAX_LABEL, MAX_TEXT, clip, cut
 from core.base.regexes import lazy_regex
 from core.records.loops import Loop, LoopDetails, LoopStatus, Progress, StateSource, Usage

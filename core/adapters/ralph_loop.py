@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from core.adapters.agent_files import project_slug
 from core.adapters.claude import session_folders
-from core.adapters.claude_records import Session
+from core.adapters.claude_session import Session
 from core.adapters.claude_transcript import STOP_BLOCK_CAP, SessionFold
 from core.adapters.contract import Places
 from core.adapters.runs import RunnerAdapter, Seen, State, remember_states

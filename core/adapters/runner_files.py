@@ -6,37 +6,183 @@ Whatever is torn, damaged or has vanished gives the last good content and, if it
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from fnmatch import fnmatch
+from itertools import count, islice
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Struct
 
-from core.adapters.databases import Databases
 from core.adapters.file_stamps import FileStamps
-from core.adapters.last_good import LastGood
+from core.adapters.transcripts import DAMAGE, read_added
 from core.adapters.transcripts import Fold as Fold
 from core.adapters.transcripts import Folded as Folded
-from core.adapters.transcripts import read_added
 from core.records.findings import Finding, Severity
 from core.storage.file_reader import RawFile, Stamp, decode, open_file, read_file
 
 if TYPE_CHECKING:
-    from core.adapters.folders import Folders
-    from core.adapters.kept_states import KeptStates
+    from core.adapters.folders import Folders, Reports
+    from core.adapters.transcripts import KeptStates
     from core.storage.decoded import Problem
 
+MAX_ROWS: Final = 100_000  # of one query
+MAX_QUERIES: Final = 256  # whose rows are kept, the last ones
+MAX_VALUE: Final = 32 << 20  # bytes of one value; a query that meets a larger one fails
+MAX_BYTES: Final = 256 << 20  # of texts in the rows of one query
+MAX_STEPS: Final = 300  # of a query, of `_STEP` instructions each: a view or a damaged index can go on forever
+BUSY_SECONDS: Final = 0.2  # time that a locked database gets
+_STEP: Final = 1_000_000
+_Rows = list[tuple[Any, ...]]
+RETRY_SECONDS: Final = 0.05  # before a file that cannot be decoded is read once more
+FAILED_SECONDS: Final = 2.0  # how long a file cannot be decoded before it is reported
+_Key = tuple[str, Path]  # the form of the content, and the file
 MAX_ENTRIES: Final = 50_000  # of one folder
 MAX_FIRST_LINE: Final = 256 << 10
 _RELISTED_EVERY: Final = 10  # full looks, of which one lists all folders: some network drives keep no times of folders
 _PARTS_OF_PRIVATE: Final = {".config": 2, ".local": 3, ".cache": 2}  # folders below home that belong to no one agent
-
 _State = TypeVar("_State", bound=Struct)
 _Value = TypeVar("_Value")
 _Entries = list[tuple[str, Path]]
+
+
+class Databases:
+    """Rows of databases; a query is only repeated after a change of the files."""
+
+    def __init__(self, files: Reports) -> None:
+        self._files = files
+        self._rows: dict[tuple[Path, str, tuple[Any, ...]], tuple[tuple[Stamp | None, ...], _Rows]] = {}
+        self._endless: dict[Path, tuple[Stamp | None, ...]] = {}  # databases of which a query was stopped
+
+    def rows(self, path: Path, query: str, values: tuple[Any, ...]) -> _Rows:
+        """Return the rows of a query; the last good ones, with a finding, while the database cannot be read."""
+        names = [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm", "-journal")]
+        stamps = tuple(map(self._files.stamp, names))
+        key = path, query, values
+        before, known = self._rows.get(key, ((), []))
+        if stamps[0] is None or before == stamps:
+            return known if stamps[0] is not None else []
+        try:
+            found = self._query(names, stamps, query, values)
+        except (sqlite3.Error, ValueError, OverflowError) as error:
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
+                self._endless[path] = stamps
+            self._files.report(path, f"cannot be read: {error}", "unreadable-database")
+            return known
+        self._rows.pop(key, None)
+        self._rows[key] = stamps, found
+        if len(self._rows) > MAX_QUERIES:
+            del self._rows[next(iter(self._rows))]
+        return found
+
+    def _query(
+        self, names: Sequence[Path], stamps: tuple[Stamp | None, ...], query: str, values: tuple[Any, ...]
+    ) -> _Rows:
+        """Run a query; raises sqlite3.Error or ValueError."""
+        path, (_, log, shared, journal) = names[0], stamps
+        if any(stamp is not None and not name.is_file() for name, stamp in zip(names, stamps, strict=True)):
+            raise ValueError("it or a file beside it is not a regular file")
+        if self._endless.get(path) == stamps:
+            raise ValueError("a query takes too long")
+        if log is not None and log.size and shared is None:
+            raise ValueError("unreadable while closed: its log has changes that only its owner reads")
+        # With `readonly_shm`, the index of the log is neither written nor locked for writing.
+        is_live = journal is not None or (log is not None and log.size)
+        mode = "mode=ro&readonly_shm=1" if is_live else "mode=ro&immutable=1"
+        with closing(sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True, timeout=BUSY_SECONDS)) as connection:
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
+            connection.text_factory = _decode
+            steps = count()
+            connection.set_progress_handler(lambda: next(steps) >= MAX_STEPS, _STEP)
+            found, size = [], 0
+            for row in islice(connection.execute(query, values), MAX_ROWS):
+                found.append(row)
+                size += sum(len(value) for value in row if isinstance(value, str | bytes))
+                if size > MAX_BYTES:
+                    raise ValueError("its rows are too large")
+            return found
+
+
+def _decode(text: bytes) -> str:
+    return text.decode("utf-8", "replace")
+
+
+class _Good(Struct, gc=False):
+    stamp: Stamp
+    value: Any
+    findings: list[Finding]
+
+
+class _Failure(Struct, gc=False):
+    """A file that cannot be decoded since a time; `findings` is empty until it is reported."""
+
+    stamp: Stamp
+    since: float
+    findings: list[Finding]
+
+
+class LastGood:
+    """Decodes files, and keeps the last good value of each while it cannot be decoded.
+
+    `clock` returns monotonic seconds. `pause` waits before a second try; None if nothing may wait.
+    """
+
+    def __init__(self, files: Reports, clock: Callable[[], float], pause: Callable[[float], object] | None) -> None:
+        self._files, self._clock, self._pause = files, clock, pause
+        self._good: dict[_Key, _Good] = {}
+        self._failures: dict[_Key, _Failure] = {}
+
+    def find_failing(self) -> set[Path]:
+        """Return the files that cannot be decoded and are not reported yet."""
+        return {path for (_, path), failure in self._failures.items() if not failure.findings}
+
+    def read(
+        self,
+        form: str,
+        path: Path,
+        stamp: Stamp | None,
+        read: Callable[[], RawFile | Problem | None],
+        convert: Callable[[bytes], Any],
+    ) -> Any:
+        """Return the converted content of a file; `stamp` is its version if that is certain."""
+        key, found = (form, path), self._files.findings
+        good, failure = self._good.get(key), self._failures.get(key)
+        last = good.value if good is not None else None
+        if failure is not None and failure.findings and failure.stamp == stamp:
+            found += failure.findings
+            return last
+        if good is not None and failure is None and good.stamp == stamp:
+            found += good.findings
+            return last
+        for is_last in (True,) if self._pause is None else (False, True):
+            count, raw = len(found), read()
+            if not isinstance(raw, RawFile):
+                if raw is not None:
+                    self._files.report(path, raw.message, raw.code)
+                return last
+            with suppress(*DAMAGE):
+                value = convert(raw.data)
+                self._failures.pop(key, None)
+                self._good[key] = _Good(raw.stamp, value, found[count:])
+                return value
+            if self._pause is not None and not is_last:
+                del found[count:]
+                self._pause(RETRY_SECONDS)
+                continue
+            now = self._clock()
+            failure = self._failures.setdefault(key, _Failure(raw.stamp, now, []))
+            failure.stamp = raw.stamp
+            if abs(now - failure.since) < FAILED_SECONDS:
+                del found[count:]
+                break
+            if len(found) == count:
+                self._files.report(path, "cannot be decoded", "undecodable")
+            failure.findings = found[count:]
+        return last
 
 
 class RunnerFiles:
@@ -364,3 +510,28 @@ def utc(milliseconds: float) -> datetime | None:
         return datetime.fromtimestamp(milliseconds / 1000, UTC)
     except (OverflowError, OSError, ValueError):
         return None
+
+
+def columns_of(files: RunnerFiles, path: Path, table: str) -> frozenset[str]:
+    """Return the columns of a table; none if it does not exist."""
+    return frozenset(str(row[0]) for row in files.rows(path, "SELECT name FROM pragma_table_info(?)", (table,)))
+
+
+def read_table(
+    files: RunnerFiles,
+    path: Path,
+    table: str,
+    columns: Sequence[str],
+    required: Set[str] = frozenset(),
+    where: tuple[str, Sequence[Any]] = ("1", ()),
+) -> list[tuple[Any, ...]] | None:
+    """Return the rows of a table that match a condition; None if there is none with the `required` columns.
+
+    Other columns that are missing are None. The names and the condition are part of the query, so they must be
+    constants; its values are not.
+    """
+    known = columns_of(files, path, table)
+    if not known or not known >= required:
+        return None
+    wanted = ", ".join(f'"{name}"' if name in known else "NULL" for name in columns)
+    return files.rows(path, f'SELECT {wanted} FROM "{table}" WHERE {where[0]}', where[1])

@@ -1,7 +1,7 @@
 """Runs of programs that call an agent in a loop: where their files are, and the loop of what they say.
 
 An adapter of a runner names its files, decodes them, and says in one `State` how a run is
-(docs/adapters.md#contract). All else is here, also the memory of state files that vanish at the end of a loop.
+(docs/adapters.md#runs-of-a-runner). All else is here, also the memory of state files that vanish at the end of a loop.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class RunnerAdapter(Adapter):
             status=state.status,
             state_source=state.source,
             end_reason=cut(state.reason, MAX_LABEL),
-            liveness=state.liveness,
+            liveness=Liveness.ENDED if state.status.ended and state.liveness is Liveness.UNKNOWN else state.liveness,
             liveness_reason=state.why,
             question=state.question,
             pid=state.pid,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from core.adapters.runner_summaries import parse_results
+from core.adapters.command_output import parse_results
 from core.base.record_text import one_line
 from core.base.shell_commands import is_read_only, is_recorded_run
 from core.debug_memory.command_errors import find_command_errors

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from core.adapters.command_output import find_error
-from core.adapters.runner_summaries import parse_results
+from core.adapters.command_output import find_error, parse_results
 from core.base.record_text import one_line
 from core.base.shell_commands import parse_check
 from core.debug_memory.command_errors import parse_report

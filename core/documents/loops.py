@@ -7,7 +7,6 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from core.adapters.claims import CONTRADICTED
 from core.base.formatting import format_cost, format_count, format_duration, format_percent
 from core.base.pattern_titles import pattern_title
 from core.base.regexes import lazy_regex
@@ -15,7 +14,7 @@ from core.base.text import plural
 from core.documents.document import Block, Moment, Part, Sign, Table, Text, code, fields, items, line, more, section
 from core.documents.reflections import kind_word
 from core.documents.signs import loop_sign, outcome_sign, result_sign
-from core.records.loops import LoopStatus, StateSource
+from core.records.loops import CONTRADICTED, LoopStatus, StateSource
 from core.records.waits import needs_person, waits_for
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 
-from core.adapters.runner_summaries import parse_results
+from core.adapters.command_output import parse_results
 from core.base.check_reports import command_result
 from core.base.record_text import one_line
 from core.base.regexes import lazy_regex

@@ -37,7 +37,7 @@ from core.sources.loop_join import (
 from core.sources.reflections import join_group, join_memory
 
 if TYPE_CHECKING:
-    from core.adapters.adapter_records import AdapterRecords
+    from core.adapters.contract import AdapterRecords
     from core.index.parse import FileParts, Part
     from core.records.episodes import Attempt
     from core.records.findings import Finding

@@ -46,7 +46,7 @@ from core.trust.origins import Origins
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from core.adapters.adapter_records import AdapterRecords
+    from core.adapters.contract import AdapterRecords
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
     from core.index.freshness import Changes

@@ -14,10 +14,9 @@ from core.records.loops import LoopDetails
 from core.sources.loop_details import read_loop_details
 
 if TYPE_CHECKING:
-    from core.adapters.adapter_records import AdapterRecords
     from core.adapters.agent_files import AgentFile
     from core.adapters.collector import Collector
-    from core.adapters.contract import Delivery
+    from core.adapters.contract import AdapterRecords, Delivery
     from core.adapters.runner_files import RunnerFiles
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
@@ -40,8 +39,8 @@ class AdapterFiles:
     def open_collector(self, pause: Callable[[float], object] | None = None) -> Collector:
         """Return a new reader of all files, for one thread."""
         from core.adapters.collector import Collector
-        from core.adapters.kept_states import KeptFile
-        from core.adapters.worktrees import find_folders
+        from core.adapters.folders import find_folders
+        from core.adapters.transcripts import KeptFile
 
         folders = find_folders(self._project.project, os.environ, has_home=self._settings.sources.home)
         kept = KeptFile(self._project.project) if self._has_cache else None
@@ -98,8 +97,8 @@ class AdapterFiles:
 
     @cached_property
     def _runner_files(self) -> RunnerFiles:
+        from core.adapters.folders import find_folders
         from core.adapters.runner_files import RunnerFiles
-        from core.adapters.worktrees import find_folders
 
         folders = find_folders(self._project.project, os.environ, has_home=self._settings.sources.home)
         return RunnerFiles(folders, "agents")

@@ -34,8 +34,7 @@ from core.storage.file_access import protect
 from core.trust.projects import is_trusted, require_trust
 
 if TYPE_CHECKING:
-    from core.adapters.adapter_records import AdapterRecords, AdapterReport
-    from core.adapters.contract import Delivery
+    from core.adapters.contract import AdapterRecords, AdapterReport, Delivery
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
     from core.extraction.clustering import Cluster

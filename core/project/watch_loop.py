@@ -19,7 +19,7 @@ from core.records.loops import FINISHED, Loop
 from core.storage.watcher import FileChanges, Watcher, WatchState
 
 if TYPE_CHECKING:
-    from core.adapters.adapter_records import AdapterRecords
+    from core.adapters.contract import AdapterRecords
     from core.config.settings import ExtractionSettings
     from core.curation.decision_writer import Decided
     from core.project.project import Project

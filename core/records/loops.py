@@ -168,6 +168,7 @@ END_OF_TURN: Final = frozenset({"end_turn", "end-turn", "stop_sequence", "task_c
 """Words of agents for the usual end of a turn, which is not a claim of success."""
 ENDED_ITS_TURN: Final = "ended its turn"  # what people read for these words
 TESTS_FAILED: Final = "tests failed"  # why a session that ended its turn after a failed test run has failed
+CONTRADICTED: Final = "success-contradicted"  # badge of a loop that claims a success against its own files
 CHECK_FAILED: Final = "its last check failed"  # the same, as hooks recorded it
 OWN: Final = "aiwg"  # source of the loops in `.aiwg`, which have no `runner`
 

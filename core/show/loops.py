@@ -12,7 +12,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from core.adapters.claims import CONTRADICTED
 from core.base.formatting import format_cost, format_count, format_duration
 from core.base.pattern_titles import pattern_title
 from core.base.text import plural
@@ -31,7 +30,7 @@ from core.documents.signs import (
 from core.episodes.attempt_state import AttemptState
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import TaskStatus
-from core.records.loops import Liveness, LoopStatus, StateSource
+from core.records.loops import CONTRADICTED, Liveness, LoopStatus, StateSource
 from core.records.times import minute_of
 from core.records.waits import WAITS_FOR_YOU, waits_for
 from core.show.needs import Need, NeedKind, describe_need, need_sign, why_no_need

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from core.adapters.claims import CONTRADICTED
 from core.episodes.loop_links import LoopNames
 from core.queries.filter_parser import FieldKind, Fields, Query, Term
 from core.queries.record_filters import Tests, matches_flag
 from core.records.debug_sessions import ESCALATED, FAILED, DebugSession
 from core.records.episodes import Attempt, Task, TaskStatus, group_by_task
-from core.records.loops import Loop, LoopStatus, Outcome, StateSource
+from core.records.loops import CONTRADICTED, Loop, LoopStatus, Outcome, StateSource
 from core.records.waits import WAITS_FOR_YOU, needs_person
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from core.adapters.collector import Collector
 from core.adapters.contract import Folders
-from core.adapters.kept_states import KeptFile
+from core.adapters.transcripts import KeptFile
 from core.project.adapter_feed import CHECK_SECONDS, LOOK_SECONDS
 from core.storage.cache_database import remove
 from core.storage.user_files import cache_path

@@ -16,7 +16,7 @@ import pytest
 import yaml
 from msgspec.structs import replace as with_fields
 
-from core.adapters.worktrees import find_folders
+from core.adapters.folders import find_folders
 from core.base.errors import Refused
 from core.base.steps import run_all
 from core.cli.program import run

@@ -31,7 +31,7 @@ from core.records.repairs import Problem
 from core.storage.user_files import damaged_files, read_tables, state_file
 
 if TYPE_CHECKING:
-    from core.adapters.adapter_records import AdapterReport
+    from core.adapters.contract import AdapterReport
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
     from core.project.project import Project

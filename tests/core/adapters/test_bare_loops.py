@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from core.adapters.bare_loops import BareLoops, join_sessions
+from core.adapters.sessions import BareLoops, join_sessions
 from core.records.debug_sessions import Failure
 from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, Usage
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from core.adapters.claims import CONTRADICTED, check_claim
+from core.adapters.join import check_claim
 from core.learning.outcomes import WorkReport, loop_signals
-from core.records.loops import TESTS_FAILED, Loop, LoopStatus, Progress, StateSource
+from core.records.loops import CONTRADICTED, TESTS_FAILED, Loop, LoopStatus, Progress, StateSource
 from core.retrieval.learnings import work_outcome
 from tests.factories import NOW, make_event
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from core.adapters.claude import ClaudeAdapter
-from core.adapters.claude_records import Session
+from core.adapters.claude_session import Session
 from core.adapters.claude_transcript import STOP_BLOCK_CAP, SessionFold
 from core.records.loops import Liveness, Loop, LoopStatus, Outcome
 from tests.core.adapters.fixtures import DATA, NOW, Case, open_case, replace_file

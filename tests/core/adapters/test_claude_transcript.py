@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.adapters.claude_records import Session
+from core.adapters.claude_session import Session, find_message, iteration_of
 from core.adapters.claude_states import Signs, build_loop
 from core.adapters.claude_transcript import SessionFold
-from core.adapters.claude_work import find_message, iteration_of
 from core.adapters.runner_files import Folded
 from core.storage.file_reader import Stamp
 from tests.core.adapters.fixtures import NOW

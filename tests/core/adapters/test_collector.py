@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from core.adapters.collector import Collector
 from core.adapters.contract import Folders
-from core.adapters.kept_states import KeptFile
+from core.adapters.transcripts import KeptFile
 from core.base.context_blocks import render_blocks
 from tests.core.adapters.fake_adapter import START, FakeAdapter, FakeRunner, NotesFold
 from tests.factories import RunningProcesses, record_calls
@@ -116,7 +116,7 @@ def test_an_unchanged_loop_is_masked_once(runner: FakeRunner, monkeypatch: pytes
     runner.write("one")
     collector = open_collector(runner)
     first = collector.look()
-    calls = record_calls(monkeypatch, __import__("core.adapters.masked_records", fromlist=[""]), "mask_texts")
+    calls = record_calls(monkeypatch, __import__("core.adapters.collector", fromlist=[""]), "mask_texts")
     assert collector.look().loops[0] is first.loops[0]
     assert not calls
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from core.adapters.agent_files import AgentFile, read_all_agent_files
+from core.adapters.agent_files import MAX_STATEMENTS, AgentFile, read_all_agent_files, read_instructions
 from core.adapters.contract import Folders
-from core.adapters.instructions import MAX_STATEMENTS, read_instructions
 from core.adapters.runner_files import RunnerFiles
 from core.records.instructions import Instruction, Loading
 

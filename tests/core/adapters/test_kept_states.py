@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from core.adapters.contract import Folders
-from core.adapters.kept_states import KeptFile, KeptStates
 from core.adapters.runner_files import RunnerFiles
+from core.adapters.transcripts import KeptFile, KeptStates
 from core.storage.user_files import cache_path
 from tests.core.adapters.fake_adapter import FakeRunner, Notes, NotesFold
 from tests.factories import record_calls

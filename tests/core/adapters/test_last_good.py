@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.adapters.contract import Folders
-from core.adapters.last_good import FAILED_SECONDS, RETRY_SECONDS
-from core.adapters.runner_files import RunnerFiles
+from core.adapters.runner_files import FAILED_SECONDS, RETRY_SECONDS, RunnerFiles
 
 
 class Reader:

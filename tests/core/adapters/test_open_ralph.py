@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.adapters.claims import CONTRADICTED, check_claim
+from core.adapters.join import check_claim
 from core.adapters.open_ralph import OpenRalphAdapter
-from core.records.loops import Liveness, LoopStatus, Outcome, StateSource
+from core.records.loops import CONTRADICTED, Liveness, LoopStatus, Outcome, StateSource
 from tests.core.adapters.fixtures import (
     ANY_JSON,
     NOW,

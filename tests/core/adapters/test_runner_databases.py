@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from core.adapters import databases
+from core.adapters import runner_files
 from core.adapters.contract import Folders
-from core.adapters.databases import MAX_QUERIES
-from core.adapters.runner_files import MAX_FIRST_LINE, RunnerFiles
+from core.adapters.runner_files import MAX_FIRST_LINE, MAX_QUERIES, RunnerFiles
 
 QUERY = "SELECT a FROM t ORDER BY a"
 
@@ -139,7 +138,7 @@ def test_a_pipe_beside_a_database_is_a_finding(
 def test_a_query_that_never_ends_is_stopped_once(
     files: RunnerFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(databases, "MAX_STEPS", 2)
+    monkeypatch.setattr(runner_files, "MAX_STEPS", 2)
     endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x AS a FROM c WHERE x < 0"
     with closing(sqlite3.connect(tmp_path / "v.sqlite")) as connection:
         connection.execute(f"CREATE VIEW t AS {endless}")
@@ -155,7 +154,7 @@ def test_a_query_that_never_ends_is_stopped_once(
 def test_rows_that_would_fill_the_memory_are_not_read(
     files: RunnerFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(databases, "MAX_BYTES", 1 << 20)
+    monkeypatch.setattr(runner_files, "MAX_BYTES", 1 << 20)
     many = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT zeroblob(1000) AS a FROM c"
     with closing(sqlite3.connect(tmp_path / "v.sqlite")) as connection:
         connection.execute(f"CREATE VIEW t AS {many}")

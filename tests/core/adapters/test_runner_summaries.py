@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.adapters.runner_summaries import parse_results
+from core.adapters.command_output import parse_results
 from core.records.debug_sessions import Results
 
 UNITTEST = "E.\n======\nERROR: test_gift (test_cart.Cart.test_gift)\n------\nRan 2 tests in 0.007s\n\n{}\n"

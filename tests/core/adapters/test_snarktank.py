@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.adapters.claims import CONTRADICTED, check_claim
+from core.adapters.join import check_claim
 from core.adapters.snarktank import SnarktankAdapter
 from core.adapters.values import MAX_PLANS
 from core.base.context_blocks import LABELS, Blocks
 from core.records.lessons import LessonKind
-from core.records.loops import Liveness, LoopStatus, Outcome, StateSource
+from core.records.loops import CONTRADICTED, Liveness, LoopStatus, Outcome, StateSource
 from tests.core.adapters.fixtures import ANY_JSON, Case, open_case
 
 CONTEXT = (

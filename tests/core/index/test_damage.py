@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from core.adapters.adapter_records import AdapterRecords
+from core.adapters.contract import AdapterRecords
 from core.base.errors import DamagedError
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings

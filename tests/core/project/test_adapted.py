@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.adapters.adapter_records import AdapterRecords, AdapterReport
+from core.adapters.contract import AdapterRecords, AdapterReport
 from core.adapters.lessons import lesson_id
 from core.records.findings import Finding, Severity
 from core.records.lessons import Lesson, LessonKind

@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 
 from core.adapters import first_read
-from core.adapters.adapter_records import AdapterRecords
 from core.adapters.collector import Collector
-from core.adapters.contract import Folders
+from core.adapters.contract import AdapterRecords, Folders
 from core.adapters.first_read import FirstRead
-from core.adapters.kept_states import KeptFile
+from core.adapters.transcripts import KeptFile
 from core.project import adapter_feed
 from core.project.adapter_feed import AdapterFeed
 from tests.bench.sessions import write_sessions

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from core.adapters.claims import CONTRADICTED
 from core.documents.document import Sign, Sparkline, Text
 from core.documents.loops import Result, find_result
 from core.documents.markdown import to_markdown
@@ -16,6 +15,7 @@ from core.records.episodes import Attempt, Quality, Task, TaskStatus
 from core.records.events import Observation
 from core.records.loops import (
     CHECK_FAILED,
+    CONTRADICTED,
     ExtractedPattern,
     Liveness,
     Loop,

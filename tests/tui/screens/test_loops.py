@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from core.adapters.adapter_records import AdapterRecords
+from core.adapters.contract import AdapterRecords
 from core.config.settings import Settings
 from core.project.project import Project
 from core.records.decisions import Verb

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from core.adapters.worktrees import find_folders, find_worktrees
+from core.adapters.folders import find_folders, find_worktrees
 
 
 @pytest.fixture
