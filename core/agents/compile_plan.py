@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from core.agents.plan import FileChange, check_writable
 from core.base.errors import BadInput
 from core.state.compiled import TARGETS, CompiledFile, read_present, render_target
+from core.state.compiled_check import is_edited
 from core.storage.file_access import remove_drafts
 from core.storage.managed_text import Block, decode_text, read_part
 
@@ -63,13 +64,18 @@ def _plan_file(status: FileStatus, project: Path, *, force: bool) -> FilePlan:
         return FilePlan(status.path, problem=status.details[0])
     if status.status == "left" and not force:
         return FilePlan(status.path, note=LEFT)
+    if status.status == "current" and not force:
+        return FilePlan(status.path)
     if status.status == "edited" and not (force or status.may_replace):
         return FilePlan(status.path, problem=EDITED)
     return _plan_change(status.file, project)
 
 
-def plan_removal(target: str, project: Path, *, force: bool = False) -> CompilePlan:
-    """Plan to remove the lessons from the files of a target; an edited file is only changed by `force`."""
+def plan_removal(target: str, project: Path, answered: Collection[str] = (), *, force: bool = False) -> CompilePlan:
+    """Plan to remove the lessons from the files of a target; an edited file is only changed by `force`.
+
+    `answered` are the questions that are dismissed; an edit that was taken over is not one any more.
+    """
     files = []
     for file in render_target(target, (), project):
         try:
@@ -77,7 +83,7 @@ def plan_removal(target: str, project: Path, *, force: bool = False) -> CompileP
         except BadInput as error:
             files.append(FilePlan(file.path, problem=str(error).removeprefix(f"{file.path}: ")))
             continue
-        if present is not None and present.is_edited and not force:
+        if present is not None and not force and is_edited(file.path, present, answered):
             files.append(FilePlan(file.path, problem=EDITED))
         elif present is not None:
             files.append(_plan_change(file, project))

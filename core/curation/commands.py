@@ -110,18 +110,21 @@ class RestoreText(PatternCommand, frozen=True):
 
 
 class TextEdit(Struct, frozen=True):
-    """A change of one text of a pattern, wherever its record has this text."""
+    """Changes of texts of a pattern, one after the other: before and after, wherever its record has this text."""
 
     pattern_id: str
-    before: str
-    after: str
+    texts: tuple[tuple[str, str], ...]
 
 
 class EditTexts(Command, frozen=True, kw_only=True):
-    """Take over texts that a person edited in a file of agents; they are approved. One undo reverses all."""
+    """Take over texts that a person edited in a file of agents; they are approved. One undo reverses all.
+
+    `answer` is the answer to the question about the file, which is recorded with them.
+    """
 
     verb = Verb.EDIT
     edits: tuple[TextEdit, ...]
+    answer: Dismiss
 
 
 class Archive(PatternCommand, frozen=True):
@@ -248,11 +251,16 @@ class RepairPatterns(Command, frozen=True):
 
 
 class SetAnchors(Command, frozen=True):
-    """Replace the anchors of a pattern by others (`core.records.anchors`), as of the commit that is checked out."""
+    """Replace the anchors of a pattern by others (`core.records.anchors`), as of the commit that is checked out.
+
+    `renames` are files with their new paths, which replace the old ones in the text of the pattern, too. One undo
+    reverses both.
+    """
 
     verb = Verb.EDIT
     pattern_id: str
     anchors: tuple[str, ...]
+    renames: tuple[tuple[str, str], ...] = ()
 
 
 class Restore(Command, frozen=True):

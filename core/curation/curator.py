@@ -21,7 +21,7 @@ from core.curation.question_rules import QUESTION_RULES
 from core.curation.record_changes import Batch
 from core.learning.assessment import HELD, QUARANTINE, Assessment
 from core.learning.bursts import MEMBER
-from core.records.decisions import EDIT_TEXT, REPAIR, VERBS, WITHDRAW, CurationState, Verb
+from core.records.decisions import EDIT_TEXT, REPAIR, SET_ANCHORS, VERBS, WITHDRAW, CurationState, Verb
 from core.records.patterns import ID_PREFIXES, Maturity, Pattern, PatternType
 
 if TYPE_CHECKING:
@@ -107,14 +107,27 @@ class Curator(DecisionWriter):
         return replace(decided, summary=", ".join(parts))
 
     def edit(self, command: commands.EditTexts, find: FindTarget, *, now: datetime, known: int) -> Decided:
-        """Change texts of patterns as a person edited them, in one act."""
-        rule = record_changes.edit_text
-        changes = [
-            (one.pattern_id, partial(rule, pattern=find(one.pattern_id).pattern, before=one.before, after=one.after))
+        """Change texts of patterns as a person edited them, in one act: all of them or none."""
+        unit = self._unit()
+        rules = [
+            partial(record_changes.edit_text, pattern=find(one.pattern_id).pattern, texts=one.texts)
             for one in command.edits
         ]
-        decided = self.write_many(changes, now=now, known=known, reason=command.reason)
+        makes = [self._with_batch(rule, command.reason, unit, now, known) for rule in rules]
+        decided = self._append_all([_answer(command.answer, now), *makes], now)
         return replace(decided, summary=f"{EDIT_TEXT.past} {plural(len(command.edits), 'pattern')}")
+
+    def set_anchors(self, command: commands.SetAnchors, pattern: Pattern, *, now: datetime, known: int) -> Decided:
+        """Replace the anchors of a pattern, and the paths of renamed files in its text, in one act."""
+        unit, renames = self._unit(), dict(command.renames)
+        rules: list[BatchRule] = [partial(record_changes.set_anchors, pattern=pattern, texts=command.anchors)]
+        if record_changes.has_paths(self._unit().registry, pattern, renames):  # the unit reads files under the lock
+            rules.append(partial(record_changes.rename_paths, pattern=pattern, renames=renames))
+        makes = [self._with_batch(rule, command.reason, unit, now, known) for rule in rules]
+        if len(makes) == 1:
+            return self._append(makes[0], now)
+        decided = self._append_all(makes, now)
+        return replace(decided, summary=f"{SET_ANCHORS.past} {shorten_id(pattern.id)}, and the paths in its text")
 
     def _withdraw(self, command: commands.WithdrawMember, act: _Act) -> Decided:
         """Withdraw what a member sent, in one act; each decision archives few patterns, as a team limits its size."""

@@ -167,6 +167,17 @@ class DecisionWriter:
         """Return the decisions that the user has not seen."""
         return () if self._expected_state is None else self.ledger.decisions()[self._expected_state.decisions :]
 
+    def _append_all(self, makes: Sequence[Make], now: datetime) -> Decided:
+        """Make several decisions in one act: all of them, or none if one is refused."""
+
+        def drafts(state: CurationState, act: str) -> dict[str, Draft]:
+            return {
+                identifier: self._check_conflicts(_storable(make(state, identifier)), now)
+                for identifier, make in zip(_ids(act), makes, strict=False)
+            }
+
+        return self._decide(drafts, now)
+
     def _append_group(self, makes: Makes, now: datetime, unknown: list[Refusal], progress: Progress | None) -> Decided:
         refused = list(unknown)
 

@@ -20,7 +20,7 @@ from core.curation.case import Draft, already_done
 from core.curation.decision_text import ABOUT
 from core.curation.merge import as_read, check_pair, merge_changes
 from core.curation.pattern_registry import Registry, Stored, check_storable
-from core.records.anchors import MAX_ANCHORS, explain_invalid, list_anchors
+from core.records.anchors import MAX_ANCHORS, explain_invalid, list_anchors, rename_in_text
 from core.records.decisions import (
     ANCHORS,
     EDIT_TEXT,
@@ -52,6 +52,13 @@ _LINK: Final = "success_pattern_id"
 _RELATED: Final = "related_patterns"
 ARCHIVED: Final = "archived"  # Key of an archived record: when, why, by whom, by which decision, and from which file.
 ANCHOR_COMMIT: Final = "anchor_commit"  # Key of a record: the commit at which its anchors were known to be there.
+_FIXED_KEYS: Final = frozenset(
+    {
+        *("error_type", "error_pattern", "error_message", "task_category", "task_description_pattern"),
+        *("fix_category", "failure_mode", "language", "placeholders"),
+    }
+)
+"""Keys with text in which no path is renamed: programs print it, or it is a name or a category."""
 PRUNE: Final = "prune"  # Subject of a decision made by the pruning policy.
 
 
@@ -299,22 +306,54 @@ def repair(batch: Batch, proposed: RecordRepair) -> Draft:
     return replace(draft, before={"content_hash": pattern.content_hash})
 
 
-def edit_text(batch: Batch, pattern: Pattern, before: str, after: str) -> Draft:
-    """Replace a text of a pattern, whose new text is approved; Refused if the safety scan stops it."""
+def edit_text(batch: Batch, pattern: Pattern, texts: Sequence[tuple[str, str]]) -> Draft:
+    """Replace texts of a pattern, before and after, one after the other; the new text is approved."""
+    record = text = text_of(batch.registry.record(pattern).value, pattern.type)
+    for before, after in texts:
+        replaced = {key: _replace_text(value, before, after) for key, value in text.items()}
+        if replaced == text:
+            raise Conflict(f"the text of {shorten_id(pattern.id)} changed meanwhile; review it again")
+        text = replaced
+    return _write_text(batch, pattern, {key: text[key] for key in text if text[key] != record[key]}, is_approved=True)
+
+
+def has_paths(registry: Registry, pattern: Pattern, renames: Mapping[str, str]) -> bool:
+    """Return whether the text of a pattern names a renamed file."""
+    return bool(_renamed_text(registry.record(pattern), pattern, renames))
+
+
+def rename_paths(batch: Batch, pattern: Pattern, renames: Mapping[str, str]) -> Draft:
+    """Replace the paths of renamed files in the text of a pattern; a text that was approved stays approved."""
+    keys = _renamed_text(batch.registry.record(pattern), pattern, renames)
+    is_approved = batch.state.approves_as_guidance(pattern.id, pattern.content_hash)
+    return _write_text(batch, pattern, keys, is_approved=is_approved)
+
+
+def _renamed_text(stored: Stored, pattern: Pattern, renames: Mapping[str, str]) -> dict[str, Any]:
+    """Return the changed keys, without those that must match what programs print."""
+    fixed = {*_FIXED_KEYS, *(("name", "title") if pattern.type is PatternType.ERROR else ())}
+    text = {key: value for key, value in text_of(stored.value, pattern.type).items() if key not in fixed}
+    return {key: new for key, value in text.items() if (new := _rename_in(value, renames)) != value}
+
+
+def _rename_in(value: Any, renames: Mapping[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {key: inner if key in _FIXED_KEYS else _rename_in(inner, renames) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_rename_in(inner, renames) for inner in value]
+    return rename_in_text(value, renames) if isinstance(value, str) else value
+
+
+def _write_text(batch: Batch, pattern: Pattern, keys: Mapping[str, Any], *, is_approved: bool) -> Draft:
+    """Write keys with text; Refused if the safety scan stops the new text."""
     name, stored = shorten_id(pattern.id), batch.registry.record(pattern)
-    keys = {
-        key: mask_values(new)
-        for key, value in text_of(stored.value, pattern.type).items()
-        if (new := _replace_text(value, before, after)) != value
-    }
-    if not keys:
-        raise Conflict(f"the text of {name} changed meanwhile; review it again")
+    keys = {key: mask_values(value) for key, value in keys.items()}
     changed = as_read({**stored.value, **keys}, pattern.type)
     if stopped := [one for one in changed.suspicions if one.severity in (Severity.BLOCKED, Severity.HELD)]:
         raise Refused(f"the new text of {name} {describe_suspicions(stopped)}; change the pattern and release it")
     changes = Changes()
     changes.set(stored, pattern.type, pattern.id, keys)
-    result = {"content_hash": changed.content_hash, EDITED: True}
+    result = {"content_hash": changed.content_hash} | ({EDITED: True} if is_approved else {})
     draft = batch.draft(changes, Verb.EDIT, pattern.id, f"{EDIT_TEXT.past} {name}", result)
     return replace(draft, before={"content_hash": as_read(stored.value, pattern.type).content_hash})
 
@@ -325,7 +364,7 @@ def _replace_text(value: Any, before: str, after: str) -> Any:
         return {key: _replace_text(inner, before, after) for key, inner in value.items()}
     if isinstance(value, list):
         return [_replace_text(inner, before, after) for inner in value]
-    return after if value == before else value
+    return after if isinstance(value, str) and value.strip() == before.strip() else value
 
 
 def set_anchors(batch: Batch, pattern: Pattern, texts: Sequence[str]) -> Draft:

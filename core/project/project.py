@@ -160,10 +160,8 @@ class Project(ProjectReader):
             case commands.EditTexts():
                 return self.curator.edit(command, self._target, now=now, known=self._known)
             case commands.SetAnchors():
-                pattern, anchors = self._view.pattern(command.pattern_id), command.anchors
-                return self._write_records(
-                    lambda batch: record_changes.set_anchors(batch, pattern, anchors), command, now
-                )
+                pattern = self._view.pattern(command.pattern_id)
+                return self.curator.set_anchors(command, pattern, now=now, known=self._known)
             case commands.Restore():
                 restored = command.pattern_id
                 return self._write_records(

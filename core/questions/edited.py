@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -12,11 +12,12 @@ from msgspec.structs import replace
 from core.base.errors import BadInput
 from core.base.text import plural, visible_line
 from core.curation import commands
+from core.index.anchors import find_doubtful, find_stale
 from core.questions.answer import Answer, no, yes
 from core.records.decisions import edited_file_question_id
 from core.state import review_items as kinds
 from core.state.compiled import TARGETS, make_entry, read_present, remove_escapes, render_target, select_lessons
-from core.state.compiled_check import KEEP, RESTORE, check_target
+from core.state.compiled_check import KEEP, RESTORE, TAKE, check_target, is_edited
 from core.state.review_items import EditedFile
 from core.storage.managed_text import text_digest
 
@@ -34,8 +35,9 @@ _MAX_PLACES: Final = 2000  # characters of a text in which the place of an edit 
 Edit: TypeAlias = tuple[str, str, str]  # ID of a pattern, its text before and after
 _TEXTS: Final = (
     *("title", "description", "error_message", "error_pattern", "better_alternative", "use_case", "steps"),
+    *("diff_pattern", "template_code"),
 )
-"""Fields of which a line of an entry may be the text."""
+"""Fields of which a line of an entry may be the text, or a line of it."""
 
 
 def find_edited_files(
@@ -45,10 +47,11 @@ def find_edited_files(
     answered = snapshot.curation.dismissed
     if not settings.compile.ask_about_edits:
         return ()
-    edited = [target for target in TARGETS if _has_edit(target, project)]
+    edited = [target for target in TARGETS if _has_edit(target, project, answered)]
     if not edited:  # nearly always, and all that this costs then
         return ()
-    selection = select_lessons(snapshot.patterns, board, settings, settings.compile.max_tokens)
+    stale = find_doubtful(find_stale(snapshot), snapshot.curation) if settings.review.check_anchors else ()
+    selection = select_lessons(snapshot.patterns, board, settings, settings.compile.max_tokens, stale)
     files = (file for target in edited for file in check_target(target, selection, project, answered))
     found: dict[str, EditedFile] = {}
     for file in files:
@@ -65,13 +68,13 @@ def find_edited_files(
     return tuple(found.values())
 
 
-def _has_edit(target: str, project: Path) -> bool:
+def _has_edit(target: str, project: Path, answered: Collection[str]) -> bool:
     for file in render_target(target, (), project):
         try:
             present = read_present(file, project)
         except BadInput:
             continue
-        if present is not None and present.is_edited:
+        if present is not None and is_edited(file.path, present, answered):
             return True
     return False
 
@@ -89,33 +92,42 @@ def _find_text_edits(
     """Return the edits as changes of texts of patterns, or why they are none."""
     edits: list[Edit] = []
     for id, text in entries.items():
-        pattern = patterns.get(id)
-        wanted = make_entry(pattern, limit).text.split("\n") if pattern is not None else []
-        lines = text.split("\n")
-        if pattern is None or len(lines) != len(wanted):
+        pattern, lines = patterns.get(id), text.split("\n")
+        if pattern is None or len(lines) != len(_lines_of(pattern, limit)):
             return (), f"lines of {visible_line(id, 80)} were added or removed; edit the pattern instead"
-        changed = [n for n, line in enumerate(lines) if line != wanted[n]]
-        if len(changed) > 1:
-            return (), f"more than one line of {visible_line(id, 80)} changed; edit the pattern instead"
-        for number in changed:
+        for number, line in enumerate(lines):
+            wanted = _lines_of(pattern, limit)
+            if remove_escapes(line) == remove_escapes(wanted[number]):
+                continue
             edit = _find_text_edit(pattern, wanted, lines, number, limit)
             if edit is None:
-                return (), f"the changed line of {visible_line(id, 80)} is not one text; edit the pattern instead"
+                return (), f"a changed line of {visible_line(id, 80)} is not one text; edit the pattern instead"
             edits.append(edit)
+            pattern = _with_text(pattern, *edit[1:])
     return tuple(edits), "" if edits else "no lesson was edited, but the text around them"
+
+
+def _lines_of(pattern: Pattern, limit: int) -> list[str]:
+    return make_entry(pattern, limit).text.split("\n")
 
 
 def _find_text_edit(
     pattern: Pattern, wanted: Sequence[str], lines: Sequence[str], number: int, limit: int
 ) -> Edit | None:
-    """Return the change of a text that makes this line of the pattern; None if there is none."""
-    expected = remove_escapes("\n".join((*wanted[:number], lines[number], *wanted[number + 1 :])))
+    """Return the change of a text that makes this line of the pattern, and no other line that is not in the file."""
+    allowed = [{remove_escapes(one), remove_escapes(other)} for one, other in zip(wanted, lines, strict=True)]
+    allowed[number] = {remove_escapes(lines[number])}
     old_part, new_part = _changed_parts(wanted[number], lines[number])
     for old in dict.fromkeys(text for field in _TEXTS for text in _texts_of(pattern, field)):
         for new in _list_new_texts(old, old_part, new_part):
-            if remove_escapes(make_entry(_with_text(pattern, old, new), limit).text) == expected:
+            found = _lines_of(_with_text(pattern, old, new), limit)
+            if len(found) == len(allowed) and all(map(_is_among, found, allowed)):
                 return pattern.id, old, new
     return None
+
+
+def _is_among(line: str, allowed: Collection[str]) -> bool:
+    return remove_escapes(line) in allowed
 
 
 def _changed_parts(before: str, after: str) -> tuple[str, str]:
@@ -178,8 +190,17 @@ def answers(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     edited = item.edited
     assert edited is not None
     name = visible_line(edited.path, 120)
-    take = commands.EditTexts(edits=tuple(commands.TextEdit(*edit) for edit in edited.edits))
-    count = plural(len(edited.edits), "lesson")
+    texts: dict[str, list[tuple[str, str]]] = {}
+    for id, before, after in edited.edits:
+        texts.setdefault(id, []).append((before, after))
+    count = plural(len(texts), "lesson")
+    taken = commands.Dismiss(
+        key=edited_file_question_id(edited.path, edited.digest, answer=TAKE),
+        summary=f"took over {count} from {name}",
+        about=name,
+    )
+    edits = tuple(commands.TextEdit(id, tuple(changes)) for id, changes in texts.items())
+    take = commands.EditTexts(edits=edits, answer=taken)
     yield yes("take over", f"changes {count} to the edited text, which you approve", take, why_not=edited.problem)
     leave = commands.Dismiss(
         key=edited_file_question_id(edited.path, edited.digest, answer=KEEP),

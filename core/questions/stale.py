@@ -12,7 +12,8 @@ from core.curation import commands
 from core.curation.rules import why_refused
 from core.index.anchors import Stale, check_in_steps, find_head
 from core.questions.answer import Answer, dismissal, no, yes
-from core.records.anchors import AnchorChange, newest_change
+from core.records.anchors import AnchorChange, newest_change, rename_in_text, renamed_files
+from core.records.patterns import PatternType
 from core.state import review_items as kinds
 
 if TYPE_CHECKING:
@@ -73,6 +74,32 @@ def updated_anchors(pattern: Pattern, changes: Sequence[AnchorChange]) -> tuple[
     return tuple(dict.fromkeys(new.get(anchor, anchor) for anchor in pattern.anchors))
 
 
+def describe_update(pattern: Pattern, changes: Sequence[AnchorChange]) -> str:
+    """Return how the text of a pattern changes if the new paths of renamed files replace the old ones, as a diff."""
+    renames = renamed_files(changes)
+    lines = []
+    for before in _texts_with_paths(pattern):
+        after = rename_in_text(before, renames)
+        pairs = zip(before.split("\n"), after.split("\n"), strict=True)
+        lines += [line for old, new in pairs if old != new for line in (f"-{old}", f"+{new}")]
+    return "\n".join(dict.fromkeys(lines))
+
+
+def _texts_with_paths(pattern: Pattern) -> Iterator[str]:
+    """Yield the texts in which an update replaces paths; an error, its trigger and its title remain."""
+    if pattern.type is not PatternType.ERROR:
+        yield pattern.title
+    yield from (pattern.description, *pattern.steps, *pattern.places, *pattern.location_hints)
+    yield from (pattern.diff_pattern, pattern.template_code, pattern.use_case, pattern.why_it_fails)
+    yield from (pattern.better_alternative, *pattern.symptoms)
+    yield from (*pattern.preconditions, *pattern.benefits, *pattern.limitations)
+
+
+def update_of(pattern: Pattern, changes: Sequence[AnchorChange]) -> commands.SetAnchors:
+    """Return the decision that stores the new names, in the anchors of a pattern and in its text."""
+    return commands.SetAnchors(pattern.id, updated_anchors(pattern, changes), tuple(renamed_files(changes).items()))
+
+
 def answers(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     """Yield yes, which keeps a removed anchor or takes the new name, and no, which deprecates or leaves it."""
     subject, newest = item.subject, newest_change(item.anchors)
@@ -86,8 +113,11 @@ def answers(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
         command = commands.Deprecate(subject, reason=reason)
         yield no("deprecate", "no agent gets it until reset", command, why_not=why_refused(command, state))
         return
-    anchors = updated_anchors(state.pattern(subject), item.anchors)
-    update = commands.SetAnchors(subject, anchors)
-    why_not = "" if state.pattern(subject).is_registered else "its file cannot be changed"
-    yield yes("update", f"its anchors become {visible_line(', '.join(anchors), 120)}", update, why_not=why_not)
+    pattern = state.pattern(subject)
+    update = update_of(pattern, item.anchors)
+    why_not = "" if pattern.is_registered else "its file cannot be changed"
+    effect = f"its anchors become {visible_line(', '.join(update.anchors), 120)}"
+    if describe_update(pattern, item.anchors):
+        effect += "; its text names the new path, and stays approved if it is"
+    yield yes("update", effect, update, why_not=why_not)
     yield dismissal(item, "reject", "leave", f"left the anchors of {name} as they are", "it stays as it is")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Final, Literal, NamedTuple
@@ -16,6 +16,7 @@ _MAX_CHARS: Final = 400  # of one anchor
 _NAME: Final = re.compile(r"[^\W\d][\w$.:@/-]*|[$@][\w$.:@/-]+")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 """Control characters, and those that are invisible or change the direction of text."""
+_DIFF_HEADER: Final = re.compile(r"(?:---|\+\+\+|diff --git) [ab]/")
 _MANIFESTS: Final = frozenset(
     {
         *("pyproject.toml", "setup.py", "setup.cfg", "Pipfile", "package.json", "Cargo.toml", "go.mod", "Gemfile"),
@@ -105,6 +106,28 @@ def list_anchors(texts: Iterable[str]) -> tuple[Anchor, ...]:
     """Return the valid anchors among some texts, each once, at most `MAX_ANCHORS`."""
     found = (parse_anchor(text) for text in texts)
     return tuple(dict.fromkeys(one for one in found if one is not None))[:MAX_ANCHORS]
+
+
+def renamed_files(changes: Iterable[AnchorChange]) -> dict[str, str]:
+    """Return the files that were renamed, with their new paths."""
+    pairs = ((parse_anchor(one.anchor), parse_anchor(one.to)) for one in changes if one.change == "renamed")
+    return {old.file: new.file for old, new in pairs if old is not None and new is not None}
+
+
+def rename_in_text(text: str, renames: Mapping[str, str]) -> str:
+    """Replace the paths of files where a text names exactly them: not in a longer path, nor the bare name of a file."""
+    if not any(old in text for old in renames):
+        return text
+    paths = "|".join(re.escape(old) for old in sorted(renames, key=len, reverse=True))
+    path = re.compile(rf"(?<![\w./\\-])((?:\./)?)({paths})(?![\w/\\-]|\.\w)")
+    side = re.compile(rf"(?<= )([ab]/)({paths})(?![\w/\\-]|\.\w)")
+    lines = []
+    for line in text.split("\n"):
+        new = path.sub(lambda found: found[1] + renames[found[2]], line)
+        if _DIFF_HEADER.match(line):  # only there, `a/` and `b/` are not folders
+            new = side.sub(lambda found: found[1] + renames[found[2]], line)
+        lines.append(new)
+    return "\n".join(lines)
 
 
 def is_manifest(file: str) -> bool:

@@ -15,8 +15,9 @@ from core.records.patterns import Maturity
 from core.records.proposed_decisions import ProposedDecision
 from core.records.times import iso
 
-EDIT_ANSWERS: Final = "keep", "restore"
-"""Answers to the question about an edited file: leave the file alone, or let the next run replace this edit."""
+EDIT_ANSWERS: Final = "keep", "restore", "take"
+"""Answers to the question about an edited file: leave the file alone, let the next run replace this edit, or change
+the lessons to the edited texts."""
 ESCALATION_PREFIX: Final = "escalation of "
 LESSON_PREFIX: Final = "lesson "
 INSTRUCTIONS_PREFIX: Final = "instructions "

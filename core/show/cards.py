@@ -22,6 +22,7 @@ from core.documents.patterns import DESCRIPTION_LABELS, body, followed, rate_lin
 from core.documents.signs import result_sign
 from core.questions.answers import answers, question_of
 from core.questions.proposals import describe_proposal
+from core.questions.stale import describe_update
 from core.records.decisions import Verb
 from core.records.patterns import Maturity
 from core.retrieval.similarity import cap_similarity, find_repeated
@@ -194,6 +195,8 @@ def _pattern_card(
             yield from headline(pattern)
             changes = (line((describe_change(one, state.now), "warning")) for one in select_main(item.anchors))
             yield from section("What Git shows", changes)
+            if update := describe_update(pattern, item.anchors):
+                yield from section("Update changes in the text", [Code(update, "", "diff", 2)])
             yield from section("The lesson", body(pattern, pattern.title))
             yield line(("To name other files: ", "quiet"), f"ralphdeck pattern anchors {pattern.id} --add FILE#NAME")
         case kinds.BROAD:

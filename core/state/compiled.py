@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +18,8 @@ from msgspec import Struct
 from core.base.errors import BadInput
 from core.base.prompt_text import FENCE
 from core.base.text import visible_line
-from core.records.patterns import PatternType
+from core.learning.states import CODES
+from core.records.patterns import Maturity, PatternType
 from core.retrieval.rendering import count_tokens, entry_name, format_bold, render_fields
 from core.storage.managed_text import (
     LESSONS,
@@ -138,8 +139,13 @@ class Selection(Struct, frozen=True):
 
     chosen: tuple[Entry, ...]  # within the budget, best first
     approved: dict[str, Entry]  # all that may be written, best first
-    left_out: dict[str, str]  # reasons, by the ID of the approved pattern
+    left_out: dict[str, str]  # reasons, by the ID of the pattern
     budget: int
+    stale: tuple[str, ...] = ()  # IDs of the chosen patterns that are about something that was removed
+
+    @property
+    def tokens(self) -> int:
+        return count_entries(self.chosen)
 
     def fits(self, entries: Iterable[Entry]) -> bool:
         return count_entries(entries) <= self.budget
@@ -147,22 +153,29 @@ class Selection(Struct, frozen=True):
 
 def count_entries(entries: Iterable[Entry]) -> int:
     """Estimate the number of tokens of lessons in a file."""
-    return _FRAME_TOKENS + sum(count_tokens(entry.text) for entry in entries)
+    tokens = sum(count_tokens(entry.text) for entry in entries)
+    return tokens + _FRAME_TOKENS if tokens else 0
 
 
-def select_lessons(patterns: Mapping[str, Pattern], board: Scoreboard, settings: Settings, budget: int) -> Selection:
+def select_lessons(
+    patterns: Mapping[str, Pattern],
+    board: Scoreboard,
+    settings: Settings,
+    budget: int,
+    stale: Collection[str] = (),
+) -> Selection:
     """Choose approved patterns within a number of tokens, those with the best evidence first.
 
-    Only texts that a person approved count, and only if agents may get them (docs/compile.md#which-lessons).
+    Only texts that a person approved count, and only if agents may get them (docs/compile.md#which-lessons). `stale`
+    are patterns that are about something that was removed; they come last.
     """
     from core.scanning.context_scan import find_combined_harm, find_harm_when_cut  # Review rarely needs it
 
     limit = settings.injection.max_field_chars
-    candidates = [
-        pattern for id, pattern in patterns.items() if board.is_approved(id) and board.injectable[board.row(id)]
-    ]
-    candidates.sort(key=lambda pattern: _order(board, pattern))
-    selection = Selection((), {}, {}, budget)
+    withheld = {id: why for id in patterns if (why := _why_withheld(board, id))}
+    candidates = [pattern for id, pattern in patterns.items() if id not in withheld]
+    candidates.sort(key=lambda pattern: (pattern.id in stale, *_order(board, pattern)))
+    selection = Selection((), {}, withheld, budget)
     chosen: list[Entry] = []
     for pattern in candidates:
         orders = board.stops_orders(pattern.id)
@@ -183,7 +196,22 @@ def select_lessons(patterns: Mapping[str, Pattern], board: Scoreboard, settings:
             selection.left_out[pattern.id] = f"together with the lessons before it, the text {does}"
             continue
         chosen.append(entry)
-    return Selection(tuple(chosen), selection.approved, selection.left_out, budget)
+    stale = tuple(entry.pattern_id for entry in chosen if entry.pattern_id in stale)
+    return Selection(tuple(chosen), selection.approved, selection.left_out, budget, stale)
+
+
+def _why_withheld(board: Scoreboard, pattern_id: str) -> str:
+    """Return why a pattern is not written, however large the budget is, or ""."""
+    row = board.row(pattern_id)
+    if board.held[row]:
+        return "held, because the text gives orders"
+    if board.quarantined[row]:
+        return "in quarantine"
+    if board.state_codes[row] == CODES[Maturity.DEPRECATED]:
+        return "deprecated"
+    if not board.injectable[row]:
+        return "it fails often, or another lesson warns of it"
+    return "" if board.is_approved(pattern_id) else "not approved by a person"
 
 
 def _order(board: Scoreboard, pattern: Pattern) -> tuple[float, float, int, str]:

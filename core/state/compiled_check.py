@@ -15,7 +15,7 @@ from core.state.compiled import CompiledFile, PresentFile, Selection, read_prese
 from core.storage.managed_text import text_digest
 
 Status = Literal["current", "missing", "outdated", "edited", "left", "broken"]
-KEEP, RESTORE = EDIT_ANSWERS
+KEEP, RESTORE, TAKE = EDIT_ANSWERS
 _MAX_DETAILS: Final = 5
 
 
@@ -53,11 +53,26 @@ def check_target(
     entries = list(selection.chosen)
     if not is_exact:
         ids = _list_ids(target, project)
-        entries = [selection.approved[id] for id in ids if id in selection.approved]
-        for entry in selection.chosen:
-            if entry.pattern_id not in ids and selection.fits([*entries, entry]):
-                entries.append(entry)
+        kept = [selection.approved[id] for id in ids if id in selection.approved]
+        if selection.fits(kept):  # unless the budget is a smaller one now
+            entries = kept
+            for entry in selection.chosen:
+                if entry.pattern_id not in ids and selection.fits([*entries, entry]):
+                    entries.append(entry)
     return [_check_file(file, selection, project, answered) for file in render_target(target, entries, project)]
+
+
+def list_to_write(
+    target: str, selection: Selection, project: Path, answered: Collection[str] = (), *, force: bool = False
+) -> list[FileStatus]:
+    """Compare the files of a target as `check_target` does; if one is not current, with the newest choice and order.
+
+    So nothing is written that a check calls current, unless `force` asks for it.
+    """
+    found = check_target(target, selection, project, answered)
+    if not force and all(file.status in ("current", "left", "edited") and not file.may_replace for file in found):
+        return found
+    return check_target(target, selection, project, answered, is_exact=True)
 
 
 def _list_ids(target: str, project: Path) -> list[str]:
@@ -81,7 +96,7 @@ def _check_file(file: CompiledFile, selection: Selection, project: Path, answere
         return FileStatus(file, "missing" if file.text else "current")
     if text_digest(present.text) == text_digest(file.text):
         return FileStatus(file, "current", present=present)
-    if not present.is_edited or remove_escapes(present.text) == remove_escapes(f"{file.text}\n"):
+    if not is_edited(file.path, present, answered) or remove_escapes(present.text) == remove_escapes(f"{file.text}\n"):
         return FileStatus(file, "outdated", _describe(file, present, selection), present)
     digest = text_digest(present.text)
     kept = edited_file_question_id(file.path, answer=KEEP)
@@ -89,6 +104,12 @@ def _check_file(file: CompiledFile, selection: Selection, project: Path, answere
         return FileStatus(file, "left", present=present)
     may_replace = edited_file_question_id(file.path, digest, answer=RESTORE) in answered
     return FileStatus(file, "edited", tuple(_list_edits(present, selection)), present, may_replace)
+
+
+def is_edited(path: str, present: PresentFile, answered: Collection[str]) -> bool:
+    """Return whether the lessons in a file are neither what was written nor an edit that was taken over."""
+    taken = edited_file_question_id(path, text_digest(present.text), answer=TAKE)
+    return present.is_edited and taken not in answered
 
 
 def _describe(file: CompiledFile, present: PresentFile, selection: Selection) -> tuple[str, ...]:

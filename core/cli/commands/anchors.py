@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
+from msgspec.structs import replace
 
 from core.cli.json import objects
 from core.cli.render.output import line, remark, respond
@@ -26,7 +27,11 @@ _UNCHANGED: Final = {"change": "", "commit": "", "at": None, "to": ""}
 @click.argument("pattern_id", metavar="[ID]", required=False, shell_complete=complete_pattern)
 @click.option("--add", "added", metavar="ANCHOR", multiple=True, help="A file, or FILE#NAME; may be repeated.")
 @click.option("--remove", "removed", metavar="ANCHOR", multiple=True, help="An anchor to remove; may be repeated.")
-@click.option("--update", is_flag=True, help="Replace renamed files and moved names by what they are called now.")
+@click.option(
+    "--update",
+    is_flag=True,
+    help="Replace renamed files and moved names by what they are called now, also in the text.",
+)
 @reason_option
 def anchors(
     pattern_id: str | None, added: tuple[str, ...], removed: tuple[str, ...], update: bool, reason: str
@@ -35,7 +40,7 @@ def anchors(
 
     An anchor is a path in the project, or a path and a name in that file: a function, a class, or a dependency in a
     manifest. Without an ID, the patterns with anchors that were removed or renamed are listed. Other anchors do not
-    change the text that agents get, and need no new approval.
+    change the text that agents get. --update also replaces the old paths in the text, which stays approved if it is.
 
     \b
     Examples:
@@ -46,10 +51,9 @@ def anchors(
     """
     from core.base.steps import run_all
     from core.cli.commands.decisions import decide
-    from core.curation.commands import SetAnchors
     from core.index.anchors import explain_unchecked
     from core.index.verdicts import VerdictsInMemory
-    from core.questions.stale import find_stale_anchors, updated_anchors
+    from core.questions.stale import find_stale_anchors, update_of
 
     is_change = bool(added or removed or update)
     if is_change and pattern_id is None:
@@ -68,12 +72,14 @@ def anchors(
     if not is_change:
         _print(state, [pattern], changes, problem)
         return
-    wanted = updated_anchors(pattern, changes.get(pattern.id, ())) if update else pattern.anchors
+    renamed = update_of(pattern, changes.get(pattern.id, ()) if update else ())
+    wanted = renamed.anchors
     if unknown := [one for one in removed if one not in wanted]:
         known = ", ".join(wanted) or "none"
         raise click.UsageError(f"{pattern.id} has no anchor {unknown[0][:80]!r}; its anchors: {known}")
     kept = [one for one in wanted if one not in removed]
-    decide(project, SetAnchors(pattern.id, tuple(dict.fromkeys((*kept, *added))), reason=reason))
+    anchors = tuple(dict.fromkeys((*kept, *added)))
+    decide(project, replace(renamed, anchors=anchors, reason=reason))
 
 
 def anchor_rows(pattern: Pattern, changes: Sequence[AnchorChange]) -> list[objects.Wire]:
@@ -84,6 +90,7 @@ def anchor_rows(pattern: Pattern, changes: Sequence[AnchorChange]) -> list[objec
 
 def _print(state: ProjectState, patterns: Sequence[Pattern], changes: Stale, problem: str) -> None:
     from core.base.anchor_texts import describe_change
+    from core.questions.stale import describe_update
 
     def show() -> None:
         for pattern in patterns:
@@ -94,6 +101,10 @@ def _print(state: ProjectState, patterns: Sequence[Pattern], changes: Stale, pro
                     line("  ", (describe_change(change, state.now), "yellow"))
                 else:
                     line(f"  {anchor}")
+            if update := describe_update(pattern, changes.get(pattern.id, ())):
+                line("  --update changes in its text:")
+                for text in update.split("\n"):
+                    line(f"    {text}")
         if problem:
             remark(f"not checked with Git: {problem}")
         elif not patterns:

@@ -41,7 +41,7 @@ _COLOURS: Final = {"current": "green", "broken": "red", "edited": "red"}
 @click.option("--check", is_flag=True, help="Write nothing: exit code 0 up to date, 1 drift, 3 a file is unreadable.")
 @click.option("--remove", is_flag=True, help="Remove the lessons; the files get their own bytes back.")
 @click.option("--dry-run", "--print", "dry_run", is_flag=True, help="Print the difference, and write nothing.")
-@click.option("--force", is_flag=True, help="Replace lessons that were edited in a file.")
+@click.option("--force", is_flag=True, help="Replace edited lessons, and write the newest choice and order.")
 @setting_option("--budget", "compile.max_tokens", metavar="TOKENS")
 def compile_lessons(
     targets: Sequence[str], check: bool, remove: bool, dry_run: bool, force: bool, max_tokens: int | None
@@ -71,7 +71,7 @@ def compile_lessons(
     if check + remove + dry_run > 1 and not (remove and dry_run):
         raise click.UsageError("give only one of --check, --remove and --dry-run")
     from core.agents.compile_plan import find_targets, plan_removal, plan_writing
-    from core.state.compiled_check import check_target
+    from core.state.compiled_check import check_target, list_to_write
     from core.state.experiment import find_experiment
 
     project = open_reader(reads_agents=False)
@@ -79,15 +79,15 @@ def compile_lessons(
     named = [*TARGETS] if "all" in targets else [*dict.fromkeys(targets)] or find_targets(folder)
     if not named and not remove:
         raise Refused(f"no file has lessons yet; name a target: {', '.join(TARGETS)}")
+    answered = project.view.snapshot.curation.dismissed
     if remove:
-        _write([plan_removal(target, folder, force=force) for target in named], None, folder, dry_run=dry_run)
+        _write([plan_removal(target, folder, answered, force=force) for target in named], None, folder, dry_run=dry_run)
         return
     selection = _select(project, max_tokens)
-    answered = project.view.snapshot.curation.dismissed
-    found = {target: check_target(target, selection, folder, answered, is_exact=not check) for target in named}
     if check:
-        _report(found, selection)
+        _report({target: check_target(target, selection, folder, answered) for target in named}, selection)
         return
+    found = {target: list_to_write(target, selection, folder, answered, force=force) for target in named}
     plans = [plan_writing(target, files, folder, force=force) for target, files in found.items()]
     _write(plans, selection, folder, dry_run=dry_run)
     if selection.chosen and find_experiment(project.project, project.view.settings) is not None:
@@ -95,6 +95,7 @@ def compile_lessons(
 
 
 def _select(project: ProjectReader, max_tokens: int | None) -> Selection:
+    from core.index.anchors import find_doubtful
     from core.state.compiled import select_lessons
     from core.state.findings import ledger_error
 
@@ -103,7 +104,8 @@ def _select(project: ProjectReader, max_tokens: int | None) -> Selection:
         raise Refused(f"nothing is compiled, because the decisions cannot be read: {problem}")
     view = project.view
     budget = view.settings.compile.max_tokens if max_tokens is None else max_tokens
-    return select_lessons(view.snapshot.patterns, view.board, view.settings, budget)
+    stale = find_doubtful(view.stale, view.snapshot.curation)
+    return select_lessons(view.snapshot.patterns, view.board, view.settings, budget, stale)
 
 
 def _report(found: dict[str, list[FileStatus]], selection: Selection) -> None:
@@ -187,12 +189,13 @@ def _print_file(file: FilePlan, *, dry_run: bool) -> None:
 
 
 def _print_selection(selection: Selection) -> None:
-    from core.state.compiled import count_entries
-
-    count = plural(len(selection.chosen), "approved lesson")
-    remark(f"{count}, about {count_entries(selection.chosen):,} of {selection.budget:,} tokens")
-    for reason, number in Counter(selection.left_out.values()).items():
-        remark(f"{plural(number, 'approved lesson')} left out: {reason}")
+    count = plural(len(selection.chosen), "lesson")
+    remark(f"{count}, about {selection.tokens:,} of {selection.budget:,} tokens")
+    for reason, number in Counter(selection.left_out.values()).most_common():
+        remark(f"{plural(number, 'lesson')} left out: {reason}")
+    if selection.stale:
+        count = plural(len(selection.stale), "lesson")
+        remark(f"{count} about files or names that were removed; see: ralphdeck pattern anchors")
 
 
 def _file_json(path: str, state: str, details: Sequence[str]) -> dict[str, Any]:
@@ -206,5 +209,8 @@ def _respond(show: Callable[[], None], rows: Rows, selection: Selection | None, 
         targets=[{"name": name, "files": files} for name, files in rows],
         lessons=[entry.pattern_id for entry in selection.chosen] if selection is not None else [],
         left_out=[{"id": id, "reason": reason} for id, reason in (selection.left_out if selection else {}).items()],
+        tokens=selection.tokens if selection else 0,
+        budget=selection.budget if selection else 0,
+        stale=selection.stale if selection else (),
         written=written,
     )

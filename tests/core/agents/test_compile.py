@@ -19,7 +19,7 @@ from core.records.decisions import CurationState, Pin, edited_file_question_id
 from core.records.patterns import Maturity, PatternType
 from core.scanning.scan import scan_whole_text
 from core.state.compiled import MAX_DESCRIPTION, TARGETS, CompiledFile, Selection, read_present, select_lessons
-from core.state.compiled_check import KEEP, RESTORE, check_target
+from core.state.compiled_check import KEEP, RESTORE, check_target, list_to_write
 from core.storage.managed_text import text_digest
 from tests.core.agents.conftest import snapshot
 from tests.core.redaction.test_masking import GITHUB
@@ -321,6 +321,26 @@ def test_another_order_and_choice_of_approved_lessons_is_current(shelf: Shelf) -
     assert [one.pattern_id for one in shelf.select(budget).chosen] == [better.id]
     assert shelf.check("agents-md", budget=budget) == {}
     assert "AGENTS.md" in shelf.check("agents-md"), "a lesson that fits is missing"
+
+
+def test_nothing_is_written_that_a_check_calls_current(shelf: Shelf) -> None:
+    shelf.patterns = {PLAN_FIRST.id: PLAN_FIRST}
+    shelf.compile("agents-md")
+    shelf.patterns |= {ANY_CAST.id: ANY_CAST}
+    for budget, is_current in ((150, True), (2000, False), (120, False)):
+        selection = shelf.select(budget)
+        files = list_to_write("agents-md", selection, shelf.project)
+        assert (shelf.check("agents-md", budget=budget) == {}) is is_current
+        assert bool(plan_writing("agents-md", files, shelf.project).changes) is not is_current
+    forced = list_to_write("agents-md", shelf.select(150), shelf.project, force=True)
+    assert plan_writing("agents-md", forced, shelf.project, force=True).changes
+
+
+def test_lessons_about_something_that_was_removed_come_last(shelf: Shelf) -> None:
+    board = make_board(*shelf.patterns.values(), curation=CurationState(pins=dict.fromkeys(shelf.patterns, PROMOTED)))
+    first = shelf.select().chosen[0].pattern_id
+    selection = select_lessons(shelf.patterns, board, Settings(), 2000, stale=[first])
+    assert selection.chosen[-1].pattern_id == first and selection.stale == (first,)
 
 
 def test_an_edit_is_replaced_only_if_a_person_wants_it(shelf: Shelf) -> None:

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from core.agents.apply import apply_plan
-from core.agents.compile_plan import CompilePlan, plan_writing
+from core.agents.compile_plan import CompilePlan, plan_removal, plan_writing
 from core.agents.plan import AgentPlan
 from core.base.errors import Refused
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.curation.commands import Undo
+from core.curation.commands import Deprecate, Undo
 from core.project.project import Project
 from core.questions.answer import Answer
 from core.questions.answers import answer
 from core.state.compiled import select_lessons
-from core.state.compiled_check import check_target
+from core.state.compiled_check import check_target, list_to_write
 from core.state.review_items import EDITED, ReviewItem
 from tests.conftest import WriteSample
 
@@ -39,10 +39,21 @@ class Desk:
     def compile(self) -> CompilePlan:
         view, folder = self.project.view, self.project.project.project
         selection = select_lessons(view.snapshot.patterns, view.board, view.settings, 2000)
-        files = check_target("agents-md", selection, folder, view.snapshot.curation.dismissed, is_exact=True)
+        files = list_to_write("agents-md", selection, folder, view.snapshot.curation.dismissed)
         plan = plan_writing("agents-md", files, folder)
         apply_plan(AgentPlan(plan.target, plan.changes), folder / "points.json")
         return plan
+
+    def check(self) -> str:
+        """Return the state of the file, as `ralphdeck compile --check` prints it."""
+        view, folder = self.project.view, self.project.project.project
+        selection = select_lessons(view.snapshot.patterns, view.board, view.settings, 2000)
+        (file,) = check_target("agents-md", selection, folder, view.snapshot.curation.dismissed)
+        return file.status
+
+    @property
+    def answered(self) -> frozenset[str]:
+        return self.project.view.snapshot.curation.dismissed
 
     def edit(self, before: str, after: str) -> None:
         text = self.file.read_text()
@@ -103,12 +114,36 @@ def test_an_edit_that_is_taken_over_changes_the_lesson_and_is_approved(desk: Des
     assert desk.project.view.board.is_approved(PROFILE)
 
 
+def test_an_edit_of_text_and_code_is_current_once_it_is_taken_over(desk: Desk) -> None:
+    desk.edit("at most three times", "at most twice")
+    desk.edit("await withRetry", "await withTwoTries")
+    edited = desk.file.read_bytes()
+    assert desk.check() == "edited"
+    desk.project.decide(desk.answer("accept").command)
+    pattern = desk.project.view.pattern(DEADLOCK)
+    assert pattern.description.endswith("at most twice") and "await withTwoTries" in pattern.template_code
+    assert desk.check() == "current" and desk.question() is None
+    assert desk.compile().changes == () and desk.file.read_bytes() == edited
+    assert plan_removal("agents-md", desk.file.parent, desk.answered).changes
+
+    desk.project.decide(Undo())
+    assert desk.check() == "edited" and desk.question() is not None and desk.file.read_bytes() == edited
+
+
+def test_a_lesson_that_changes_after_its_edit_was_taken_over_is_written(desk: Desk) -> None:
+    desk.edit("at most three times", "at most twice")
+    desk.project.decide(desk.answer("accept").command)
+    desk.project.decide(Deprecate(PROFILE, reason="wrong"))
+    assert desk.check() == "outdated" and desk.question() is None
+    assert desk.compile().changes and desk.check() == "current"
+
+
 @pytest.mark.parametrize(
     ("before", "after", "problem"),
     [
         ("     2. Find the node where", "     2. Look\n     2. Find the node where", "were added or removed"),
         ("Lessons of earlier", "Orders of earlier", "the text around them"),
-        ("await withRetry", "await retry", "is not one text"),
+        ("   - Fix:", "   - Do:", "is not one text"),
     ],
 )
 def test_an_edit_of_more_than_a_text_can_only_be_left_or_restored(

@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import cast
 
 import pytest
 from msgspec.structs import replace
@@ -20,6 +21,7 @@ from core.project.daemon import Daemon
 from core.project.project import Project
 from core.project.quick_state import open_quick_state
 from core.questions.answers import answer
+from core.questions.stale import describe_update
 from core.state.contexts import prepare_task_injection
 from core.state.findings import all_findings
 from core.state.project_state import ProjectState
@@ -167,6 +169,61 @@ def test_renamed_file_keeps_its_rank_and_its_anchor_is_updated(shop: Shop) -> No
     assert shop.questions() == ()
     shop.open().decide(commands.Undo())
     assert shop.open().view.pattern(ONE).anchors == ("cart.py", "cart.py#total")
+
+
+DIFF = "--- a/cart.py\n+++ b/cart.py\n@@ -1 +1 @@\n-# lib/cart.py, cart.pyc\n+# see cart.py:3"
+
+
+def test_update_replaces_the_path_in_the_text_as_one_decision(shop: Shop) -> None:
+    lesson = record(ONE, "cart.py", "cart.py#total", text="In cart.py, not in lib/cart.py, round once")
+    lesson["fix_approach"] = {**cast(dict[str, str], lesson["fix_approach"]), "diff_pattern": DIFF}
+    lesson["error_signature"] = {
+        "error_type": "AssertionError",
+        "error_pattern": "cart total",
+        "error_message": "cart.py: cart total",
+        "error_places": ["cart.py"],
+    }
+    file = shop.paths.pattern_file("error")
+    file.write_text(json.dumps({"version": "1.0.0", "pattern_registry": {"error_patterns": [lesson]}}))
+    shop.history.git("mv", "cart.py", "basket.py")
+    shop.history.commit()
+    opened = shop.open()
+    opened.decide(commands.Promote(ONE))
+    before = opened.view.pattern(ONE)
+
+    (item,) = stale_questions(shop.open().view)
+    chosen = answer(item, opened.view, "accept")
+    assert chosen is not None
+    assert describe_update(before, item.anchors).split("\n") == [
+        f"-{before.description}",
+        "+In basket.py, not in lib/cart.py, round once: 1",
+        *("-cart.py", "+basket.py"),
+        *("---- a/cart.py", "+--- a/basket.py", "-+++ b/cart.py", "++++ b/basket.py"),
+        *("-+# see cart.py:3", "++# see basket.py:3"),
+    ]
+    opened.decide(chosen.command)
+    after = opened.view.pattern(ONE)
+    assert after.anchors == ("basket.py", "basket.py#total") and after.places == ("basket.py",)
+    assert after.description == "In basket.py, not in lib/cart.py, round once: 1"
+    assert after.diff_pattern == DIFF.replace(" a/cart", " a/basket").replace(" b/cart", " b/basket").replace(
+        "see cart", "see basket"
+    )
+    assert (after.error_message, after.title) == (before.error_message, before.title), "programs still print it"
+    assert opened.view.board.is_approved(ONE) and not opened.view.assessment(ONE).pin_stale
+
+    opened.decide(commands.Undo())
+    assert opened.view.pattern(ONE) == before and opened.view.board.is_approved(ONE)
+
+
+def test_a_text_that_no_person_approved_is_not_approved_by_its_update(shop: Shop) -> None:
+    file = shop.paths.pattern_file("error")
+    lesson = record(ONE, "cart.py", text="See cart.py")
+    file.write_text(json.dumps({"version": "1.0.0", "pattern_registry": {"error_patterns": [lesson]}}))
+    shop.history.git("mv", "cart.py", "basket.py")
+    shop.history.commit()
+    shop.decide("accept")
+    view = shop.open().view
+    assert view.pattern(ONE).description.startswith("See basket.py") and not view.board.is_approved(ONE)
 
 
 def test_history_that_cannot_be_read_is_a_finding(shop: Shop) -> None:

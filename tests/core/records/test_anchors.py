@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.records.anchors import MAX_ANCHORS, Anchor, list_anchors, parse_anchor
+from core.records.anchors import MAX_ANCHORS, Anchor, list_anchors, parse_anchor, rename_in_text
 
 
 def test_texts_of_anchors() -> None:
@@ -56,3 +56,19 @@ def test_name_in_a_file(anchor: str, content: str, is_in: bool) -> None:
     parsed = parse_anchor(anchor)
     assert parsed is not None
     assert parsed.is_in(content) is is_in
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("see src/cart.py.", "see src/basket.py."),
+        ("./src/cart.py:12 and `src/cart.py::total`", "./src/basket.py:12 and `src/basket.py::total`"),
+        ("cart.py, lib/src/cart.py, ../src/cart.py, src/cart.py.bak, src/cart.pyc", None),
+        ("a/src/cart.py", None),
+        ("diff --git a/src/cart.py b/src/cart.py", "diff --git a/src/basket.py b/src/basket.py"),
+        ("src/cart.py src/tax.py", "src/basket.py src/cart.py"),
+    ],
+)
+def test_a_renamed_path_is_replaced_only_where_it_is_that_path(text: str, expected: str | None) -> None:
+    renames = {"src/cart.py": "src/basket.py", "src/tax.py": "src/cart.py"}
+    assert rename_in_text(text, renames) == (text if expected is None else expected)

@@ -42,6 +42,23 @@ def test_it_writes_checks_and_removes(sample: Path, call: Call) -> None:
     assert lessons(sample) == known
 
 
+def test_it_reports_what_is_left_out_and_why(sample: Path, call: Call) -> None:
+    document = call("compile", "agents-md", "--json", "--project", sample).document
+    assert 0 < document["tokens"] <= document["budget"] == 2000
+    why = {one["id"]: one["reason"] for one in document["left_out"]}
+    assert why[EXTRACTED] == "not approved by a person" and "deprecated" in why.values()
+    assert not why.keys() & {*document["lessons"]}
+    before = (sample / "AGENTS.md").read_bytes()
+    for number in (5, 0):
+        small = call(
+            "compile", "agents-md", "--budget", str(number), "--dry-run", "--json", "--project", sample
+        ).document
+        assert (small["lessons"], small["tokens"], small["budget"]) == ([], 0, number)
+        assert "over the token budget" in {one["reason"] for one in small["left_out"]}
+    shown = call("compile", "agents-md", "--project", sample)
+    assert "left out: not approved by a person" in shown.err and (sample / "AGENTS.md").read_bytes() == before
+
+
 def test_a_fresh_clone_is_checked_if_its_folder_is_trusted(
     sample: Path, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
