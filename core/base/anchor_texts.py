@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_age
 from core.base.text import visible_line
-from core.records.anchors import AnchorChange, parse_anchor
+from core.records.anchors import Anchor, AnchorChange, parse_anchor
 
 if TYPE_CHECKING:
     from core.records.patterns import Pattern
 
 _SHORT_COMMIT: Final = 7
 _MAX_CHARS: Final = 120
+_SHORT_PATH: Final = 20  # characters of a path in a title
 
 
 def describe_change(one: AnchorChange, now: datetime) -> str:
@@ -22,6 +23,28 @@ def describe_change(one: AnchorChange, now: datetime) -> str:
     new = parse_anchor(one.to)
     to = f" to {visible_line(new.file, _MAX_CHARS)}" if new is not None else ""
     return f"{name_anchor(one.anchor)} was {one.change}{to} in {short_commit(one)}, {format_age(one.at, now)}"
+
+
+def summarize_change(one: AnchorChange, now: datetime) -> str:
+    """Describe a change in few words, without folders that stay the same: `cart.py is now basket.py`."""
+    old, new = (parse_anchor(text) or Anchor(text) for text in (one.anchor, one.to))
+    before, after, same = old.file.split("/"), new.file.split("/"), 0
+    while new.file and same < min(len(before), len(after)) - 1 and before[same] == after[same]:
+        same += 1
+    file, to = _shorten("/".join(before[same:])), _shorten("/".join(after[same:]))
+    name = visible_line(old.name, _SHORT_PATH)
+    match one.change:
+        case "renamed":
+            return f"{file} is now {to}"
+        case "moved":
+            return f"{name} is now in {to}"
+    return f"{name or file} was removed {format_age(one.at, now)}"
+
+
+def _shorten(path: str) -> str:
+    """Cut a path at its begin."""
+    path = visible_line(path, _MAX_CHARS)
+    return path if len(path) <= _SHORT_PATH else f"…{path[1 - _SHORT_PATH :]}"
 
 
 def select_main(changes: Sequence[AnchorChange]) -> list[AnchorChange]:

@@ -127,6 +127,7 @@ class Curator(DecisionWriter):
         if len(makes) == 1:
             return self._append(makes[0], now)
         decided = self._append_all(makes, now)
+        self.ledger.origins.follow_text(pattern, decided.decision.after["content_hash"])
         return replace(decided, summary=f"{SET_ANCHORS.past} {shorten_id(pattern.id)}, and the paths in its text")
 
     def _withdraw(self, command: commands.WithdrawMember, act: _Act) -> Decided:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from core.base.anchor_texts import describe_change, list_anchor_texts, select_main
-from core.base.formatting import format_count, format_decimal, format_percent
+from core.base.anchor_texts import describe_change, list_anchor_texts, name_anchor, select_main, short_commit
+from core.base.formatting import format_age, format_count, format_decimal, format_percent
 from core.base.pattern_titles import pattern_title
 from core.base.text import plural
 from core.documents import document as doc
@@ -390,6 +390,7 @@ def explanation(state: ProjectState, pattern: Pattern) -> Iterable[doc.Block]:
     ]
     yield from section("Without one of these loops the state would differ", limited(rows, "loop", _MAX_LOOPS))
     yield from section("Evidence", evidence(state, pattern, _MAX_OBSERVATIONS))
+    yield from section("Anchors", anchor_states(state, pattern))
 
 
 def decisions(state: ProjectState, pattern: Pattern) -> Iterable[doc.Block]:
@@ -398,8 +399,27 @@ def decisions(state: ProjectState, pattern: Pattern) -> Iterable[doc.Block]:
     return own or [line(("No decision about this pattern yet.", "quiet"))]
 
 
-def anchors(pattern: Pattern) -> Iterable[doc.Block]:
-    """Describe the files, tests and functions that the pattern is tied to, by its record."""
+def anchor_states(state: ProjectState, pattern: Pattern) -> Iterable[doc.Line]:
+    """Describe what a pattern is about, and what Git shows about each: there, renamed, or removed."""
+    changes = {one.anchor: one for one in state.stale.get(pattern.id, ())}
+    for anchor in pattern.anchors:
+        if (one := changes.get(anchor)) is not None:
+            what = f"{one.change} to {name_anchor(one.to)} in" if one.to else "missing since"
+            since = f"{what} commit {short_commit(one)}, {format_age(one.at, state.now)}"
+            yield line((name_anchor(anchor), "name"), (f"  {since}", "warning"))
+        else:
+            yield line((name_anchor(anchor), "name"), ("  current", "good"))
+    if not pattern.anchors:
+        yield line(("It has no anchors: no file or name is known that it is about.", "quiet"))
+    elif state.anchor_problem:
+        yield line((f"Not checked with Git: {state.anchor_problem}", "warning"))
+    yield line(("To change them: ", "quiet"), f"ralphdeck pattern anchors {pattern.id} --add FILE#NAME")
+
+
+def anchors(state: ProjectState, pattern: Pattern) -> Iterable[doc.Block]:
+    """Describe the files, tests and functions that the pattern is about, or that its record ties it to."""
+    yield from anchor_states(state, pattern)
+    yield line("")
     yield from items("Given only for errors in", pattern.places)
     yield from items("Hints on the place", pattern.location_hints)
     if not pattern.places and not pattern.location_hints:

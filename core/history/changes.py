@@ -24,6 +24,7 @@ from core.state.review_items import (
     OFFER,
     PROPOSAL,
     RECURRING,
+    RENAMED,
     SELDOM,
     STALE,
     UNRECONCILED,
@@ -46,7 +47,21 @@ STARTED: Final = "begun"
 ENDED: Final = "ended"
 
 _UNDATED: Final = frozenset(
-    {BROAD, DUPLICATE, EDITED, HARMFUL, LESSON, OFFER, PROPOSAL, RECURRING, SELDOM, STALE, UNRECONCILED, WEAKENED}
+    {
+        BROAD,
+        DUPLICATE,
+        EDITED,
+        HARMFUL,
+        LESSON,
+        OFFER,
+        PROPOSAL,
+        RECURRING,
+        RENAMED,
+        SELDOM,
+        STALE,
+        UNRECONCILED,
+        WEAKENED,
+    }
 )
 """Kinds of questions that are not compared: searches find them in the present state, so their start is unknown."""
 _PINNING_VERBS: Final = frozenset({Verb.PROMOTE, Verb.DEPRECATE, Verb.RESET})

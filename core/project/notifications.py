@@ -23,6 +23,7 @@ from core.state.review_items import (
     LESSON,
     OFFER,
     RECURRING,
+    RENAMED,
     SELDOM,
     STALE,
     UNRECONCILED,
@@ -57,7 +58,7 @@ class NotificationKind(StrEnum):
 
 
 _MAINTENANCE: Final = frozenset(
-    {BORDERLINE, BROAD, DUPLICATE, EDITED, LESSON, OFFER, RECURRING, SELDOM, STALE, UNRECONCILED, WEAKENED}
+    {BORDERLINE, BROAD, DUPLICATE, EDITED, LESSON, OFFER, RECURRING, RENAMED, SELDOM, STALE, UNRECONCILED, WEAKENED}
 )
 """Kinds of questions that are not urgent."""
 

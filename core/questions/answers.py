@@ -79,6 +79,7 @@ _BY_KIND: Final[Mapping[str, Callable[[ReviewItem, ProjectState], Iterator[Answe
     kinds.SELDOM: followed.answers,
     kinds.UNRECONCILED: unreconciled.answers,
     kinds.STALE: stale.answers,
+    kinds.RENAMED: stale.answers,
     kinds.WEAKENED: weakened.answers,
     kinds.EDITED: edited.answers,
     kinds.PROPOSAL: proposals.answers,

@@ -31,6 +31,7 @@ THINKING: Final = {
     kinds.EDITED: 8.0,
     **dict.fromkeys((kinds.EXTRACTED, kinds.BROAD, kinds.SELDOM, kinds.UNRECONCILED, kinds.WEAKENED), 8.0),
     kinds.STALE: 8.0,
+    kinds.RENAMED: 4.0,
     **dict.fromkeys((kinds.CONTRADICTED, kinds.BORDERLINE, kinds.QUARANTINE, kinds.HELD, kinds.ESCALATION), 10.0),
     **dict.fromkeys((kinds.PROPOSAL, kinds.HARMFUL), 10.0),
     **dict.fromkeys((kinds.STALE_PIN, kinds.DUPLICATE, kinds.RECURRING, kinds.LESSON, kinds.OFFER), 12.0),

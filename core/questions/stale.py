@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from core.base.anchor_texts import describe_change, name_anchor, select_main, short_commit
+from core.base.anchor_texts import describe_change, name_anchor, select_main, short_commit, summarize_change
 from core.base.text import visible_line
 from core.curation import commands
 from core.curation.rules import why_refused
@@ -59,9 +59,9 @@ def _ask(scales: ImpactEstimator, pattern_id: str, changes: tuple[AnchorChange, 
     asks = "Is {} still true?" if newest.is_removed else "Update {}?"
     impact = scales.unseen(pattern_id, is_withheld=False) * (1.0 if newest.is_removed else _RENAMED_SHARE)
     return scales.item(
-        kinds.STALE,
+        kinds.STALE if newest.is_removed else kinds.RENAMED,
         pattern_id,
-        question=f"{describe_change(newest, now)}. {asks}",
+        question=f"{summarize_change(newest, now)}. {asks}",
         reason="; ".join(describe_change(one, now) for one in select_main(changes)),
         impact=impact,
         anchors=changes,

@@ -191,7 +191,7 @@ def _pattern_card(
             yield from followed(state, pattern, _MAX_VERDICTS)
             yield from section("What to do", map(line, _SELDOM_ADVICE))
             yield from section("The lesson", body(pattern, pattern.title))
-        case kinds.STALE:
+        case kinds.STALE | kinds.RENAMED:
             yield from headline(pattern)
             changes = (line((describe_change(one, state.now), "warning")) for one in select_main(item.anchors))
             yield from section("What Git shows", changes)

@@ -21,7 +21,7 @@ COLUMNS: Final = (
         "",
         2,
         keep=7,
-        about="a flag: pinned by a person; !: due for inversion; a dagger: a suspect text",
+        about="a flag: pinned by a person; !: due for inversion; a dagger: a suspect text; ?: stale",
     ),
     Column("title", "what", 34, flex=1, best=50, about="a message of the error, or the name of the pattern"),
     Column("type", "type", 12, keep=3, about="error, success, anti-pattern or template"),
@@ -57,8 +57,8 @@ TYPES: Final = {
 }
 
 
-def pattern_cells(pattern: Pattern, assessment: Assessment) -> Cells:
-    """Return the cells of a row."""
+def pattern_cells(pattern: Pattern, assessment: Assessment, *, is_stale: bool = False) -> Cells:
+    """Return the cells of a row; `is_stale` is whether something that the pattern is about was removed."""
     style = "quiet" if assessment.multiplier == 0 else ""
     name, more = pattern_title(pattern), ""
     if pattern.type is not PatternType.ERROR and pattern.description not in ("", name, pattern.title):
@@ -67,12 +67,13 @@ def pattern_cells(pattern: Pattern, assessment: Assessment) -> Cells:
         Sign("", "warning", "pin") if assessment.pin else "",
         ("!" if assessment.inversion_due else "", "warning"),
         Sign("", "warning", "suspect") if pattern.suspicions else "",
+        ("?" if is_stale else "", "warning"),
     )
     return {
         "id": ((pattern.id, "quiet"),),
         "state": (state_sign(assessment.shown),),
         "flags": flags,
-        "title": ((name, style), (more, "quiet")),
+        "title": ((name, style), ("  stale" if is_stale else "", "warning"), (more, "quiet")),
         "type": ((TYPES[pattern.type], "quiet"),),
         "rate": (worked_text(assessment, style),),
         "given": ((f"{assessment.given:,}", style),),

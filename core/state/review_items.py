@@ -54,15 +54,15 @@ SELDOM: Final = "seldom-followed"
 UNRECONCILED: Final = "unreconciled"
 WEAKENED: Final = "weakened"
 STALE: Final = "stale"
+RENAMED: Final = "renamed"
 PROPOSAL: Final = "proposal"
 HARMFUL: Final = "harmful"
 EDITED: Final = "edited"
 CONFLICT: Final = "conflict"
 KINDS: Final = (
     *(INVERSION, CONTRADICTED, STALE_PIN, BORDERLINE, DUPLICATE, EXTRACTED, QUARANTINE, HELD),
-    *(BURST, RECURRING, LESSON, OFFER, BROAD, SELDOM, STALE, UNRECONCILED, WEAKENED, EDITED, PROPOSAL, ESCALATION),
-    HARMFUL,
-    CONFLICT,
+    *(BURST, RECURRING, LESSON, OFFER, BROAD, SELDOM, STALE, RENAMED, UNRECONCILED, WEAKENED),
+    *(EDITED, PROPOSAL, ESCALATION, HARMFUL, CONFLICT),
 )
 """Every kind of question."""
 FURTHER: Final = "further"
@@ -147,7 +147,8 @@ _SUBJECTS: Final = {
     UNRECONCILED: ("lessons", "have counts that contradict their results"),
     WEAKENED: ("tests", "check less than before"),
     EDITED: ("files of agents", "have lessons that someone edited"),
-    STALE: ("lessons", "are about files or names that changed"),
+    STALE: ("lessons", "are about files or names that were removed"),
+    RENAMED: ("lessons", "name files by their old paths"),
     PROPOSAL: ("decisions", "are proposed by agents"),
     HARMFUL: ("lessons", "hurt in an experiment"),
     CONFLICT: ("instructions", "contradict or repeat each other"),
@@ -319,9 +320,11 @@ class ReviewItem:
 BEST: Final = 5  # Questions that a row names, and that its answer opens.
 MOST_OF_KIND: Final = 20  # Questions of one kind that are asked one by one.
 MOST_OPTIONAL: Final = 5  # The same for optional
-_OPTIONAL: Final = frozenset({OFFER, LESSON, RECURRING, DUPLICATE, BROAD, SELDOM, STALE, UNRECONCILED, CONFLICT})
+_OPTIONAL: Final = frozenset(
+    {OFFER, LESSON, RECURRING, DUPLICATE, BROAD, SELDOM, STALE, RENAMED, UNRECONCILED, CONFLICT}
+)
 """Kinds that do no harm while they wait: no text is wrongly injected or withheld."""
-_MUST_READ: Final = frozenset({EXTRACTED, STALE, WEAKENED, EDITED, PROPOSAL, ESCALATION, HARMFUL})
+_MUST_READ: Final = frozenset({EXTRACTED, STALE, RENAMED, WEAKENED, EDITED, PROPOSAL, ESCALATION, HARMFUL})
 """Kinds whose questions count whatever their impact: agents get a text that no evidence judges, or an agent asks."""
 _MAX_NAME: Final = 70  # Characters of a question that is named in a row.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import structs
 
 from core.base.errors import Unwritable
 from core.config.ownership import is_in_trusted_path
@@ -152,6 +153,11 @@ class Origins:
     def add_patterns(self, patterns: Iterable[Pattern]) -> None:
         """Let the numbers in the records of these patterns count, and no others. Raises Unwritable."""
         self._patterns.add(map(_pattern_digest, patterns))
+
+    def follow_text(self, pattern: Pattern, content_hash: str) -> None:
+        """Let the numbers of a pattern count under its new text if they do now. Raises Unwritable."""
+        if self.has_patterns and self._has_pattern(pattern):
+            self.add_patterns([structs.replace(pattern, content_hash=content_hash)])
 
     def _has_pattern(self, pattern: Pattern) -> bool:
         return _pattern_digest(pattern) in self._patterns

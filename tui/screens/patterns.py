@@ -13,6 +13,7 @@ from core.base.text import visible_line
 from core.curation.commands import command_for
 from core.curation.rules import why_refused
 from core.documents import patterns as documents
+from core.index.anchors import find_doubtful
 from core.records.decisions import APPROVE, VERBS, Verb, VerbInfo
 from core.show.pattern_filter import PATTERN_FIELDS, PatternCatalog
 from core.show.patterns import COLUMNS, SORTS, pattern_cells
@@ -57,7 +58,7 @@ def tab_blocks(view: ProjectState, pattern: Pattern, tab: str, me: str = "") -> 
             return tuple(documents.rules(view, pattern))
         case "History":
             return tuple(documents.decisions(view, pattern))
-    return tuple(documents.anchors(pattern))
+    return tuple(documents.anchors(view, pattern))
 
 
 class PatternsScreen(ListScreen):
@@ -69,6 +70,7 @@ class PatternsScreen(ListScreen):
     def __init__(self) -> None:
         super().__init__()
         self._catalog: PatternCatalog | None = None
+        self._stale: frozenset[str] = frozenset()
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         patterns, pins = view.snapshot.patterns, view.snapshot.curation.pins
@@ -76,6 +78,7 @@ class PatternsScreen(ListScreen):
             self._catalog = PatternCatalog(patterns, view.board, pins, self.services.project.by)
         else:
             self._catalog = self._catalog.updated(patterns, view.board, delta.patterns, pins)
+        self._stale = find_doubtful(view.stale, view.snapshot.curation)
         super().refresh_view(view, delta)
         if not self.services.is_deciding:
             self._deciding = frozenset()
@@ -99,7 +102,8 @@ class PatternsScreen(ListScreen):
         if pattern is None:
             return {}
         assessment = self.view.assessment(key)
-        cells = draw_cells(pattern_cells(pattern, assessment), self.view.now, self.glyphs)
+        row = pattern_cells(pattern, assessment, is_stale=key in self._stale)
+        cells = draw_cells(row, self.view.now, self.glyphs)
         if self.table.width_of("state") < STATE_CELLS:
             return {**cells, "state": draw_state(assessment.shown, self.glyphs, short=True)}
         return cells

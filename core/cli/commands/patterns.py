@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -58,6 +58,7 @@ def list_patterns(words: tuple[str, ...], wanted: PatternFilter, sort: str, as_o
     if query.problems:
         raise click.UsageError(query.problems[0])
     snapshot, board = _scored(as_of)
+    stale = _find_stale(snapshot, board) if as_of is None else frozenset()
     _ = board.interval  # of all patterns at once, which is faster than one by one
     rows = {pattern.id: (pattern, assessment) for pattern, assessment in wanted.rows(snapshot, board)}
     me = decider() if any(term.field == "by" for term in query.terms) else ""
@@ -66,9 +67,10 @@ def list_patterns(words: tuple[str, ...], wanted: PatternFilter, sort: str, as_o
     ordered = catalog.select(query, column, dict(SORTS)[column])
     chosen = [rows[pattern_id] for pattern_id in ordered if pattern_id in rows]
     if invocation().as_json:
-        _print_list_json(chosen, snapshot.findings)
+        _print_list_json(chosen, stale, snapshot.findings)
     else:
-        print_list(COMMAND_COLUMNS, (pattern_cells(*row) for row in chosen), _empty(snapshot))
+        cells = (pattern_cells(*row, is_stale=row[0].id in stale) for row in chosen)
+        print_list(COMMAND_COLUMNS, cells, _empty(snapshot))
         if as_of is not None:
             remark_undated(snapshot.findings)
     end(snapshot.findings)
@@ -85,11 +87,24 @@ def _empty(snapshot: Snapshot) -> str:
     return describe_empty(connected, has_sessions=bool(snapshot.loops))
 
 
-def _print_list_json(rows: Iterable[tuple[Pattern, Assessment]], findings: Sequence[Finding]) -> None:
+def _find_stale(snapshot: Snapshot, board: Scoreboard) -> frozenset[str]:
+    """Return the patterns that are about something that was removed."""
+    from core.index.anchors import find_doubtful, find_stale
+
+    return (
+        find_doubtful(find_stale(snapshot), snapshot.curation) if board.settings.review.check_anchors else frozenset()
+    )
+
+
+def _print_list_json(
+    rows: Iterable[tuple[Pattern, Assessment]], stale: Collection[str], findings: Sequence[Finding]
+) -> None:
     from core.cli.json import objects
 
     patterns = [
-        objects.PatternRow.of(one, pattern, name=pattern_title(pattern), pinned=one.pin is not None)
+        objects.PatternRow.of(
+            one, pattern, name=pattern_title(pattern), pinned=one.pin is not None, stale=pattern.id in stale
+        )
         for pattern, one in rows
     ]
     print_json(objects.PatternList.of(patterns=patterns, findings=findings))
@@ -162,6 +177,7 @@ def _details(state: ProjectState, pattern: Pattern) -> objects.Wire:
     from core.cli.commands.anchors import anchor_rows
     from core.cli.commands.scan import scan_finding
     from core.cli.json import objects
+    from core.index.anchors import find_doubtful
 
     assessment = state.assessment(pattern.id)
     is_anti = pattern.type == "anti"
@@ -170,6 +186,7 @@ def _details(state: ProjectState, pattern: Pattern) -> objects.Wire:
         pattern,
         name=pattern_title(pattern),
         pinned=assessment.pin is not None,
+        stale=pattern.id in find_doubtful(state.stale, state.snapshot.curation),
         template=objects.Template.of(pattern, placeholders=dict(pattern.placeholders)),
         source_loops=[
             objects.SourceLoop.of(

@@ -27,6 +27,7 @@ from core.state.review_items import (
     KINDS,
     LESSON,
     PROPOSAL,
+    RENAMED,
     SELDOM,
     STALE,
     WEAKENED,
@@ -146,7 +147,7 @@ def test_review_queue_has_every_kind_of_question(tmp_path: Path) -> None:
         pass
     queue = opened.view.queue
     # Those need a repository, an experiment, or files of agents.
-    absent = {CONFLICT, EDITED, HARMFUL, HELD, LESSON, PROPOSAL, SELDOM, STALE, WEAKENED}
+    absent = {CONFLICT, EDITED, HARMFUL, HELD, LESSON, PROPOSAL, RENAMED, SELDOM, STALE, WEAKENED}
     assert {item.kind for item in queue} == {*KINDS} - absent
     assert {(item.kind, item.subject) for item in queue} >= {
         ("contradicted", CONTRADICTED),

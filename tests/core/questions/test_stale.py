@@ -7,11 +7,12 @@ import os
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
 
+from core.base.anchor_texts import summarize_change
 from core.base.errors import BadInput
 from core.config.paths import ProjectPaths
 from core.config.settings import ReviewSettings, Settings
@@ -22,10 +23,11 @@ from core.project.project import Project
 from core.project.quick_state import open_quick_state
 from core.questions.answers import answer
 from core.questions.stale import describe_update
+from core.records.anchors import AnchorChange
 from core.state.contexts import prepare_task_injection
 from core.state.findings import all_findings
 from core.state.project_state import ProjectState
-from core.state.review_items import STALE, ReviewItem
+from core.state.review_items import RENAMED, STALE, ReviewItem
 from tests.core.hooks.agents import EDIT, FAILING, PASSING, SimulatedAgent
 from tests.core.hooks.conftest import agent, project
 from tests.git_history import BEGIN, History, body
@@ -89,7 +91,7 @@ class Shop:
 
 
 def stale_questions(state: ProjectState) -> tuple[ReviewItem, ...]:
-    return tuple(item for item in state.queue if item.kind == STALE)
+    return tuple(item for item in state.queue if item.kind in (STALE, RENAMED))
 
 
 @pytest.fixture
@@ -118,7 +120,7 @@ def test_removed_file_ranks_lower_until_a_person_calls_the_lesson_true(shop: Sho
     shop.history.git("rm", "-q", "cart.py")
     commit = shop.history.commit()
     (item,) = shop.questions()
-    assert item.question.startswith(f"cart.py was removed in {commit[:7]}, 12 d ago. Is “")
+    assert item.question.startswith("cart.py was removed 12 d ago. Is “") and commit[:7] in item.reason
     assert item.is_worth_reading
     scores = shop.scores()
     assert scores[ONE] == pytest.approx(0.5 * scores[OTHER])
@@ -160,7 +162,8 @@ def test_renamed_file_keeps_its_rank_and_its_anchor_is_updated(shop: Shop) -> No
     shop.history.git("mv", "cart.py", "basket.py")
     commit = shop.history.commit()
     (item,) = shop.questions()
-    assert item.question.startswith(f"cart.py was renamed to basket.py in {commit[:7]}, 12 d ago. Update “")
+    assert (item.kind, commit[:7] in item.reason) == (RENAMED, True)
+    assert item.question.startswith("cart.py is now basket.py. Update “")
     assert len(set(shop.scores().values())) == 1
     shop.decide("accept")
     pattern = shop.open().view.pattern(ONE)
@@ -215,15 +218,28 @@ def test_update_replaces_the_path_in_the_text_as_one_decision(shop: Shop) -> Non
     assert opened.view.pattern(ONE) == before and opened.view.board.is_approved(ONE)
 
 
+def test_titles_of_long_paths_are_short() -> None:
+    anchors = ("src/" + "deep/" * 20 + "a_file_with_a_long_name.py", "a_name_that_is_longer_than_most" * 2)
+    for change, to in (("removed", ""), ("renamed", "lib/" * 20 + "another_long_file_name.py"), ("moved", "x" * 60)):
+        for anchor in (anchors[0], f"{anchors[0]}#{anchors[1]}")[change == "moved" :]:
+            one = AnchorChange(anchor=anchor, change=cast(Any, change), commit="a" * 40, at=BEGIN, to=to)
+            title = summarize_change(one, BEGIN + timedelta(days=12))
+            assert len(title) < 60 and title.isprintable()
+
+
 def test_a_text_that_no_person_approved_is_not_approved_by_its_update(shop: Shop) -> None:
     file = shop.paths.pattern_file("error")
     lesson = record(ONE, "cart.py", text="See cart.py")
     file.write_text(json.dumps({"version": "1.0.0", "pattern_registry": {"error_patterns": [lesson]}}))
     shop.history.git("mv", "cart.py", "basket.py")
     shop.history.commit()
+    opened = shop.open()
+    opened.ledger.origins.add_patterns(opened.view.snapshot.patterns.values())  # as trusting the project does
+    state = opened.view.assessment(ONE).state
     shop.decide("accept")
     view = shop.open().view
     assert view.pattern(ONE).description.startswith("See basket.py") and not view.board.is_approved(ONE)
+    assert view.assessment(ONE).state == state
 
 
 def test_history_that_cannot_be_read_is_a_finding(shop: Shop) -> None:
@@ -302,7 +318,7 @@ def test_story_from_a_fix_to_the_question_after_git_mv(agent: SimulatedAgent, pr
     history.git("mv", "src/account.ts", "src/profile.ts")
     commit = history.commit()
     (item,) = shop.questions()
-    assert item.question.startswith(f"src/account.ts was renamed to src/profile.ts in {commit[:7]}")
+    assert item.question.startswith("account.ts is now profile.ts. Update “") and commit[:7] in item.reason
     shop.decide("accept")
     (pattern,) = shop.open().view.snapshot.patterns.values()
     assert pattern.anchors[0] == "src/profile.ts"

@@ -45,6 +45,22 @@ def test_anchors_are_shown_updated_and_changed(shop: History, call: Call) -> Non
     assert call("log", "--limit", "1", "--json", *at).document["decisions"][0]["verb"] == "edit"
 
 
+def test_states_of_anchors_are_in_lists_and_explanations(shop: History, call: Call) -> None:
+    at = ("--project", shop.folder)
+    shop.git("rm", "-q", "tax.py")
+    commit = shop.commit()[:7]
+    assert call("pattern", "anchors", ONE, "--add", "basket.py", *at).code == 0
+    assert call("review", "list", *at).code == 0, "it checks the anchors"
+    why = call("pattern", "why", ONE, *at).out
+    assert f"tax.py  missing since commit {commit}" in why
+    assert "cart.py  renamed to basket.py in commit" in why and "basket.py  current" in why
+    assert " stale" in call("pattern", "list", *at).out
+    (row,) = call("pattern", "list", "--json", *at).document["patterns"]
+    assert row["stale"] and call("pattern", "show", ONE, "--json", *at).document["pattern"]["stale"]
+    questions = call("review", "list", "--json", *at).document["questions"]
+    assert {one["kind"] for one in questions} == {"stale", "renamed"}
+
+
 def test_a_check_that_failed_is_not_taken_for_a_result(shop: History, call: Call) -> None:
     os.mkfifo(shop.folder / ".git/objects/info/alternates")
     at = ("--project", shop.folder)
