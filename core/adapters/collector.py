@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.adapters.adapter_table import load_adapters
+from core.adapters.adapter_table import KnownAdapter, load_adapters
 from core.adapters.agent_files import read_all_agent_files, read_instructions
 from core.adapters.contract import AdapterRecords, AdapterReport, Moment
 from core.adapters.join import join_details, join_loops, start_order
@@ -94,8 +94,9 @@ def _masked_once(known: dict[str, tuple[_Record, _Record]], id: str, record: _Re
 class _Source:
     """One adapter, its files, and what it found last."""
 
-    def __init__(self, adapter: Adapter, files: RunnerFiles) -> None:
-        self.adapter, self.files = adapter, files
+    def __init__(self, known: KnownAdapter, files: RunnerFiles) -> None:
+        self.known, self.files = known, files
+        self.name = known.name
         self.evidence: tuple[str, ...] = ()
         self.is_used = False
         self.loops: list[Loop] = []
@@ -108,31 +109,33 @@ class _Source:
             return act()
         except Exception as error:  # code of others: it must not harm the other adapters
             message = f"the adapter failed: {type(error).__name__}: {str(error)[:_MAX_MESSAGE]}"
-            self.files.findings.append(Finding(self.adapter.name, "", Severity.ERROR, FAILED, message))
+            self.files.findings.append(Finding(self.name, "", Severity.ERROR, FAILED, message))
             return default
 
     def find_evidence(self) -> bool:
         """Look for signs that the runner was used; returns whether it was."""
-        files = self.files
+        folders = self.files.folders
         none: tuple[str, ...] = ()
-        self.evidence = tuple(map(str, self.call(lambda: self.adapter.fingerprint(files.folders), none)))
-        self.is_used = self.is_used or bool(self.evidence) or files.has_remembered
+        may_be_used = self.known.may_be_used(folders)
+        found = self.call(lambda: self.known.adapter.fingerprint(folders), none) if may_be_used else none
+        self.evidence = tuple(map(str, found))
+        self.is_used = self.is_used or bool(self.evidence) or self.files.has_remembered
         return self.is_used
 
     def look(self, moment: Moment) -> None:
         """Read the loops and lessons; those of the last look stay if the adapter fails."""
-        adapter, files = self.adapter, self.files
+        adapter, files = self.known.adapter, self.files
         self.loops = self.call(lambda: self._valid(adapter.loops(files, moment), Loop), self.loops)
         lessons = self.call(lambda: self._valid(islice(adapter.lessons(files), MAX_LESSONS + 1), Lesson), self.lessons)
         if len(lessons) > MAX_LESSONS:
             message = f"has more than {MAX_LESSONS:,} lessons; the others are not listed"
-            files.findings.append(Finding(adapter.name, "", Severity.WARNING, "too-many-lessons", message))
+            files.findings.append(Finding(self.name, "", Severity.WARNING, "too-many-lessons", message))
         self.lessons = lessons[:MAX_LESSONS]
 
     def _valid(self, found: Iterable[Any], kind: type[_Result]) -> list[_Result]:
         """Return the records with an ID of this adapter, each ID once."""
         by_id: dict[str, Any] = {}
-        prefix = f"{self.adapter.name}:" if kind is Loop else ""
+        prefix = f"{self.name}:" if kind is Loop else ""
         for one in found:
             if not isinstance(one, kind) or not one.id.startswith(prefix):  # type: ignore[attr-defined]
                 raise TypeError(f"{one!r:.100} is not a {kind.__name__} of this adapter")
@@ -165,8 +168,10 @@ class Collector:
         self._processes = processes or system_processes()
         self._findings: list[Finding] = []
         if adapters is None:
-            adapters = load_adapters(self._findings)
-        self._sources = [_Source(one, self._files(one.name, pause)) for one in adapters]
+            known = load_adapters(self._findings)
+        else:
+            known = [KnownAdapter(one.name, adapter=one) for one in adapters]
+        self._sources = [_Source(one, self._files(one.name, pause)) for one in known]
         self._agent_files = RunnerFiles(folders, "agents") if has_instructions else None
         self._instructions: tuple[InstructionFile, ...] = ()
         self._instruction_findings: tuple[Finding, ...] = ()
@@ -261,20 +266,20 @@ class Collector:
 
     def _read_details(self, loop: Loop) -> LoopDetails:
         none = LoopDetails(loop_id=loop.id)
-        source = next((one for one in self._sources if one.adapter.name == loop.runner), None)
+        source = next((one for one in self._sources if one.name == loop.runner), None)
         if source is None:
             return none
         source.files.start_look()
         source.files.on_bytes = lambda count: None
-        return source.call(lambda: source.adapter.details(loop, source.files), none)
+        return source.call(lambda: source.known.adapter.details(loop, source.files), none)
 
     def deliver(self, loop: Loop, context: str) -> Delivery | None:
         """Return how the runner of a loop can be given a context; None if only the hooks of its agent reach it."""
-        source = next((one for one in self._sources if one.adapter.name == loop.runner), None)
+        source = next((one for one in self._sources if one.name == loop.runner), None)
         if source is None:
             return None
         source.files.start_look()
-        return source.call(lambda: source.adapter.deliver(loop, context, source.files), None)
+        return source.call(lambda: source.known.adapter.deliver(loop, context, source.files), None)
 
     def save(self) -> None:
         """Keep what was read for the next start of the program."""
@@ -302,8 +307,9 @@ class Collector:
         source.findings = list(dict.fromkeys(source.files.findings))
         if (more := len(source.findings) - MAX_FINDINGS) > 0:
             message = f"{more:,} further files or places could not be used"
-            name = source.adapter.name
-            source.findings[MAX_FINDINGS:] = [Finding(name, "", Severity.WARNING, "more-findings", message, more)]
+            source.findings[MAX_FINDINGS:] = [
+                Finding(source.name, "", Severity.WARNING, "more-findings", message, more)
+            ]
 
     def _collect(self) -> AdapterRecords:
         loops = [self._masked.loop(loop) for source in self._sources for loop in source.loops]
@@ -316,8 +322,7 @@ class Collector:
             self._joined = loops, joined, findings
         reports = tuple(
             AdapterReport(
-                name=source.adapter.name,
-                title=source.adapter.title,
+                name=source.name,
                 evidence=source.evidence,
                 loops=len(source.loops),
                 lessons=len(source.lessons),

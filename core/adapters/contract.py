@@ -97,7 +97,6 @@ class AdapterReport(Struct, frozen=True, kw_only=True):
     """What one adapter found; `evidence` are the files that show that its runner was used."""
 
     name: str
-    title: str
     evidence: tuple[str, ...] = ()
     loops: int = 0
     lessons: int = 0

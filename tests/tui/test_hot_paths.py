@@ -88,7 +88,7 @@ PATHS: Final = {
         "loop list",
         f"{_CONTEXT} adapters documents metrics queries show",
         _ARRAYS,
-        never="scipy difflib core.cli.json",
+        never="scipy difflib core.cli.json core.adapters.claude core.adapters.codex core.adapters.frankbria",
     ),
     "loop inject": HotPath(
         "loop inject --task Fix",

@@ -207,17 +207,18 @@ def _user_settings() -> Iterator[Found]:
 
 def _runners(reports: Sequence[AdapterReport], settings: Settings) -> Iterator[Found]:
     """List what each adapter found, and the files with findings."""
-    from core.adapters.adapter_table import format_source
+    from core.adapters.adapter_table import format_source, source_titles
 
     if not settings.sources.home:
         yield "home folder", NOTE, "not read (sources.home is false)"
+    titles = source_titles()
     used = [report for report in reports if report.evidence or report.loops or report.lessons or report.findings]
     for report in used:
         doubtful = list(dict.fromkeys(finding.file for finding in report.findings))
         hint = f"; findings: {_named(doubtful)}" if doubtful else ""
         counts = f"{plural(report.loops, 'loop')}, {plural(report.lessons, 'lesson')}"
-        yield format_source(report), WARNING if doubtful else OK, visible_line(f"{counts}{hint}", 300)
-    if unused := ", ".join(format_source(report) for report in reports if report not in used):
+        yield format_source(report.name, titles), WARNING if doubtful else OK, visible_line(f"{counts}{hint}", 300)
+    if unused := ", ".join(format_source(report.name, titles) for report in reports if report not in used):
         yield "not used here", NOTE, unused
 
 

@@ -16,6 +16,7 @@ from core.adapters.contract import Folders
 from core.records.findings import Finding
 from core.records.loops import LoopStatus
 from tests.core.adapters.fake_adapter import START
+from tests.core.adapters.fixtures import DATA, open_case
 
 PAGE = Path(__file__).parents[3] / "docs/adapters.md"
 RUN = """{"at": "2026-11-20T09:00:00Z", "task": "Make the tests pass", "status": "running"}
@@ -62,7 +63,7 @@ def test_loops_and_lessons_of_an_installed_adapter_are_shown(package: list[Entry
 def test_an_adapter_that_cannot_be_loaded_is_a_finding(package: list[EntryPoint], value: str) -> None:
     package.append(EntryPoint("other", value, ENTRY_POINTS))
     findings: list[Finding] = []
-    names = [adapter.name for adapter in load_adapters(findings)]
+    names = [one.name for one in load_adapters(findings)]
     assert names == [*(one.name for one in own_adapters()), "acme"]
     assert [(one.file, one.code) for one in findings] == [("other", "adapter-failed")]
 
@@ -72,3 +73,17 @@ def test_a_second_adapter_with_the_same_name_is_refused(package: list[EntryPoint
     findings: list[Finding] = []
     assert [one.name for one in load_adapters(findings)].count("acme") == 1
     assert len(findings) == 1
+
+
+def test_each_runner_that_was_used_has_a_mark(tmp_path: Path) -> None:
+    known = {one.name: one for one in load_adapters([])}
+    cases = [case for folder in DATA.iterdir() for case in folder.iterdir() if folder.name in known]
+    used = 0
+    for number, folder in enumerate(cases):
+        name = folder.parent.name
+        adapter = known[name].adapter
+        case = open_case(adapter, f"{name}/{folder.name}", tmp_path / str(number))
+        if adapter.fingerprint(case.folders):
+            used += 1
+            assert known[name].may_be_used(case.folders), folder
+    assert used > len(known)

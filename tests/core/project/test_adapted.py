@@ -25,7 +25,7 @@ LESSON = Lesson(
     file="~/.codex/memories/MEMORY.md",
 )
 BROKEN = Finding("~/.codex/goals.sqlite", "", Severity.WARNING, "unreadable-database", "cannot be read: it is locked")
-REPORT = AdapterReport(name="codex", title="Codex", evidence=("~/.codex",), loops=1, lessons=1, findings=(BROKEN,))
+REPORT = AdapterReport(name="codex", evidence=("~/.codex",), loops=1, lessons=1, findings=(BROKEN,))
 FOUND = AdapterRecords(loops=(SESSION,), lessons=(LESSON,), reports=(REPORT,))
 
 
