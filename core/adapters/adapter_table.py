@@ -36,7 +36,7 @@ _OWN: Final[tuple[tuple[str, str, tuple[str, ...], tuple[str, str] | None], ...]
 )
 """Name, module and class below `core.adapters`, marks in a working tree, and the private folder of an agent as its
 variable and its default below the home folder; in the order of the lists. An adapter is only imported if one of its
-marks exists; its `fingerprint` then tells whether it was used."""
+marks exists; its `fingerprint` then shows whether it was used."""
 
 
 class KnownAdapter:
