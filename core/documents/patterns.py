@@ -293,9 +293,11 @@ def followed(state: ProjectState, pattern: Pattern, limit: int | None) -> Iterab
 
 
 def _cost(state: ProjectState, pattern: Pattern) -> str:
-    """Describe the tokens of the pattern in all contexts, by its text of today."""
-    each, given = state.count_tokens([pattern.id])[pattern.id], state.assessment(pattern.id).given
-    return f"   about {format_count(each * given)} tokens, {each:,} each time" if given else ""
+    """Describe the tokens of the pattern in all contexts."""
+    from core.metrics.context_cost import measure_lesson  # imports NumPy
+
+    given, tokens = measure_lesson(state, pattern)
+    return f"   about {format_count(tokens)} tokens, {round(tokens / given):,} each time" if given else ""
 
 
 def set_aside_reason(is_revoked: bool) -> str:

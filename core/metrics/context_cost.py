@@ -77,6 +77,13 @@ class FileCost(Struct, frozen=True, kw_only=True):
     repeated: tuple[RepeatedLine, ...] = ()
 
 
+class AgentCost(Struct, frozen=True, kw_only=True):
+    """The tokens of all files that one agent loads in each of its sessions from the start."""
+
+    agent: str
+    tokens: int
+
+
 class RepeatedLine(Struct, frozen=True, kw_only=True):
     """A line of a file that repeats another line, `FILE:LINE`, or a lesson, by its ID."""
 
@@ -84,43 +91,80 @@ class RepeatedLine(Struct, frozen=True, kw_only=True):
     other: str
 
 
-class ContextCost(Struct, frozen=True, kw_only=True):
-    """The costs of a period; those with most tokens first."""
+class CostWeek(NamedTuple):
+    """The lessons in the contexts of one week."""
 
-    weeks: float
+    given: int
     tokens: int
+
+
+class ContextCost(Struct, frozen=True, kw_only=True):
+    """The costs of the period from `since`; those with most tokens first.
+
+    `weeks` is its length from the first context, at least 1. `by_week` has the weeks from `since`, oldest first.
+    """
+
+    since: datetime
+    weeks: float
+    given: int
+    tokens: int
+    by_week: tuple[CostWeek, ...]
     lessons: tuple[LessonCost, ...]
     sessions: tuple[SessionCost, ...]
 
 
 def measure_cost(view: ProjectState, since: datetime | None = None, most: int | None = None) -> ContextCost:
-    """Sum the tokens of the lessons that were given since a moment; of the `most` that were given most often."""
+    """Sum the tokens of the lessons that were given since a moment; only the `most` with most tokens are described."""
     board, patterns = view.board, view.snapshot.patterns
-    rows = np.argsort(-board.given, kind="stable")[: int((board.given > 0).sum())][:most]
     found: list[tuple[Pattern, list[_Given]]] = []
-    for id in (board.ids[row] for row in rows.tolist()):
-        if (pattern := patterns.get(id)) is not None and (given := _list_given(view, pattern, since)):
+    for id in (board.ids[row] for row in np.flatnonzero(board.given > 0).tolist()):
+        pattern = patterns.get(id)
+        if pattern is not None and not pattern.copy_folder and (given := _list_given(view, pattern, since)):
             found.append((pattern, given))
-    times = [one.at for _, given in found for one in given]
-    first = since or min(times, default=view.now)
-    weeks = max((view.now - first).total_seconds() / _WEEK_SECONDS, 1.0)
-    sizes = view.count_tokens(pattern.id for pattern, _ in found)
+    first = min((one.at for _, given in found for one in given), default=view.now)
+    begin = since or first
+    sizes = view.count_tokens(pattern.id for pattern, given in found if any(one.tokens is None for one in given))
     of_work: Counter[str] = Counter()
     lessons_of: Counter[str] = Counter()
     tokens_of: dict[str, int] = {}
+    by_week = [CostWeek(0, 0)] * (_week_of(view.now, begin) + 1)
     for pattern, given in found:
         for one in given:
             size = sizes[pattern.id] if one.tokens is None else one.tokens
             of_work[one.work_id] += size
             lessons_of[one.work_id] += 1
             tokens_of[pattern.id] = tokens_of.get(pattern.id, 0) + size
+            week = _week_of(min(one.at, view.now), begin)
+            by_week[week] = CostWeek(by_week[week].given + 1, by_week[week].tokens + size)
     total = sum(tokens_of.values())
-    lessons = [
-        _make_lesson(view, pattern, given, tokens_of[pattern.id], weeks, total, since) for pattern, given in found
-    ]
-    sessions = [SessionCost(work_id=id, lessons=lessons_of[id], tokens=size) for id, size in of_work.most_common()]
-    lessons.sort(key=lambda one: (-one.tokens, one.pattern_id))
-    return ContextCost(weeks=weeks, tokens=total, lessons=tuple(lessons), sessions=tuple(sessions))
+    weeks = max((view.now - first).total_seconds() / _WEEK_SECONDS, 1.0)
+    found.sort(key=lambda pair: (-tokens_of[pair[0].id], pair[0].id))
+    return ContextCost(
+        since=begin,
+        weeks=weeks,
+        given=sum(week.given for week in by_week),
+        tokens=total,
+        by_week=tuple(by_week),
+        lessons=tuple(
+            _make_lesson(view, pattern, given, tokens_of[pattern.id], weeks, total, since)
+            for pattern, given in found[:most]
+        ),
+        sessions=tuple(
+            SessionCost(work_id=id, lessons=lessons_of[id], tokens=size) for id, size in of_work.most_common()
+        ),
+    )
+
+
+def _week_of(at: datetime, begin: datetime) -> int:
+    """Return the number of whole weeks from the beginning of a period."""
+    return max(int((at - begin).total_seconds() // _WEEK_SECONDS), 0)
+
+
+def measure_lesson(view: ProjectState, pattern: Pattern) -> tuple[int, int]:
+    """Return how often one lesson was given, and its tokens in all contexts."""
+    given = _list_given(view, pattern, None)
+    today = view.count_tokens([pattern.id])[pattern.id] if any(one.tokens is None for one in given) else 0
+    return len(given), sum(today if one.tokens is None else one.tokens for one in given)
 
 
 def _list_given(view: ProjectState, pattern: Pattern, since: datetime | None) -> list[_Given]:
@@ -199,3 +243,11 @@ def measure_files(files: Sequence[AgentFile], patterns: Mapping[str, Pattern]) -
             )
         )
     return tuple(sorted(found, key=lambda one: (-one.tokens, -one.on_demand, one.file)))
+
+
+def sum_by_agent(files: Sequence[FileCost]) -> tuple[AgentCost, ...]:
+    """Sum the tokens of the files for each agent, since a session is one of a single agent; most tokens first."""
+    tokens: Counter[str] = Counter()
+    for file in files:
+        tokens.update(dict.fromkeys(file.agents, file.tokens))
+    return tuple(AgentCost(agent=agent, tokens=count) for agent, count in tokens.most_common())

@@ -38,7 +38,6 @@ from core.metrics.usage import UsageGroup, daily_usage, group_usage, usage_day
 from core.records.decisions import TURNS, CurationState, Decision, Verb
 from core.records.patterns import Maturity
 from core.records.team_status import TeamStatus
-from core.retrieval.rendering import count_entry_tokens
 
 if TYPE_CHECKING:
     from core.learning.scoreboard import Scoreboard
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
     from core.state.review_items import ReviewItem
 
 WEEK: Final = timedelta(weeks=1)
-COSTS_LISTED: Final = 8  # lessons whose cost is listed, those that were given most often
+COSTS_LISTED: Final = 8  # lessons whose cost is listed, those with most tokens
 USAGE_DAYS: Final = 28  # most days of which the usage is shown
 RANGES: Final = (4, 12, 52)  # numbers of weeks that the screen offers
 StateChange = tuple[Maturity, Maturity]  # state before and after
@@ -257,32 +256,6 @@ def _order(change: StateChange) -> tuple[int, int]:
     return -STATES.index(change[0]), STATES.index(change[1])
 
 
-class ContextWeek(NamedTuple):
-    """Patterns that contexts of one week contained."""
-
-    start: datetime  # Monday, 00:00 UTC
-    patterns: int  # number of injections, used or not
-    tokens: int  # estimated size of their texts as they are today
-
-
-def count_context(
-    board: Scoreboard, registry: Flags, patterns: Mapping[str, Pattern], starts: Sequence[datetime]
-) -> tuple[ContextWeek, ...]:
-    """Estimate the tokens of the injected patterns of each week; `starts` are Mondays from `list_week_starts`."""
-    use_times = board.use_times
-    places = find_weeks(board, starts)
-    counted = (places >= 0) & registry[use_times.rows]
-    places, rows, counts = places[counted], use_times.rows[counted], use_times.counts[counted]
-    given, row_numbers = np.unique(rows, return_inverse=True)
-    records = [patterns[board.ids[row]] for row in given.tolist()]
-    sizes = np.zeros(len(records), np.int64)
-    for number, item in enumerate(zip(records, board.assessments(records), strict=True)):
-        sizes[number] = count_entry_tokens(item, board.settings.injection)
-    injected = np.bincount(places, counts, minlength=len(starts)).astype(np.int64).tolist()
-    tokens = np.bincount(places, counts * sizes[row_numbers], minlength=len(starts)).astype(np.int64).tolist()
-    return tuple(map(ContextWeek, starts, injected, tokens))
-
-
 class CoverageWeek(Struct, frozen=True, kw_only=True):
     """Review coverage of one week."""
 
@@ -383,8 +356,7 @@ class Dashboard(Struct, frozen=True, kw_only=True):
     iterations: Comparison  # all loops with injected patterns compared with those without
     reflections: Comparison  # all loops with injected reflections compared with those without
     ahead: tuple[WeekAhead, ...]  # upcoming changes by week; the first week is the current one
-    context: tuple[ContextWeek, ...]  # tokens of injected patterns by week, as `evidence`
-    costs: ContextCost  # of the lessons that were given most often in the past weeks
+    costs: ContextCost  # of the lessons that were given in the past weeks
     coverage: tuple[CoverageWeek, ...]  # review coverage by week, as `evidence`
     open: tuple[OpenKind, ...]
     first_half: int  # number of first questions with half of the expected impact
@@ -431,7 +403,6 @@ def build_dashboard(
         iterations=compare_injection(snapshot, view.settings, loops),
         reflections=compare_reflections(snapshot, view.settings, loops),
         ahead=find_upcoming(board, registry, weeks),
-        context=count_context(board, registry, snapshot.patterns, starts),
         costs=measure_cost(view, starts[0], COSTS_LISTED),
         coverage=compute_coverage(board, registry, snapshot.decisions, snapshot.curation, starts),
         open=count_questions(view.queue),

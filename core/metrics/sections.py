@@ -165,10 +165,11 @@ def build_figures(found: Dashboard) -> tuple[Figure, ...]:
 
 def _lessons(found: Dashboard) -> _Data:
     effect = found.lessons
+    names = name_apart((one.pattern_id, one.name) for one in (*effect.best, *effect.worst))
     groups = [*(("best", one) for one in effect.best), *(("worst", one) for one in effect.worst)]
     rows = tuple(
         Row(
-            label=visible_line(one.name, _LESSON_CHARS),
+            label=visible_line(names[one.pattern_id], _LESSON_CHARS),
             group=group if one.is_given else "stopped",
             values=(one.worked / one.results,),
             score=one.score,
@@ -442,22 +443,23 @@ def _usage(found: Dashboard) -> _Data:
 
 
 def _context(found: Dashboard) -> _Data:
-    weeks = found.context
-    given, tokens = sum(week.patterns for week in weeks), sum(week.tokens for week in weeks)
-    if not given:
+    costs = found.costs
+    if not costs.given:
         return {}
-    total, each = f"About {format_count(tokens)} tokens in {plural(found.weeks, 'week')}", round(tokens / given)
-    rows = _week_rows(found, [((week.tokens,), week.patterns) for week in weeks])
-    return {"takeaway": f"{total}: {plural(given, 'given lesson')} of about {plural(each, 'token')}", "rows": rows}
+    total = f"About {format_count(costs.tokens)} tokens in {plural(found.weeks, 'week')}"
+    rows = _week_rows(found, [((week.tokens,), week.given) for week in costs.by_week])
+    each = plural(round(costs.tokens / costs.given), "token")
+    return {"takeaway": f"{total}: {plural(costs.given, 'given lesson')} of about {each}", "rows": rows}
 
 
 def _costs(found: Dashboard) -> _Data:
     lessons = found.costs.lessons
     if not lessons:
         return {}
+    names = name_apart((one.pattern_id, one.name) for one in lessons)
     rows = tuple(
         Row(
-            label=visible_line(one.name, _LESSON_CHARS),
+            label=visible_line(names[one.pattern_id], _LESSON_CHARS),
             values=(one.tokens,),
             count=one.given,
             extra=f"{one.counts.followed:,} of {one.counts.judged:,}" if one.counts.judged else "can't tell",
@@ -466,7 +468,8 @@ def _costs(found: Dashboard) -> _Data:
         for one in lessons
     )
     first = lessons[0]
-    share = f"{visible_line(first.name, _LABEL_CHARS)} costs most: about {format_count(first.tokens)} tokens"
+    name = visible_line(names[first.pattern_id], _LABEL_CHARS)
+    share = f"{name} costs most: about {format_count(first.tokens)} tokens"
     return {"takeaway": share, "rows": rows}
 
 

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from core.base.formatting import format_count, format_percent
+from core.base.pattern_titles import name_apart
 from core.base.text import plural, visible_line
 from core.cli.json import objects
 from core.cli.render.output import Column, line, print_table, respond
 from core.cli.support.as_of import PastMoment
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import open_reader
+from core.metrics import DEFAULT_WEEKS
 
 if TYPE_CHECKING:
-    from core.metrics.context_cost import ContextCost, FileCost, LessonCost
+    from core.metrics.context_cost import AgentCost, ContextCost, FileCost, LessonCost
 
 _MOST_LESSONS: Final = 20
 _MOST_SESSIONS: Final = 5
@@ -25,53 +27,61 @@ _MOST_COMPARED: Final = 500  # lessons that are compared with the lines of files
 
 
 @click.command(cls=ReadingCommand)
-@click.option("--since", type=PastMoment(end_of_day=False), help="Only contexts since then, such as 30d. Default: all.")
+@click.option(
+    "--since", type=PastMoment(end_of_day=False), help="Only contexts since then, such as 30d. Default: 12 weeks."
+)
 def cost(since: datetime | None) -> None:
     """Show what lessons and agents' own files cost in tokens, and what the lessons prevented.
 
-    Each lesson: how often it was given, its tokens a week, its share of all lessons, whether sessions followed it, and
-    in how many its error did not return after that. Then the sessions with most tokens, and the files that agents load:
-    their tokens in each session, those that only some sessions load, and lines that repeat another line or a lesson.
-    Sizes are estimates; "~" marks contexts that were recorded without their size, so that the text of today counts.
+    The period is that of Metrics, 12 weeks, unless --since has another one. Each lesson: how often it was given, its
+    tokens a week, its share of all lessons, whether sessions followed it, and in how many its error did not return
+    after that. Then the sessions with most tokens, and the files that agents load: the tokens of each agent in each of
+    its sessions, those that only some sessions load, and lines that repeat another line or a lesson. Sizes are
+    estimates; "~" marks contexts that were recorded without their size, so that the text of today counts.
 
     \b
     Examples:
       ralphdeck cost --since 30d
       ralphdeck cost --json | jq '.lessons[] | select(.followed.followed == 0)'
     """
-    from core.metrics.context_cost import measure_cost, measure_files
+    from core.metrics.context_cost import measure_cost, measure_files, sum_by_agent
+    from core.metrics.dashboard import list_week_starts
 
     project = open_reader(reads_agents=False)
     state = project.view
-    found = measure_cost(state, since)
+    found = measure_cost(state, since or list_week_starts(state.now, DEFAULT_WEEKS)[0])
     compared = {one.pattern_id: state.snapshot.patterns[one.pattern_id] for one in found.lessons[:_MOST_COMPARED]}
     files = measure_files(project.adapters.all_agent_files(), compared)
 
     def show() -> None:
         _print_lessons(found)
-        _print_files(files)
+        _print_files(files, sum_by_agent(files))
 
     respond(
         "CostDocument",
         show,
         state.snapshot.findings,
+        since=found.since,
         weeks=round(found.weeks, 2),
+        given=found.given,
         tokens=found.tokens,
         lessons=[objects.LessonCost.of(one, followed=one.counts) for one in found.lessons],
         sessions=found.sessions,
         files=files,
+        agents=sum_by_agent(files),
     )
 
 
 def _print_lessons(found: ContextCost) -> None:
     if not found.lessons:
-        line("No lesson was given.")
+        line(f"No lesson was given since {found.since:%Y-%m-%d}.")
         return
-    given = sum(one.given for one in found.lessons)
-    weeks = plural(max(round(found.weeks), 1), "week")
-    line(f"Lessons: about {format_count(found.tokens)} tokens in {weeks}, {plural(given, 'time')} given")
+    given = plural(found.given, "given lesson")
+    line(f"Lessons: about {format_count(found.tokens)} tokens since {found.since:%Y-%m-%d}, {given}")
+    shown = found.lessons[:_MOST_LESSONS]
+    names = name_apart((one.pattern_id, one.name) for one in shown)
     columns = [
-        Column("LESSON", lambda one: visible_line(one.name, 200), free=True, least=30),
+        Column("LESSON", lambda one: visible_line(names[one.pattern_id], 200), free=True, least=30),
         Column("GIVEN", lambda one: f"{one.given:,}", right=True),
         Column("TOKENS", lambda one: f"{'~' if one.is_estimated else ''}{one.tokens:,}", right=True),
         Column("A WEEK", lambda one: f"{one.weekly:,.0f}", right=True, expendable=2),
@@ -79,7 +89,7 @@ def _print_lessons(found: ContextCost) -> None:
         Column("FOLLOWED", _followed),
         Column("PREVENTED", lambda one: f"{one.prevented:,}" if one.prevented else "", right=True),
     ]
-    print_table(columns, found.lessons[:_MOST_LESSONS])
+    print_table(columns, shown)
     if (more := len(found.lessons) - _MOST_LESSONS) > 0:
         line(f"and {plural(more, 'more lesson')} (--json lists all)")
     line("")
@@ -97,12 +107,12 @@ def _followed(one: LessonCost) -> str:
     return f"{one.counts.followed:,} of {one.counts.judged:,}" if one.counts.judged else "can't tell"
 
 
-def _print_files(files: tuple[FileCost, ...]) -> None:
+def _print_files(files: tuple[FileCost, ...], agents: tuple[AgentCost, ...]) -> None:
     if not files:
         return
     line("")
-    total = sum(one.tokens for one in files)
-    line(f"Files that agents load: about {format_count(total)} tokens in each session")
+    each = ", ".join(f"{one.agent} about {format_count(one.tokens)}" for one in agents)
+    line(f"Files that an agent loads in each session, in tokens: {each}")
     columns = [
         Column("FILE", lambda one: one.file, free=True),
         Column("AGENTS", lambda one: ", ".join(one.agents), expendable=1),

@@ -6,7 +6,8 @@ from datetime import timedelta
 
 from core.adapters.agent_files import AgentFile
 from core.config.settings import Settings
-from core.metrics.context_cost import RepeatedLine, measure_cost, measure_files
+from core.metrics.context_cost import RepeatedLine, measure_cost, measure_files, measure_lesson, sum_by_agent
+from core.metrics.dashboard import build_dashboard, list_week_starts
 from core.records.events import VERDICT
 from core.records.instructions import Loading
 from core.records.snapshot import Snapshot
@@ -45,6 +46,45 @@ def test_only_contexts_since_a_moment_count() -> None:
     found = measure_cost(state(), CURATION_NOW - WEEK)
     assert {one.pattern_id: one.given for one in found.lessons} == {"p": 1, "q": 1}
     assert [one.prevented for one in found.lessons if one.pattern_id == "p"] == [0]
+
+
+def test_metrics_and_the_command_count_the_same_tokens() -> None:
+    view = state()
+    starts = list_week_starts(CURATION_NOW, 4)
+    whole, shown = measure_cost(view, starts[0]), build_dashboard(view, "ada", 4).costs
+    assert (shown.tokens, shown.given) == (whole.tokens, whole.given) == (measure_cost(view).tokens, 3)
+    assert len(shown.by_week) == 4 and sum(week.tokens for week in shown.by_week) == shown.tokens
+    for id in ("p", "q"):
+        (cost,) = (one for one in whole.lessons if one.pattern_id == id)
+        assert measure_lesson(view, view.snapshot.patterns[id]) == (cost.given, cost.tokens)
+
+
+def test_a_context_counts_in_its_week() -> None:
+    found = measure_cost(state(), CURATION_NOW - 3 * WEEK)
+    q = state().count_tokens(["q"])["q"]
+    assert found.by_week == ((0, 0), (1, 40), (2, 60 + q), (0, 0))
+
+
+def test_only_the_lessons_with_most_tokens_are_described() -> None:
+    found = measure_cost(state(), most=1)
+    largest = max(measure_cost(state()).lessons, key=lambda one: one.tokens)
+    assert [one.pattern_id for one in found.lessons] == [largest.pattern_id]
+    assert found.tokens == measure_cost(state()).tokens
+
+
+def test_the_files_of_each_agent_are_summed_apart() -> None:
+    files = [
+        AgentFile(agents=("Claude Code",), file="CLAUDE.md", lines=("Run the tests first",), loaded=1),
+        AgentFile(agents=("Codex", "Cursor"), file="AGENTS.md", lines=("Run the tests",), loaded=1),
+        AgentFile(agents=("Cursor",), file="ts.mdc", lines=("Use tabs",), loaded=1),
+    ]
+    costs = measure_files(files, {})
+    size = {one.file: one.tokens for one in costs}
+    assert {one.agent: one.tokens for one in sum_by_agent(costs)} == {
+        "Claude Code": size["CLAUDE.md"],
+        "Codex": size["AGENTS.md"],
+        "Cursor": size["AGENTS.md"] + size["ts.mdc"],
+    }
 
 
 def test_lines_of_agents_files_that_repeat_a_line_or_a_lesson_are_named() -> None:

@@ -17,7 +17,6 @@ from core.metrics.dashboard import (
     compute_coverage,
     compute_trend,
     count_changes,
-    count_context,
     count_first_half,
     count_questions,
     count_states,
@@ -124,22 +123,6 @@ def test_a_pin_counts_from_its_time_on() -> None:
     board = Scoreboard.build(snapshot, NOW, SETTINGS)
     found = count_states(board, np.ones(1, np.bool_), snapshot, (MONDAY - WEEK, NOW))
     assert [week[Maturity.PROVEN] for week in found] == [0, 1]
-
-
-def test_the_tokens_of_injected_patterns_are_counted_in_their_week() -> None:
-    long = make_pattern("pat-a", title="A title", description="word " * 90)
-    injected = [
-        used("pat-a", MONDAY, None, "injected"),
-        used("pat-b", MONDAY, True),
-        used("pat-a", NOW - 2 * WEEK, True),
-    ]
-    snapshot = world(*injected, patterns=(long,))
-    board = Scoreboard.build(snapshot, NOW, SETTINGS)
-    found = count_context(board, np.ones(2, np.bool_), snapshot.patterns, list_week_starts(NOW, 3))
-    assert [week.patterns for week in found] == [1, 0, 2]
-    assert found[0].tokens > 120, "90 words are at least 120 tokens"
-    assert found[1].tokens == 0
-    assert found[0].tokens < found[2].tokens < 2 * found[0].tokens
 
 
 def week(number: int, good: int, bad: int) -> Week:
