@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import Struct
 
-from core.adapters.contract import Places
-from core.adapters.lessons import lesson_id
-from core.adapters.values import MAX_LABEL, cut, lesson_kind
-from core.records.lessons import Lesson
-from core.records.loops import LoopDetails
+from core.adapters.contract import Adapter, Places
+from core.adapters.lessons import make_lesson
+from core.adapters.values import MAX_LABEL, cut
 
 if TYPE_CHECKING:
-    from core.adapters.contract import Delivery, Folders, Moment
+    from core.adapters.contract import Folders, Moment
     from core.adapters.runner_files import RunnerFiles
+    from core.records.lessons import Lesson
     from core.records.loops import Loop
 
 MAX_BYTES: Final = 64 << 20
@@ -39,8 +38,8 @@ class Record(Struct, gc=False):
     value: str = ""
 
 
-class BeadsAdapter:
-    """Reads the export of beads; its issues are tasks, not loops. See `core.adapters.contract.Adapter`."""
+class BeadsAdapter(Adapter):
+    """Reads the export of beads; its issues are tasks, not loops."""
 
     name = "beads"
     title = "beads"
@@ -57,26 +56,12 @@ class BeadsAdapter:
     def loops(self, files: RunnerFiles, moment: Moment) -> Iterable[Loop]:
         return ()
 
-    def details(self, loop: Loop, files: RunnerFiles) -> LoopDetails:
-        return LoopDetails(loop_id=loop.id)
-
     def lessons(self, files: RunnerFiles) -> Iterator[Lesson]:
         for path in _exports(files.folders.roots):
             for number, record in _read(files, path, b'"memory"'):
                 text = cut(record.value)
                 if record.kind == "memory" and text:
-                    yield Lesson(
-                        id=lesson_id("beads", text),
-                        runner="beads",
-                        text=text,
-                        kind=lesson_kind(text),
-                        file=files.shown(path),
-                        line=number,
-                        title=cut(record.key, MAX_LABEL),
-                    )
-
-    def deliver(self, loop: Loop, context: str, files: RunnerFiles) -> Delivery | None:
-        return None
+                    yield make_lesson("beads", text, files.shown(path), number, title=cut(record.key, MAX_LABEL))
 
 
 def closed_issues(files: RunnerFiles, session_ids: Collection[str]) -> Iterator[tuple[str, str]]:

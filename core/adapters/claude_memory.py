@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from core.adapters.agent_files import project_slug
-from core.adapters.lessons import lesson_id
-from core.adapters.runner_files import bullets
-from core.adapters.values import MAX_TEXT, clip, lesson_kind
+from core.adapters.lessons import bullets, lesson_kind, make_lesson
+from core.adapters.values import MAX_TEXT, clip
 from core.base.text import plural
 from core.records.lessons import Lesson, LessonKind
 from core.records.times import parse_time
@@ -184,17 +183,7 @@ def _read_memory(files: RunnerFiles, path: Path, memory: _Memory, at: datetime |
 def _lesson(
     files: RunnerFiles, path: Path, text: str, line: int, kind: LessonKind, *, at: datetime | None, **fields: Any
 ) -> Lesson:
-    text = clip(text, MAX_TEXT)
-    return Lesson(
-        id=lesson_id("claude", text),
-        runner="claude",
-        text=text,
-        kind=kind,
-        file=files.shown(path),
-        line=line,
-        at=at,
-        **fields,
-    )
+    return make_lesson("claude", clip(text, MAX_TEXT), files.shown(path), line, kind, at=at, **fields)
 
 
 def _kind(type: str, text: str) -> LessonKind:

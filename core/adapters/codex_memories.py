@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.adapters.lessons import lesson_id
+from core.adapters.lessons import Line, join_bullets, lesson_kind, make_lesson, read_markdown
 from core.adapters.runner_files import read_table
-from core.adapters.values import MAX_LABEL, MAX_TEXT, cut, lesson_kind
+from core.adapters.values import MAX_LABEL, MAX_TEXT, cut
 from core.records.lessons import Lesson, LessonKind
 from core.records.loops import Outcome
 from core.records.times import parse_time
@@ -24,14 +24,11 @@ if TYPE_CHECKING:
 MAX_BYTES: Final = 4 << 20  # of one file
 MAX_SUMMARIES: Final = 2_000
 _THREAD: Final = re.compile(r"Thread `?([0-9A-Za-z-]{8,64})`?")
-_HEADING: Final = re.compile(r"(#{1,6})\s+(.{1,300})")
-_BULLET: Final = re.compile(r"\s{0,20}[-*+•]\s+(.*)")
 _FIELD: Final = re.compile(
-    r"\s{0,20}(thread_id|cwd|updated_at|task_outcome|[Oo]utcome|task|task_group|description|keywords|scope|applies_to"
+    r"(thread_id|cwd|updated_at|task_outcome|[Oo]utcome|task|task_group|description|keywords|scope|applies_to"
     r"|rollout_\w{1,20}|git_\w{1,20})\s{0,4}:\s*(.*)"
 )
 _LABEL: Final = re.compile(r"([^:：]{3,80})[:：]\s*$")
-_RULE: Final = re.compile(r"-{3,}\s*$")
 _FOLDER: Final = re.compile(r"\bcwd=([^,;)]{1,500})")
 _THREAD_ID: Final = re.compile(r"\bthread_id=([0-9A-Za-z-]{8,64})")
 _UPDATED: Final = re.compile(r"\bupdated_at=([0-9T:.+Z-]{10,40})")
@@ -61,15 +58,6 @@ class Source(Struct):
     at: datetime | None = None
     outcome: Outcome = Outcome.UNKNOWN
     task: str = ""
-
-
-class Line(Struct, frozen=True):
-    """A heading (`level` > 0, or 7 for a label), a field, or a bullet of a Markdown text."""
-
-    number: int
-    text: str
-    level: int = 0
-    name: str = ""  # of a field
 
 
 class MemoryReader:
@@ -121,28 +109,16 @@ def _read_uses(files: RunnerFiles, home: Path) -> dict[str, int]:
 
 
 def _lines(text: str) -> Iterator[Line]:
-    """Yield the headings, fields and bullets of a text; a bullet has the indented lines below it."""
-    bullet: tuple[int, list[str]] | None = None
-    for number, line in enumerate(text.split("\n"), start=1):
-        found = _BULLET.match(line)
-        if bullet is not None and found is None and line[:2].isspace() and line.strip():
-            bullet[1].append(line.strip())
-            continue
-        if bullet is not None:
-            yield Line(bullet[0], cut(" ".join(bullet[1])))
-            bullet = None
-        if _RULE.match(line):
-            yield Line(number, "", name="---")
-        elif found is not None:
-            bullet = number, [found[1]]
-        elif heading := _HEADING.match(line):
-            yield Line(number, heading[2].strip(), len(heading[1]))
-        elif field := _FIELD.match(line):
-            yield Line(number, field[2].strip(), name=field[1].lower())
-        elif label := _LABEL.match(line):
-            yield Line(number, label[1].strip(), 7)
-    if bullet is not None:
-        yield Line(bullet[0], cut(" ".join(bullet[1])))
+    """Yield the headings, labels (level 7), fields and bullets of a text."""
+    for line in join_bullets(read_markdown(enumerate(text.split("\n"), start=1))):
+        if line.level or (line.bullet and not line.bullet[0].isdigit()):
+            yield replace(line, text=cut(line.text))
+        elif line.is_rule:
+            yield replace(line, text="", name="---")
+        elif field := _FIELD.match(line.text):
+            yield replace(line, text=field[2].strip(), name=field[1].lower())
+        elif label := _LABEL.match(line.text):
+            yield replace(line, text=label[1].strip(), level=7)
 
 
 def _read_tasks(text: str) -> Iterator[tuple[Source, Line, str]]:
@@ -270,13 +246,12 @@ def _lessons(
         elif len(steps := [step.strip() for step in text.split("->")]) > 1:
             trigger, why, text = steps[0], " -> ".join(steps[1:-1]), steps[-1]
         kind = LessonKind.FIX if _NAMES_ERROR.search(trigger) else lesson_kind(text)
-    yield Lesson(
-        id=lesson_id("codex", text),
-        runner="codex",
-        text=text,
-        kind=kind,
-        file=files.shown(path),
-        line=line.number,
+    yield make_lesson(
+        "codex",
+        text,
+        files.shown(path),
+        line.number,
+        kind,
         title=source.task,
         trigger=trigger,
         why=why,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,13 +14,11 @@ from msgspec.structs import replace
 
 from core.adapters.contract import Delivery
 from core.adapters.delivery import context_blocks, file_diff, foreign_lines, put_block
-from core.adapters.lessons import lesson_id
-from core.adapters.progress_log import parse_date, progress_lessons, read_progress
+from core.adapters.lessons import join_bullets, make_lesson, parse_date, progress_lessons, read_markdown, read_progress
 from core.adapters.runs import MAX_NOTE, RunnerAdapter, State
-from core.adapters.values import MAX_LABEL, MAX_PLANS, MAX_TEXT, cut, distinct, lesson_kind, local_time, newest
+from core.adapters.values import MAX_LABEL, MAX_PLANS, cut, distinct, local_time, newest
 from core.base.regexes import lazy_regex
 from core.records.debug_sessions import Failure
-from core.records.lessons import Lesson
 from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, Outcome, Progress, StateSource
 from core.sources.liveness import check_liveness
 from core.sources.normalize import text as as_text
@@ -28,6 +26,7 @@ from core.sources.normalize import text as as_text
 if TYPE_CHECKING:
     from core.adapters.contract import Moment
     from core.adapters.runner_files import RunnerFiles
+    from core.records.lessons import Lesson
 
 MAX_ITERATIONS: Final = 1000  # of one run
 MAX_RUNS: Final = 200
@@ -366,39 +365,29 @@ class Sign(Struct, gc=False):
     trigger: str = ""
     instruction: str = ""
     reason: str = ""
+    other: str = ""  # value of a field that is not used
 
 
 _FIELDS: Final = {"trigger": "trigger", "instruction": "instruction", "added after": "reason"}
-_FIELD: Final = lazy_regex(r"[-*+]\s+\*\*([A-Za-z ]{1,20}):?\*\*:?\s*(.*)")
+_FIELD: Final = lazy_regex(r"\*\*([A-Za-z ]{1,20}):?\*\*:?\s*(.*)")
 
 
-def read_signs(lines: Iterator[tuple[int, str]]) -> Iterator[Sign]:
+def read_signs(lines: Iterable[tuple[int, str]]) -> Iterator[Sign]:
     """Yield the signs that a run added, without the core signs that the runner itself writes."""
+    signs: list[Sign] = []
     sign: Sign | None = None
-    field, is_core = "", False
-    for number, line in lines:
-        text = line.strip()
-        if text.startswith("## ") or text == "---":
-            if sign is not None and not is_core:
-                yield from _learned(sign)
-            sign, is_core = None, text.casefold().startswith("## core")
-        elif text.casefold().startswith("### sign:"):
-            if sign is not None and not is_core:
-                yield from _learned(sign)
-            sign, field = Sign(number, cut(text[9:], MAX_LABEL)), ""
-        elif sign is not None and (found := _FIELD.fullmatch(text)):
-            field = _FIELDS.get(found[1].strip().casefold(), "")
-            if field:
-                setattr(sign, field, cut(found[2]))
-        elif sign is not None and field and text and line[:1] in (" ", "\t") and len(getattr(sign, field)) < MAX_TEXT:
-            setattr(sign, field, cut(f"{getattr(sign, field)} {text}"))
-    if sign is not None and not is_core:
-        yield from _learned(sign)
-
-
-def _learned(sign: Sign) -> Iterator[Sign]:
-    if "core principle" not in sign.reason.casefold() and (sign.instruction or sign.name):
-        yield sign
+    is_core = False
+    for line in join_bullets(read_markdown(lines)):
+        if line.level == 2 or line.is_rule:
+            sign, is_core = None, line.text.casefold().startswith("core")
+        elif line.level == 3 and line.text.casefold().startswith("sign:"):
+            sign = Sign(line.number, cut(line.text[5:], MAX_LABEL))
+            signs += [sign] if not is_core else []
+        elif sign is not None and line.bullet and (found := _FIELD.fullmatch(line.text)):
+            setattr(sign, _FIELDS.get(found[1].strip().casefold(), "other"), cut(found[2]))
+    for sign in signs:
+        if (sign.instruction or sign.name) and "core principle" not in sign.reason.casefold():
+            yield sign
 
 
 def _signs(context: str) -> Iterator[str]:
@@ -420,13 +409,11 @@ def _sign_lessons(root: Path, files: RunnerFiles) -> Iterator[Lesson]:
     path = root / _SIGNS
     for sign in read_signs(foreign_lines(files.text(path))):
         text = sign.instruction or sign.name
-        yield Lesson(
-            id=lesson_id("guardrails", text),
-            runner="guardrails",
-            text=text,
-            kind=lesson_kind(text),
-            file=files.shown(path),
-            line=sign.line,
+        yield make_lesson(
+            "guardrails",
+            text,
+            files.shown(path),
+            sign.line,
             title=sign.name,
             trigger=sign.trigger,
             why=sign.reason,

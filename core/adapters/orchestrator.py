@@ -13,9 +13,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.adapters.contract import Delivery, Places
-from core.adapters.lessons import lesson_id
+from core.adapters.lessons import make_lesson
 from core.adapters.runs import RunnerAdapter, State
-from core.adapters.values import MAX_LABEL, clip, cut, distinct, fields_of, lesson_kind, newest
+from core.adapters.values import MAX_LABEL, clip, cut, distinct, fields_of, newest
 from core.base.regexes import lazy_regex
 from core.records.lessons import Lesson, LessonKind
 from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, Outcome, Progress, StateSource, Usage
@@ -400,13 +400,12 @@ def _memories(text: str, file: str, runs: list[Found]) -> Iterator[Lesson]:
             if memory is not None and (quoted := cut("\n".join(lines))):
                 count += 1
                 at = parse_time(int(memory[2]))
-                yield Lesson(
-                    id=lesson_id(OrchestratorAdapter.name, quoted),
-                    runner=OrchestratorAdapter.name,
-                    text=quoted,
-                    kind=_KINDS.get(section.casefold()) or lesson_kind(quoted),
-                    file=file,
-                    line=place,
+                yield make_lesson(
+                    OrchestratorAdapter.name,
+                    quoted,
+                    file,
+                    place,
+                    _KINDS.get(section.casefold()),
                     title=section,
                     at=at,
                     loop_id=next((_id(one) for one in runs if _contains(one.run, at)), ""),

@@ -14,11 +14,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.adapters.contract import Delivery, Places
-from core.adapters.lessons import lesson_id
-from core.adapters.progress_log import progress_lessons, read_progress
+from core.adapters.lessons import make_lesson, progress_lessons, read_progress
 from core.adapters.runs import RunnerAdapter, State
 from core.adapters.snarktank import pattern_delivery
-from core.adapters.values import MAX_LABEL, cut, fields_of, head_of, lesson_kind, newest
+from core.adapters.values import MAX_LABEL, cut, fields_of, head_of, newest
 from core.base.regexes import lazy_regex
 from core.records.debug_sessions import Failure
 from core.records.lessons import Lesson
@@ -127,13 +126,11 @@ class IterationLog(Struct, frozen=True, kw_only=True):
     def lessons(self, runner: str, file: str, loop_id: str) -> Iterator[Lesson]:
         """Yield what the agent wrote as learnings in this iteration."""
         for line, text in self.sections.get("Learnings", ()):
-            yield Lesson(
-                id=lesson_id(runner, text),
-                runner=runner,
-                text=text,
-                kind=lesson_kind(text),
-                file=file,
-                line=line,
+            yield make_lesson(
+                runner,
+                text,
+                file,
+                line,
                 title=cut(self.task_id, MAX_LABEL),
                 at=self.ended_at,
                 loop_id=loop_id,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from fnmatch import fnmatch
@@ -494,14 +494,6 @@ class RunnerFiles:
 
     def _is_inside(self, entry: os.DirEntry[str]) -> bool:
         return not entry.is_symlink() or self._is_allowed(Path(entry.path))
-
-
-def bullets(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the line number and the text of each bullet of a Markdown text."""
-    for number, line in enumerate(text.splitlines(), start=1):
-        stripped = line.lstrip()
-        if stripped[:2] in ("- ", "* ", "+ ", "• "):
-            yield number, stripped[2:].strip()
 
 
 def utc(milliseconds: float) -> datetime | None:

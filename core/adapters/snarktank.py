@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from core.adapters.contract import Delivery
 from core.adapters.delivery import context_bullets, file_diff, put_block
-from core.adapters.progress_log import ProgressLog, progress_lessons, read_progress
+from core.adapters.lessons import ProgressLog, progress_lessons, read_progress
 from core.adapters.runs import MAX_NOTE, RunnerAdapter, State
 from core.adapters.values import MAX_LABEL, MAX_PLANS, cut, distinct, head_of, local_time, newest
 from core.base.regexes import lazy_regex

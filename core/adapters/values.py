@@ -1,4 +1,4 @@
-"""Conversions that several adapters use: texts, times, beginnings of files, kinds of lessons."""
+"""Conversions that several adapters use: texts, times, beginnings of files."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
-from core.base.negation import find_prohibition
-from core.records.lessons import LessonKind
 from core.records.times import parse_time
 from core.redaction.masking import mask_secrets
 from core.sources.fields import Fields
@@ -73,11 +71,6 @@ def distinct(found: Iterable[_Record]) -> Iterator[_Record]:
         if one.id not in known:
             known.add(one.id)
             yield one
-
-
-def lesson_kind(text: str) -> LessonKind:
-    """Return a warning for a text that forbids something, else an approach."""
-    return LessonKind.WARNING if find_prohibition(text[:MAX_TEXT]) else LessonKind.APPROACH
 
 
 def decode_quietly(data: bytes) -> Any:

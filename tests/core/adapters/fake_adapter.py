@@ -11,8 +11,8 @@ from typing import Final
 from msgspec import Struct
 
 from core.adapters.contract import Delivery, Folders, Moment, Places
-from core.adapters.lessons import lesson_id
-from core.adapters.runner_files import RunnerFiles, bullets
+from core.adapters.lessons import bullets, lesson_id
+from core.adapters.runner_files import RunnerFiles
 from core.records.lessons import Lesson, LessonKind
 from core.records.loops import Iteration, Loop, LoopDetails, LoopStatus
 
