@@ -13,7 +13,7 @@ import click
 
 from core.base.errors import ProjectNotFound, RalphdeckError, install_hint
 from core.base.text import visible
-from core.cli.render.output import line, respond
+from core.cli.render.output import line, print_object, wants_json
 from core.cli.support.options import (
     NumberRange,
     OfflineCommand,
@@ -90,7 +90,10 @@ def _check(seconds: float) -> None:
         f"in {seconds:g} s {report.changed_loops} loops and {report.changed_patterns} patterns changed "
         f"(watching by {report.watch})"
     )
-    respond("DemoReport", lambda: line(text), None, report, ok=True)
+    if wants_json():
+        print_object("DemoReport", report, ok=True)
+    else:
+        line(text)
 
 
 @click.command()

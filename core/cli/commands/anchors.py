@@ -9,7 +9,7 @@ import click
 from msgspec.structs import replace
 
 from core.cli.json import objects
-from core.cli.render.output import line, remark, respond
+from core.cli.render.output import line, print_object, remark, wants_json
 from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import DecidingCommand, reason_option
 from core.cli.support.project import open_project
@@ -92,7 +92,10 @@ def _print(state: ProjectState, patterns: Sequence[Pattern], changes: Stale, pro
     from core.base.anchor_texts import describe_change
     from core.questions.stale import describe_update
 
-    def show() -> None:
+    rows = [objects.PatternAnchors.of(one, anchors=anchor_rows(one, changes.get(one.id, ()))) for one in patterns]
+    if wants_json():
+        print_object("AnchorList", patterns=rows, problem=problem)
+    else:
         for pattern in patterns:
             line((pattern.id, "bold"), f"  {pattern.title}")
             known = {one.anchor: one for one in changes.get(pattern.id, ())}
@@ -111,6 +114,3 @@ def _print(state: ProjectState, patterns: Sequence[Pattern], changes: Stale, pro
             remark("no pattern is about a file or name that was removed or renamed")
         elif not any(pattern.anchors for pattern in patterns):
             remark("it has no anchors")
-
-    rows = [objects.PatternAnchors.of(one, anchors=anchor_rows(one, changes.get(one.id, ()))) for one in patterns]
-    respond("AnchorList", show, patterns=rows, problem=problem)

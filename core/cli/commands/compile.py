@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from core.base.errors import RalphdeckError, ReadOnly, Refused
 from core.base.text import plural
-from core.cli.render.output import STRICT_EXIT, line, print_difference, remark, respond
+from core.cli.render.output import STRICT_EXIT, line, print_difference, print_object, remark, wants_json
 from core.cli.support.options import Command, OneOf, setting_option
 from core.cli.support.project import is_readonly, open_reader
 from core.cli.support.user_files import compiled_points_file
@@ -113,7 +113,13 @@ def _report(found: dict[str, list[FileStatus]], selection: Selection) -> None:
 
     found = {target: [file for file in files if file.exists_or_should] for target, files in found.items()}
 
-    def show() -> None:
+    if wants_json():
+        rows = [
+            (target, [_file_json(file.path, file.status, file.details) for file in files])
+            for target, files in found.items()
+        ]
+        _print_json(rows, selection, written=False)
+    else:
         for target, files in found.items():
             if not files:
                 line(f"{target}: ", ("current", "green"), " (no approved lesson for it)")
@@ -122,12 +128,6 @@ def _report(found: dict[str, list[FileStatus]], selection: Selection) -> None:
                 line(f"{file.path}: ", (file.status, _COLOURS.get(file.status, "yellow")), details)
         if any(file.status in ("missing", "outdated") for files in found.values() for file in files):
             remark("To bring them up to date: ralphdeck compile")
-
-    rows = [
-        (target, [_file_json(file.path, file.status, file.details) for file in files])
-        for target, files in found.items()
-    ]
-    _respond(show, rows, selection, written=False)
     states = Counter(file.status for files in found.values() for file in files)
     if states["broken"]:
         click.get_current_context().exit(STRICT_EXIT)
@@ -154,7 +154,10 @@ def _write(plans: list[CompilePlan], selection: Selection | None, folder: Path, 
             except RalphdeckError as error:
                 plans[number] = plan.failed(str(error))
 
-    def show() -> None:
+    if wants_json():
+        rows = [(plan.target, [_file_json(file.path, _outcome(file), ()) for file in plan.files]) for plan in plans]
+        _print_json(rows, selection, written=has_changes and not dry_run)
+    else:
         for plan in plans:
             for file in plan.files:
                 _print_file(file, dry_run=dry_run)
@@ -162,9 +165,6 @@ def _write(plans: list[CompilePlan], selection: Selection | None, folder: Path, 
             remark("Nothing to change")
         if selection is not None:
             _print_selection(selection)
-
-    rows = [(plan.target, [_file_json(file.path, _outcome(file), ()) for file in plan.files]) for plan in plans]
-    _respond(show, rows, selection, written=has_changes and not dry_run)
     if any(plan.has_problem for plan in plans):
         click.get_current_context().exit(1)
 
@@ -202,10 +202,9 @@ def _file_json(path: str, state: str, details: Sequence[str]) -> dict[str, Any]:
     return {"file": path, "state": state, "details": details}
 
 
-def _respond(show: Callable[[], None], rows: Rows, selection: Selection | None, *, written: bool) -> None:
-    respond(
+def _print_json(rows: Rows, selection: Selection | None, *, written: bool) -> None:
+    print_object(
         "CompileDocument",
-        show,
         targets=[{"name": name, "files": files} for name, files in rows],
         lessons=[entry.pattern_id for entry in selection.chosen] if selection is not None else [],
         left_out=[{"id": id, "reason": reason} for id, reason in (selection.left_out if selection else {}).items()],

@@ -11,7 +11,7 @@ from core.base.id_lookup import find_matching_ids, require_one
 from core.base.text import plural, visible_line
 from core.cli.json import objects
 from core.cli.render.document import print_document
-from core.cli.render.output import line, remark, respond
+from core.cli.render.output import end, line, print_object, remark, wants_json
 from core.cli.support.options import DecidingCommand, ReadingCommand, reason_option
 from core.cli.support.project import open_project
 
@@ -54,10 +54,11 @@ def conflicts(pair: str | None, is_all: bool) -> None:
     else:
         found = [one for one in pairs if is_all or (one.question not in fine and _matters(one))]
 
-    def show() -> None:
-        if pair is not None:
-            print_document(pairs_document(found, project.adapters.all_agent_files()))
-            return
+    if wants_json():
+        print_object("InstructionPairList", pairs=[_pair_json(one, fine) for one in found], findings=cut)
+    elif pair is not None:
+        print_document(pairs_document(found, project.adapters.all_agent_files()))
+    else:
         questions = {one.question: [other for other in found if other.question == one.question] for one in found}
         for group in questions.values():
             _print_group(group, fine)
@@ -65,13 +66,7 @@ def conflicts(pair: str | None, is_all: bool) -> None:
             remark("no instructions contradict or repeat each other")
         for one in cut:
             remark(f"{visible_line(one.file, 120)}: {visible_line(one.message, 200)}")
-
-    respond(
-        "InstructionPairList",
-        show,
-        cut,
-        pairs=lambda: [_pair_json(one, fine) for one in found],
-    )
+    end(cut)
     if any(one.relation is Relation.CONTRADICTS and one.question not in fine for one in found):
         click.get_current_context().exit(OPEN)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -19,9 +19,10 @@ from core.cli.render.output import (
     line,
     list_difference,
     print_difference,
+    print_object,
     print_table,
     remark,
-    respond,
+    wants_json,
 )
 from core.cli.support.options import Command, OneOf, invocation
 from core.cli.support.project import chosen_project, is_readonly, now
@@ -85,11 +86,17 @@ def connect(
     points = load_points(restore_points_file())
     plans = plan_remove(named, target, points) if remove else plan_connect(named, target, points)
     if prints:
-        _respond(plans, {}, lambda: _print_entries(named, target))
+        if wants_json():
+            _print_json(plans, {})
+        else:
+            _print_entries(named, target)
         return
     if check:
         answers = {plan.agent: one for plan in plans if plan.is_connected and (one := _try(plan.agent, target))}
-        _respond(plans, answers, lambda: _print_checks(plans, answers))
+        if wants_json():
+            _print_json(plans, answers)
+        else:
+            _print_checks(plans, answers)
         click.get_current_context().exit(_check_exit(plans, answers))
     notes = []
     if not has_mcp and not no_mcp:
@@ -163,12 +170,12 @@ def _change(
         connected = [plan.agent for plan in plans if not plan.problem]
         answers = {agent: one for agent in connected if (one := _try(agent, target))}
 
-    def show() -> None:
+    if as_json:
+        _print_json(plans, answers, written=may_write, notes=notes)
+    else:
         _print_result(plans, failed, answers, is_removal, may_write)
         for note in notes if count and not is_removal else ():
             line(note)
-
-    _respond(plans, answers, show, written=may_write, notes=notes)
     if (count and not may_write) or any(plan.problem for plan in plans) or any(one.problem for one in answers.values()):
         click.get_current_context().exit(1)
 
@@ -306,31 +313,28 @@ def _check_exit(plans: Sequence[AgentPlan], answers: dict[str, Answer]) -> int:
     return 0 if states == {_CURRENT} else _STALE_EXIT
 
 
-def _respond(
-    plans: Sequence[AgentPlan],
-    answers: dict[str, Answer],
-    show: Callable[[], None],
-    *,
-    written: bool = False,
-    notes: Sequence[str] = (),
+def _print_json(
+    plans: Sequence[AgentPlan], answers: dict[str, Answer], *, written: bool = False, notes: Sequence[str] = ()
 ) -> None:
-    def describe(plan: AgentPlan) -> dict[str, Any]:
+    agents = []
+    for plan in plans:
         answer = answers.get(plan.agent)
-        return {
-            "name": plan.agent,
-            "title": AGENTS[plan.agent].title,
-            "state": _CURRENT if written and not plan.problem else _state(plan, answers),
-            "problem": plan.problem or (f"the hook {answer.problem}" if answer and answer.problem else ""),
-            "files": [
-                {
-                    "file": change.shown,
-                    "action": "add" if change.before is None else "delete" if change.after is None else "change",
-                }
-                for change in plan.changes
-            ],
-            "hook_seconds": round(answer.seconds, 3) if answer else None,
-            "notes": plan.notes,
-            "left": plan.left,
-        }
-
-    respond("ConnectDocument", show, agents=[describe(plan) for plan in plans], written=written, notes=notes)
+        agents.append(
+            {
+                "name": plan.agent,
+                "title": AGENTS[plan.agent].title,
+                "state": _CURRENT if written and not plan.problem else _state(plan, answers),
+                "problem": plan.problem or (f"the hook {answer.problem}" if answer and answer.problem else ""),
+                "files": [
+                    {
+                        "file": change.shown,
+                        "action": "add" if change.before is None else "delete" if change.after is None else "change",
+                    }
+                    for change in plan.changes
+                ],
+                "hook_seconds": round(answer.seconds, 3) if answer else None,
+                "notes": plan.notes,
+                "left": plan.left,
+            }
+        )
+    print_object("ConnectDocument", agents=agents, written=written, notes=notes)

@@ -12,7 +12,7 @@ from core.base.formatting import format_count, format_percent
 from core.base.pattern_titles import name_apart
 from core.base.text import plural, visible_line
 from core.cli.json import objects
-from core.cli.render.output import Column, line, print_table, respond
+from core.cli.render.output import Column, end, line, print_object, print_table, wants_json
 from core.cli.support.as_of import PastMoment
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import open_reader
@@ -53,23 +53,23 @@ def cost(since: datetime | None) -> None:
     compared = {one.pattern_id: state.snapshot.patterns[one.pattern_id] for one in found.lessons[:_MOST_COMPARED]}
     files = measure_files(project.adapters.all_agent_files(), compared)
 
-    def show() -> None:
+    if wants_json():
+        print_object(
+            "CostDocument",
+            findings=state.snapshot.findings,
+            since=found.since,
+            weeks=round(found.weeks, 2),
+            given=found.given,
+            tokens=found.tokens,
+            lessons=[objects.LessonCost.of(one, followed=one.counts) for one in found.lessons],
+            sessions=found.sessions,
+            files=files,
+            agents=sum_by_agent(files),
+        )
+    else:
         _print_lessons(found)
         _print_files(files, sum_by_agent(files))
-
-    respond(
-        "CostDocument",
-        show,
-        state.snapshot.findings,
-        since=found.since,
-        weeks=round(found.weeks, 2),
-        given=found.given,
-        tokens=found.tokens,
-        lessons=[objects.LessonCost.of(one, followed=one.counts) for one in found.lessons],
-        sessions=found.sessions,
-        files=files,
-        agents=sum_by_agent(files),
-    )
+    end(state.snapshot.findings)
 
 
 def _print_lessons(found: ContextCost) -> None:

@@ -12,7 +12,18 @@ from core.base.errors import UnknownRecord
 from core.base.text import plural, visible_line
 from core.cli.json import objects
 from core.cli.render.document import print_document
-from core.cli.render.output import Column, format_optional, id_column, minute, percent, print_table, remark, respond
+from core.cli.render.output import (
+    Column,
+    end,
+    format_optional,
+    id_column,
+    minute,
+    percent,
+    print_object,
+    print_table,
+    remark,
+    wants_json,
+)
 from core.cli.support.as_of import PastMoment
 from core.cli.support.id_completion import complete_session
 from core.cli.support.options import COUNT, FRACTION, ReadingCommand, Words
@@ -97,13 +108,14 @@ def print_sessions(state: ProjectState, found: Sequence[DebugSession]) -> None:
         Column("FILE", lambda session: session.file_path, free=True),
     )
 
-    def show() -> None:
+    if wants_json():
+        print_object("SessionList", findings=all_findings(state), sessions=session_rows(found, state.snapshot))
+    else:
         print_table(columns, found, "no debug sessions")
         if count := sum(one.attempt_id in state.snapshot.attempts for one in found):
             total = plural(len(found), "session")
             remark(f"{count:,} of {total} recorded by hooks for an attempt; Memory shows them in that attempt")
-
-    respond("SessionList", show, all_findings(state), sessions=session_rows(found, state.snapshot))
+    end(all_findings(state))
 
 
 @click.command(cls=ReadingCommand)
@@ -124,12 +136,15 @@ def show(session_id: str) -> None:
     session = find_session(state, session_id)
     findings = tuple(finding for finding in all_findings(state) if finding.file == session.file)
     level = state.settings.interval_level
-    respond(
-        "SessionDocument",
-        lambda: print_document(session_document(state, session)),
-        findings,
-        session=lambda: session_details(session, state.snapshot, state.debug.fix_results, level),
-    )
+    if wants_json():
+        print_object(
+            "SessionDocument",
+            findings=findings,
+            session=session_details(session, state.snapshot, state.debug.fix_results, level),
+        )
+    else:
+        print_document(session_document(state, session))
+    end(findings)
 
 
 @click.command(cls=ReadingCommand)
@@ -195,12 +210,15 @@ def templates(category: str, min_effectiveness: float) -> None:
         Column("TEMPLATE", lambda one: one.fix_template, free=True),
     )
 
-    def show() -> None:
+    if wants_json():
+        print_object(
+            "FixTemplateList", findings=all_findings(state), templates=(fix_template(one, level) for one in found)
+        )
+    else:
         if not found:
             _remark_known(normalize_cause(category), state.debug.keys[keys.CATEGORY], "categories of patterns")
         print_table(columns, found, "no fix templates")
-
-    respond("FixTemplateList", show, all_findings(state), templates=(fix_template(one, level) for one in found))
+    end(all_findings(state))
 
 
 def _remark_known(word: str, known: Postings, what: str) -> None:
@@ -248,12 +266,15 @@ def escalations(since: datetime | None) -> None:
         Column("CONTEXT", lambda one: one.call.file if one.call is not None else "", free=True, expendable=1),
         Column("FILE", lambda one: one.session.file_path, free=True, expendable=2),
     )
-    respond(
-        "SessionList",
-        lambda: print_table(columns, found, "no debug sessions"),
-        all_findings(state),
-        sessions=session_rows([one.session for one in found], state.snapshot),
-    )
+    if wants_json():
+        print_object(
+            "SessionList",
+            findings=all_findings(state),
+            sessions=session_rows([one.session for one in found], state.snapshot),
+        )
+    else:
+        print_table(columns, found, "no debug sessions")
+    end(all_findings(state))
 
 
 @click.command(cls=ReadingCommand)
@@ -300,16 +321,16 @@ def causes(min_count: int) -> None:
         Column("NOW", lambda one: one.resolution.replace("_", " ")),
     )
 
-    def show() -> None:
+    if wants_json():
+        print_object(
+            "CauseList",
+            findings=all_findings(state),
+            causes=(objects.RootCause.of(one, fixes=fix_rate(one.fixes, level)) for one in found),
+            recurring=again,
+        )
+    else:
         print_table(cause_columns, found)
         print_table(test_columns, again)
         if not (found or again):
             remark("no root causes")
-
-    respond(
-        "CauseList",
-        show,
-        all_findings(state),
-        causes=(objects.RootCause.of(one, fixes=fix_rate(one.fixes, level)) for one in found),
-        recurring=again,
-    )
+    end(all_findings(state))

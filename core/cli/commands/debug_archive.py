@@ -10,7 +10,18 @@ import click
 
 from core.base.text import plural, visible_line
 from core.cli.json import objects
-from core.cli.render.output import Column, day, id_column, line, print_table, remark, respond, warn
+from core.cli.render.output import (
+    Column,
+    day,
+    end,
+    id_column,
+    line,
+    print_object,
+    print_table,
+    remark,
+    wants_json,
+    warn,
+)
 from core.cli.support.options import DecidingCommand, ReadingCommand
 from core.cli.support.project import chosen_project, decider, now, read_configuration
 from core.records.debug_sessions import IN_PROGRESS
@@ -40,19 +51,22 @@ def archive_expired(dry_run: bool) -> None:
     if dry_run:
         plan = archive.plan(settings)
         files = (objects.RetentionFile.of(one, due=one.is_due(at)) for one in plan)
-        respond("RetentionDocument", lambda: _print_plan(plan, at), plan=files)
+        if wants_json():
+            print_object("RetentionDocument", plan=files)
+        else:
+            _print_plan(plan, at)
         return
     moved, warnings = archive.archive_expired(settings, at)
     warn(*warnings)
 
-    def show() -> None:
+    if wants_json():
+        print_object("ArchiveResult", moved=moved, warnings=warnings)
+    else:
         for one in moved:
             line(f"archived {plural(len(one.sessions), 'session')}: {one.source} → {one.target}")
         if not moved and not warnings:
             remark("no debug session has expired")
         _remark_partly_due(archive.plan(settings), at)
-
-    respond("ArchiveResult", show, moved=moved, warnings=warnings)
 
 
 def _print_plan(plan: Sequence[RetentionPlan], at: datetime) -> None:
@@ -103,9 +117,11 @@ def archived() -> None:
         Column("BY", lambda item: item.by, expendable=1),
         Column("FILE", lambda item: item.file, free=True),
     )
-    respond(
-        "ArchivedSessionList", lambda: print_table(columns, found, "no archived debug sessions"), (), archived=found
-    )
+    if wants_json():
+        print_object("ArchivedSessionList", findings=(), archived=found)
+    else:
+        print_table(columns, found, "no archived debug sessions")
+    end(())
 
 
 @click.command(cls=DecidingCommand)
@@ -124,11 +140,11 @@ def restore(session_id: str) -> None:
 
     restored = DebugArchive(chosen_project(), by=decider()).restore(session_id, now())
 
-    def show() -> None:
+    if wants_json():
+        print_object("RestoreResult", moved=[restored.moved], others=restored.others)
+    else:
         line(f"restored {plural(len(restored.moved.sessions), 'session')}: {restored.moved.target}")
         for other in restored.others:
             is_blocked = other in restored.taken
             how = "another file has its place: move it by hand" if is_blocked else "restore again to get that file too"
             remark(f"{visible_line(restored.session_id, 80)} is in {other} too, which stays archived; {how}")
-
-    respond("RestoreResult", show, moved=[restored.moved], others=restored.others)

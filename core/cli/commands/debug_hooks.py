@@ -12,7 +12,7 @@ from core.base.errors import Refused
 from core.base.text import plural, visible_line
 from core.cli.json import objects
 from core.cli.json.loops import record_update
-from core.cli.render.output import line, percent, print_bytes, remark, respond, warn
+from core.cli.render.output import end, line, percent, print_bytes, print_object, remark, wants_json, warn
 from core.cli.support.id_completion import complete_pattern, complete_session
 from core.cli.support.input_file import read_input
 from core.cli.support.options import DecidingCommand, ReadingCommand
@@ -97,23 +97,23 @@ def failure(
         remark(f"{plural(len(held_out), 'lesson')} held out by chance for the task at work")
     level = state.settings.interval_level
 
-    def show() -> None:
+    if wants_json():
+        print_object(
+            "FailureDocument",
+            offer,
+            findings=all_findings(state),
+            error=offer.errors[0] if offer.errors else None,
+            fixes=(objects.KnownFix.of(fix, results=fix_rate(fix.results, level)) for fix in offer.fixes),
+            did_not_help=(objects.KnownFix.of(fix, results=fix_rate(fix.results, level)) for fix in offer.failed),
+            templates=(fix_template(one, level) for one in offer.templates),
+            patterns=(objects.OfferedPattern.of(assessment, pattern) for pattern, assessment in offer.patterns),
+        )
+    else:
         if offer.text:
             print_bytes(offer.text.encode("utf-8", "replace"))
         elif errors:
             remark("no known fix")
-
-    respond(
-        "FailureDocument",
-        show,
-        all_findings(state),
-        offer,
-        error=offer.errors[0] if offer.errors else None,
-        fixes=(objects.KnownFix.of(fix, results=fix_rate(fix.results, level)) for fix in offer.fixes),
-        did_not_help=(objects.KnownFix.of(fix, results=fix_rate(fix.results, level)) for fix in offer.failed),
-        templates=(fix_template(one, level) for one in offer.templates),
-        patterns=(objects.OfferedPattern.of(assessment, pattern) for pattern, assessment in offer.patterns),
-    )
+    end(all_findings(state))
 
 
 @click.command(cls=DecidingCommand)
@@ -149,15 +149,16 @@ def success(session_id: str, applied: tuple[str, ...], dry_run: bool) -> None:
     learned = result.learned
     if learned.problem:
         warn(f"the lessons were not written to the session's file: {learned.problem}")
-    respond(
-        "SuccessDocument",
-        lambda: _print(result, dry_run=dry_run),
-        None,
-        result,
-        file_changed=learned.changed and learned.written,
-        records=map(record_update, result.counted),
-        decided=lambda: decided_json(result.decided) if result.decided is not None else None,
-    )
+    if wants_json():
+        print_object(
+            "SuccessDocument",
+            result,
+            file_changed=learned.changed and learned.written,
+            records=map(record_update, result.counted),
+            decided=decided_json(result.decided) if result.decided is not None else None,
+        )
+    else:
+        _print(result, dry_run=dry_run)
 
 
 def _print(result: SuccessResult, *, dry_run: bool) -> None:
@@ -206,8 +207,8 @@ def escalate(session_id: str, reason: str) -> None:
     project = open_project(records=True)
     call = on_escalation(project, find_session(project.view, session_id).id, reason=reason)
 
-    def show() -> None:
+    if wants_json():
+        print_object("EscalationDocument", session_id=call.session_id, file=str(call.file))
+    else:
         line(str(call.file))
         remark("Review asks about it: run ralphdeck and press 2")
-
-    respond("EscalationDocument", show, session_id=call.session_id, file=str(call.file))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from core.base.errors import BadInput, ProjectNotFound
-from core.cli.render.output import line, remark, respond, warn
+from core.cli.render.output import line, print_object, remark, wants_json, warn
 from core.cli.support.id_completion import complete_loop, complete_session
 from core.cli.support.options import COUNT, FRACTION, DecidingCommand, OneOf, invocation
 from core.cli.support.project import chosen_project, decider, now, open_project
@@ -67,7 +67,10 @@ def start(file: str, task_id: str, loop_id: str, iteration: int | None, agent: s
         iteration=iteration,
         session_id=session_id,
     )
-    respond("SessionStarted", lambda: line(made), session_id=made)
+    if wants_json():
+        print_object("SessionStarted", session_id=made)
+    else:
+        line(made)
 
 
 @click.command(cls=DecidingCommand)
@@ -101,13 +104,13 @@ def run(session_id: str, command: tuple[str, ...], given: str | None) -> None:
     code, made = _read(given) if given is not None else _execute(command)
     number = recorder.add_run(session, made)
 
-    def show() -> None:
+    failures = made.failures
+    if wants_json():
+        print_object("RunRecorded", made, session_id=session.id, run=number, exit_code=code, failures=failures)
+    else:
         results = made.results
         counts = f"{results.passed or 0} passed, {results.failing or 0} failed" if results is not None else ""
         remark(f"run {number} of {session.id}: {counts}")
-
-    failures = made.failures
-    respond("RunRecorded", show, None, made, session_id=session.id, run=number, exit_code=code, failures=failures)
     if code:
         click.get_current_context().exit(code)
 
@@ -161,7 +164,10 @@ def analyse(
         root_cause=cause, strategy=strategy, category=category or "", confidence=confidence, related=related
     )
     number = recorder.analyse(session, analysis)
-    respond("SessionPartRecorded", lambda: remark(f"analysis of run {number}"), session_id=session.id, run=number)
+    if wants_json():
+        print_object("SessionPartRecorded", session_id=session.id, run=number)
+    else:
+        remark(f"analysis of run {number}")
 
 
 @click.command(cls=DecidingCommand)
@@ -194,7 +200,10 @@ def fix(session_id: str, description: str, files: tuple[str, ...], diff: str | N
     root = str(chosen_project().project)
     changed = tuple(relative_to_project(file, root) for file in files) or files_of_diff(text)
     number = recorder.fix(session, Fix(description=description, diff=text, files=changed))
-    respond("SessionPartRecorded", lambda: remark(f"fix of run {number}"), session_id=session.id, run=number)
+    if wants_json():
+        print_object("SessionPartRecorded", session_id=session.id, run=number)
+    else:
+        remark(f"fix of run {number}")
 
 
 @click.command(cls=DecidingCommand)
@@ -232,14 +241,14 @@ def end(session_id: str, how: str | None, reason: str) -> None:
             lessons = len(learned.learned.lessons)
             warn(*learned.warnings)
 
-    def show() -> None:
+    status = ENDS[chosen]
+    if wants_json():
+        print_object("SessionEnded", session_id=session.id, status=status, changed=changed, lessons=lessons, file=file)
+    else:
         line(f"{session.id} is {chosen}" if changed else f"{session.id} was {chosen} already")
         if file:
             line(file)
             remark("Review asks about it: run ralphdeck and press 2")
-
-    status = ENDS[chosen]
-    respond("SessionEnded", show, session_id=session.id, status=status, changed=changed, lessons=lessons, file=file)
 
 
 def _derive_end(session: DebugSession) -> str:

@@ -11,7 +11,7 @@ from core.base.errors import RalphdeckError
 from core.base.text import plural, visible_line
 from core.cli.json import objects
 from core.cli.render.document import print_list
-from core.cli.render.output import STRICT_EXIT, end, line, print_json, remark, respond, warn
+from core.cli.render.output import STRICT_EXIT, end, line, print_json, print_object, remark, wants_json, warn
 from core.cli.support.input_file import read_input
 from core.cli.support.options import ReadingCommand, invocation, limit_option, output_option, words_option
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
@@ -153,7 +153,9 @@ def _verify(against: str | None) -> None:
     ledger = Ledger(paths)
     elsewhere = len(ledger.claims())
 
-    def show() -> None:
+    if wants_json():
+        print_object("LogVerification", found, team=team, elsewhere=elsewhere)
+    else:
         file = paths.relative(paths.ledger)
         for problem in found.problems:
             line((f"{file}:{problem.line}", "bold"), f"  {problem.what}")
@@ -163,7 +165,5 @@ def _verify(against: str | None) -> None:
             remark("someone who recomputed all hashes is only detected with --against; see docs/safety.md#log")
         if team is not None:
             line(team.summary)
-
-    respond("LogVerification", show, None, found, team=team, elsewhere=elsewhere)
     if found.problems or (team is not None and team.problem):
         click.get_current_context().exit(STRICT_EXIT)

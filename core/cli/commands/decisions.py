@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from core.base.errors import AlreadyDone, Proposed, Refused, UnknownRecord
-from core.cli.render.output import line, remark, respond, warn
+from core.cli.render.output import end, line, print_json, print_object, remark, wants_json, warn
 from core.cli.support.dry_run import dry_run_option, forecast_decision
 from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import DecidingCommand, ReviewingCommand, WholeNumber, reason_option
@@ -216,7 +215,10 @@ def decide(project: Project, command: Command, *, dry_run: bool = False) -> None
 
 def print_decided(decided: Decided) -> None:
     warn(*decided.warnings)
-    respond(lambda: decided_json(decided), lambda: line(decided.summary))
+    if wants_json():
+        print_json(decided_json(decided))
+    else:
+        line(decided.summary)
 
 
 def decided_json(decided: Decided) -> objects.Wire:
@@ -245,24 +247,30 @@ def decide_each(project: Project, commands: Iterable[Command], empty: str = "") 
     for decided in made:
         warn(*decided.warnings)
 
-    def show() -> None:
+    if wants_json():
+        print_object("DecidedEach", decisions=made)
+    else:
         for decided in made:
             line(decided.summary)
         if not made:
             remark(empty)
 
-    respond("DecidedEach", show, decisions=made)
-
 
 def print_unchanged(why: str) -> None:
     """Print that nothing was decided, because nothing would change."""
-    show = partial(line, f"{why}; nothing changed")
-    respond("Decided", show, decision=None, summary=why, warnings=[], written=False)
+    _print_undecided(why, f"{why}; nothing changed")
 
 
 def _print_proposed(what: str) -> None:
     """Print that the decision of an agent waits for a person."""
-    respond("Decided", partial(line, what), decision=None, summary=what, warnings=[], written=False)
+    _print_undecided(what, what)
+
+
+def _print_undecided(summary: str, text: str) -> None:
+    if wants_json():
+        print_object("Decided", decision=None, summary=summary, warnings=[], written=False)
+    else:
+        line(text)
 
 
 @click.command(cls=ReviewingCommand)
@@ -338,7 +346,9 @@ def _proposals(project: Project, pattern_id: str | None) -> list[Inversion]:
 def _list_proposals(project: Project, proposals: Sequence[Inversion]) -> None:
     from core.state.findings import all_findings
 
-    def show() -> None:
+    if wants_json():
+        print_object("InversionList", findings=all_findings(project.view), proposals=proposals)
+    else:
         for proposal in proposals:
             line((proposal.pattern_id, "bold"), f"  {proposal.reason}")
             line(f"  would become: {proposal.text}")
@@ -349,8 +359,7 @@ def _list_proposals(project: Project, proposals: Sequence[Inversion]) -> None:
                 line((f"  ! {lint}", "yellow"))
         if not proposals:
             remark("no pattern is due for inversion")
-
-    respond("InversionList", show, all_findings(project.view), proposals=proposals)
+    end(all_findings(project.view))
 
 
 def _accept_all(project: Project, reason: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from core.base.text import visible
-from core.cli.render.output import remark, respond
+from core.cli.render.output import end, print_json, remark, wants_json
 from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import find_loop, open_project
@@ -50,8 +50,9 @@ def deliver(loop_id: str) -> None:
             loop_id=loop.id, explanation=explanation, command=command, diff=diff, findings=findings
         )
 
-    def show() -> None:
+    if wants_json():
+        print_json(document())
+    else:
         remark(explanation)
         click.echo(mask_secrets(visible(text)), nl=False)
-
-    respond(document, show, findings)
+    end(findings)

@@ -18,7 +18,7 @@ from core.base.errors import ProjectNotFound, RalphdeckError, Unwritable, instal
 from core.base.text import plural, visible_line
 from core.cli.groups import Program
 from core.cli.json import objects
-from core.cli.render.output import Column, end, line, print_table, remark, respond
+from core.cli.render.output import Column, end, line, print_object, print_table, remark, wants_json
 from core.cli.support.connection_checks import ERROR, NOTE, OK, WARNING, Found, check_connections
 from core.cli.support.options import ReadingCommand, invocation
 from core.cli.support.project import chosen_project, is_readonly, open_project, read_configuration
@@ -123,23 +123,22 @@ def doctor() -> None:
     checks.append(Check("versions", "ralphdeck", NOTE, f"{__version__}, {_versions()}"))
     everything = (*findings, *doubts)
 
-    def show() -> None:
+    if wants_json():
+        print_object(
+            "DoctorDocument",
+            verdict=_verdict(checks, everything),
+            checks=checks,
+            settings=settings,
+            findings=everything,
+            old_rules=old_rules and _old_rules_json(old_rules),
+        )
+    else:
         _print(checks, (*findings, *doubts[:_MAX_DOUBTS]))
         if len(doubts) > _MAX_DOUBTS:
             left = len(doubts) - _MAX_DOUBTS
             remark(f"{left:,} more differences between records and evidence; see: ralphdeck doctor --json")
         if missing is None:
             line(("verdict: ", "bold"), _verdict(checks, everything))
-
-    respond(
-        "DoctorDocument",
-        show,
-        verdict=_verdict(checks, everything),
-        checks=checks,
-        settings=settings,
-        findings=everything,
-        old_rules=old_rules and _old_rules_json(old_rules),
-    )
     if missing is not None:
         raise missing
     end(findings, listed=not invocation().as_json)

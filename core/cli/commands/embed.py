@@ -10,7 +10,7 @@ import click
 
 from core.base.errors import BadInput, install_hint
 from core.base.text import plural
-from core.cli.render.output import line, respond
+from core.cli.render.output import line, print_object, wants_json
 from core.cli.support.options import Command
 from core.cli.support.project import chosen_project, open_project
 
@@ -45,7 +45,18 @@ def embed() -> None:
     tasks_made = _compute(TASKS, tasks, "Reading tasks")
     instructions_made = _compute(INSTRUCTIONS, instructions, "Reading instructions")
 
-    def show() -> None:
+    if wants_json():
+        print_object(
+            "VectorCounts",
+            model=MODEL,
+            made=patterns_made,
+            patterns=len(patterns),
+            tasks_made=tasks_made,
+            tasks=len(tasks),
+            instructions_made=instructions_made,
+            instructions=len(instructions),
+        )
+    else:
         for noun, made, total in (
             ("pattern", patterns_made, len(patterns)),
             ("task", tasks_made, len(tasks)),
@@ -55,18 +66,6 @@ def embed() -> None:
                 line(f"computed vectors for {plural(made, noun)}; all {total:,} have one")
             elif total or noun == "pattern":
                 line(f"vectors are up to date: {plural(total, noun)}")
-
-    respond(
-        "VectorCounts",
-        show,
-        model=MODEL,
-        made=patterns_made,
-        patterns=len(patterns),
-        tasks_made=tasks_made,
-        tasks=len(tasks),
-        instructions_made=instructions_made,
-        instructions=len(instructions),
-    )
 
 
 def _compute(subject: VectorSubject[Record], records: Mapping[str, Record], label: str) -> int:

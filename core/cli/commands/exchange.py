@@ -10,7 +10,20 @@ import click
 from core.base.errors import BadInput
 from core.base.text import plural, visible_line
 from core.cli.json import objects
-from core.cli.render.output import Column, id_column, line, percent, print_bytes, print_table, remark, respond, warn
+from core.cli.render.output import (
+    Column,
+    end,
+    id_column,
+    line,
+    percent,
+    print_bytes,
+    print_json,
+    print_object,
+    print_table,
+    remark,
+    wants_json,
+    warn,
+)
 from core.cli.support.input_file import read_input
 from core.cli.support.options import DecidingCommand, ReadingCommand, invocation, output_option, reason_option
 from core.cli.support.pattern_filter import PatternFilter, filter_options
@@ -69,14 +82,15 @@ def export_patterns(output: Path | None, team_shared: bool, wanted: PatternFilte
     else:
         write_file(file, exported.data)
 
-    def show() -> None:
+    counts = {"exported": exported.patterns, "left_out": left_out}
+    if wants_json():
+        print_object("Export", exported, findings=snapshot.findings, file=str(output), **counts)
+    else:
         for masked in exported.masked:
             remark(f"masked in {masked.pattern_id} {masked.pointer}: {masked.kind}")
         if output is not None:
             line(f"exported {plural(exported.patterns, 'pattern')} to {visible_line(str(output), 300)}")
-
-    counts = {"exported": exported.patterns, "left_out": left_out}
-    respond("Export", show, snapshot.findings, exported, file=str(output), **counts)
+    end(snapshot.findings)
 
 
 @click.command("import", cls=DecidingCommand)
@@ -113,12 +127,12 @@ def import_patterns(file: Path, dry_run: bool, reason: str) -> None:
             return objects.ImportPlan.of(written=False, rows=rows, findings=plan.findings)
         return objects.ImportResult.of(decided, rows=rows, findings=plan.findings)
 
-    def show() -> None:
+    if wants_json():
+        print_json(document())
+    else:
         _print_plan(plan)
         preview = f"would change {plural(len(plan.changes), 'pattern')}" if plan.changes else "nothing new"
         line(decided.summary if decided else preview)
-
-    respond(document, show)
 
 
 def _row_json(row: Row) -> objects.Wire:

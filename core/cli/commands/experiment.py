@@ -13,7 +13,7 @@ from core.base.formatting import format_percent
 from core.base.pattern_titles import name_apart
 from core.base.text import continued, plural, visible_line
 from core.cli.json import objects
-from core.cli.render.output import Column, line, print_table, respond
+from core.cli.render.output import Column, end, line, print_object, print_table, wants_json
 from core.cli.support.options import FRACTION, Command, ReadingCommand
 from core.cli.support.project import is_readonly, open_reader
 from core.cli.support.team import last_team_status
@@ -54,26 +54,26 @@ def status() -> None:
     team = last_team_status()
     pools = team.trials if team is not None else ()
 
-    def show() -> None:
+    if wants_json():
+        print_object(
+            "ExperimentDocument",
+            findings=state.snapshot.findings,
+            share=share,
+            forbidden=forbidden,
+            summary=report.sentence,
+            not_counted=report.not_counted,
+            patterns=[_pattern_json(one) for one in report.patterns],
+            success=_arms_json(report.success),
+            not_by_chance=matched.sentence,
+            team=pools_json(pools),
+        )
+    else:
         _print_status(report, share, forbidden=forbidden)
         if report.not_counted:
             line(_describe_not_counted(report.not_counted))
         print_pools(pools)
         line(f"Comparison without an experiment: {continued(matched.sentence)}")
-
-    respond(
-        "ExperimentDocument",
-        show,
-        state.snapshot.findings,
-        share=share,
-        forbidden=forbidden,
-        summary=report.sentence,
-        not_counted=report.not_counted,
-        patterns=lambda: [_pattern_json(one) for one in report.patterns],
-        success=lambda: _arms_json(report.success),
-        not_by_chance=matched.sentence,
-        team=lambda: pools_json(pools),
-    )
+    end(state.snapshot.findings)
 
 
 def _describe_share(share: float) -> str:
@@ -194,13 +194,13 @@ def start(share: float) -> None:
     file = set_share(share)
     needed = math.ceil(COST_OF_LOOKING * required_trials(*EXPECTED_RATES, share))
 
-    def show() -> None:
+    if wants_json():
+        print_object("ExperimentSetting", share=share, file=str(file))
+    else:
         line(f"started in all your projects: {_describe_share(share)} ({file})")
         line(
             f"A clear effect on one lesson's error needs about {plural(needed, 'task')} in which the lesson is chosen."
         )
-
-    respond("ExperimentSetting", show, share=share, file=str(file))
 
 
 @click.command(cls=Command)
@@ -216,4 +216,7 @@ def stop() -> None:
     _require_user()
     file = set_share(None)
     stopped = f"stopped in all your projects: all lessons are given again ({file})"
-    respond("ExperimentSetting", lambda: line(stopped), share=None, file=str(file))
+    if wants_json():
+        print_object("ExperimentSetting", share=None, file=str(file))
+    else:
+        line(stopped)

@@ -11,7 +11,7 @@ import click
 from core.base.text import visible_line
 from core.cli.json import objects
 from core.cli.render.document import print_document, print_reflections
-from core.cli.render.output import end, json_bytes, line, remark, respond
+from core.cli.render.output import end, json_bytes, line, print_json, remark, wants_json
 from core.cli.support.id_completion import complete_task
 from core.cli.support.options import ReadingCommand, WholeNumber, invocation, words_option
 from core.cli.support.project import chosen_project, now, read_configuration
@@ -93,9 +93,11 @@ def history(
             write_file(file, _markdown(found, only_reflections))
         else:
             write_file(file, json_bytes(_json(found, only_reflections), indent=2))
-    respond(
-        lambda: _json(found, only_reflections), lambda: line(f"wrote {visible_line(str(file), 300)}"), _findings(found)
-    )
+    if wants_json():
+        print_json(_json(found, only_reflections))
+    else:
+        line(f"wrote {visible_line(str(file), 300)}")
+    end(_findings(found))
 
 
 def _show(

@@ -8,7 +8,7 @@ import click
 
 from core.agents.private_files import git_root, ignore_private_files
 from core.base.errors import ReadOnly, Unwritable
-from core.cli.render.output import line, remark, respond
+from core.cli.render.output import line, print_object, remark, wants_json
 from core.cli.support.options import Command
 from core.cli.support.project import is_readonly, named_project, now
 from core.cli.support.trust import trust_here
@@ -37,7 +37,9 @@ def init(folder: Path | None) -> None:
     is_ignored = ignore_private_files(project.project)
     brought = trust_here(project, "init", now())
 
-    def show() -> None:
+    if wants_json():
+        print_object("InitDocument", project=str(project.project), created=is_new, ignored=is_ignored)
+    else:
         line(f"Project in {project.aiwg}" if is_new else f"The project in {project.aiwg} exists already")
         if is_ignored:
             line("Added the private files to .gitignore; commit .aiwg to share patterns and decisions with your team")
@@ -46,8 +48,6 @@ def init(folder: Path | None) -> None:
         if brought:
             line(f"Trusted, with what it contains: {brought}; to look at it: ralphdeck trust --show")
         line("Next: ralphdeck connect claude   (or codex, gemini, cursor, copilot, opencode)")
-
-    respond("InitDocument", show, project=str(project.project), created=is_new, ignored=is_ignored)
 
 
 def choose_project(folder: Path | None) -> ProjectPaths:

@@ -10,7 +10,7 @@ from core.base.errors import Refused
 from core.base.id_lookup import find_matching_ids, require_one
 from core.cli.json import objects
 from core.cli.render.document import print_document
-from core.cli.render.output import Column, id_column, print_table, remark, respond
+from core.cli.render.output import Column, end, id_column, print_object, print_table, remark, wants_json
 from core.cli.support.id_completion import complete_lesson
 from core.cli.support.options import DecidingCommand, OneOf, ReadingCommand, limit_option, reason_option, words_option
 from core.cli.support.project import open_project
@@ -72,12 +72,13 @@ def list_lessons(
         and (not state or one.state in state or (one.is_contradicted and CONTRADICTS in state))
         and (one.is_loaded or not loaded)
     ][:limit]
-    respond(
-        "LessonList",
-        lambda: print_table(COLUMNS, found, "no lessons"),
-        all_findings(project.view),
-        lessons=(_lesson_json(project, one) for one in found),
-    )
+    if wants_json():
+        print_object(
+            "LessonList", findings=all_findings(project.view), lessons=(_lesson_json(project, one) for one in found)
+        )
+    else:
+        print_table(COLUMNS, found, "no lessons")
+    end(all_findings(project.view))
 
 
 @click.command(cls=ReadingCommand)
@@ -96,12 +97,11 @@ def show(lesson_id: str) -> None:
 
     project = _open_project()
     found = find_lesson(project, lesson_id)
-    respond(
-        "LessonDocument",
-        lambda: print_document(lesson_document(project.view, found)),
-        (),
-        lesson=lambda: _lesson_json(project, found),
-    )
+    if wants_json():
+        print_object("LessonDocument", findings=(), lesson=_lesson_json(project, found))
+    else:
+        print_document(lesson_document(project.view, found))
+    end(())
 
 
 @click.command(cls=DecidingCommand)

@@ -8,7 +8,7 @@ import click
 
 from core.base.errors import BadInput
 from core.base.formatting import format_cost, format_count
-from core.cli.render.output import Column, end, id_column, print_json, print_table, respond
+from core.cli.render.output import Column, end, id_column, print_json, print_table, wants_json
 from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import OneOf, ReadingCommand, invocation, words_option
 from core.cli.support.project import chosen_project, find_loop, now, open_reader, read_configuration, read_snapshot
@@ -142,7 +142,11 @@ def show(loop_id: str) -> None:
         return objects.LoopDocument.of(details, loop=row, **texts, findings=findings)
 
     findings = view.snapshot.findings
-    respond(document, lambda: print_document(loop_document(view, loop, need, details)), findings)
+    if wants_json():
+        print_json(document())
+    else:
+        print_document(loop_document(view, loop, need, details))
+    end(findings)
 
 
 @click.command("usage", cls=ReadingCommand)
@@ -171,11 +175,12 @@ def show_usage(by: str, sources: frozenset[str]) -> None:
 
         return objects.UsageList.of(by=by, groups=groups, total=total, findings=snapshot.findings)
 
-    def show() -> None:
+    if wants_json():
+        print_json(document())
+    else:
         columns = (id_column(by.upper(), lambda group: group.name), *USAGE_COLUMNS)
         print_table(columns, [*groups, total] if groups else [], "no loop reports tokens or cost")
-
-    respond(document, show, snapshot.findings)
+    end(snapshot.findings)
 
 
 def _count(count: int | None) -> str:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from core.base.pattern_titles import pattern_title
 from core.cli.commands.decisions import patterns_argument, required_reason_option
 from core.cli.json import objects
-from core.cli.render.output import Column, day, id_column, line, percent, print_table, respond
+from core.cli.render.output import Column, day, end, id_column, line, percent, print_object, print_table, wants_json
 from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import COUNT, FRACTION, DecidingCommand, ReadingCommand, reason_option
 from core.cli.support.project import chosen_project, now, open_project
@@ -58,12 +58,14 @@ def prune(
         Column("LAST USED", lambda row: day(row[0].last_activity), expendable=2),
         Column("REASON", lambda row: row[0].reason, free=True),
     )
-    respond(
-        "PruneList",
-        lambda: print_table(columns, rows, "nothing to prune"),
-        prune=(objects.PrunedPattern.of(item, pattern, id=pattern.id) for item, pattern in rows),
-        findings=all_findings(project.view),
-    )
+    if wants_json():
+        print_object(
+            "PruneList",
+            prune=(objects.PrunedPattern.of(item, pattern, id=pattern.id) for item, pattern in rows),
+            findings=all_findings(project.view),
+        )
+    else:
+        print_table(columns, rows, "nothing to prune")
 
 
 @click.command(cls=DecidingCommand)
@@ -116,9 +118,11 @@ def archived() -> None:
         Column("BY", lambda item: item.by, expendable=1),
         Column("REASON", lambda item: item.reason, free=True),
     )
-    respond(
-        "ArchivedPatternList", lambda: print_table(columns, found, "no archived patterns"), findings, archived=found
-    )
+    if wants_json():
+        print_object("ArchivedPatternList", findings=findings, archived=found)
+    else:
+        print_table(columns, found, "no archived patterns")
+    end(findings)
 
 
 @click.command(cls=ReadingCommand)
@@ -153,9 +157,11 @@ def duplicates(threshold: float | None) -> None:
         Column("USES", lambda row: f"{state.assessment(row[0]).uses} + {state.assessment(row[1]).uses}", right=True),
         Column("TITLE", lambda row: pattern_title(patterns[row[0]]), free=True, expendable=1),
     )
-    respond(
-        "DuplicateList", lambda: print_table(columns, pairs, "no duplicates"), all_findings(state), duplicates=pairs
-    )
+    if wants_json():
+        print_object("DuplicateList", findings=all_findings(state), duplicates=pairs)
+    else:
+        print_table(columns, pairs, "no duplicates")
+    end(all_findings(state))
 
 
 @click.command(cls=DecidingCommand)
@@ -194,20 +200,19 @@ def _print_preview(target: Pattern, other: Pattern) -> None:
     before = as_read(ours, target.type)
     after = as_read({**ours, **merge_changes(ours, theirs, target.type, now())}, target.type)
 
-    def show() -> None:
+    if wants_json():
+        print_object(
+            "MergePreview",
+            kept=target.id,
+            other=other.id,
+            before=_counts(before),
+            after=_counts(after),
+            aliases=after.aliases,
+        )
+    else:
         line(f"would merge {other.id} into {target.id}")
         line(f"Uses: {_uses(before)} → {_uses(after)}")
         line(f"Aliases: {', '.join(after.aliases)}")
-
-    respond(
-        "MergePreview",
-        show,
-        kept=target.id,
-        other=other.id,
-        before=lambda: _counts(before),
-        after=lambda: _counts(after),
-        aliases=after.aliases,
-    )
 
 
 def _counts(pattern: Pattern) -> objects.Wire:

@@ -11,7 +11,7 @@ import click
 from core.base.errors import BadInput
 from core.base.text import plural, visible_line
 from core.cli.json import objects
-from core.cli.render.output import Column, line, print_table, respond
+from core.cli.render.output import Column, end, line, print_object, print_table, wants_json
 from core.cli.support.options import ReadingCommand, WholeNumber
 from core.cli.support.project import open_project
 from core.cli.support.team import last_team_status
@@ -73,10 +73,23 @@ def metrics(weeks: int, export: str | None, force: bool) -> None:
     board = build_dashboard(state, project.by, weeks, last_team_status(), loops)
     target = _export(board, export, project.project, force=force) if export is not None else None
 
-    def show() -> None:
-        if target is not None:
-            line(f"wrote {target}")
-            return
+    if wants_json():
+        print_object(
+            "MetricsDocument",
+            findings=all_findings(state),
+            lessons=_lessons_json(board.lessons),
+            effectiveness_metrics=found,
+            states=by_state,
+            comparison=_comparison_json(board.iterations, settings.interval_level),
+            reflections=_comparison_json(board.reflections, settings.interval_level),
+            differences=differences,
+            weeks=weeks,
+            sections=build_figures(board),
+            exported=None if target is None else str(target),
+        )
+    elif target is not None:
+        line(f"wrote {target}")
+    else:
         for number, figure in enumerate(build_figures(board)):
             if number and figure.rows:
                 line("")
@@ -87,21 +100,7 @@ def metrics(weeks: int, export: str | None, force: bool) -> None:
                 f"! {visible_line(first.file, 80)}: {count} unlike the evidence, such as {first.key}"
                 f" {_shown(first.claimed)}, evidence {_shown(first.evident)}"
             )
-
-    respond(
-        "MetricsDocument",
-        show,
-        all_findings(state),
-        lessons=lambda: _lessons_json(board.lessons),
-        effectiveness_metrics=found,
-        states=by_state,
-        comparison=lambda: _comparison_json(board.iterations, settings.interval_level),
-        reflections=lambda: _comparison_json(board.reflections, settings.interval_level),
-        differences=differences,
-        weeks=weeks,
-        sections=lambda: build_figures(board),
-        exported=None if target is None else str(target),
-    )
+    end(all_findings(state))
 
 
 def _comparison_json(found: Comparison, level: float) -> objects.Wire:

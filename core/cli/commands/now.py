@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from core.cli.render.output import respond
+from core.cli.render.output import end, print_object, wants_json
 from core.cli.support.as_of import PastMoment
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import open_project
@@ -54,10 +54,11 @@ def now(since: datetime | None, notifies: bool) -> None:
 
         report_all_needs(folder.project, state)
 
-    def show() -> None:
+    if wants_json():
+        print_object("NowDocument", findings=state.snapshot.findings, since=page.since, sections=sections)
+    else:
         print_document(page_document(page, folder.project.name))
-
-    respond("NowDocument", show, state.snapshot.findings, since=page.since, sections=sections)
+    end(state.snapshot.findings)
 
 
 def _section_json(section: NowSection) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import click
 
 from core.base.pattern_titles import pattern_title
 from core.cli.render.document import print_list
-from core.cli.render.output import end, line, print_json, respond
+from core.cli.render.output import end, line, print_json, print_object, wants_json
 from core.cli.support.as_of import as_of_option, remark_undated, state_as_of
 from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import OneOf, ReadingCommand, invocation
@@ -144,20 +144,23 @@ def show_pattern(pattern_id: str, as_of: datetime | None) -> None:
     pattern = state.find_pattern(pattern_id)
     findings = tuple(finding for finding in all_findings(state) if finding.file == pattern.file)
     verdicts = state.inputs.verdicts(pattern)
-    respond(
-        "PatternDocument",
-        lambda: print_blocks(pattern_document(state, pattern).blocks),
-        findings,
-        pattern=lambda: _details(state, pattern),
-        evidence=state.board.observations(pattern.id),
-        followed=FollowCounts.of(verdicts),
-        verdicts=verdicts,
-        claimed_uses=state.board.claimed_uses(pattern.id),
-        from_elsewhere=pattern.id in state.snapshot.foreign.patterns,
-        team=lambda: _team_json(state, pattern.id),
-        lineage=lambda: pattern_lineage(state, pattern.id),
-        loop_results=lambda: loop_results(pattern, pattern_lineage(state, pattern.id)),
-    )
+    if wants_json():
+        print_object(
+            "PatternDocument",
+            findings=findings,
+            pattern=_details(state, pattern),
+            evidence=state.board.observations(pattern.id),
+            followed=FollowCounts.of(verdicts),
+            verdicts=verdicts,
+            claimed_uses=state.board.claimed_uses(pattern.id),
+            from_elsewhere=pattern.id in state.snapshot.foreign.patterns,
+            team=_team_json(state, pattern.id),
+            lineage=pattern_lineage(state, pattern.id),
+            loop_results=loop_results(pattern, pattern_lineage(state, pattern.id)),
+        )
+    else:
+        print_blocks(pattern_document(state, pattern).blocks)
+    end(findings)
 
 
 def _team_json(state: ProjectState, pattern_id: str) -> objects.Wire | None:
@@ -220,11 +223,12 @@ def why(pattern_id: str) -> None:
     state = open_reader(reads_agents=True).view
     pattern = state.find_pattern(pattern_id)
 
-    def show() -> None:
+    if wants_json():
+        print_json(_explanation_json(state, pattern.id))
+    else:
         line(pattern.id)
         print_blocks(explanation(state, pattern))
-
-    respond(lambda: _explanation_json(state, pattern.id), show, all_findings(state))
+    end(all_findings(state))
 
 
 def _explanation_json(state: ProjectState, pattern_id: str) -> objects.Wire:

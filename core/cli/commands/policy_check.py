@@ -10,7 +10,7 @@ import click
 from core.base.errors import RalphdeckError
 from core.base.text import visible_line
 from core.cli.json import objects
-from core.cli.render.output import line, respond
+from core.cli.render.output import line, print_object, wants_json
 from core.cli.support.input_file import read_input
 from core.cli.support.options import Command
 from core.cli.support.project import chosen_project, open_project
@@ -64,7 +64,12 @@ def check_command(policy: Path | None) -> None:
     settings = {rule_name(field): getattr(rules, field) for field in Policy.__struct_fields__}
     is_kept = all(result.passed is not False for result in results)
 
-    def show() -> None:
+    rules_json = (
+        objects.PolicyRule.of(one, setting=settings[one.rule], result=_WORDS[one.passed][0]) for one in results
+    )
+    if wants_json():
+        print_object("PolicyResult", kept=is_kept, rules=rules_json)
+    else:
         for result in results:
             word, colour = _WORDS[result.passed]
             line((f"{word:<6}", colour), f"  {result.rule:<16}  ", result.text if result.passed is not None else "")
@@ -72,10 +77,5 @@ def check_command(policy: Path | None) -> None:
                 line(f"{'':<26}{visible_line(subject, 160)}")
             if len(result.subjects) > _MAX_NAMED:
                 line(f"{'':<26}and {len(result.subjects) - _MAX_NAMED:,} more; see: ralphdeck check --json")
-
-    rules_json = (
-        objects.PolicyRule.of(one, setting=settings[one.rule], result=_WORDS[one.passed][0]) for one in results
-    )
-    respond("PolicyResult", show, kept=is_kept, rules=rules_json)
     if not is_kept:
         click.get_current_context().exit(BROKEN)

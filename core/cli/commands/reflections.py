@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING
 import click
 
 from core.cli.json import objects
-from core.cli.render.output import OUTCOME_COLOURS, Column, format_optional, id_column, minute, print_table, respond
+from core.cli.render.output import (
+    OUTCOME_COLOURS,
+    Column,
+    end,
+    format_optional,
+    id_column,
+    minute,
+    print_object,
+    print_table,
+    wants_json,
+)
 from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import ReadingCommand, WholeNumber, limit_option, words_option
 from core.cli.support.project import open_reader, read_snapshot
@@ -81,20 +91,25 @@ def list_reflections(
             for cluster in reader.recurring()
             if len(cluster.sources) >= (min_loops or MIN_LOOPS) and any(matches(*one) for one in cluster.members)
         ][:limit]
-        respond(
-            "RecurringList",
-            lambda: print_table(RECURRING_COLUMNS, clusters, "no recurring learnings"),
-            snapshot.findings,
-            recurring=(
-                objects.RecurringLearning.of(one, reflections=[member.reflection.id for member in one.members])
-                for one in clusters
-            ),
-        )
+        if wants_json():
+            print_object(
+                "RecurringList",
+                findings=snapshot.findings,
+                recurring=(
+                    objects.RecurringLearning.of(one, reflections=[member.reflection.id for member in one.members])
+                    for one in clusters
+                ),
+            )
+        else:
+            print_table(RECURRING_COLUMNS, clusters, "no recurring learnings")
+        end(snapshot.findings)
         return
     chosen = [one for one in snapshot.reflections.values() if one.has_learning and matches(one.loop_id, one)][:limit]
-    respond(
-        "ReflectionList", lambda: print_table(COLUMNS, chosen, "no reflections"), snapshot.findings, reflections=chosen
-    )
+    if wants_json():
+        print_object("ReflectionList", findings=snapshot.findings, reflections=chosen)
+    else:
+        print_table(COLUMNS, chosen, "no reflections")
+    end(snapshot.findings)
 
 
 def _iteration(reflection: ReflectionRecord) -> str:

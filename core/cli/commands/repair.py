@@ -9,7 +9,7 @@ import click
 from core.base.text import plural
 from core.cli.commands.decisions import decide, print_unchanged
 from core.cli.json import objects
-from core.cli.render.output import line, remark, respond
+from core.cli.render.output import line, print_object, remark, wants_json
 from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import DecidingCommand, reason_option
 from core.cli.support.project import open_project
@@ -45,13 +45,15 @@ def repair(pattern_ids: tuple[str, ...], apply: bool, reason: str) -> None:
     project = open_project()
     records = project.repairs([project.view.find_pattern(one).id for one in dict.fromkeys(pattern_ids)])
     if not apply:
-        respond(
-            "RepairList",
-            lambda: _print(records),
-            repairs=[_repair_json(one) for one in records.repairs],
-            left=records.left,
-            findings=all_findings(project.view),
-        )
+        if wants_json():
+            print_object(
+                "RepairList",
+                repairs=[_repair_json(one) for one in records.repairs],
+                left=records.left,
+                findings=all_findings(project.view),
+            )
+        else:
+            _print(records)
     elif records.repairs:
         decide(project, RepairPatterns(records.repairs, reason=reason))
         for source in dict.fromkeys(source for one in records.repairs for source in one.other_sources):

@@ -12,7 +12,7 @@ from core.base.errors import UnknownRecord
 from core.base.text import plural, visible_line
 from core.cli.json import objects
 from core.cli.render.document import DIFF_COLOURS
-from core.cli.render.output import line, percent, remark, respond
+from core.cli.render.output import end, line, percent, print_object, remark, wants_json
 from core.cli.support.id_completion import complete_task
 from core.cli.support.options import NumberRange, ReadingCommand, WholeNumber
 from core.cli.support.project import chosen_project
@@ -66,7 +66,14 @@ def replay(task: str, number: int | None, speed: float, first: int, errors: bool
     places = [place for place in (detail.actions.errors if errors else range(len(all_steps))) if place >= first - 1]
     findings = (*detail.findings, *detail.actions.findings)
 
-    def show() -> None:
+    if wants_json():
+        print_object(
+            "ReplayDocument",
+            findings=findings,
+            attempt=detail.attempt,
+            steps=(_step_json(all_steps[place]) for place in places),
+        )
+    else:
         line((detail.attempt.id, "bold"), f"  {plural(len(all_steps), 'action')}  {detail.attempt.plan}")
         is_watched = is_terminal()
         for place in places:
@@ -78,14 +85,7 @@ def replay(task: str, number: int | None, speed: float, first: int, errors: bool
             remark("no actions were logged")
         elif not places:
             remark(f"no {'failed action' if errors else 'action'}{f' from {first:,}' if first > 1 else ''}")
-
-    respond(
-        "ReplayDocument",
-        show,
-        findings,
-        attempt=detail.attempt,
-        steps=(_step_json(all_steps[place]) for place in places),
-    )
+    end(findings)
 
 
 def _step_json(step: ReplayStep) -> objects.Wire:

@@ -14,7 +14,7 @@ from core.base.text import plural
 from core.cli.json import objects
 from core.cli.json.loops import criterion as criterion_json
 from core.cli.json.loops import effect, outcome_values, record_update
-from core.cli.render.output import line, print_bytes, remark, respond, warn
+from core.cli.render.output import line, print_bytes, print_object, remark, wants_json, warn
 from core.cli.support import work_options as work_items
 from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import COUNT, DURATION, FRACTION, DecidingCommand, OneOf
@@ -125,24 +125,23 @@ def _record_use(project: Project, event: Event, warnings: list[str]) -> None:
         )
     warn(*warnings)
 
-    def show() -> None:
+    if wants_json():
+        print_object(
+            "RecordDocument",
+            event=event,
+            pattern=effect(before, after),
+            criterion=None,
+            held=is_held,
+            records=map(record_update, records),
+            warnings=warnings,
+        )
+    else:
         line(f"recorded: {shorten_id(event.loop_id)} followed {shorten_id(event.pattern_id)}, {_result(state, event)}")
         work_items.print_effects([(before, after)])
         work_items.print_recorded_counts(records)
         for burst in state.board.bursts if is_held else ():
             if burst.source == source_of(event):
                 line((f"held: {format_burst(burst)}; see: ralphdeck review suspicious", "yellow"))
-
-    respond(
-        "RecordDocument",
-        show,
-        event=event,
-        pattern=lambda: effect(before, after),
-        criterion=None,
-        held=is_held,
-        records=map(record_update, records),
-        warnings=warnings,
-    )
 
 
 def _result(state: ProjectState, event: Event) -> str:
@@ -174,22 +173,21 @@ def _record_feedback(project: Project, event: Event, warnings: list[str]) -> Non
     weight = criterion_weight(LoggedFeedback(project.project).get_by_criterion(event.criterion), state.now, settings)
     warn(*warnings)
 
-    def show() -> None:
+    if wants_json():
+        print_object(
+            "RecordDocument",
+            event=event,
+            pattern=None,
+            criterion=criterion_json(weight, settings),
+            held=False,
+            records=(),
+            warnings=warnings,
+        )
+    else:
         line(f"recorded: {shorten_id(event.criterion)} {_VERDICTS[event.success]} in {shorten_id(event.loop_id)}")
         deprecated = ", deprecated: its weight is 0" if should_deprecate_criterion(weight, settings) else ""
         sums = f"weight {weight.weight:.2f}, helpful {weight.helpful:.2f}, harmful {weight.harmful:.2f}"
         line((shorten_id(event.criterion), "bold"), f": {sums}{deprecated}")
-
-    respond(
-        "RecordDocument",
-        show,
-        event=event,
-        pattern=None,
-        criterion=lambda: criterion_json(weight, settings),
-        held=False,
-        records=(),
-        warnings=warnings,
-    )
 
 
 @click.command(cls=DecidingCommand)
@@ -271,7 +269,17 @@ def _print_outcome(
     effects = [(before.assessment(id), after.assessment(id)) for id in uses if id in before.board]
     warn(*warnings)
 
-    def show() -> None:
+    if wants_json():
+        print_object(
+            "OutcomeDocument",
+            outcome=objects.Outcome.of(scored, **outcome_values(classify_work(after, work_id), signals)),
+            patterns=(effect(*one) for one in effects),
+            strategies=strategies,
+            recorded=is_recorded,
+            records=map(record_update, records),
+            warnings=warnings,
+        )
+    else:
         line((work_id, "bold"), f": {scored.reasoning}")
         if strategies:
             line(f"strategies: {', '.join(strategies)}")
@@ -284,17 +292,6 @@ def _print_outcome(
             line(f"updated the {'record' if written == 1 else 'records'} of {plural(written, 'pattern')}")
         if not is_recorded:
             remark("nothing was written")
-
-    respond(
-        "OutcomeDocument",
-        show,
-        outcome=lambda: objects.Outcome.of(scored, **outcome_values(classify_work(after, work_id), signals)),
-        patterns=(effect(*one) for one in effects),
-        strategies=strategies,
-        recorded=is_recorded,
-        records=map(record_update, records),
-        warnings=warnings,
-    )
 
 
 @click.command(cls=DecidingCommand)
@@ -346,16 +343,16 @@ def errors(
         accumulator.resolve_error(error_id)
         answer = f"resolved {error_id}"
 
-    def show() -> None:
+    shown = (one for one in accumulator.get_errors(work_id) if include_resolved or not one.resolved)
+    if wants_json():
+        print_object("ErrorList", errors=map(_error_json, shown), stats=accumulator.get_error_stats(work_id))
+    else:
         if answer:
             line(answer)
         elif text := accumulator.get_error_context(work_id, include_resolved=include_resolved):
             print_bytes(f"{text}\n".encode("utf-8", "replace"))
         else:
             remark(f"no {'' if include_resolved else 'unresolved '}errors of {shorten_id(work_id)}")
-
-    shown = (one for one in accumulator.get_errors(work_id) if include_resolved or not one.resolved)
-    respond("ErrorList", show, errors=map(_error_json, shown), stats=lambda: accumulator.get_error_stats(work_id))
 
 
 def _error_json(entry: ErrorEntry) -> objects.Wire:

@@ -16,7 +16,18 @@ from core.base.formatting import shorten_id
 from core.base.text import plural
 from core.cli.json import objects
 from core.cli.render.document import print_document
-from core.cli.render.output import Column, id_column, line, minute, percent, print_table, remark, respond
+from core.cli.render.output import (
+    Column,
+    end,
+    id_column,
+    line,
+    minute,
+    percent,
+    print_object,
+    print_table,
+    remark,
+    wants_json,
+)
 from core.cli.support.id_completion import complete_work
 from core.cli.support.options import (
     COUNT,
@@ -102,7 +113,14 @@ def list_questions(minutes: int | None, kind: frozenset[str], limit: int | None,
         (*QUESTION_COLUMNS, Column("ADVICE", partial(_advice_text, advice), free=True)) if advice else QUESTION_COLUMNS
     )
 
-    def show() -> None:
+    def sitting() -> objects.Wire:
+        keys = [item.question_key for item in session.items]
+        return objects.ReviewSession.of(session, decisions=len(keys), keys=keys)
+
+    questions = [_question_json(item, advice) for item in listed]
+    if wants_json():
+        print_object("ReviewQueue", findings=all_findings(state), questions=questions, sitting=sitting, in_rows=in_rows)
+    else:
         print_table(columns, listed, "no open questions")
         if len(listed) < len(offered):
             remark(f"{len(listed):,} of {plural(len(offered), 'question')}")
@@ -114,13 +132,7 @@ def list_questions(minutes: int | None, kind: frozenset[str], limit: int | None,
             line(f"{plural(len(queue), 'question')}, {time_text(queue, pace)}")
         if hardly := len(state.agenda) - len(state.worth_reading):
             remark(f"{plural(hardly, 'question')} hardly worth the time; list all: ralphdeck review list --all")
-
-    def sitting() -> objects.Wire:
-        keys = [item.question_key for item in session.items]
-        return objects.ReviewSession.of(session, decisions=len(keys), keys=keys)
-
-    questions = [_question_json(item, advice) for item in listed]
-    respond("ReviewQueue", show, all_findings(state), questions=questions, sitting=sitting, in_rows=in_rows)
+    end(all_findings(state))
 
 
 def _question_json(item: ReviewItem, advice: Mapping[str, Advice]) -> objects.Wire:
@@ -171,7 +183,11 @@ def show(subject: str, kind: str | None) -> None:
     files = project.adapters.all_agent_files() if item.lesson is not None or item.pairs else ()
     card = terminal_card(project.view, item, files)
     question = _question_json(item, {})
-    respond("ReviewCard", lambda: print_document(card), (), question=question, card=to_markdown(card))
+    if wants_json():
+        print_object("ReviewCard", findings=(), question=question, card=to_markdown(card))
+    else:
+        print_document(card)
+    end(())
 
 
 @click.command(cls=DecidingCommand)
@@ -261,14 +277,15 @@ def suspicious(source: str | None, revoke: bool, confirm: bool, reason: str) -> 
     if source is not None and not found:
         raise UnknownRecord(f"no suspicious reports of {shorten_id(source)}; see: ralphdeck review suspicious")
 
-    def show() -> None:
+    bursts = (objects.Burst.of(one, first=known_time(one.first), last=known_time(one.last)) for one in found)
+    if wants_json():
+        print_object("BurstList", findings=all_findings(state), bursts=bursts)
+    else:
         print_table(BURST_COLUMNS, found, "no suspicious reports")
         for burst in found if source is not None else ():
             for pattern_id in burst.patterns:
                 line(f"  {pattern_id}")
-
-    bursts = (objects.Burst.of(one, first=known_time(one.first), last=known_time(one.last)) for one in found)
-    respond("BurstList", show, all_findings(state), bursts=bursts)
+    end(all_findings(state))
 
 
 @click.command(cls=ReadingCommand)
@@ -289,20 +306,20 @@ def accuracy(by: str | None) -> None:
     state = open_project().view
     found = measure_accuracy(state, by or find_user_name(None, state.settings).by)
 
-    def show() -> None:
+    if wants_json():
+        print_object(
+            "AccuracyDocument",
+            found,
+            findings=all_findings(state),
+            needed=MIN_FOLLOWED,
+            promotions=_share_json(found.promotions),
+            deprecations=_share_json(found.deprecations),
+        )
+    else:
         line(f"accuracy of {found.by}'s decisions, by later results")
         for word, share in (("promotion", found.promotions), ("deprecation", found.deprecations)):
             line(f"{plural(share.made, word)}: {_share_text(share, found)}")
-
-    respond(
-        "AccuracyDocument",
-        show,
-        all_findings(state),
-        found,
-        needed=MIN_FOLLOWED,
-        promotions=lambda: _share_json(found.promotions),
-        deprecations=lambda: _share_json(found.deprecations),
-    )
+    end(all_findings(state))
 
 
 def _share_json(share: Share) -> objects.Wire:

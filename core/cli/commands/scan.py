@@ -14,7 +14,7 @@ import msgspec
 from core.base.errors import BadInput, RalphdeckError
 from core.base.text import plural, visible_line
 from core.cli.json import objects
-from core.cli.render.output import json_bytes, line, print_bytes, respond
+from core.cli.render.output import json_bytes, line, print_bytes, print_object, wants_json
 from core.cli.support.input_file import read_input
 from core.cli.support.options import OfflineCommand
 from core.records.suspicions import Severity, Suspicion
@@ -75,15 +75,14 @@ def _scan_files(files: Sequence[Path]) -> bool:
         (str(file), *scan_whole_text(read_input(file, _MAX_BYTES).decode("utf-8-sig", "replace"))) for file in files
     ]
 
-    def show() -> None:
+    if wants_json():
+        print_object(
+            "ScanDocument",
+            files=(objects.FileScan.of(file=name, **_values(found, masked)) for name, found, masked in results),
+        )
+    else:
         for name, found, _ in results:
             _print(name, found)
-
-    respond(
-        "ScanDocument",
-        show,
-        files=(objects.FileScan.of(file=name, **_values(found, masked)) for name, found, masked in results),
-    )
     return any(_is_blocked(found) for _, found, _ in results)
 
 

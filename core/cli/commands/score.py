@@ -11,7 +11,7 @@ from core.base.errors import UnknownRecord
 from core.base.formatting import shorten_id
 from core.cli.json import objects
 from core.cli.json.loops import criterion, outcome_values
-from core.cli.render.output import Column, day, id_column, line, print_table, respond
+from core.cli.render.output import Column, day, end, id_column, line, print_object, print_table, wants_json
 from core.cli.support.id_completion import complete_work
 from core.cli.support.options import FRACTION, ReadingCommand, invocation
 from core.cli.support.project import open_project
@@ -68,7 +68,19 @@ def score(works: tuple[str, ...], criteria: bool) -> None:
     chosen = _chosen(state, works) if works and not criteria else None
     outcomes = () if criteria and not invocation().as_json else find_scored_work(state, chosen)
 
-    def show() -> None:
+    if wants_json():
+        print_object(
+            "ScoreDocument",
+            findings=all_findings(state),
+            outcomes=(
+                objects.ScoredOutcome.of(one.outcome, patterns=one.applied, **outcome_values(one.kind, one.signals))
+                for one in outcomes
+            ),
+            criteria=(criterion(one, settings) for one in weighted[0].values()) if weighted else (),
+            weighted=_weighted_json(weighted[1]) if criteria and works and weighted else None,
+            inversions=sorted(state.board.ids[row] for row in state.board.inversion_due.nonzero()[0].tolist()),
+        )
+    else:
         if criteria and works and weighted:
             _print_weighted(weighted[1])
         elif criteria and weighted:
@@ -88,19 +100,7 @@ def score(works: tuple[str, ...], criteria: bool) -> None:
             print_table(columns, weighted[0].values(), "no feedback on any criterion")
         else:
             print_table(COLUMNS, outcomes, "no loop or attempt has ended yet")
-
-    respond(
-        "ScoreDocument",
-        show,
-        all_findings(state),
-        outcomes=(
-            objects.ScoredOutcome.of(one.outcome, patterns=one.applied, **outcome_values(one.kind, one.signals))
-            for one in outcomes
-        ),
-        criteria=(criterion(one, settings) for one in weighted[0].values()) if weighted else (),
-        weighted=lambda: _weighted_json(weighted[1]) if criteria and works and weighted else None,
-        inversions=sorted(state.board.ids[row] for row in state.board.inversion_due.nonzero()[0].tolist()),
-    )
+    end(all_findings(state))
 
 
 def _chosen(state: ProjectState, works: Iterable[str]) -> list[str]:

@@ -10,7 +10,7 @@ import click
 from core.base.errors import BadInput
 from core.base.text import plural
 from core.cli.json import objects
-from core.cli.render.output import Column, minute, print_table, remark, respond
+from core.cli.render.output import Column, end, minute, print_object, print_table, remark, wants_json
 from core.cli.support.id_completion import complete_task
 from core.cli.support.options import MOMENT, Parsed, ReadingCommand, WholeNumber, words_option
 from core.cli.support.project import chosen_project, now
@@ -128,18 +128,19 @@ def search(
         Column("MATCH", lambda hit: words.snippet(hit.text, _SNIPPET), free=True),
     )
 
-    def show() -> None:
-        print_table(columns, found.hits)
-        if not found.total:
-            remark(f"nothing found{_hint(paths, words, filters)}")
-            remark(_NOT_SEARCHED)
-        elif found.total > len(found.hits):
-            more = plural(found.total - len(found.hits), "more hit")
-            remark(f"{more if found.is_exact else f'more than {more}'}; see --limit")
-
     hits = (objects.SearchHit.of(hit, snippet=words.snippet(hit.text, _SNIPPET)) for hit in found.hits)
     try:
-        respond("SearchResult", show, found.findings, hits=hits, total=found.total, is_exact=found.is_exact)
+        if wants_json():
+            print_object("SearchResult", findings=found.findings, hits=hits, total=found.total, is_exact=found.is_exact)
+        else:
+            print_table(columns, found.hits)
+            if not found.total:
+                remark(f"nothing found{_hint(paths, words, filters)}")
+                remark(_NOT_SEARCHED)
+            elif found.total > len(found.hits):
+                more = plural(found.total - len(found.hits), "more hit")
+                remark(f"{more if found.is_exact else f'more than {more}'}; see --limit")
+        end(found.findings)
     finally:
         run.end(_INDEXING_SECONDS)
 

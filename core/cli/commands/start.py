@@ -10,7 +10,7 @@ import click
 from core.agents.agent_table import AGENTS
 from core.base.errors import RalphdeckError, ReadOnly
 from core.base.text import plural
-from core.cli.render.output import line, remark, respond, warn
+from core.cli.render.output import line, print_object, remark, wants_json, warn
 from core.cli.support.options import DecidingCommand, ReadingCommand, invocation
 from core.cli.support.project import is_readonly, now, open_project
 from core.config.paths import is_folder
@@ -89,7 +89,18 @@ def start(yes: bool, dry_run: bool) -> None:
     if may_write or not (steps or is_readonly()):
         remove_old_drafts(folder.project)
 
-    def show() -> None:
+    warn(*notes)
+    if wants_json():
+        print_object(
+            "StartDocument",
+            project=str(folder.project),
+            written=may_write,
+            steps=[" ".join((step.text, ", ".join(step.files))).strip() for step in steps],
+            sessions=sessions,
+            lessons=lessons,
+            left=left,
+        )
+    else:
         if not steps and not problems:
             line("Nothing to do: the project is set up, and agents are connected")
         if may_write:
@@ -98,19 +109,6 @@ def start(yes: bool, dry_run: bool) -> None:
             line(f"{'Then work' if left else 'Done. Work'} as usual; ralphdeck shows each session while it runs")
             if lessons:
                 line(f"{plural(lessons, 'lesson')} to read: ralphdeck, key 2, or: ralphdeck review")
-
-    warn(*notes)
-    respond(
-        "StartDocument",
-        show,
-        None,
-        project=str(folder.project),
-        written=may_write,
-        steps=[" ".join((step.text, ", ".join(step.files))).strip() for step in steps],
-        sessions=sessions,
-        lessons=lessons,
-        left=left,
-    )
     if problems or notes or (steps and not may_write and not dry_run):
         click.get_current_context().exit(1)
 

@@ -9,7 +9,7 @@ import click
 
 from core.base.errors import UnknownRecord
 from core.base.text import plural, visible_line
-from core.cli.render.output import line, remark, respond
+from core.cli.render.output import line, print_object, remark, wants_json
 from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import COUNT, FRACTION, Command, ExclusiveFlags, NumberRange, OneOf
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
@@ -72,7 +72,10 @@ def init(
         loop_id=source.id if source else "",
         task_id=task_id,
     )
-    respond("TaskCreated", lambda: line(made), id=made)
+    if wants_json():
+        print_object("TaskCreated", id=made)
+    else:
+        line(made)
 
 
 @click.command(cls=Command)
@@ -111,13 +114,13 @@ def start(task_id: str, with_similar: bool, **options: Any) -> None:
         **options,
     )
 
-    def show() -> None:
+    if wants_json():
+        print_object("AttemptStarted", started, id=task_id)
+    else:
         for text in started.plan.splitlines():
             line(text)
         if started.resumed:
             remark(f"attempt {started.number} continues")
-
-    respond("AttemptStarted", show, None, started, id=task_id)
 
 
 def _similar(task_id: str, configuration: Configuration) -> tuple[tuple[str, str], ...]:
@@ -148,7 +151,10 @@ def pause(task_id: str) -> None:
     """
     open_task_memory().pause_task(task_id)
     text = f"{task_id} is paused; resume it with: ralphdeck task start {task_id}"
-    respond("TaskPaused", lambda: line(text), id=task_id, status="paused")
+    if wants_json():
+        print_object("TaskPaused", id=task_id, status="paused")
+    else:
+        line(text)
 
 
 class _Choice(OneOf):
@@ -209,7 +215,9 @@ def complete(task_id: str, outcome: str | None, done: bool | None, attempt: int 
 
     from core.cli.render.document import print_reflections
 
-    def show() -> None:
+    if wants_json():
+        print_object("AttemptCompleted", completed, id=task_id)
+    else:
         by_log = ", derived from the log" if completed.derived else ""
         counts = f"{plural(completed.log.actions, 'action')}, {plural(completed.log.errors, 'error')}"
         line(f"attempt {completed.number} at {task_id}: {completed.outcome.value}{by_log} ({counts})")
@@ -221,8 +229,6 @@ def complete(task_id: str, outcome: str | None, done: bool | None, attempt: int 
             remark(f"the task is still open; to complete it: ralphdeck task complete {task_id} --done")
         if any(one.draft for one in completed.reflections):
             remark(f"drafted from the log; to improve it: ralphdeck task reflect {task_id} --learning TEXT")
-
-    respond("AttemptCompleted", show, None, completed, id=task_id)
 
 
 @click.command(cls=Command)
@@ -250,4 +256,7 @@ def reflect(task_id: str, attempt: int | None, **parts: Any) -> None:
     from core.cli.render.document import print_reflections
 
     reflection = open_task_memory().reflect(task_id, attempt, **parts)
-    respond("ReflectionWritten", lambda: print_reflections([reflection]), reflection=reflection)
+    if wants_json():
+        print_object("ReflectionWritten", reflection=reflection)
+    else:
+        print_reflections([reflection])

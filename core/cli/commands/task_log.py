@@ -13,7 +13,7 @@ import click
 
 from core.base.errors import BadInput
 from core.base.text import plural
-from core.cli.render.output import line, respond
+from core.cli.render.output import line, print_object, wants_json
 from core.cli.support.hooks import CLAUDE_CODE, HookCommand, read_tool_event, use_folder
 from core.cli.support.options import COUNT, FRACTION, Command, ExclusiveFlags, OneOf, invocation
 from core.cli.support.project import chosen_project
@@ -120,7 +120,10 @@ def log(
     )
     total = plural(logged.actions, "action")
     text = f"attempt {logged.number} at {task_id}: {logged.added:,} logged, {total} in total"
-    respond("ActionsLogged", lambda: line(text), None, logged, id=task_id)
+    if wants_json():
+        print_object("ActionsLogged", logged, id=task_id)
+    else:
+        line(text)
 
 
 def _log_event(task_id: str, attempt: int | None, iteration: int | None) -> None:

@@ -12,7 +12,7 @@ import click
 from core.base.errors import UnknownRecord
 from core.base.text import plural
 from core.cli.json import objects
-from core.cli.render.output import line, percent, respond
+from core.cli.render.output import end, line, percent, print_json, wants_json
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
 from core.episodes.loop_links import LoopLink, link_tasks
@@ -55,11 +55,12 @@ def report() -> None:
     found = measure_success(snapshot, _measured(chosen_project(), snapshot), now(), settings)
     links = sorted(link_tasks(snapshot.tasks, snapshot.loops).values())
 
-    def show() -> None:
+    if wants_json():
+        print_json(_report_json(found, links, settings.interval_level, snapshot))
+    else:
         _print_improvement(found, f"{settings.interval_level * 100:g} % interval")
         _print_metrics(found, links, len(snapshot.tasks))
-
-    respond(lambda: _report_json(found, links, settings.interval_level, snapshot), show, snapshot.findings)
+    end(snapshot.findings)
 
 
 def _report_json(found: SuccessMetrics, links: Sequence[LoopLink], level: float, snapshot: Snapshot) -> objects.Wire:

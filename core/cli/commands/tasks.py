@@ -14,13 +14,15 @@ from core.cli.json import objects
 from core.cli.render.output import (
     OUTCOME_COLOURS,
     Column,
+    end,
     id_column,
     line,
     minute,
     percent,
+    print_object,
     print_table,
     remark,
-    respond,
+    wants_json,
 )
 from core.cli.support.options import ReadingCommand, WholeNumber, words_option
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
@@ -90,7 +92,11 @@ def list_tasks(status: frozenset[str], agent: str | None, only_open: bool) -> No
         and (agent is None or agent.casefold() in row.agents)
         and (row.open is not None or not only_open)
     ]
-    respond("TaskList", lambda: print_table(COLUMNS, rows, "no tasks"), snapshot.findings, tasks=map(_row_json, rows))
+    if wants_json():
+        print_object("TaskList", findings=snapshot.findings, tasks=map(_row_json, rows))
+    else:
+        print_table(COLUMNS, rows, "no tasks")
+    end(snapshot.findings)
 
 
 def _rows(snapshot: Snapshot, now: datetime, settings: WatchSettings) -> Iterator[_Row]:
@@ -144,7 +150,9 @@ def similar(task: str, limit: int) -> None:
     if embeddings.problem:
         remark(embeddings.problem)
 
-    def show() -> None:
+    if wants_json():
+        print_object("SimilarTaskList", findings=snapshot.findings, similar=found)
+    else:
         for one in found:
             _print_similar(one)
         if not found:
@@ -152,8 +160,7 @@ def similar(task: str, limit: int) -> None:
             remark(f"no similar task{'; no task has this id, so it was compared as text' if is_id else ''}")
         if is_available() and embeddings.missing(tasks):
             remark("some tasks were compared by words only; to compute vectors: ralphdeck embed")
-
-    respond("SimilarTaskList", show, snapshot.findings, similar=found)
+    end(snapshot.findings)
 
 
 def _find_task(text: str, tasks: Mapping[str, PastTask]) -> str | PastTask:

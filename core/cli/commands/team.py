@@ -14,7 +14,7 @@ import click
 
 from core.base.errors import BadInput, RalphdeckError, Refused
 from core.base.text import visible_line
-from core.cli.render.output import line, remark, respond, warn
+from core.cli.render.output import line, print_object, remark, wants_json, warn
 from core.cli.support.options import Command, DecidingCommand, NumberRange, OneOf, reason_option
 from core.cli.support.project import chosen_project, now, open_project
 from core.cli.support.signature import find_user_name
@@ -112,16 +112,16 @@ def init_team(
             create_space(connection, space, days, name or find_user_name(None, settings).by)
         found = next(one for one in list_spaces(connection) if one.name == space)
 
-    def show() -> None:
+    version = applied[-1].version if applied else latest_version()
+    if wants_json():
+        print_object("TeamInit", found, schema=version, created=is_new)
+    else:
         if applied:
             done = "Created the schema in" if applied[0].version == 1 else "Upgraded the schema in"
             line(f"{done} {describe_server(conninfo)}: version {applied[-1].version}")
         made = "Created" if is_new else "Found"
         line(f"{made} the space {visible_line(space)}; you are {visible_line(found.member)}, {found.level}")
         line("Next, in a project: ralphdeck team join URL; for others: ralphdeck team member ROLE --level reviewer")
-
-    version = applied[-1].version if applied else latest_version()
-    respond("TeamInit", show, None, found, schema=version, created=is_new)
 
 
 @click.command("join", cls=DecidingCommand)
@@ -164,12 +164,12 @@ def join(
             trust_here(project.project, "team join", now())
             cycle = team.sync(opened)
 
-    def show() -> None:
+    if wants_json():
+        print_object("TeamSync", cycle, space=opened.info.name)
+    else:
         info = opened.info
         line(f"Joined the space {visible_line(info.name)} as {visible_line(info.member)}, {info.level}")
         show_cycle(cycle)
-
-    respond("TeamSync", show, None, cycle, space=opened.info.name)
 
 
 def _confirm(info: SpaceInfo, preview: Preview) -> bool:
@@ -204,12 +204,12 @@ def leave() -> None:
     forget(project.project)
     TeamEvidenceWriter(project).remove()
 
-    def show() -> None:
+    if wants_json():
+        print_object("TeamLeft", space=joined.space, at=now())
+    else:
         line(f"Left the space {visible_line(joined.space)}")
         line("All patterns and decisions of this project stay; the evidence of other projects was removed from it")
         line("What was sent stays in the space: patterns, decisions and uses")
-
-    respond("TeamLeft", show, space=joined.space, at=now())
 
 
 @click.command("member", cls=DecidingCommand)
@@ -269,11 +269,11 @@ def member(
         why = reason or f"{shown} was removed from the team"
         decided = withdraw_member(space, joined, known.name, why) if withdraw and known is not None else None
 
-    def show() -> None:
+    decision = decided.decision.id if decided is not None else None
+    if wants_json():
+        print_object("TeamMembership", role=role, name=shown, level=new, decision=decision)
+    else:
         line(f"{visible_line(shown)} is {new} now" if new else f"Removed {visible_line(shown)}")
         if decided is not None:
             warn(*decided.warnings)
             line(decided.summary)
-
-    decision = decided.decision.id if decided is not None else None
-    respond("TeamMembership", show, role=role, name=shown, level=new, decision=decision)

@@ -11,7 +11,7 @@ import click
 
 from core.base.errors import RalphdeckError
 from core.base.text import plural, visible_line
-from core.cli.render.output import Column, line, print_json, print_table, remark, respond, warn
+from core.cli.render.output import Column, line, print_json, print_object, print_table, remark, wants_json, warn
 from core.cli.support.options import Command, DecidingCommand, OneOf, invocation
 from core.cli.support.project import open_project
 from core.cli.support.team import (
@@ -68,7 +68,10 @@ def sync(dry_run: bool, follow: bool, prefer: str | None) -> None:
         return
     with open_team(project, joined) as team, closing(team.open_space()) as space:
         cycle = team.sync(space, Prefer(prefer) if prefer else None)
-    respond("TeamSync", lambda: show_cycle(cycle), None, cycle, space=joined.space)
+    if wants_json():
+        print_object("TeamSync", cycle, space=joined.space)
+    else:
+        show_cycle(cycle)
 
 
 def _preview() -> None:
@@ -84,7 +87,9 @@ def _preview() -> None:
         with open_team(project, known, file) as team:
             preview = team.preview()
 
-    def show() -> None:
+    if wants_json():
+        print_object("TeamPreview", preview)
+    else:
         for text in preview.patterns:
             line(f"pattern   {text.pattern_id}")
         for decision in preview.decisions:
@@ -102,8 +107,6 @@ def _preview() -> None:
         for masked in preview.masked:
             remark(f"masked in {masked.pattern_id} {masked.pointer}: {masked.kind}")
         line(f"would send {describe_preview(preview)}; with --json, this prints every byte of it")
-
-    respond("TeamPreview", show, None, preview)
 
 
 def _follow(project: Project, joined: Joined) -> None:
@@ -168,7 +171,26 @@ def status(verify: bool) -> None:
     withdrawn = withdrawn_members(project.ledger.state(), project.ledger.decisions())
     since = last.offline_since if last is not None and problem else None
 
-    def show() -> None:
+    if wants_json():
+        print_object(
+            "TeamStatus",
+            space=joined.space,
+            member=space.member if space else (last.member if last else ""),
+            level=space.level if space else (last.level if last else ""),
+            online=space is not None,
+            offline_since=since,
+            problem=problem or broken,
+            last_sync=last_sync,
+            to_send=to_send,
+            conflicts=list(conflicts),
+            decisions=verified,
+            members=list(members),
+            projects=list(projects),
+            held=list(held),
+            withdrawn=withdrawn,
+            trials=pools_json(pools),
+        )
+    else:
         if space is not None:
             line(f"Space      {visible_line(space.name)}, as {visible_line(space.member)}, {space.level}")
         else:
@@ -196,26 +218,6 @@ def status(verify: bool) -> None:
             state = "withdrawn" if removed.name in withdrawn else "kept; to withdraw it, give team member --withdraw"
             line(f"Removed    {visible_line(removed.name)}, role {visible_line(removed.role)}; what it sent is {state}")
         show_conflicts(conflicts)
-
-    respond(
-        "TeamStatus",
-        show,
-        space=joined.space,
-        member=space.member if space else (last.member if last else ""),
-        level=space.level if space else (last.level if last else ""),
-        online=space is not None,
-        offline_since=since,
-        problem=problem or broken,
-        last_sync=last_sync,
-        to_send=to_send,
-        conflicts=list(conflicts),
-        decisions=verified,
-        members=list(members),
-        projects=list(projects),
-        held=list(held),
-        withdrawn=withdrawn,
-        trials=lambda: pools_json(pools),
-    )
     if broken:
         click.get_current_context().exit(3)
 

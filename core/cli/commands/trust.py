@@ -14,7 +14,7 @@ from core.base.errors import BadInput, ReadOnly, Refused
 from core.base.pattern_titles import pattern_title
 from core.base.text import plural, visible_line
 from core.cli.json import objects
-from core.cli.render.output import Column, id_column, line, minute, print_table, remark, respond
+from core.cli.render.output import Column, id_column, line, minute, print_object, print_table, remark, wants_json
 from core.cli.support.options import Command
 from core.cli.support.project import (
     is_readonly,
@@ -81,7 +81,7 @@ def trust(path: Path | None, is_shown: bool, revoke: bool, confirm: str | None, 
     arrivals = answers.find_arrivals(project)
     answer = find_answer(project.project)
     if is_shown:
-        _respond(project, arrivals, answer, "")
+        _report(project, arrivals, answer, "")
         return
     if is_readonly():
         raise ReadOnly("read-only: nothing is written; start without --readonly and RALPHDECK_READONLY")
@@ -89,21 +89,21 @@ def trust(path: Path | None, is_shown: bool, revoke: bool, confirm: str | None, 
         done = "trust revoked" if answers.revoke(project) else "was not trusted"
         if is_in_trusted_path(project.project.project):
             done = f"{done}, but ${TRUSTED_PATHS} names a folder above it, so it is trusted"
-        _respond(project, arrivals, find_answer(project.project), done, is_done=True)
+        _report(project, arrivals, find_answer(project.project), done, is_done=True)
         return
     if confirm is not None and not yes and not arrivals.is_trusted:
         raise Refused("this project is not trusted; to trust it and confirm decisions: --yes --confirm")
     chosen = _chosen_ids(arrivals, confirm)
     if not yes and confirm is None:
         if not arrivals:
-            _respond(project, arrivals, answer, "nothing to decide", is_done=True)
+            _report(project, arrivals, answer, "nothing to decide", is_done=True)
             return
         choice = _ask(project, arrivals)
         if choice == _LATER:
             return
         if choice == _DECLINE:
             answers.decline(project)
-            _respond(project, arrivals, find_answer(project.project), "declined", is_done=True)
+            _report(project, arrivals, find_answer(project.project), "declined", is_done=True)
             return
         chosen = None if choice == _CONFIRM else []
     _accept(project, arrivals, chosen)
@@ -120,7 +120,7 @@ def _accept(project: Project, arrivals: Arrivals, chosen: list[str] | None) -> N
     wanted = [one.id for one in arrivals.decisions if chosen is None or one.id in chosen]
     confirmed = [id for id in wanted if id not in claims]
     text = "trusted" + (f", {plural(len(confirmed), 'decision')} confirmed" if confirmed else "")
-    _respond(project, arrivals, find_answer(project.project), text, is_done=True)
+    _report(project, arrivals, find_answer(project.project), text, is_done=True)
     if left := len(wanted) - len(confirmed):
         remark(f"{plural(left, 'decision')} about held or blocked texts: confirm them yourself, at a terminal")
 
@@ -160,31 +160,28 @@ def _ask(project: Project, arrivals: Arrivals) -> str:
     return str(click.prompt(f"{question}? ({words})", type=click.Choice([key for key, _ in choices]), default="l"))
 
 
-def _respond(
+def _report(
     project: Project, arrivals: Arrivals, answer: TrustedProject | None, done: str, *, is_done: bool = False
 ) -> None:
     folder = project.project.project
 
-    def show() -> None:
-        if is_done:
-            line(f"{visible_line(str(folder), 300)}: {done}")
-            return
+    if wants_json():
+        print_object(
+            "TrustDocument",
+            arrivals,
+            project=str(folder),
+            trusted=answer.answer == "trusted" if answer is not None else is_in_trusted_path(folder),
+            since=answer.since if answer is not None else None,
+            how=answer.how if answer is not None else None,
+            done=done or None,
+            decisions=(objects.LoggedDecision.of(one, undone=False, elsewhere=True) for one in arrivals.decisions),
+        )
+    elif is_done:
+        line(f"{visible_line(str(folder), 300)}: {done}")
+    else:
         _print_arrivals(project, arrivals)
         later = "; for what arrived since then: ralphdeck trust" if arrivals.is_trusted and arrivals else ""
         line(f"{describe_trust(project.project)}{later}")
-
-    respond(
-        "TrustDocument",
-        show,
-        None,
-        arrivals,
-        project=str(folder),
-        trusted=answer.answer == "trusted" if answer is not None else is_in_trusted_path(folder),
-        since=answer.since if answer is not None else None,
-        how=answer.how if answer is not None else None,
-        done=done or None,
-        decisions=(objects.LoggedDecision.of(one, undone=False, elsewhere=True) for one in arrivals.decisions),
-    )
 
 
 _MAX_SHOWN = 20

@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 from core.base.errors import BadInput, ProjectNotFound
 from core.cli.json import objects
 from core.cli.render.document import print_blocks
-from core.cli.render.output import Column, end, line, print_json, print_table, respond, warn
+from core.cli.render.output import Column, end, line, print_json, print_object, print_table, wants_json, warn
 from core.cli.support.options import ReadingCommand, invocation
 from core.cli.support.project import named_project, open_project, read_configuration
 from core.config.settings import THRESHOLDS, Settings, find_threshold, with_threshold
@@ -146,8 +146,7 @@ def _list(settings: Settings) -> None:
         Column("UNIT", lambda known: known.unit, expendable=1),
         Column("MEANING", lambda known: known.help, free=True),
     )
-    respond(
-        "ThresholdList",
-        lambda: print_table(columns, THRESHOLDS),
-        thresholds=(_threshold_json(known, settings) for known in THRESHOLDS),
-    )
+    if wants_json():
+        print_object("ThresholdList", thresholds=(_threshold_json(known, settings) for known in THRESHOLDS))
+    else:
+        print_table(columns, THRESHOLDS)

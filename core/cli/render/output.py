@@ -330,30 +330,16 @@ def list_difference(name: str, before: bytes | None, after: bytes | None) -> Ite
     yield from lines or [f"--- {from_name}", f"+++ {name}"]
 
 
-def respond(
-    document: str | Callable[[], Struct],
-    show: Callable[[], None],
-    findings: Sequence[Finding] | None = None,
-    /,
-    *records: object,
-    **values: Any,
-) -> None:
-    """Print a JSON object with `--json`, else call `show`; then report findings.
+def wants_json() -> bool:
+    """Return whether the command was given `--json`."""
+    return invocation().as_json
 
-    `document` is a function that makes the object, or its name in `objects.toml`; then `records`, `values` and
-    `findings` fill it as in `Wire.of`. Functions among the values are called. Only reading commands have `findings`.
-    """
-    if not invocation().as_json:
-        show()
-    elif callable(document):
-        print_json(document())
-    else:
-        from core.cli.json.objects import find_struct  # text output does not need it
 
-        given = {key: value() if callable(value) else value for key, value in values.items()}
-        print_json(find_struct(document).of(*records, **{"findings": findings, **given}))
-    if findings is not None:
-        end(findings)
+def print_object(name: str, /, *records: object, **values: Any) -> None:
+    """Print a JSON object that `objects.toml` names, filled with records and values as in `Wire.of`."""
+    from core.cli.json.objects import find_struct  # text output does not need it
+
+    print_json(find_struct(name).of(*records, **values))
 
 
 def end(findings: Sequence[Finding], *, listed: bool = False) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from core.base.text import plural
-from core.cli.render.output import line, remark, respond, warn
+from core.cli.render.output import line, print_object, remark, wants_json, warn
 from core.records.decisions import verb_info
 
 if TYPE_CHECKING:
@@ -40,7 +40,10 @@ def forecast_decision(project: Project, command: Command) -> Decided:
     if found.by_words is not None:
         remark_missing_vectors(found.by_words.missing)
     changed = ((one.kind, one.id, "when it resumes" if one.kind == "paused" else None) for one in found.changed)
-    respond("DryRun", lambda: _print(decided, found), None, found, decided, dry_run=True, changed=changed)
+    if wants_json():
+        print_object("DryRun", found, decided, dry_run=True, changed=changed)
+    else:
+        _print(decided, found)
     return decided
 
 
