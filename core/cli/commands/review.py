@@ -113,13 +113,15 @@ def list_questions(minutes: int | None, kind: frozenset[str], limit: int | None,
         (*QUESTION_COLUMNS, Column("ADVICE", partial(_advice_text, advice), free=True)) if advice else QUESTION_COLUMNS
     )
 
-    def sitting() -> objects.Wire:
-        keys = [item.question_key for item in session.items]
-        return objects.ReviewSession.of(session, decisions=len(keys), keys=keys)
-
-    questions = [_question_json(item, advice) for item in listed]
     if wants_json():
-        print_object("ReviewQueue", findings=all_findings(state), questions=questions, sitting=sitting, in_rows=in_rows)
+        keys = [item.question_key for item in session.items]
+        print_object(
+            "ReviewQueue",
+            findings=all_findings(state),
+            questions=[_question_json(item, advice) for item in listed],
+            sitting=objects.ReviewSession.of(session, decisions=len(keys), keys=keys),
+            in_rows=in_rows,
+        )
     else:
         print_table(columns, listed, "no open questions")
         if len(listed) < len(offered):
