@@ -323,9 +323,11 @@ def has_paths(registry: Registry, pattern: Pattern, renames: Mapping[str, str]) 
 
 
 def rename_paths(batch: Batch, pattern: Pattern, renames: Mapping[str, str]) -> Draft:
-    """Replace the paths of renamed files in the text of a pattern; a text that was approved stays approved."""
+    """Replace the paths of renamed files in the text of a pattern; a text that was approved or pinned remains so."""
     keys = _renamed_text(batch.registry.record(pattern), pattern, renames)
-    is_approved = batch.state.approves_as_guidance(pattern.id, pattern.content_hash)
+    pin = batch.state.pins.get(pattern.id)
+    is_pinned = pin is not None and pin.content_hash == pattern.content_hash
+    is_approved = is_pinned or batch.state.approves_as_guidance(pattern.id, pattern.content_hash)
     return _write_text(batch, pattern, keys, is_approved=is_approved)
 
 

@@ -68,8 +68,8 @@ class Shop:
     def now(self) -> datetime:
         return self.history.at + timedelta(days=12)
 
-    def open(self, settings: Settings | None = None) -> Project:
-        opened = Project(self.paths, settings or Settings(), by="ada", clock=lambda: self.now)
+    def open(self, settings: Settings | None = None, by: str = "ada") -> Project:
+        opened = Project(self.paths, settings or Settings(), by=by, clock=lambda: self.now)
         opened.load()
         opened.search_all()
         return opened
@@ -177,7 +177,8 @@ def test_renamed_file_keeps_its_rank_and_its_anchor_is_updated(shop: Shop) -> No
 DIFF = "--- a/cart.py\n+++ b/cart.py\n@@ -1 +1 @@\n-# lib/cart.py, cart.pyc\n+# see cart.py:3"
 
 
-def test_update_replaces_the_path_in_the_text_as_one_decision(shop: Shop) -> None:
+@pytest.mark.parametrize("promoter", ["ada", "ada (script)"])
+def test_update_replaces_the_path_in_the_text_as_one_decision(shop: Shop, promoter: str) -> None:
     lesson = record(ONE, "cart.py", "cart.py#total", text="In cart.py, not in lib/cart.py, round once")
     lesson["fix_approach"] = {**cast(dict[str, str], lesson["fix_approach"]), "diff_pattern": DIFF}
     lesson["error_signature"] = {
@@ -190,9 +191,10 @@ def test_update_replaces_the_path_in_the_text_as_one_decision(shop: Shop) -> Non
     file.write_text(json.dumps({"version": "1.0.0", "pattern_registry": {"error_patterns": [lesson]}}))
     shop.history.git("mv", "cart.py", "basket.py")
     shop.history.commit()
+    shop.open(by=promoter).decide(commands.Promote(ONE))
     opened = shop.open()
-    opened.decide(commands.Promote(ONE))
-    before = opened.view.pattern(ONE)
+    before, was_approved = opened.view.pattern(ONE), opened.view.board.is_approved(ONE)
+    assert was_approved is (promoter == "ada")
 
     (item,) = stale_questions(shop.open().view)
     chosen = answer(item, opened.view, "accept")
@@ -215,7 +217,7 @@ def test_update_replaces_the_path_in_the_text_as_one_decision(shop: Shop) -> Non
     assert opened.view.board.is_approved(ONE) and not opened.view.assessment(ONE).pin_stale
 
     opened.decide(commands.Undo())
-    assert opened.view.pattern(ONE) == before and opened.view.board.is_approved(ONE)
+    assert opened.view.pattern(ONE) == before and opened.view.board.is_approved(ONE) is was_approved
 
 
 def test_titles_of_long_paths_are_short() -> None:
