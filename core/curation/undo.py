@@ -122,7 +122,11 @@ def summary(verb: Verb, decisions: list[Decision], by: str) -> str:
 
 
 def describe_act(decisions: Sequence[Decision]) -> str:
-    """Describe decisions that were made together, at least one: `promote X`, `decide 3 patterns`."""
+    """Describe decisions that were made together, at least one: `promote X`, `decide 3 patterns`.
+
+    The answer to a question is not named beside the changes that it made.
+    """
+    decisions = [decision for decision in decisions if decision.verb is not Verb.DISMISS] or decisions
     verbs = {decision.verb for decision in decisions}
     what = "re-enable" if verbs == _RE_ENABLED else "decide" if len(verbs) > 1 else verb_text(decisions[0])
     if REPAIR in map(verb_info, decisions):

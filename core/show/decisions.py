@@ -12,7 +12,7 @@ from core.base.text import plural
 from core.curation.decision_text import ABOUT, about_text, author_text, describe_change, verb_text
 from core.documents import document as doc
 from core.documents.decisions import change_text, decision_document, decision_line, reason_text
-from core.records.decisions import TURNS, Decision
+from core.records.decisions import TURNS, Decision, Verb
 from core.records.times import day_of
 from core.show.table import Cells, Column
 
@@ -94,7 +94,10 @@ def _subject(entry: Entry, snapshot: Snapshot, quiet: str) -> doc.Text:
         return subject_title(entry.decisions[0], snapshot, quiet)
     if entry.is_several_acts:
         return ((plural(len(entry.decisions), "session"), quiet),)
-    return ((plural(len({one.subject for one in entry.decisions}), "pattern"), quiet),)
+    lessons = {one.subject: one for one in entry.decisions if one.verb is not Verb.DISMISS}
+    if len(lessons) == 1:  # with the answer to its question, or its anchors and its text
+        return subject_title(next(iter(lessons.values())), snapshot, quiet)
+    return ((plural(len(lessons or {one.subject for one in entry.decisions}), "pattern"), quiet),)
 
 
 def subject_title(decision: Decision, snapshot: Snapshot, style: str = "") -> doc.Text:

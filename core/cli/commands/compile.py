@@ -161,7 +161,7 @@ def _write(plans: list[CompilePlan], selection: Selection | None, folder: Path, 
         for plan in plans:
             for file in plan.files:
                 _print_file(file, dry_run=dry_run)
-        if not has_changes:
+        if not has_changes and not any(plan.has_problem for plan in plans):
             remark("Nothing to change")
         if selection is not None:
             _print_selection(selection)

@@ -126,7 +126,8 @@ def test_an_edit_of_text_and_code_is_current_once_it_is_taken_over(desk: Desk) -
     assert desk.compile().changes == () and desk.file.read_bytes() == edited
     assert plan_removal("agents-md", desk.file.parent, desk.answered).changes
 
-    desk.project.decide(Undo())
+    undone = desk.project.decide(Undo())
+    assert DEADLOCK in undone.summary and "edit text" in undone.summary
     assert desk.check() == "edited" and desk.question() is not None and desk.file.read_bytes() == edited
 
 
