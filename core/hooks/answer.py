@@ -199,6 +199,10 @@ class HookAnswer:
         self._begin_answer()
         texts: list[str] = []
         with self._sessions.edit(self._event, self._clock()) as session:
+            # Another event began the task at the same time, and its key has the date of another day: this answer is by
+            # another coin than the one that is recorded. The next event gives what is still owed.
+            if self._trial and session.trial and session.trial != self._trial:
+                return
             taken = session.owed.take(owed)
             if self._trial and (taken.prompt or taken.errors):
                 self._work.record_assigned(assigned)  # before the agent can see what it is given

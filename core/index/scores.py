@@ -128,7 +128,7 @@ def find_board(snapshot: Snapshot, now: datetime, settings: Settings, known: Sco
 def read_records(snapshot: Snapshot) -> Snapshot:
     """Return the records of a view in memory: assessing a pattern looks up records many times."""
     values: dict[str, Any] = {name: dict(getattr(snapshot, name).items()) for name in COLLECTIONS}
-    values |= {name: getattr(snapshot, name) for name in ("events", "curation", "foreign", "team")}
+    values |= {name: getattr(snapshot, name) for name in ("events", "curation", "foreign", "trial_key", "team")}
     return Snapshot(**values)
 
 

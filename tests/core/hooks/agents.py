@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -46,6 +47,7 @@ class SimulatedAgent:
     at: datetime = START
     warnings: list[str] = field(default_factory=list)
     is_late: bool = False  # whether the hooks give up before they deliver a context
+    meanwhile: Callable[[], object] | None = None  # what happens while the next hook is about to deliver a context
     _calls: int = 0
 
     def send(self, name: str, **fields: Any) -> Any:
@@ -61,13 +63,17 @@ class SimulatedAgent:
                 event,
                 clock=lambda: self.at,
                 warn=self.warnings.append,
-                begin_answer=self._give_up if self.is_late else lambda: None,
+                begin_answer=self._begin_answer,
             ).handle(answers.append)
         assert len(answers) <= 1
         return json.loads(answers[0]) if answers else None
 
-    def _give_up(self) -> None:
-        raise _GaveUp
+    def _begin_answer(self) -> None:
+        if self.is_late:
+            raise _GaveUp
+        if (meanwhile := self.meanwhile) is not None:
+            self.meanwhile = None
+            meanwhile()
 
     def context(self, name: str, **fields: Any) -> str:
         """Send an event; returns the context in the answer, "" if there is none."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -122,6 +124,47 @@ def test_a_retry_and_further_prompts_of_the_task_have_the_same_arm_and_no_second
     retry = later_session(later, "s3")
     assert FIX not in retry.prompt(f"  {text.upper()} ")
     assert len(events_of(retry, ASSIGNED)) == 1
+
+
+@pytest.mark.parametrize("is_held_out", [False, True])
+@pytest.mark.parametrize("session", ["s2", "s3"])
+def test_two_hooks_at_once_get_one_assignment(learned: SimulatedAgent, session: str, is_held_out: bool) -> None:
+    text = prompt_of_arm(learned, is_held_out=is_held_out)
+    later, other = later_session(learned), later_session(learned, session)
+    contexts = []
+    later.meanwhile = lambda: contexts.append(other.prompt(text) if session != later.session else other.tool(FAILING))
+    contexts.append(later.prompt(text))
+    assert any(FIX in one for one in contexts) is not is_held_out
+    (event,) = events_of(later, ASSIGNED)
+    assert event.trial is not None and event.trial.is_held_out is is_held_out
+
+
+def test_two_hooks_of_a_session_at_midnight_follow_one_coin(learned: SimulatedAgent) -> None:
+    learned.at = learned.at.replace(hour=23, minute=59, second=19)
+    experiment = opened(learned).view.experiment
+    assert experiment is not None
+    patterns, days = opened(learned).view.snapshot.patterns, (learned.at, learned.at + timedelta(minutes=1))
+    text = next(  # whose lessons are given on one day and held out on the next
+        text
+        for number in range(1_000)
+        if (text := f"{PROMPT} in case {number}")
+        and [{experiment.holds_out(experiment.key_of_task(text, day), id) for id in patterns} for day in days]
+        == [{False}, {True}]
+    )
+    early, late = later_session(learned), SimulatedAgent(learned.project, "s2", at=days[1])
+    contexts: list[str] = []
+    is_ready, is_done = threading.Event(), threading.Event()
+    hook = threading.Thread(target=lambda: contexts.append(late.tool(FAILING)))
+    # Both have found what they give before either gives it; the earlier one gives it first.
+    early.meanwhile = lambda: (hook.start(), is_ready.wait(60))
+    late.meanwhile = lambda: (is_ready.set(), is_done.wait(60))
+    contexts.append(early.prompt(text))
+    is_done.set()
+    hook.join()
+    contexts.append(late.tool(EDIT))
+    (event,) = events_of(late, ASSIGNED)
+    assert event.trial is not None
+    assert any(FIX in context for context in contexts) is not event.trial.is_held_out
 
 
 def test_the_assignment_is_logged_before_the_agent_gets_anything(
