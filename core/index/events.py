@@ -25,7 +25,7 @@ from core.base.errors import DamagedError
 from core.base.grouping import group_pairs
 from core.index.database import get_meta, set_meta
 from core.learning.bursts import source_of
-from core.learning.evidence_records import EventIndex, is_doubtful, work_names
+from core.learning.evidence_records import EventIndex, is_doubtful, pattern_names, work_names
 from core.learning.outcomes import is_report
 from core.records.event_log import EventView
 from core.records.findings import Finding, Severity
@@ -216,8 +216,8 @@ class _Lines:
             rows["event_late"].append((place,))
         else:
             self._newest = event.at
-        if event.pattern_id:
-            rows["event_pattern"].append((self._key(event.pattern_id), start))
+        for name in pattern_names(event):
+            rows["event_pattern"].append((self._key(name), start))
         for name in work_names(event):
             rows["event_work"].append((self._key(name), start))
         if is_report(event):
@@ -449,7 +449,7 @@ def open_events(reader: Reader, paths: ProjectPaths, undone: frozenset[str]) -> 
 def stored_events(log: StoredLog, reader: Reader, view: EventView) -> EventIndex:
     """Return the events of a view by what they are about."""
     return EventIndex(
-        by_pattern=_EventsBy(log, reader, view, "event_pattern", _pattern_names),
+        by_pattern=_EventsBy(log, reader, view, "event_pattern", pattern_names),
         by_work=_EventsBy(log, reader, view, "event_work", work_names),
         reports=_Reports(log, reader, view, "event_report", _report_names),
         doubtful=_Doubtful(reader),
@@ -457,10 +457,6 @@ def stored_events(log: StoredLog, reader: Reader, view: EventView) -> EventIndex
 
 
 _Names = Callable[["Event"], tuple[str, ...]]
-
-
-def _pattern_names(event: Event) -> tuple[str, ...]:
-    return (event.pattern_id,) if event.pattern_id else ()
 
 
 def _report_names(event: Event) -> tuple[str, ...]:

@@ -45,6 +45,7 @@ from core.learning.evidence_records import (
     build_links,
     change_links,
     is_unresolved,
+    name_of_trials,
     newest_first,
 )
 from core.learning.following import WorkVerdict, find_verdicts
@@ -164,6 +165,10 @@ class EvidenceInputs:
         """Return the user's own events of the experiment about tasks with the same text, by its key, oldest first."""
         is_own = self.snapshot.trial_key.is_own
         return [event for event in self.events.by_work.get(text, ()) if event.trial is not None and is_own(event)]
+
+    def list_trials_of(self, pattern_id: str) -> list[Event]:
+        """Return the user's own events of the experiment about a pattern, oldest first."""
+        return [*filter(self.snapshot.trial_key.is_own, self.events.by_pattern.get(name_of_trials(pattern_id), ()))]
 
     def _unresolved(self, name: str) -> set[str]:
         """Return the patterns that events with a work ID report as applied without a result."""

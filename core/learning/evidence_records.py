@@ -150,7 +150,7 @@ def _with_changes(known: Mapping[str, _Value], changes: dict[str, _Value]) -> Ma
 class EventIndex:
     """Events, oldest first, by what they are about."""
 
-    by_pattern: Mapping[str, Sequence[Event]]
+    by_pattern: Mapping[str, Sequence[Event]]  # by the names of `pattern_names`
     by_work: Mapping[str, Sequence[Event]]  # by the names of `work_names`
     reports: Mapping[str, Sequence[Event]]  # those about a work item as a whole, by the work ID in them
     doubtful: Mapping[str, int]
@@ -160,7 +160,7 @@ class EventIndex:
     def of(cls, events: Iterable[Event]) -> EventIndex:
         known = tuple(events)
         return cls(
-            by_pattern=group_pairs((event.pattern_id, event) for event in known if event.pattern_id),
+            by_pattern=group_pairs((name, event) for event in known for name in pattern_names(event)),
             by_work=group_pairs((name, event) for event in known for name in work_names(event)),
             reports=group_pairs((event.loop_id, event) for event in known if is_report(event)),
             doubtful=Counter(source_of(event) for event in known if is_doubtful(event)),
@@ -186,6 +186,20 @@ def _extend(known: _Events, added: _Events) -> _Events:
         name: sorted([*known.get(name, ()), *events], key=_AT) for name, events in added.items()
     }
     return _with_changes(known, changed)
+
+
+def pattern_names(event: Event) -> tuple[str, ...]:
+    """Return under which name an event is found by its pattern.
+
+    Those of trials have another name than the others: there are many, and evidence, which hooks wait for, has none.
+    """
+    if not event.pattern_id:
+        return ()
+    return (name_of_trials(event.pattern_id),) if event.trial is not None else (event.pattern_id,)
+
+
+def name_of_trials(pattern_id: str) -> str:
+    return f"{pattern_id}\0trials"
 
 
 def work_names(event: Event) -> tuple[str, ...]:

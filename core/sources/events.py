@@ -39,7 +39,7 @@ KINDS: Final = frozenset(
     }
 )
 _OF_TRIALS: Final = (ASSIGNED, TRIAL_OUTCOME)
-_NEWEST_BYTES: Final = 1 << 16  # end of the log in which others are looked for: what they added in a few seconds
+_NEWEST_BYTES: Final = 1 << 14  # end of the log in which others are looked for: what they added in a few seconds
 _ERROR_TYPES: Final = tuple(ErrorType)
 _decoder: Final = msgspec.json.Decoder(Event)
 

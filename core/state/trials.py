@@ -203,9 +203,7 @@ def describe_success(comparison: Comparison, *, is_running: bool) -> str:
 
 def measure_pattern(state: ProjectState, pattern: Pattern) -> PatternTrials | None:
     """Compare the tasks with and without one pattern; None if the experiment did not assign it."""
-    is_own = state.snapshot.trial_key.is_own
-    own = filter(is_own, state.inputs.events.by_pattern.get(pattern.id, ()))
-    units = list(_collect_units(own, state.now).values())
+    units = list(_collect_units(state.inputs.list_trials_of(pattern.id), state.now).values())
     is_running = state.experiment is not None
     return _measure_pattern(pattern.id, pattern, units, is_running=is_running) if units else None
 

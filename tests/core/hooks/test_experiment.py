@@ -155,9 +155,17 @@ def test_two_hooks_of_a_session_at_midnight_follow_one_coin(learned: SimulatedAg
     contexts: list[str] = []
     is_ready, is_done = threading.Event(), threading.Event()
     hook = threading.Thread(target=lambda: contexts.append(late.tool(FAILING)))
+
+    def start_late_hook() -> None:
+        hook.start()
+        assert is_ready.wait(60)
+
+    def wait_for_early_hook() -> None:
+        is_ready.set()
+        assert is_done.wait(60)
+
     # Both have found what they give before either gives it; the earlier one gives it first.
-    early.meanwhile = lambda: (hook.start(), is_ready.wait(60))
-    late.meanwhile = lambda: (is_ready.set(), is_done.wait(60))
+    early.meanwhile, late.meanwhile = start_late_hook, wait_for_early_hook
     contexts.append(early.prompt(text))
     is_done.set()
     hook.join()
