@@ -134,6 +134,8 @@ class PatternsScreen(ListScreen):
                 return "There is no pattern under the cursor"
             if len(subjects) == 1 and subjects[0] in self.view.snapshot.patterns and action in _DECISIONS:
                 return why_refused(command_for(Verb(action), subjects[0]), self.view) or None
+        if action == "open" and self.has_class("-detail"):
+            return "The details are open; escape shows the list"
         if action in {"next_item", "previous_item"} and not self.view.queue:
             return "Nothing needs a decision"
         return super().why_not(action)

@@ -295,6 +295,19 @@ async def test_each_tab_shows_its_part_and_tabs_turn_around_by_key_and_mouse(sam
 
 
 @pytest.mark.slow
+async def test_keys_in_the_open_details_scroll_them_and_decide_about_their_pattern(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, place="patterns", size=(80, 24)) as user:
+        await user.filter("id:pat-error-null-check-015")
+        await user.press("enter", "down", "down")
+        pane = user.place.query_one(TextPane)
+        assert pane.scroll_y > 0 and user.table.cursor_key == "pat-error-null-check-015"
+        assert user.place.reason_against("open") is not None, "enter does nothing there, so it is not among the keys"
+        await user.decides("p")
+        assert "pat-error-null-check-015" in user.app.view.snapshot.curation.pins
+        assert not user.shows_list()
+
+
+@pytest.mark.slow
 async def test_enter_opens_the_details_and_escape_goes_back_step_by_step(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="patterns") as user:
         await user.filter("type:error")
