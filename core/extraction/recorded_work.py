@@ -104,25 +104,42 @@ class Window(NamedTuple):
     is_solved: bool
 
 
-class RecordedWork:
-    """The actions of an attempt that ended, with what they did after a moment."""
+class ActionLog:
+    """The actions of an attempt, whose errors are parsed once for all patterns; `root` is the project's folder."""
 
-    def __init__(self, actions: Sequence[Action], given_at: datetime, outcome: Outcome, root: str = "") -> None:
+    def __init__(self, actions: Sequence[Action], root: str = "") -> None:
         self.actions = actions
-        self.outcome = outcome
         self._root = root
-        after = (place for place, one in enumerate(actions) if one.at is None or one.at >= given_at)
-        self.start = next(after, len(actions))  # place of the first action after it
 
     @cached_property
-    def _failed(self) -> list[tuple[int, tuple[Failure, ...]]]:
+    def failed(self) -> list[tuple[int, tuple[Failure, ...]]]:
         """The failed commands by place, with their errors."""
         failed = ((place, one) for place, one in enumerate(self.actions) if has_passed(one) is False)
         return [(place, find_failures(one, self._root)) for place, one in failed]
 
     def find_errors(self, pattern: Pattern) -> list[int]:
         """Return the places of the actions that failed with the error of a pattern."""
-        return [place for place, found in self._failed if any(_is_its_error(pattern, one) for one in found)]
+        return [place for place, found in self.failed if any(_is_its_error(pattern, one) for one in found)]
+
+    def has_error(self, pattern: Pattern, since: datetime) -> bool:
+        """Return whether an action after a moment reported its failure with the error of a pattern."""
+        actions = (self.actions[place] for place in self.find_errors(pattern))
+        return any(one.has_failed and (one.at is None or one.at > since) for one in actions)
+
+
+class RecordedWork:
+    """What the actions of an attempt that ended did after a moment."""
+
+    def __init__(self, log: ActionLog, given_at: datetime, outcome: Outcome) -> None:
+        self.actions = actions = log.actions
+        self.outcome = outcome
+        self._log = log
+        after = (place for place, one in enumerate(actions) if one.at is None or one.at >= given_at)
+        self.start = next(after, len(actions))  # place of the first action after it
+
+    def find_errors(self, pattern: Pattern) -> list[int]:
+        """Return the places of the actions that failed with the error of a pattern, also before the moment."""
+        return self._log.find_errors(pattern)
 
     def find_windows(self, pattern: Pattern) -> list[Window]:
         """Return from where to where the error of a pattern had to be fixed, after the pattern was given."""
@@ -160,11 +177,6 @@ class RecordedWork:
     def may_hide_edits(self, start: int, end: int) -> bool:
         """Return whether a command between two places may have changed files without showing how."""
         return any(_may_edit(one.command) for one in self.actions[start:end] if one.command and not is_edit(one))
-
-
-def is_error_of(pattern: Pattern, action: Action, root: str = "") -> bool:
-    """Return whether a failed action has the error of a pattern."""
-    return any(_is_its_error(pattern, error) for error in find_failures(action, root))
 
 
 def _is_its_error(pattern: Pattern, failure: Failure) -> bool:

@@ -138,15 +138,16 @@ def _extract(project: ProjectPaths, sessions: Sessions, now: datetime) -> bool:
     from core.hooks.contexts import load_project
     from core.hooks.trial_outcomes import record_outcomes
     from core.project.debug_hooks import write_task_lessons
-    from core.project.verdicts import record_verdicts
+    from core.project.verdicts import ActionLogs, record_verdicts
     from core.project.watch_loop import extract_unattended, is_wanted
 
     opened = load_project(project, "", lambda: now)
+    logs = ActionLogs(opened)
     is_any_done = False
     for session_id, agent, task, key in trials:
         opened.by = opened.agent = agent
         with suppress(*_PROBLEMS):
-            record_outcomes(opened, task, key)
+            record_outcomes(opened, task, key, logs)
             with sessions.edit_known(session_id) as session:
                 if session is not None and session.trials.get(task) == key:
                     del session.trials[task]
@@ -154,7 +155,7 @@ def _extract(project: ProjectPaths, sessions: Sessions, now: datetime) -> bool:
     for session_id, agent, task in ended:
         opened.by = opened.agent = agent
         with suppress(*_PROBLEMS):
-            record_verdicts(opened, task)
+            record_verdicts(opened, task, logs)
             write_task_lessons(opened, task)
             if is_wanted(opened.settings.extraction):
                 extract_unattended(opened, task)

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from core.episodes.commands import parse_command
-from core.extraction.recorded_work import is_error_of
 from core.learning.assignment import text_key
-from core.project.verdicts import make_event, read_actions
+from core.project.verdicts import make_event
 from core.records.events import ASSIGNED, TRIAL_OUTCOME
 from core.records.loops import Outcome
 from core.records.patterns import PatternType
@@ -22,7 +21,9 @@ from core.retrieval.similarity import find_repeated
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from core.extraction.recorded_work import ActionLog
     from core.project.project import Project
+    from core.project.verdicts import ActionLogs
     from core.records.episodes import Action
     from core.records.events import Event
     from core.records.patterns import Pattern
@@ -30,14 +31,14 @@ if TYPE_CHECKING:
 _SUCCESS: Final = {Outcome.SUCCESS: True, Outcome.FAILURE: False}
 
 
-def record_outcomes(project: Project, task_id: str, key: str) -> None:
+def record_outcomes(project: Project, task_id: str, key: str, logs: ActionLogs) -> None:
     """Record what happened in a task that is over, once for each pattern that was assigned; `key` is its trial's."""
-    if events := list(_find_outcomes(project, task_id, key)):
+    if events := list(_find_outcomes(project, task_id, key, logs)):
         project.record(*events)
 
 
-def _find_outcomes(project: Project, task_id: str, key: str) -> Iterator[Event]:
-    state, root = project.view, str(project.project.project)
+def _find_outcomes(project: Project, task_id: str, key: str, logs: ActionLogs) -> Iterator[Event]:
+    state = project.view
     about = [event for event in state.inputs.list_trials(text_key(key)) if event.trial and event.trial.task == key]
     recorded = {event.pattern_id for event in about if event.kind == TRIAL_OUTCOME}
     assigned: dict[str, Event] = {}
@@ -51,7 +52,8 @@ def _find_outcomes(project: Project, task_id: str, key: str) -> Iterator[Event]:
     )
     if not attempts:
         return
-    actions = [action for attempt in attempts for action in read_actions(project, attempt)]
+    read = [logs.read(attempt) for attempt in attempts]
+    actions = [action for log in read for action in log.actions]
     is_own = state.snapshot.foreign.is_own_event
     given = {
         event.pattern_id
@@ -68,7 +70,7 @@ def _find_outcomes(project: Project, task_id: str, key: str) -> Iterator[Event]:
         steps, minutes = _find_success(later, event.at)
         trial = replace(
             event.trial,
-            returned=_has_returned(pattern, later, root),
+            returned=_has_returned(pattern, read, event.at),
             steps=steps,
             minutes=minutes,
             crossed=(pattern_id in given) is event.trial.is_held_out,
@@ -88,11 +90,11 @@ def _find_in_agent_files(project: Project, pattern_ids: Iterable[str]) -> set[st
     return set(find_repeated(texts, ((file.file, file.lines[: file.loaded]) for file in files)))
 
 
-def _has_returned(pattern: Pattern | None, actions: Sequence[Action], root: str) -> bool | None:
-    """Return whether the error of a pattern occurred; None if it has none."""
+def _has_returned(pattern: Pattern | None, logs: Iterable[ActionLog], since: datetime) -> bool | None:
+    """Return whether the error of a pattern occurred after a moment; None if it has none."""
     if pattern is None or pattern.type is not PatternType.ERROR:
         return None
-    return any(is_error_of(pattern, action, root) for action in actions if action.has_failed)
+    return any(log.has_error(pattern, since) for log in logs)
 
 
 def _find_success(actions: Sequence[Action], since: datetime) -> tuple[int | None, float | None]:

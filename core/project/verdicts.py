@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from core.base.errors import BadInput, Refused, UnknownRecord
 from core.episodes.folders import TaskFolder, find_attempt_folder
 from core.episodes.log_summary import MAX_SUMMARIZED, MAX_SUMMARIZED_BYTES
 from core.extraction.follow_rules import judge
-from core.extraction.recorded_work import RecordedWork, make_turn_actions
+from core.extraction.recorded_work import ActionLog, RecordedWork, make_turn_actions
 from core.extraction.strategies import list_work_ids
 from core.records.events import VERDICT, Event, event_id
 from core.records.loops import FINISHED, Outcome
@@ -30,11 +29,27 @@ _MAX_ITERATIONS: Final = 500
 _ENDED: Final = (Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT)
 
 
-def record_verdicts(project: Project, source_id: str) -> None:
+class ActionLogs:
+    """The logs of attempts that have ended, each read once, for all that is concluded from them."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._read: dict[str, ActionLog] = {}
+
+    def read(self, attempt: Attempt) -> ActionLog:
+        """Return the newest actions of an attempt; empty if its folder is gone or unsafe."""
+        if attempt.id not in self._read:
+            self._read[attempt.id] = ActionLog(
+                _read_actions(self._project, attempt), str(self._project.project.project)
+            )
+        return self._read[attempt.id]
+
+
+def record_verdicts(project: Project, source_id: str, logs: ActionLogs | None = None) -> None:
     """Record the verdicts on all patterns that a loop, task or attempt was given, each once."""
-    snapshot = project.view.snapshot
+    snapshot, logs = project.view.snapshot, logs or ActionLogs(project)
     works = (source_id,) if source_id in snapshot.attempts else list_work_ids(source_id, snapshot)
-    events = [event for work in works for event in _judge_work(project, work)]
+    events = [event for work in works for event in _judge_work(project, work, logs)]
     if events:
         project.record(*events)
 
@@ -57,22 +72,23 @@ def _find_given(project: Project, work_id: str) -> dict[str, datetime]:
     return given
 
 
-def _judge_work(project: Project, work_id: str) -> Iterator[Event]:
+def _judge_work(project: Project, work_id: str, logs: ActionLogs) -> Iterator[Event]:
     snapshot, given = project.view.snapshot, _find_given(project, work_id)
     patterns = [(snapshot.patterns[id], at) for id, at in sorted(given.items()) if id in snapshot.patterns]
     if not patterns:
         return
     attempt, loop = snapshot.attempts.get(work_id), snapshot.loops.get(work_id)
-    make_work = None
     if attempt is not None and attempt.outcome in _ENDED:
-        make_work = _read_attempt(project, attempt)
-    elif loop is not None and loop.status in FINISHED:
-        make_work = _read_loop(project, loop)
-    if make_work is None:
+        log, outcome = logs.read(attempt), attempt.outcome
+    elif loop is not None and loop.status in FINISHED and (turns := _read_turns(project, loop)) is not None:
+        success = project.view.inputs.success_of(loop)
+        log, outcome = turns, {True: Outcome.SUCCESS, False: Outcome.FAILURE, None: Outcome.UNKNOWN}[success]
+    else:
         return
+    works = {at: RecordedWork(log, at, outcome) for at in {at for _, at in patterns}}
     reported = {event.pattern_id for event in project.view.inputs.about_work(work_id) if event.kind == "applied"}
     for pattern, at in patterns:
-        judgement = judge(pattern, make_work(at))
+        judgement = judge(pattern, works[at])
         yield _make_verdict(project, work_id, pattern, judgement, is_loop=attempt is None)
         if pattern.id not in reported and _is_use(pattern, judgement):
             yield make_event(project, "applied", work_id, pattern.id, success=judgement.has_worked)
@@ -85,13 +101,7 @@ def _is_use(pattern: Pattern, judgement: Judgement) -> bool:
     return pattern.type is not PatternType.ERROR or judgement.has_worked is not None
 
 
-def _read_attempt(project: Project, attempt: Attempt) -> partial[RecordedWork]:
-    actions = read_actions(project, attempt)
-    return partial(RecordedWork, actions, outcome=attempt.outcome, root=str(project.project.project))
-
-
-def read_actions(project: Project, attempt: Attempt) -> Sequence[Action]:
-    """Read the newest actions of an attempt; empty if its folder is gone or unsafe."""
+def _read_actions(project: Project, attempt: Attempt) -> Sequence[Action]:
     try:
         folder = TaskFolder.of(project.project, attempt.task_id)
         place = find_attempt_folder(folder, attempt.number)
@@ -101,16 +111,14 @@ def read_actions(project: Project, attempt: Attempt) -> Sequence[Action]:
     return actions[actions.find_newest(MAX_SUMMARIZED, MAX_SUMMARIZED_BYTES) :] if len(actions) else ()
 
 
-def _read_loop(project: Project, loop: Loop) -> partial[RecordedWork] | None:
+def _read_turns(project: Project, loop: Loop) -> ActionLog | None:
     """Read what the iterations of a loop record; None if they cannot be read."""
     try:
         details = project.adapters.details(loop)
     except Refused:
         return None
     actions = [action for turn in details.iterations[-_MAX_ITERATIONS:] for action in make_turn_actions(turn)]
-    success = project.view.inputs.success_of(loop)
-    outcome = {True: Outcome.SUCCESS, False: Outcome.FAILURE, None: Outcome.UNKNOWN}[success]
-    return partial(RecordedWork, actions, outcome=outcome, root=str(project.project.project))
+    return ActionLog(actions, str(project.project.project))
 
 
 def _make_verdict(project: Project, work_id: str, pattern: Pattern, judgement: Judgement, *, is_loop: bool) -> Event:

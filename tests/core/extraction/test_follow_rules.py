@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from core.extraction.follow_rules import judge
-from core.extraction.recorded_work import RecordedWork, make_turn_actions
+from core.extraction.recorded_work import ActionLog, RecordedWork, make_turn_actions
 from core.records.debug_sessions import Failure, Fix
 from core.records.episodes import Action
 from core.records.loops import Iteration, Outcome
@@ -41,7 +41,7 @@ def result(*fields: dict[str, Any], given_at: int = 0, outcome: Outcome, lesson:
         Action(**{"number": number, "at": NOW + timedelta(minutes=number), "success": True, **one})
         for number, one in enumerate(fields, 1)
     ]
-    return judge(lesson, RecordedWork(actions, NOW + timedelta(minutes=given_at), outcome)).has_worked
+    return judge(lesson, RecordedWork(ActionLog(actions), NOW + timedelta(minutes=given_at), outcome)).has_worked
 
 
 @pytest.mark.parametrize(
@@ -103,6 +103,6 @@ def test_a_loop_is_judged_by_what_its_iterations_record(line: str, expected: boo
         Iteration(number=2, at=NOW, outcome=Outcome.SUCCESS, fix=Fix(diff=diff), files=("cart.py",)),
     )
     actions = [action for turn in turns for action in make_turn_actions(turn)]
-    found = judge(LESSON, RecordedWork(actions, NOW - timedelta(hours=1), Outcome.SUCCESS))
+    found = judge(LESSON, RecordedWork(ActionLog(actions), NOW - timedelta(hours=1), Outcome.SUCCESS))
     assert found.is_followed is expected
     assert found.action == (0 if expected is None else 2), "the number of the iteration"

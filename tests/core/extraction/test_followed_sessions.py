@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from core.extraction.follow_rules import Judgement, judge
-from core.extraction.recorded_work import RecordedWork
+from core.extraction.recorded_work import ActionLog, RecordedWork
 from core.records.episodes import Action
 from core.records.loops import Outcome
 from core.records.patterns import Pattern, PatternType
@@ -65,7 +65,7 @@ def read_action(number: int, action: Mapping[str, Any]) -> Action:
 def judge_session(session: Mapping[str, Any]) -> Judgement:
     actions = [read_action(number, one) for number, one in enumerate(session["actions"], 1)]
     given_at = NOW + timedelta(minutes=session.get("given", 0), seconds=30)
-    work = RecordedWork(actions, given_at, Outcome(session.get("outcome", "success")))
+    work = RecordedWork(ActionLog(actions), given_at, Outcome(session.get("outcome", "success")))
     return judge(read_lesson(session["lesson"]), work)
 
 

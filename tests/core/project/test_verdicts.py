@@ -8,7 +8,7 @@ from typing import Any
 
 from core.config.paths import ProjectPaths
 from core.episodes.protocol import Episodes
-from core.project.verdicts import list_unjudged, record_verdicts
+from core.project.verdicts import ActionLogs, list_unjudged, record_verdicts
 from core.records.events import injected_events
 from core.records.loops import Outcome
 from core.sources.events import append_events
@@ -55,3 +55,20 @@ def test_an_attempt_of_the_agent_protocol_is_judged_once(tmp_path: Path) -> None
     assert (verdict.is_followed, verdict.action) == (True, 2)
     assert verdict.evidence == "edited cart.py: return total or ZERO_AMOUNT"
     assert list_unjudged(found) == []
+
+
+def test_the_log_of_an_attempt_is_read_once(tmp_path: Path) -> None:
+    paths = given(tmp_path)
+    memory = Episodes(paths, clock=lambda: NOW - timedelta(minutes=5), by="agent")
+    task = memory.init_task("Fix the total")
+    memory.start_attempt(task)
+    check = {"type": "bash", "tool": "Bash", "params": {"command": "pytest"}}
+    memory.log_action(task, check | {"success": False, "error": "TypeError: total is None"})
+    memory.complete_attempt(task, outcome=Outcome.FAILURE)
+    found = opened(paths)
+    attempt, logs = found.view.snapshot.attempts[f"{task}.1"], ActionLogs(found)
+    before = logs.read(attempt).find_errors(found.view.pattern(LESSON["pattern_id"]))
+    for file in paths.tasks.rglob("*actions*"):
+        file.unlink()
+    assert logs.read(attempt).find_errors(found.view.pattern(LESSON["pattern_id"])) == before == [0]
+    assert not len(ActionLogs(found).read(attempt).actions)
