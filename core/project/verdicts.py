@@ -78,6 +78,7 @@ def _judge_work(project: Project, work_id: str, logs: ActionLogs) -> Iterator[Ev
     if not patterns:
         return
     attempt, loop = snapshot.attempts.get(work_id), snapshot.loops.get(work_id)
+    outcome: Outcome
     if attempt is not None and attempt.outcome in _ENDED:
         log, outcome = logs.read(attempt), attempt.outcome
     elif loop is not None and loop.status in FINISHED and (turns := _read_turns(project, loop)) is not None:
