@@ -425,7 +425,7 @@ def anchors(state: ProjectState, pattern: Pattern) -> Iterable[doc.Block]:
     yield from items("Given only for errors in", pattern.places)
     yield from items("Hints on the place", pattern.location_hints)
     if not pattern.places and not pattern.location_hints:
-        yield line(("Tied to no file: it is given for every error or task that matches.", "quiet"))
+        yield line(("Its trigger names no file: it is given for every error or task that matches.", "quiet"))
     yield from items("Sessions that it comes from", [_source(loop) for loop in pattern.source_loops])
     yield from fields(("Record", f"{pattern.file}{'#' if pattern.pointer else ''}{pattern.pointer}"))
 

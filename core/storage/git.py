@@ -27,6 +27,7 @@ _MAX_FILE: Final = 4096  # bytes of a small file of Git
 _MAX_REFS: Final = 4 << 20
 _MAX_LOG: Final = 256 << 10  # bytes at the end of a log of HEAD
 _LOG_LINE: Final = re.compile(r"[0-9a-f]{40,64} ([0-9a-f]{40,64}) .*> (\d+) [+-]\d{4}(?:\t|$)")
+_MOST_FOLDERS: Final = 20  # with objects
 _SHA256_DIGITS: Final = 64  # of the ID of a commit
 _OBJECT_FOLDER: Final = re.compile(r"[0-9a-f]{2}|info|pack|commit-graphs")
 _ENVIRONMENT: Final = {
@@ -141,7 +142,8 @@ class Git:
         self.prefix = f"{path.as_posix()}/" if path.parts else ""
         objects = repository.common / "objects"
         _check_owner(repository.own, folder)
-        self._check_files(objects)
+        for folder_with_objects in _find_object_folders(objects):
+            self._check_files(folder_with_objects)
         self._command = [program, "--no-pager", "--literal-pathspecs"]
         # Git would wait for a FIFO that the configuration of the repository includes, so it gets a folder without one.
         self._own = tempfile.TemporaryDirectory(prefix="ralphdeck-git-")
@@ -245,6 +247,19 @@ class Git:
                 continue
             count = 2 if status[0] in "RC" else 1
             yield commit, status, [os.fsdecode(next(words, b"")) for _ in range(count)]
+
+
+def _find_object_folders(objects: Path) -> Iterable[Path]:
+    """Return the folders in which Git looks for objects: that of the repository, and those that it borrows from."""
+    found = [objects]
+    for folder in found:  # which grows by the folders that it borrows from
+        data = _read(folder / "info" / "alternates", _MAX_REFS)
+        lines = data.decode("utf-8", "surrogateescape").splitlines()
+        borrowed = dict.fromkeys(folder / line for line in lines if line and not line.startswith("#"))
+        found += [one for one in borrowed if one not in found and one.is_dir()]
+        if len(found) > _MOST_FOLDERS:
+            raise GitFailed("the repository borrows objects from too many folders")
+    return found
 
 
 def _check_owner(own: Path, folder: Path) -> None:

@@ -293,6 +293,9 @@ def test_objects_of_other_repositories_and_long_commit_names_are_read(tmp_path: 
     shared = History(tmp_path / "shared", begins=False)
     shared.git("clone", "-q", "--shared", str(history.folder), ".")
     assert check(shared.folder, "cart.py")["cart.py"].commit == commit
+    os.mkfifo(history.folder / ".git/objects/pack/pack-1.idx")
+    with pytest.raises(GitFailed, match="pack-1"):
+        check(shared.folder, "cart.py")
     long = History(tmp_path / "long", begins=False)
     long.git("init", "-q", "--object-format=sha256")
     long.write(cart=body("total"))
