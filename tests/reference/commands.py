@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from pathlib import Path
 from typing import Final
 
 import click
 
 from core.cli.groups import Program
+from core.cli.json.objects import json_schemas
+from core.cli.support.options import SHARED_OPTIONS
 from tui.cli import cli
 
 PAGE: Final = Path(__file__).parents[2] / "docs/reference/cli.md"
@@ -19,13 +22,22 @@ _INTRODUCTION: Final = """\
 
 `ralphdeck --help` lists the commands, `ralphdeck COMMAND --help` explains one. Former spellings of commands, such as
 `ralphdeck patterns list`, still work. Exit codes are listed in [Continuous integration](../ci.md#exit-codes).
+
+## Common options
+
+Most commands have some of these options; the line below a command names them. [JSON output](json.md) describes
+the objects that `--json` prints.
+
+| option | meaning |
+|---|---|
 """
 
 
 def render_page() -> str:
     """The whole page in Markdown."""
     context = click.Context(cli, info_name="ralphdeck", **{**cli.context_settings, "terminal_width": 88})
-    return "\n".join((_INTRODUCTION, *_sections(cli, context)))
+    common = "".join(f"| `{flag}` | {option['help']} |\n" for flag, option in SHARED_OPTIONS.items())
+    return "\n".join((_INTRODUCTION + common, *_sections(cli, context)))
 
 
 def _sections(program: Program, context: click.Context) -> Iterator[str]:
@@ -39,9 +51,36 @@ def _sections(program: Program, context: click.Context) -> Iterator[str]:
 
 def _command(command: click.Command, context: click.Context, level: int) -> Iterator[str]:
     yield f"{'#' * level} {context.command_path}\n"
-    yield f"```text\n{command.get_help(context).rstrip()}\n```\n"
+    yield f"```text\n{_own_help(command, context).rstrip()}\n```\n"
+    flags = [flag for flag in SHARED_OPTIONS if flag in {name for param in command.params for name in param.opts}]
+    if flags:
+        yield f"Common options: {', '.join(f'`{flag}`' for flag in flags)}.{_objects(context)}\n"
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             child = command.get_command(context, name)
             if child is not None and not child.hidden:
                 yield from _command(child, click.Context(child, context, name, terminal_width=88), level + 1)
+
+
+def _own_help(command: click.Command, context: click.Context) -> str:
+    """The help of a command without the options and the description of JSON that all commands share."""
+    own = copy(command)
+    own.params = [param for param in command.params if not SHARED_OPTIONS.keys() & {*param.opts}]
+    own.add_help_option = False
+    formatter = context.make_formatter()
+    own.format_usage(context, formatter)
+    own.format_help_text(context, formatter)
+    own.format_options(context, formatter)
+    return str(formatter.getvalue())
+
+
+def _objects(context: click.Context) -> str:
+    """Links to the objects that a command prints with `--json`."""
+    name = context.command_path.partition(" ")[2]
+    printed = [
+        (condition.removeprefix(name).lstrip(", ").removeprefix("with "), struct.__name__)
+        for condition, struct in json_schemas().items()
+        if condition == name or condition.startswith((f"{name} --", f"{name} with ", f"{name}, "))
+    ]
+    links = [f"[{struct}](json.md#{struct.lower()}){f' with {when}' if when else ''}" for when, struct in printed]
+    return f" JSON: {', '.join(links)}." if links else ""

@@ -49,7 +49,7 @@ def _store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         setattr(ctx.ensure_object(Invocation), param.name, value)
 
 
-_SHARED: Final[dict[str, dict[str, Any]]] = {
+SHARED_OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "--project": {
         "type": click.Path(path_type=Path),
         "metavar": "PATH",
@@ -73,7 +73,7 @@ _SHARED: Final[dict[str, dict[str, Any]]] = {
 
 def _shared_option(flag: str) -> click.Option:
     names = [flag, "as_json"] if flag == "--json" else [flag]
-    return click.Option(names, expose_value=False, callback=_store, **_SHARED[flag])
+    return click.Option(names, expose_value=False, callback=_store, **SHARED_OPTIONS[flag])
 
 
 def _append(flag: str, command: Decorated) -> Decorated:
