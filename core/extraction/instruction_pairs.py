@@ -17,7 +17,8 @@ from core.base.negation import find_prohibition
 from core.records.decisions import instruction_question_id
 from core.records.instructions import InstructionPair, Loading, PlacedInstruction, Relation
 from core.records.patterns import Pattern, PatternType
-from core.retrieval.instructions import CLOSE, ParsedInstruction, compare_instructions, find_areas, parse_instruction
+from core.retrieval.instruction_clauses import Area, ParsedInstruction, find_areas, have_common_area, parse_instruction
+from core.retrieval.instructions import CLOSE, compare_instructions
 
 if TYPE_CHECKING:
     from core.base.steps import Steps
@@ -32,6 +33,7 @@ _MAX_COMPARED: Final = 40  # others that one instruction is compared with, those
 _MAX_POSTINGS: Final = 300  # instructions with one word; a more frequent word finds no candidates
 _AT_ONCE: Final = 16  # instructions between two steps
 _MAX_TEXT: Final = 400
+_FAR: Final = CLOSE - 0.05  # assumed cosine of two vectors that are not close
 _ENDINGS: Final = {"py": "python", "ts": "ts", "tsx": "ts", "js": "js", "jsx": "js", "rs": "rust", "go": "go"}
 
 
@@ -40,7 +42,7 @@ class Compared(Struct, frozen=True):
 
     placed: PlacedInstruction
     parsed: ParsedInstruction
-    areas: frozenset[int]
+    areas: frozenset[Area]
 
 
 def collect_instructions(snapshot: Snapshot, board: Scoreboard) -> Iterator[PlacedInstruction]:
@@ -133,7 +135,8 @@ def find_pairs_in_steps(
         candidates = set(heapq.nlargest(_MAX_COMPARED, common, key=common.__getitem__))
         closeness = near.get(row, {})
         for other in sorted(candidates.union(other for other in closeness if other < row)):
-            if (pair := compare_placed(compared[other], one, closeness.get(other))) is not None:
+            far = _FAR if row in near and other in near else None
+            if (pair := compare_placed(compared[other], one, closeness.get(other, far))) is not None:
                 found.append(pair)
         if row % _AT_ONCE == 0:
             yield
@@ -167,7 +170,7 @@ def compare_placed(one: Compared, other: Compared, closeness: float | None = Non
     if result is None:
         return None
     relation, similarity, cause = result
-    if one.areas and other.areas and one.areas.isdisjoint(other.areas):
+    if not have_common_area(one.areas, other.areas):
         return None
     if relation is Relation.CONTRADICTS and not _have_same_scope(one.placed, other.placed):
         return None
@@ -192,9 +195,12 @@ def _can_repeat(one: PlacedInstruction, other: PlacedInstruction) -> bool:
     return not one.scope or not other.scope or _have_same_scope(one, other)
 
 
-def _areas_of(one: PlacedInstruction) -> frozenset[int]:
+def _areas_of(one: PlacedInstruction) -> frozenset[Area]:
+    """Return what an instruction is about: what its text does not say, its section and the files it is for do."""
     endings = (_ENDINGS.get(glob.rpartition(".")[2].strip("}"), "") for glob in one.scope)
-    return find_areas(one.text) or find_areas(f"{one.section} {' '.join(endings)}")
+    areas = find_areas(one.text)
+    kinds = {kind for kind, _ in areas}
+    return areas | {area for area in find_areas(f"{one.section} {' '.join(endings)}") if area[0] not in kinds}
 
 
 def _order(pair: InstructionPair) -> tuple[bool, bool, float, str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -11,8 +12,17 @@ import pytest
 
 from core.records.instructions import Relation
 from core.retrieval.embeddings import shared_embedder
-from core.retrieval.instructions import compare_instructions, find_areas, parse_instruction
+from core.retrieval.instruction_clauses import find_areas, parse_instruction
+from core.retrieval.instructions import compare_instructions
 
+SETS = ("development", "second", "unseen", "public", "public_2", "public_3")
+LEAST_RECALL = {
+    (Relation.CONTRADICTS, False): dict(zip(SETS, (0.9, 0.9, 0.85, 0.7, 0.65, 0.7), strict=True)),
+    (Relation.CONTRADICTS, True): dict(zip(SETS, (0.9, 0.9, 0.85, 0.7, 0.65, 0.7), strict=True)),
+    (Relation.REPEATS, False): dict(zip(SETS, (0.85, 0.8, 0.7, 0.55, 0.45, 0.65), strict=True)),
+    (Relation.REPEATS, True): dict(zip(SETS, (0.95, 0.85, 0.75, 0.6, 0.65, 0.7), strict=True)),
+}
+"""Reached recall by relation and whether vectors are used."""
 PAIRS = Path(__file__).with_name("instruction_pairs")
 
 
@@ -33,43 +43,36 @@ def compare(one: str, other: str, closeness: float | None = None) -> str:
     return str(result.relation) if result is not None else "neither"
 
 
-def measure(half: str, *, by_vectors: bool) -> dict[str, tuple[float, float]]:
-    """Return precision (1.0 if nothing was found) and recall for each relation."""
+@cache
+def measure_closeness(half: str) -> list[float | None]:
+    """Return the cosine of the vectors of each pair."""
+    ones, others = (shared_embedder().embed([pair[place] for pair in read_pairs(half)]) for place in (1, 2))
+    return [float(one @ other) for one, other in zip(ones, others, strict=True)]
+
+
+def measure(half: str, relation: Relation, *, by_vectors: bool) -> tuple[float, float]:
+    """Return precision and recall of a relation."""
     pairs = list(read_pairs(half))
-    closeness: list[float | None] = [None] * len(pairs)
-    if by_vectors:
-        ones, others = (shared_embedder().embed([pair[place] for pair in pairs]) for place in (1, 2))
-        closeness = [float(one @ other) for one, other in zip(ones, others, strict=True)]
+    closeness = measure_closeness(half) if by_vectors else [None] * len(pairs)
     found = [compare(one, other, close) for (_, one, other), close in zip(pairs, closeness, strict=True)]
-    result = {}
-    for relation in Relation:
-        right = sum(label == relation == answer for (label, *_), answer in zip(pairs, found, strict=True))
-        result[str(relation)] = (
-            right / found.count(relation) if found.count(relation) else 1.0,
-            right / sum(pair.label == relation for pair in pairs),
-        )
-    return result
-
-
-def test_the_labelled_set_is_large_enough() -> None:
-    labels = [pair.label for half in ("development", "second") for pair in read_pairs(half)]
-    assert len(labels) >= 120
-    assert all(labels.count(label) >= 40 for label in ("contradicts", "repeats", "neither"))
+    right = sum(label == relation == answer for (label, *_), answer in zip(pairs, found, strict=True))
+    return right / found.count(relation), right / sum(pair.label == relation for pair in pairs)
 
 
 NO_MODEL = pytest.mark.skipif(find_spec("onnxruntime") is None, reason="the model is not installed")
 
 
-@pytest.mark.parametrize("half", ["development", "second"])
-@pytest.mark.parametrize("by_vectors", [False, pytest.param(True, marks=NO_MODEL)])
-def test_precision_is_at_least_90_percent_at_a_recall_of_60(half: str, by_vectors: bool) -> None:
-    for precision, recall in measure(half, by_vectors=by_vectors).values():
-        assert precision >= 0.9
-        assert recall >= 0.6
+@pytest.mark.parametrize("relation", Relation)
+@pytest.mark.parametrize("by_vectors", [False, pytest.param(True, marks=[NO_MODEL, pytest.mark.slow])])
+def test_nine_of_ten_pairs_that_are_found_are_right_and_few_are_missed(relation: Relation, by_vectors: bool) -> None:
+    for name, least in LEAST_RECALL[relation, by_vectors].items():
+        precision, recall = measure(name, relation, by_vectors=by_vectors)
+        assert precision >= 0.9, name
+        assert recall >= least, name
 
 
 def test_the_order_of_the_texts_does_not_matter() -> None:
-    for half in ("development", "second"):
+    for half in SETS:
         for _, one, other in read_pairs(half):
             assert compare(one, other) == compare(other, one)
 
@@ -79,6 +82,11 @@ def test_hostile_texts_are_compared_in_bounded_time() -> None:
     for one in texts:
         for other in texts:
             compare(one, other, 0.9)
+
+
+def test_texts_with_unknown_words_do_not_contradict_each_other() -> None:
+    assert compare("Frobnicate the splines.", "Do not reticulate the splines.") == "neither"
+    assert compare("Use the quux.", "Quux modules have two parts.") == "neither"
 
 
 def test_areas_are_languages_and_parts_of_a_project() -> None:

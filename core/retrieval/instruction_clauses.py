@@ -1,0 +1,403 @@
+"""Clauses of instructions for agents, in a form that can be compared (docs/instructions.md#pairs).
+
+A text is split into clauses, each a demand or a ban. The words of a clause before its first preposition are its head,
+what it is about; the others are its tail, when and where it applies. Words are stems; words and expressions with one
+meaning have one name (`instruction_words.yaml`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.redaction.regex_table import LazyRegex, read_blocks
+from core.retrieval.instruction_text import MAX_CHARS, UNASKED, normalize_text, split_clauses
+from core.retrieval.task import stem_word
+
+WEAK: Final = 0.25  # weight of words that say little
+COMMON: Final = 0.5  # weight of words that many instructions contain; others have 1
+_NAME: Final = 1.5  # weight of names in code
+_INDENT: Final = 1  # number of the choice between tabs and spaces
+_CLAUSAL: Final = frozenset({"that", "which", "who", "when", "if", "wher", "whil", "whenev", "where", "while"})
+_FEW: Final = 4  # words of a clause that is nothing but a choice
+_KEPT: Final = frozenset({"not", "no", "on", "in"})
+_NOT: Final = "!not"
+_OPENING: Final = "!opening"
+_TOKEN: Final = LazyRegex(
+    r"https?://\S+|`[^`]{1,120}`|--?[a-z][\w-]*|@?[\w./*-]*[\w/*](?:\(\))?(?:['\u2019](?:t|ve|s|re|d)\b)?|\d+(?:\.\d+)*"
+)
+_ORDERS: Final = {"befor": "before", "aft": "after", "after": "after"}
+_SOFT: Final = LazyRegex(
+    r"\b(?:prefer|favou?r|ideally|by default|(?:where|when|if) possible|usually|generally|consider"
+    r"|only (?:when|if|where|add))\b"
+)
+_NOUN: Final = LazyRegex(r"\W*\w+\s+(?:must|should|is|are|has|have|needs?|can|may|will|shall|belongs?|goe?s?)\b")
+_LIST: Final = LazyRegex(r"[a-z-]+(?:/[a-z-]+)+")
+_CONTRAST: Final = LazyRegex(r"(?:not|rather_than|instead_of) ")
+_EXCEPT: Final = LazyRegex(r"\bexcept\b[^.;]*")
+_PRONOUN: Final = LazyRegex(r"\b(?:it|them)\b(?!')")
+_UNIT: Final = LazyRegex(
+    r"(?:\b(?P<before>port|python|node|node\.js|nodejs|java|go|php|ruby|version|typescript|react|rust|\.net|c\+\+)"
+    r"\s+(?:v|version )?|(?<![\w.#/:=-]))"
+    r"(?P<number>\d+(?:[.,]\d+)*|\b(?:one|two|three|four|five|six|eight|ten)\b)"
+    r"(?:\+|(?![\w.]*[/:=]))[- ]?(?P<after>%|[a-z]+)?"
+)
+_NUMBERS: Final = {
+    "one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "eight": "8", "ten": "10",
+}  # fmt: skip
+_UNITS: Final = {
+    "characters": "char", "character": "char", "chars": "char", "char": "char", "columns": "char", "column": "char",
+    "cols": "char", "spaces": "space", "space": "space", "percent": "%", "%": "%", "pct": "%", "seconds": "second",
+    "second": "second", "secs": "second", "s": "second", "minutes": "minute", "minute": "minute", "min": "minute",
+    "mins": "minute", "lines": "line", "line": "line", "loc": "line", "times": "time", "attempts": "time",
+    "retries": "time", "days": "day", "day": "day", "hours": "hour", "weeks": "week", "months": "month", "mb": "mb",
+    "gb": "gb", "kb": "kb", "ms": "ms", "rows": "row", "words": "word", "approvals": "approval",
+    "approval": "approval", "approvers": "approval", "reviewers": "approval", "reviews": "approval",
+    "approving": "approval", "levels": "level", "parameters": "parameter", "arguments": "parameter",
+    "params": "parameter", "args": "parameter", "sentences": "sentence", "items": "item", "decimals": "decimal",
+    "commits": "commit", "files": "file", "px": "px",
+}  # fmt: skip
+_SAME_UNITS: Final = {"node.js": "node", "nodejs": "node"}
+
+Area = tuple[str, int]  # its kind and its number
+
+
+class Clause(Struct, frozen=True, gc=False):
+    """One demand, or ban, of an instruction."""
+
+    head: frozenset[str] = frozenset()
+    tail: frozenset[str] = frozenset()
+    is_ban: bool = False
+    choices: tuple[tuple[int, int], ...] = ()  # (number of the choice, number of the alternative)
+    numbers: tuple[tuple[str, str], ...] = ()  # (unit, number)
+    order: str = ""  # "before" or "after" the tail
+    actions: frozenset[int] = frozenset()  # what is done, by the verbs that it begins with
+    is_soft: bool = False  # whether it is a preference, or for some cases only
+    is_condition: bool = False  # whether it only says what something else needs
+    names: frozenset[str] = frozenset()  # words of the head or tail that are in code
+    context: frozenset[str] | None = None  # of "Y" in "X, not Y": the words of "X"; None for other clauses
+
+    @property
+    def words(self) -> frozenset[str]:
+        return self.head | self.tail
+
+    @property
+    def facts(self) -> frozenset[tuple[str | int, str | int]]:
+        """The numbers and choices, by unit or number of the choice."""
+        return frozenset((*self.numbers, *self.choices))
+
+
+class ParsedInstruction(Struct, frozen=True, gc=False):
+    """An instruction in comparable form.
+
+    `words` are those of all clauses, `named` those of them in code, and `key` those that others are found by. `areas`
+    are what it is about, such as languages.
+    """
+
+    clauses: tuple[Clause, ...]
+    words: frozenset[str]
+    named: frozenset[str]
+    key: frozenset[str]
+    areas: frozenset[Area]
+
+
+class _Token(NamedTuple):
+    """A word, or a part of a name in code, as it is compared."""
+
+    word: str
+    is_code: bool
+    is_participle: bool = False  # a verb with "ing" that more words follow
+
+
+class WordTable(Struct, frozen=True):
+    """The words of `instruction_words.yaml`; `expressions` are by their first word, the longest first."""
+
+    choices: dict[str, tuple[tuple[int, int], ...]]  # by word
+    expressions: dict[str, tuple[tuple[tuple[str, ...], str], ...]]
+    own: frozenset[int]  # choices that name their subject
+    known: frozenset[str]  # words with a known meaning
+    weights: dict[str, float]
+    verbs: dict[str, int]  # what they do
+    prepositions: frozenset[str]
+    stop: frozenset[str]
+
+
+@cache
+def word_table() -> WordTable:
+    """Read `instruction_words.yaml`."""
+    blocks = read_blocks(Path(__file__).with_name("instruction_words.yaml"))
+    known: dict[tuple[str, ...], str] = {}
+    for line in blocks["same"]:
+        name, _, others = line.partition(":")
+        known |= dict.fromkeys((_key(one) for one in (name, *others.split(","))), " ".join(_key(name)))
+    choices, own = dict[str, tuple[tuple[int, int], ...]](), set[int]()
+    for number, line in enumerate(map(str.strip, blocks["choices"])):
+        if line.startswith("!"):
+            own.add(number)
+        for side, words in enumerate(line.strip("! ").split(" / ")):
+            first = ""
+            for key in map(_key, words.split(",")):
+                first = first or known.get(key, " ".join(key))
+                known.setdefault(key, first)
+                if (number, side) not in (places := choices.get(known[key], ())):
+                    choices[known[key]] = *places, (number, side)
+    for name, token in (("negations", _NOT), ("openings", _OPENING)):
+        known |= dict.fromkeys(map(_key, ",".join(blocks[name]).split(",")), token)
+    expressions: dict[str, list[tuple[tuple[str, ...], str]]] = {}
+    for key, word in sorted(known.items(), key=lambda one: -len(one[0])):
+        if key and key != (word,):
+            expressions.setdefault(key[0], []).append((key, word))
+    weights = dict[str, float]()
+    for name, weight in (("weak", WEAK), ("common", COMMON)):
+        weights |= dict.fromkeys((known.get(key, key[0]) for key in map(_key, " ".join(blocks[name]).split())), weight)
+    verbs = {_stem(word): number for number, line in enumerate(blocks["verbs"]) for word in line.split()}
+    verbs |= {known[key]: verbs[key[0]] for key in known if len(key) == 1 and key[0] in verbs}
+    lists = (frozenset(map(_stem, " ".join(blocks[name]).split())) for name in ("prepositions", "stop"))
+    areas = (word for line in blocks["areas"] for word in line.split()[1:])
+    nouns = frozenset(
+        (*known.values(), *map(_stem, areas), *(word for word, weight in weights.items() if weight > WEAK))
+    )
+    found = {word: tuple(keys) for word, keys in expressions.items()}
+    return WordTable(choices, found, frozenset(own), nouns, weights, verbs, *lists)
+
+
+def _key(text: str) -> tuple[str, ...]:
+    """Return the words of an expression as they are compared."""
+    return tuple(_stem(part) for part in text.split())
+
+
+def _stem(part: str) -> str:
+    """Return the stem of a word; twice, so that those of "docstring" and "docstrings" are equal."""
+    if not part.replace("-", "").isalpha() or part[0] == "-":
+        return part
+    stem = stem_word(stem_word(part))
+    if stem in _KEPT:
+        return part  # "note" is not "not"
+    return f"{stem[:-1]}y" if stem[-1] == "i" and len(stem) > 3 else stem
+
+
+def weigh(words: Iterable[str]) -> float:
+    """Return the weight of words: names in code count more, words that most instructions contain less."""
+    weights = word_table().weights
+    return sum(_NAME if word[:1] == "`" else weights.get(word, 1.0) for word in words)
+
+
+@lru_cache(8192)
+def parse_instruction(text: str) -> ParsedInstruction:
+    """Parse the demands of an instruction."""
+    text = normalize_text(text)
+    areas = find_areas(_EXCEPT.compiled.sub("", text))
+    clauses: list[Clause] = []
+    for part in split_clauses(text):
+        clause = _parse_clause(part.replace(UNASKED, ""), is_unasked=UNASKED in part)
+        if clauses and not core_words(clause.words) - _known_verbs() and _PRONOUN.compiled.search(part):
+            clause = replace(clause, head=clause.head | _strip(clauses[-1].head))
+        if clauses and clause.is_ban and _CONTRAST.compiled.match(part) and not clause.actions:
+            clause = replace(clause, context=clauses[-1].words)
+        if clause.words:
+            clauses.append(clause)
+    words = frozenset().union(*(clause.words for clause in clauses))
+    table = word_table()
+    key = {word for word in words if weigh((word,)) >= COMMON}
+    key |= {f"choice {number}" for clause in clauses for number, _ in clause.choices if number in table.own}
+    key |= {f"unit {unit}" for clause in clauses for unit, _ in clause.numbers}
+    named = frozenset().union(*(clause.names for clause in clauses))
+    return ParsedInstruction(tuple(clauses), words, named, frozenset(key), areas)
+
+
+def _known_verbs() -> frozenset[str]:
+    return frozenset(word_table().verbs)
+
+
+def _strip(words: frozenset[str]) -> frozenset[str]:
+    """Return the words that are not verbs."""
+    return words - _known_verbs()
+
+
+def _parse_clause(text: str, *, is_unasked: bool) -> Clause:
+    table, numbers = word_table(), tuple(sorted(_numbers(text)))
+    head: set[str] = set()
+    tail: set[str] = set()
+    names: set[str] = set()
+    actions: set[int] = set()
+    is_condition = is_condition_part = False
+    order, is_ban, into, is_limit, is_noun = "", False, head, False, bool(_NOUN.compiled.match(text))
+    for word, is_code, is_participle in _join(list(_split(_UNIT.compiled.sub(_keep_subject, text)))):
+        if word in (_NOT, _OPENING) and not is_code:
+            if is_condition_part or (word == _OPENING and (head or tail) and not is_ban and into is tail):
+                continue
+            is_ban = not is_ban if word == _OPENING else True
+            continue
+        if word in ("abov", "max", "min") and not is_code:
+            is_limit = True
+            continue
+        if word in table.prepositions and not is_code:
+            if word == "without" and is_ban:
+                is_ban, is_condition = False, True  # "never merge without a review" demands a review
+                continue
+            into = tail
+            is_condition_part |= bool(head) and word in _CLAUSAL
+            order = order or _ORDERS.get(word, "")
+            continue
+        if not is_code and word in table.stop:
+            continue
+        if len(actions) == len(head) and not tail and word in table.verbs and not is_code and not is_noun:
+            actions.add(table.verbs[word])
+        # A name in code is what the clause is about, wherever it is, unless it is a path.
+        is_name = (is_code or word[:1] == "`" or word in table.choices) and "/" not in word
+        if is_participle and into is head and weigh((word,)) > WEAK and weigh(core_words(frozenset(head))) >= COMMON:
+            into = tail  # "comments explaining your changes"
+        (head if is_name and not (is_ban and into is tail and not is_code) else into).add(word)
+        if is_code:
+            names.add(word)
+    is_ban = is_ban and not is_limit
+    if is_unasked:
+        head, tail, is_ban, order = {*head, *tail, "ask"}, set(), not is_ban, ""
+    elif "ask" in head and order == "before":
+        head, tail, order = head | tail, set(), ""
+    if all(table.weights.get(word, 1.0) <= WEAK for word in head):
+        head, tail = head | tail, set()
+    # A name in a list, such as of requirements, is not chosen.
+    content = core_words(frozenset(head))
+    is_chosen = "`" in text or bool(tail) or len(content) <= _FEW or content != head
+    found = (choice for word in sorted(head | tail) for choice in table.choices.get(word, ()))
+    found = (choice for choice in found if is_chosen or choice[0] not in table.own)
+    choices = (*found, *((_INDENT, 1) for unit, _ in numbers if unit == "space"))
+    return Clause(
+        frozenset(head),
+        frozenset(tail),
+        is_ban,
+        tuple(dict.fromkeys(choices)),
+        numbers,
+        order,
+        frozenset(actions),
+        bool(_SOFT.compiled.search(text)),
+        is_condition,
+        frozenset(names),
+    )
+
+
+def _keep_subject(found: re.Match[str]) -> str:
+    """Replace a number with its subject, such as the language of which it is a version."""
+    before, after = found["before"] or "", found["after"] or ""
+    if _unit_of(found):
+        return f" {before} "
+    return f" {before} {after} " if found["number"] not in _NUMBERS else found[0]
+
+
+def _split(text: str) -> Iterator[_Token]:
+    """Yield the words of a text; those of code begin with a backtick if they are not plain words."""
+    for token in _TOKEN.compiled.findall(text):
+        if token.startswith("http"):
+            continue
+        is_code = token[0] == "`"
+        parts = (
+            token.strip("`").split() if is_code else token.split("/") if _LIST.compiled.fullmatch(token) else [token]
+        )
+        for part in parts:
+            has_object = not is_code and part.endswith("ing") and not text.rstrip(" .!").endswith(part)
+            part = part.strip("'\",()[]{}<>").rstrip(".,:;")
+            if not is_code and part.endswith(("'s", "'ve", "'re", "'d")):
+                part = part.rpartition("'")[0]
+            if part.endswith("n't"):
+                yield _Token(_NOT, is_code=False)
+                continue
+            if not (any(map(str.isalpha, part)) or (is_code and part and not part.isdigit())):
+                continue
+            if len(part) == 1 and not is_code:
+                continue
+            stem = _stem(part) if part.replace("'", "").replace("-", "").isalpha() else part
+            yield _Token(stem, is_code, has_object)
+
+
+def _join(tokens: Sequence[_Token]) -> Iterator[_Token]:
+    """Replace words and expressions by the names of their meanings."""
+    expressions, place = word_table().expressions, 0
+    words = [token.word for token in tokens]
+    while place < len(tokens):
+        word, is_code, is_participle = tokens[place]
+        for key, name in expressions.get(word, ()):
+            if tuple(words[place : place + len(key)]) == key and not (name in (_NOT, _OPENING) and is_code):
+                yield _Token(name, is_code)
+                if name.endswith((" test", " branch")):  # what is for tests is for unit tests
+                    yield _Token(name.rpartition(" ")[2], is_code)
+                place += len(key)
+                break
+        else:
+            is_plain = word.replace("'", "").replace("-", "").isalpha() and word[0] != "-"
+            is_known = is_plain or word[0] == "!" or word in word_table().choices
+            name = f"`{word.rstrip('/')}/" if "/" in word else f"`{word}"
+            yield _Token(word if is_known else name, is_code, is_participle)
+            place += 1
+
+
+def _numbers(text: str) -> Iterator[tuple[str, str]]:
+    for found in _UNIT.compiled.finditer(text):
+        number = _NUMBERS.get(found["number"], found["number"])
+        if unit := _unit_of(found):
+            yield unit, number
+
+
+def _unit_of(found: re.Match[str]) -> str:
+    before = found["before"] or ""
+    return _SAME_UNITS.get(before, before) or _UNITS.get(found["after"] or "", "")
+
+
+def core_words(words: frozenset[str]) -> frozenset[str]:
+    """Return the words that say what an instruction is about; all if there are none."""
+    weights = word_table().weights
+    return frozenset(word for word in words if weights.get(word, 1.0) > WEAK) or words
+
+
+def heavy_words(words: frozenset[str]) -> frozenset[str]:
+    """Return the words that are not weak."""
+    return frozenset(word for word in words if weigh((word,)) > WEAK)
+
+
+def share_of_lighter(one: frozenset[str], other: frozenset[str]) -> float:
+    """Return the share of the lighter set of words that both contain, 0..1."""
+    one, other = core_words(one), core_words(other)
+    least = min(weigh(one), weigh(other))
+    return weigh(one & other) / least if least else 0.0
+
+
+def do_the_same(one: Clause, other: Clause) -> bool:
+    """Return whether two clauses can be about the same action: "add X" and "edit X" are not."""
+    return not one.actions or not other.actions or not one.actions.isdisjoint(other.actions)
+
+
+def have_same_case(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Return whether two tails can be about the same case: one of them has no word of weight that the other lacks."""
+    return not heavy_words(one - other) or not heavy_words(other - one)
+
+
+_AREA: Final = LazyRegex(r"\.?[a-z0-9#-]+")
+
+
+def find_areas(text: str) -> frozenset[Area]:
+    """Return the kinds and numbers of the areas that a text names, such as languages."""
+    areas = _areas()
+    words = _AREA.compiled.findall(text[:MAX_CHARS].lower())
+    return frozenset(areas[word] for word in map(stem_word, words) if word in areas)
+
+
+def have_common_area(one: frozenset[Area], other: frozenset[Area]) -> bool:
+    """Return whether two texts can be about the same: they name no different areas of one kind."""
+    for kind in {kind for kind, _ in one} & {kind for kind, _ in other}:
+        if {area for area in one if area[0] == kind}.isdisjoint(area for area in other if area[0] == kind):
+            return False
+    return True
+
+
+@cache
+def _areas() -> dict[str, Area]:
+    lines = read_blocks(Path(__file__).with_name("instruction_words.yaml"))["areas"]
+    return {
+        stem_word(word): (kind, number) for number, (kind, *words) in enumerate(map(str.split, lines)) for word in words
+    }
