@@ -52,6 +52,10 @@ _CONDITION: Final = lazy_regex(
 _FILLER: Final = lazy_regex(
     r"\b(?:by hand|(?:in|inside|under|to|on|of|from) (?=\x00)|directly|manually|in place)", re.IGNORECASE
 )
+_SHOWING_OPTIONS: Final = frozenset({"--help", "--version", "--dry-run", "--just-print", "--collect-only", "--check"})
+"""Options with which programs of all kinds change nothing."""
+_PRINTING_WITH_N: Final = frozenset({"make", "rsync"})  # programs whose option -n only prints what they would do
+_SHOWING_COMMANDS: Final = frozenset({"help", "list", "show", "status"})  # as in `git stash list`
 _PLACEHOLDER: Final = lazy_regex(
     r"<[^<>]*>|\{\{?[^{}]*\}\}?|\[[^\[\]]*\]|(?<!\S)\.\.\.|…|(?<=\s)[A-Z][A-Z_]{2,}(?=\s|$)"
 )
@@ -126,6 +130,8 @@ def match_run(sign: Run, run: Run) -> Match:
         return Match.NO
     if run.arguments[: len(sign.lead)] != sign.lead:
         return Match.NO
+    if _only_shows(run, sign):
+        return Match.UNCLEAR
     if sign.options <= run.options:
         return Match.YES if {*sign.arguments} <= {*run.arguments} else Match.UNCLEAR
     names_of_values = {option.partition("=")[0] for option in sign.options - run.options if "=" in option}
@@ -137,6 +143,14 @@ def match_run(sign: Run, run: Run) -> Match:
         option[2:3] in names for option in run.options if option[:2] == "--"
     )
     return Match.UNCLEAR if is_alias else Match.OTHER
+
+
+def _only_shows(run: Run, sign: Run) -> bool:
+    """Return whether a program only showed something, such as its help, and the text does not name that."""
+    options = _SHOWING_OPTIONS | ({"-n"} if run.program in _PRINTING_WITH_N else frozenset())
+    following = run.arguments[len(sign.lead) : len(sign.lead) + 1]
+    is_listing = following != sign.arguments[len(sign.lead) :][:1] and bool(_SHOWING_COMMANDS.intersection(following))
+    return is_listing or bool((run.options - sign.options) & options)
 
 
 def match_path(path: str, file: str) -> bool:
