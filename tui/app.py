@@ -24,6 +24,7 @@ from textual.message import Message
 from core.base.errors import DamagedError, RalphdeckError
 from core.base.text import plural, visible, visible_line
 from core.base.time_parsing import LAST_SEEN, LAST_VISIT
+from core.records.authors import is_same_user
 from core.records.decisions import Decision, Verb
 from core.records.snapshot import UNCHECKED
 from core.records.times import iso
@@ -547,7 +548,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
         from core.curation.decision_text import verb_text
 
         last = self._last_decision()
-        return f"undo {verb_text(last)}" if last is not None and last.by == self.project.by else ""
+        return f"undo {verb_text(last)}" if last is not None and is_same_user(last.by, self.project.by) else ""
 
     def action_undo(self) -> None:
         """Undo the newest decision; ask first if another person made it."""
@@ -564,7 +565,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
             self._pending_undos.append(undone)
             return
         last = self._last_decision()
-        if last is None or last.by == self.project.by:
+        if last is None or is_same_user(last.by, self.project.by):
             if last is not None:
                 undone(last)
             self._undoing = True

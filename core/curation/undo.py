@@ -10,7 +10,7 @@ from core.base.formatting import format_day, shorten_id
 from core.base.text import plural
 from core.curation.case import Draft
 from core.curation.decision_text import recorded_state, subject_text, verb_text
-from core.records.authors import Author, author_of
+from core.records.authors import Author, author_of, is_same_user
 from core.records.decisions import REPAIR, TURNS, CurationState, Decision, Verb, verb_info
 
 ALONE: Final = frozenset({Verb.NOTE, Verb.SNOOZE})
@@ -51,8 +51,8 @@ def newest_undoable(state: CurationState, decisions: Sequence[Decision]) -> Deci
 
 
 def check_own(newest: Decision, by: str) -> None:
-    """Raise `Refused`, with advice, if another person made the newest decision."""
-    if newest.by != by:
+    """Raise `Refused`, with advice, if another person, an agent or an unattended run made the newest decision."""
+    if not is_same_user(newest.by, by):
         is_agent = author_of(by) is Author.AGENT
         advice = "to propose to undo it, give its id" if is_agent else "to undo it, give --any-author or its id"
         raise Refused(
@@ -138,5 +138,5 @@ def describe_act(decisions: Sequence[Decision]) -> str:
 
 def _summary(verb: Verb, what: str, author: str, by: str, state: str) -> str:
     """`Undone: deprecate X (→ established)`, `Redone: promote X by imre`."""
-    whose = "" if author == by else f" by {shorten_id(author)}"
+    whose = "" if is_same_user(author, by) else f" by {shorten_id(author)}"
     return f"{'Undone' if verb is Verb.UNDO else 'Redone'}: {what}{whose}{f' ({state})' if state else ''}"

@@ -48,6 +48,12 @@ def name_of(by: str) -> str:
     return by.removeprefix(AGENT).removeprefix(CLIENT).removesuffix(_UNATTENDED).removesuffix(_SCRIPT)
 
 
+def is_same_user(by: str, other: str) -> bool:
+    """Return whether two signatures are those of one user, by hand or by a script of theirs."""
+    is_of_user = all(author_of(one) is not Author.AGENT and not is_signed_unattended(one) for one in (by, other))
+    return by == other or (is_of_user and name_of(by) == name_of(other))
+
+
 def sign_as_member(by: str, member: str) -> str:
     """Return the signature of a decision for the team: the member's name in place of the local one."""
     return member if author_of(by) is Author.PERSON else sign(Author.SCRIPT, member)

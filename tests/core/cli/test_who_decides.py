@@ -113,6 +113,19 @@ def test_a_script_does_not_undo_or_redo_its_way_to_a_release(
     assert stopped(call, project) == {CLEAN, HELD, BLOCKED}
 
 
+@pytest.mark.parametrize("is_script_first", [True, False])
+def test_users_undo_their_own_decision_by_hand_and_by_script(project: Path, call: Call, is_script_first: bool) -> None:
+    summaries = []
+    for is_script in (is_script_first, not is_script_first):
+        with pytest.MonkeyPatch.context() as patch:
+            if is_script:
+                be_script(patch)
+            command = ("undo",) if summaries else ("pattern", "promote", CLEAN)
+            summaries.append(call(*command, "--project", project))
+    assert summaries[1].code == 0 and not pinned(call, project)
+    assert "(script)" not in summaries[1].out
+
+
 def test_a_script_withdraws_a_release(project: Path, call: Call, script: Callable[[], None]) -> None:
     call("pattern", "release", HELD, "--project", project)
     script()

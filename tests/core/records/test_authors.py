@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.records.authors import Author, author_of, sign, sign_unattended
+from core.records.authors import Author, author_of, is_same_user, sign, sign_unattended
 from core.records.decisions import SYNC, Decision, Verb
 from tests.factories import CURATION_NOW
 
@@ -19,3 +19,9 @@ def test_programs_are_not_persons() -> None:
     assert decided("ada") is Author.PERSON
     assert {decided(SYNC), decided(sign_unattended("ada")), decided("claude", after={"hashes": {}})} == {Author.SCRIPT}
     assert {decided("mcp:claude-code"), decided(sign_unattended("agent:claude"))} == {Author.AGENT}
+
+
+def test_a_script_of_a_user_is_the_same_user_and_an_agent_or_a_program_of_its_own_is_not() -> None:
+    assert is_same_user("ada", "ada (script)") and is_same_user("ada", "ada")
+    for other in ("bob", "bob (script)", "agent:ada", "mcp:ada", sign_unattended("ada"), "ada as bob"):
+        assert not is_same_user("ada", other), other
