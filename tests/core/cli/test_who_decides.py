@@ -11,7 +11,7 @@ import pytest
 
 from core.config.user_settings import user_settings_file
 from tests.authors import be_script, have_names, make_processes
-from tests.core.cli.conftest import Call
+from tests.core.cli.conftest import Call, Result
 from tests.factories import make_error_record, make_pattern_file
 
 CLEAN, HELD, BLOCKED = (f"pat-error-made-00{number}" for number in (1, 2, 3))
@@ -115,7 +115,7 @@ def test_a_script_does_not_undo_or_redo_its_way_to_a_release(
 
 @pytest.mark.parametrize("is_script_first", [True, False])
 def test_users_undo_their_own_decision_by_hand_and_by_script(project: Path, call: Call, is_script_first: bool) -> None:
-    summaries = []
+    summaries: list[Result] = []
     for is_script in (is_script_first, not is_script_first):
         with pytest.MonkeyPatch.context() as patch:
             if is_script:
