@@ -355,7 +355,7 @@ def _write_text(batch: Batch, pattern: Pattern, keys: Mapping[str, Any], *, is_a
         raise Refused(f"the new text of {name} {describe_suspicions(stopped)}; change the pattern and release it")
     changes = Changes()
     changes.set(stored, pattern.type, pattern.id, keys)
-    result = {"content_hash": changed.content_hash} | ({EDITED: True} if is_approved else {})
+    result = {"content_hash": changed.content_hash, EDITED: is_approved}
     draft = batch.draft(changes, Verb.EDIT, pattern.id, f"{EDIT_TEXT.past} {name}", result)
     return replace(draft, before={"content_hash": as_read(stored.value, pattern.type).content_hash})
 

@@ -367,7 +367,7 @@ WITHDRAW: Final = VerbInfo("withdraw uses", "withdrew the uses of")
 SENT: Final = "sent"  # Key in `after` of a revocation: which uses of a member it is about; without it, the held ones.
 ALL_USES: Final = "all"  # Value of `sent`.
 REPAIRED: Final = "repaired"  # Key in `after` of an edit: the problems of the pattern that it repaired.
-EDITED: Final = "edited"  # Key in `after` of an edit: a person wrote and approved the text.
+EDITED: Final = "edited"  # Key in `after` of a new text: whether a person wrote it or saw the change, and approves it.
 ANCHORS: Final = "anchors"  # Key in `before` and `after` of an edit: the anchors of the pattern.
 WAS_QUARANTINED: Final = "quarantined"  # Key in `before` of a release: the pattern was in quarantine.
 WAS_HELD: Final = "held"  # Key in `before` of a release: the text was held.
@@ -396,7 +396,7 @@ def verb_info(decision: Decision) -> VerbInfo:
         return WITHDRAW
     if decision.verb is Verb.EDIT and REPAIRED in decision.after:
         return REPAIR
-    if decision.verb is Verb.EDIT and decision.after.get(EDITED) is True:
+    if decision.verb is Verb.EDIT and EDITED in decision.after:
         return EDIT_TEXT
     if decision.verb is Verb.EDIT and ANCHORS in decision.after:
         return SET_ANCHORS

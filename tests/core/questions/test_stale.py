@@ -17,6 +17,7 @@ from core.base.errors import BadInput
 from core.config.paths import ProjectPaths
 from core.config.settings import ReviewSettings, Settings
 from core.curation import commands
+from core.curation.decision_text import verb_text
 from core.hooks import sweep
 from core.project.daemon import Daemon
 from core.project.project import Project
@@ -240,6 +241,7 @@ def test_a_text_that_no_person_approved_is_not_approved_by_its_update(shop: Shop
     state = opened.view.assessment(ONE).state
     shop.decide("accept")
     view = shop.open().view
+    assert [verb_text(one) for one in view.snapshot.decisions] == ["set anchors", "edit text"]
     assert view.pattern(ONE).description.startswith("See basket.py") and not view.board.is_approved(ONE)
     assert view.assessment(ONE).state == state
 
