@@ -124,6 +124,7 @@ class WordTable(Struct, frozen=True):
     known: frozenset[str]  # words with a known meaning
     weights: dict[str, float]
     verbs: dict[str, int]  # what they do
+    kinds: dict[str, str]  # of tools
     prepositions: frozenset[str]
     stop: frozenset[str]
 
@@ -158,13 +159,18 @@ def word_table() -> WordTable:
         weights |= dict.fromkeys((known.get(key, key[0]) for key in map(_key, " ".join(blocks[name]).split())), weight)
     verbs = {_stem(word): number for number, line in enumerate(blocks["verbs"]) for word in line.split()}
     verbs |= {known[key]: verbs[key[0]] for key in known if len(key) == 1 and key[0] in verbs}
+    kinds = {
+        _stem(tool): " ".join(_key(kind))
+        for kind, _, tools in (line.partition(":") for line in blocks["kinds"])
+        for tool in tools.split()
+    }
     lists = (frozenset(map(_stem, " ".join(blocks[name]).split())) for name in ("prepositions", "stop"))
     areas = (word for line in blocks["areas"] for word in line.split()[1:])
     nouns = frozenset(
         (*known.values(), *map(_stem, areas), *(word for word, weight in weights.items() if weight > WEAK))
     )
     found = {word: tuple(keys) for word, keys in expressions.items()}
-    return WordTable(choices, found, frozenset(own), nouns, weights, verbs, *lists)
+    return WordTable(choices, found, frozenset(own), nouns, weights, verbs, kinds, *lists)
 
 
 def _key(text: str) -> tuple[str, ...]:

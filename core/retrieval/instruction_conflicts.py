@@ -70,8 +70,9 @@ def _forbids(ban: Clause, demand: Clause, shared: float, *, is_close: bool) -> b
     """Return whether a ban forbids what is demanded; `shared` is the weight of the words of both heads."""
     if demand.is_condition or not _is_in_context(ban, demand):
         return False
-    if _forbids_choice(ban, demand):
-        return True
+    kinds = word_table().kinds
+    if _forbids_choice(ban, demand) or any(core_words(ban.head) == {kinds.get(word)} for word in demand.head):
+        return not heavy_words(ban.tail)
     if demand.is_soft and (demand.tail or ban.tail):
         return False  # "prefer X", "do not use X in Y"
     if _ASK in demand.head and _ASK not in ban.words:
