@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.redaction.regex_table import LazyRegex, read_blocks
-from core.retrieval.instruction_text import MAX_CHARS, UNASKED, normalize_text, split_clauses
+from core.retrieval.instruction_text import MAX_CHARS, UNASKED, UNLESS_ASKED, normalize_text, split_clauses
 from core.retrieval.task import stem_word
 
 WEAK: Final = 0.25  # weight of words that say little
@@ -79,6 +79,7 @@ class Clause(Struct, frozen=True, gc=False):
     order: str = ""  # "before" or "after" the tail
     actions: frozenset[int] = frozenset()  # what is done, by the verbs that it begins with
     is_soft: bool = False  # whether it is a preference, or for some cases only
+    is_asked: bool = False  # whether it forbids something unless the user asks for it
     is_condition: bool = False  # whether it only says what something else needs
     names: frozenset[str] = frozenset()  # words of the head or tail that are in code
     context: frozenset[str] | None = None  # of "Y" in "X, not Y": the words of "X"; None for other clauses
@@ -201,7 +202,9 @@ def parse_instruction(text: str) -> ParsedInstruction:
     areas = find_areas(_EXCEPT.compiled.sub("", text))
     clauses: list[Clause] = []
     for part in split_clauses(text):
-        clause = _parse_clause(part.replace(UNASKED, ""), is_unasked=UNASKED in part)
+        plain = part.replace(UNASKED, "").replace(UNLESS_ASKED, "")
+        clause = _parse_clause(plain, is_unasked=UNASKED in part)
+        clause = replace(clause, is_asked=clause.is_asked or UNLESS_ASKED in part)
         if clauses and not core_words(clause.words) - _known_verbs() and _PRONOUN.compiled.search(part):
             clause = replace(clause, head=clause.head | _strip(clauses[-1].head))
         if clauses and clause.is_ban and _CONTRAST.compiled.match(part) and not clause.actions:
@@ -263,9 +266,12 @@ def _parse_clause(text: str, *, is_unasked: bool) -> Clause:
         if is_code:
             names.add(word)
     is_ban = is_ban and not is_limit
+    is_asked = False
     if is_unasked:
+        is_asked = is_ban
         head, tail, is_ban, order = {*head, *tail, "ask"}, set(), not is_ban, ""
     elif "ask" in head and order == "before":
+        is_asked = not is_ban
         head, tail, order = head | tail, set(), ""
     if all(table.weights.get(word, 1.0) <= WEAK for word in head):
         head, tail = head | tail, set()
@@ -276,16 +282,17 @@ def _parse_clause(text: str, *, is_unasked: bool) -> Clause:
     found = (choice for choice in found if is_chosen or choice[0] not in table.own)
     choices = (*found, *((_INDENT, 1) for unit, _ in numbers if unit == "space"))
     return Clause(
-        frozenset(head),
-        frozenset(tail),
-        is_ban,
-        tuple(dict.fromkeys(choices)),
-        numbers,
-        order,
-        frozenset(actions),
-        bool(_SOFT.compiled.search(text)),
-        is_condition,
-        frozenset(names),
+        head=frozenset(head),
+        tail=frozenset(tail),
+        is_ban=is_ban,
+        choices=tuple(dict.fromkeys(choices)),
+        numbers=numbers,
+        order=order,
+        actions=frozenset(actions),
+        is_soft=bool(_SOFT.compiled.search(text)),
+        is_asked=is_asked,
+        is_condition=is_condition,
+        names=frozenset(names),
     )
 
 
@@ -338,7 +345,7 @@ def _join(tokens: Sequence[_Token]) -> Iterator[_Token]:
         else:
             is_plain = word.replace("'", "").replace("-", "").isalpha() and word[0] != "-"
             is_known = is_plain or word[0] == "!" or word in word_table().choices
-            name = f"`{word.rstrip('/')}/" if "/" in word else f"`{word}"
+            name = f"`{word.rstrip('/*')}/" if "/" in word else f"`{word}"
             yield _Token(word if is_known else name, is_code, is_participle)
             place += 1
 

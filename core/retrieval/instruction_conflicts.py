@@ -31,7 +31,8 @@ _MOST_CLOSE: Final = 2.5  # the same, for two texts whose vectors are close
 _OWN_UNITS: Final = frozenset({"space", "python", "node", "java", "go", "php", "ruby", "react", "rust", "typescript"})
 """Units of numbers that name their subject."""
 _QUANTITIES: Final = frozenset({"max", "min", "limit", "length", "aim", "target"})
-_ASK: Final = "ask"
+ASK: Final = "ask"
+_WORK: Final = frozenset({"implementation", "featur", "task"})  # what tests are written before or after
 REMOVE: Final = "remov"
 
 
@@ -40,8 +41,9 @@ def find_conflict(one: Clause, other: Clause, *, is_close: bool) -> str | None:
     if not do_the_same(one, other) or is_removal(one) is not is_removal(other):
         return None
     if one.order and other.order and one.order != other.order and one.is_ban is other.is_ban:
-        shares = share_of_lighter(one.head, other.head), share_of_lighter(one.tail, other.tail)
-        return "" if min(shares) >= SAME_HEAD else None
+        is_work = heavy_words(one.tail) | heavy_words(other.tail) <= _WORK
+        is_same = is_work or share_of_lighter(one.tail, other.tail) >= SAME_HEAD
+        return "" if is_same and share_of_lighter(one.head, other.head) >= SAME_HEAD else None
     names = one.tail & other.tail & one.names & other.names
     if not have_same_case(one.tail - names, other.tail - names):
         return None
@@ -75,7 +77,7 @@ def _forbids(ban: Clause, demand: Clause, shared: float, *, is_close: bool) -> b
         return not heavy_words(ban.tail)
     if demand.is_soft and (demand.tail or ban.tail):
         return False  # "prefer X", "do not use X in Y"
-    if _ASK in demand.head and _ASK not in ban.words:
+    if ASK in demand.head and ASK not in ban.words:
         return False  # "ask before X", "no X"
     return shared >= (_THING if _forbids_thing(ban, demand, is_close=is_close) else _SURE)
 
@@ -83,7 +85,7 @@ def _forbids(ban: Clause, demand: Clause, shared: float, *, is_close: bool) -> b
 def _forbids_thing(ban: Clause, demand: Clause, *, is_close: bool) -> bool:
     """Return whether a ban, even of a single word, is about a demand: it has no condition that the demand lacks."""
     thing = core_words(ban.head)
-    is_about = thing | heavy_words(ban.tail) <= demand.words and thing.isdisjoint(ban.tail - {_ASK})
+    is_about = thing | heavy_words(ban.tail) <= demand.words and thing.isdisjoint(ban.tail - {ASK})
     is_about = is_about and (weigh(thing) >= _SURE or thing <= demand.head)
     if not is_about and thing != core_words(demand.head):
         return False

@@ -10,6 +10,8 @@ from core.redaction.regex_table import LazyRegex
 MAX_CHARS: Final = 400  # characters of a text that are compared
 UNASKED: Final = "unasked!"
 """Mark of a clause that something is done, or forbidden, without asking first."""
+UNLESS_ASKED: Final = "unlessasked!"
+"""Mark of a clause that something is forbidden unless the user asks for it."""
 
 _CODE: Final = LazyRegex(r"`[^`]{1,120}`")
 _SPACED: Final = LazyRegex(r"([.,:;])\s+")
@@ -42,7 +44,7 @@ _REWRITES: Final = tuple(
         (r"\((?:e\.g\.|i\.e\.|such as|like|`)[^()]{0,120}\)|\b(?:e\.g\.|such as)[^.;]*(?:\.\w[^.;]*)*", ""),
         (r"\((?![^()]{0,80}\d)[^()]{0,200}\)", " "),
         (r"\s[\u2013\u2014-]{1,2}\s(?:they|it|this|that|we|these|there|you|its|the|nobody)\b[^.;]*", ""),
-        (rf"\bunless (?:[\w']+ ){{0,4}}?(?:{_ASKED})(?: to| otherwise| one)?\b", ""),
+        (rf"\bunless (?:[\w']+ ){{0,4}}?(?:{_ASKED})(?: to| otherwise| one)?\b", UNLESS_ASKED),
         (r"\bon behalf of (?:the user|me|anyone)\b|\b(?:yourself|on your own)\b", ""),
         (r",? (?:or|and) (?:any )?other [^.;,]*", ""),
         # A label is a part of what follows it: "Line length: 100".

@@ -23,11 +23,12 @@ from core.retrieval.instruction_clauses import (
     weigh,
     word_table,
 )
-from core.retrieval.instruction_conflicts import REMOVE, find_conflict, is_removal
+from core.retrieval.instruction_conflicts import ASK, REMOVE, find_conflict, is_removal
 
 CLOSE: Final = 0.55  # cosine of two vectors, from which texts are about the same
 LEAST_CLOSE: Final = 0.35  # cosine below which texts are not the same, whatever their words are
 SAME_MEANING: Final = 0.5  # mean of cosine and share of common words, from which one text repeats the other
+SAME_VECTOR: Final = 0.8  # cosine from which texts with few words in common can be the same
 SAME_TEXT: Final = 0.5  # share of all words that both texts contain, 0..1, from which one repeats the other
 SAME_PART: Final = 0.4  # the same, if one text has no words that the other lacks
 SAME_FEW: Final = 0.67  # the same, for texts that have hardly more than one word in common
@@ -115,7 +116,7 @@ def _share(one: ParsedInstruction, other: ParsedInstruction) -> float:
 def _is_same_text(one: ParsedInstruction, other: ParsedInstruction, closeness: float | None) -> bool:
     """Return whether two texts have enough words in common, or close vectors."""
     share, weight = _share(one, other), _weigh_shared(one, other)
-    if weight < _MIN_WEIGHT and share < _WHOLE:
+    if weight < _MIN_WEIGHT and share < _WHOLE and (closeness or 0.0) < SAME_VECTOR:
         return False
     is_part = share_of_lighter(one.words, other.words) >= _WHOLE
     least = (SAME_PART if is_part else SAME_TEXT) if weight >= _SURE else (SAME_TEXT if is_part else SAME_FEW)
@@ -128,11 +129,13 @@ def _is_same_text(one: ParsedInstruction, other: ParsedInstruction, closeness: f
 
 def _share_clause(one: Clause, other: Clause) -> float:
     """Return the share of all words that both clauses contain, 0..1; 0 if they do not demand the same."""
-    if _forbids_words(one) is not _forbids_words(other) or not do_the_same(one, other):
+    are_asked = one.is_asked and other.is_asked  # "ask before X", "no X unless I ask"
+    if not do_the_same(one, other) or (not are_asked and _forbids_words(one) is not _forbids_words(other)):
         return 0.0
     if not have_same_case(one.tail - other.head, other.tail - one.head) or not _have_same_facts(one.facts, other.facts):
         return 0.0
-    words = one.words - {REMOVE}, other.words - {REMOVE}
+    aside = {REMOVE, ASK} if are_asked else {REMOVE}
+    words = one.words - aside, other.words - aside
     if _is_substituted(*words):
         return 0.0
     numbers = len({*one.numbers}.intersection(other.numbers))
