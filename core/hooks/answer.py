@@ -208,7 +208,7 @@ class HookAnswer:
                 self._work.record_assigned(assigned)  # before the agent can see what it is given
                 session.trial = session.trial or self._trial
                 if self._event.moment is Moment.TOOL:
-                    session.remember_trial()
+                    session.remember_trial(self._project.project)
             if taken.prompt:
                 session.given = given
                 session.context = given.context or session.context

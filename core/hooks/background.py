@@ -140,16 +140,19 @@ def _extract(project: ProjectPaths, sessions: Sessions, now: datetime) -> bool:
     from core.project.debug_hooks import write_task_lessons
     from core.project.verdicts import ActionLogs, record_verdicts
     from core.project.watch_loop import extract_unattended, is_wanted
+    from core.trust.experiment_secret import trial_key
 
     opened = load_project(project, "", lambda: now)
     logs = ActionLogs(opened)
     is_any_done = False
-    for session_id, agent, task, key in trials:
+    own = trial_key(project.project)
+    for session_id, agent, task, (key, seal) in trials:
         opened.by = opened.agent = agent
         with suppress(*_PROBLEMS):
-            record_outcomes(opened, task, key, logs)
+            if own.is_sealed(session_id, task, key, seal):
+                record_outcomes(opened, task, key, logs)
             with sessions.edit_known(session_id) as session:
-                if session is not None and session.trials.get(task) == key:
+                if session is not None and session.trials.get(task) == (key, seal):
                     del session.trials[task]
             is_any_done = True
     for session_id, agent, task in ended:

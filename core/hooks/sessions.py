@@ -106,21 +106,26 @@ class Session(Struct, omit_defaults=True):
     checked: list[str] = field(default_factory=list)  # IDs of attempts with checks that the debug memory lacks
     has_warned: bool = False  # whether the agent got the notice that the project is not trusted
     trial: str = ""  # key of the task of the newest prompt in the experiment, "" without one
-    trials: dict[str, str] = field(default_factory=dict)  # such keys by ID of the task; their outcome is not recorded
+    trials: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Such keys without a recorded outcome by ID of the task, each with the `seal` of `TrialKey`."""
     ended_tasks: Annotated[list[str], Meta(max_length=MAX_PROMPTS)] = field(default_factory=list)
     """IDs of tasks from which patterns are not extracted yet."""
 
     @property
-    def finished_trials(self) -> dict[str, str]:
-        """Keys of the tasks in the experiment that are over, by ID of the task."""
+    def finished_trials(self) -> dict[str, tuple[str, str]]:
+        """Keys and seals of the tasks in the experiment that are over, by ID of the task."""
         is_over = self.ended is not None
         done = self.ended_tasks
         return {id: key for id, key in self.trials.items() if is_over or id in done or id != self.task}
 
-    def remember_trial(self) -> None:
+    def remember_trial(self, project: Path) -> None:
         """Remember which task of the experiment the task of the newest prompt is."""
-        if self.task and self.trial:
-            self.trials[self.task] = self.trial
+        known, _ = self.trials.get(self.task, ("", ""))
+        if self.task and self.trial and self.trial != known:
+            from core.trust.experiment_secret import trial_key  # most sessions have no trial
+
+            # A repository can bring records of sessions; without the seal, their outcomes would be signed as own ones.
+            self.trials[self.task] = self.trial, trial_key(project).seal(self.id, self.task, self.trial)
             for oldest in list(self.trials)[:-MAX_PROMPTS]:
                 del self.trials[oldest]
 

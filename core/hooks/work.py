@@ -78,7 +78,7 @@ class SessionWork:
         known = session.tasks.get(digest(prompt))
         if known is not None and known != session.task:
             session.task, session.attempt, session.abandoned = known, 0, 0
-            session.trial = session.trials.get(known, "")
+            session.trial, _ = session.trials.get(known, ("", ""))
         return True
 
     def log_spooled(self, session: Session) -> None:
@@ -122,7 +122,7 @@ class SessionWork:
             self._open(session)
             self._memory.log_action(session.task, action, attempt=session.attempt)
         _note_check(session, session.task, session.attempt, action)
-        session.remember_trial()
+        session.remember_trial(self._project.project)
         self.record_given(session)
         return True
 

@@ -157,11 +157,24 @@ class TrialKey(Struct, frozen=True):
             return False
         return compare_digest(trial.code.encode(errors="replace"), self._make_code(event, trial).encode())
 
+    def seal(self, session: str, task: str, trial: str) -> str:
+        """Return a code for the fact that a task of a session is this task of the experiment; "" without a secret."""
+        return self._digest(msgspec.json.encode((session, task, trial))) if self.secret else ""
+
+    def is_sealed(self, session: str, task: str, trial: str, code: str) -> bool:
+        """Return whether `code` is the one of `seal`."""
+        from hmac import compare_digest  # most processes read no trial
+
+        wanted = self.seal(session, task, trial)
+        return bool(wanted) and compare_digest(wanted.encode(), code.encode(errors="replace"))
+
     def _make_code(self, event: Event, trial: Trial) -> str:
+        return self._digest(msgspec.json.encode(replace(event, trial=replace(trial, code=""))))
+
+    def _digest(self, message: bytes) -> str:
         from hmac import digest
 
-        unsigned = replace(event, trial=replace(trial, code=""))
-        return digest(self.secret, msgspec.json.encode(unsigned), "sha256").hex()[:_CODE_CHARS]
+        return digest(self.secret, message, "sha256").hex()[:_CODE_CHARS]
 
 
 NO_TRIAL_KEY: Final = TrialKey()

@@ -416,9 +416,7 @@ def test_a_context_that_is_always_late_is_not_tried_at_every_tool_call(agent: Si
     assert later.tool(EDIT) == ""
 
 
-def test_an_event_that_was_overtaken_delivers_nothing_twice(
-    agent: SimulatedAgent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_event_that_was_overtaken_delivers_nothing_twice(agent: SimulatedAgent) -> None:
     agent.prompt(PROMPT)
     agent.fix_and_stop()
     later = SimulatedAgent(agent.project, "s2", at=agent.at, is_late=True)
@@ -426,8 +424,7 @@ def test_an_event_that_was_overtaken_delivers_nothing_twice(
     later.is_late = False
     first = SimulatedAgent(agent.project, "s2", at=later.at)
     contexts: list[str] = []
-    monkeypatch.setattr(later, "_give_up", lambda: contexts.append(first.tool(EDIT, tool_use_id="first")))
-    later.is_late = True
+    later.meanwhile = lambda: contexts.append(first.tool(EDIT, tool_use_id="first"))
     contexts.append(later.tool(EDIT, tool_use_id="second"))
     assert ["Cannot read" in context for context in contexts] == [True, False]
 

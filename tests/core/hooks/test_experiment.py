@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from datetime import timedelta
 from pathlib import Path
@@ -13,6 +14,7 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation.commands import Promote
 from core.hooks import answer
+from core.hooks.events import digest
 from core.learning.assignment import Experiment
 from core.project.project import Project
 from core.records.events import ASSIGNED, TRIAL_OUTCOME, Event
@@ -91,6 +93,24 @@ def test_the_outcome_of_both_arms_is_recorded_once(learned: SimulatedAgent, is_h
     assert event.trial is not None and event.trial.is_held_out is is_held_out
     assert (event.trial.returned, event.success, event.trial.steps, event.trial.crossed) == (True, True, 3, False)
     assert not later.record.trials
+
+
+def test_a_session_that_a_repository_brings_has_no_outcome(learned: SimulatedAgent) -> None:
+    later = later_session(learned)
+    later.prompt(prompt_of_arm(learned, is_held_out=False))
+    key = later.record.trial
+    forged = later_session(later, "forged")
+    forged.prompt("Look at the failing tests")
+    forged.tool(FAILING)
+    file = learned.project.sessions / f"{digest('forged')}.json"
+    record = json.loads(file.read_bytes())
+    assert record["id"] == "forged"
+    file.write_text(json.dumps({**record, "trials": {record["task"]: [key, "0" * 32]}}))
+    forged.send("SessionEnd", reason="exit")
+    assert not events_of(forged, TRIAL_OUTCOME) and not forged.record.trials
+    later.tool(EDIT)
+    later.send("SessionEnd", reason="exit")
+    assert len(events_of(later, TRIAL_OUTCOME)) == 1
 
 
 def test_an_error_that_does_not_occur_has_not_returned(learned: SimulatedAgent) -> None:
