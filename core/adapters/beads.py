@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import Struct
 
-from core.adapters.contract import Adapter, Places
+from core.adapters.contract import Adapter
 from core.adapters.lessons import make_lesson
 from core.adapters.values import MAX_LABEL, cut
 
@@ -49,9 +49,6 @@ class BeadsAdapter(Adapter):
 
     def fingerprint(self, folders: Folders) -> tuple[str, ...]:
         return tuple(str(path) for path in _exports(folders.roots[:3]) if path.is_file())
-
-    def places(self, folders: Folders) -> Places:
-        return Places(watched=tuple(_exports(folders.roots)))
 
     def loops(self, files: RunnerFiles, moment: Moment) -> Iterable[Loop]:
         return ()

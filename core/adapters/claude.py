@@ -28,7 +28,6 @@ from core.adapters.claude_states import (
     read_processes,
 )
 from core.adapters.claude_transcript import SessionFold
-from core.adapters.contract import Places
 from core.adapters.runner_files import Folded
 from core.adapters.sessions import BareLoops
 from core.base.regexes import lazy_regex
@@ -76,14 +75,6 @@ class ClaudeAdapter:
         projects = _projects(folders)
         found = [projects / project_slug(root) for root in folders.roots[:5]] if projects else []
         return tuple(str(folder) for folder in found if _is_folder(folder))
-
-    def places(self, folders: Folders) -> Places:
-        """Poll the folders of the project's sessions, the registry and the jobs."""
-        home = folders.private("CLAUDE_CONFIG_DIR", ".claude")
-        if home is None:
-            return Places()
-        own = (home / "projects" / project_slug(root) for root in folders.roots)
-        return Places(polled=(*own, home / "sessions", home / "jobs"))
 
     def loops(self, files: RunnerFiles, moment: Moment) -> Iterable[Loop]:
         """Return sessions, subagents, and loops of headless sessions."""

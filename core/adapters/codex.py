@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from core.adapters.codex_rollout import Goal, Rollout, RolloutFold, normalize_status, read_meta
-from core.adapters.contract import Places
 from core.adapters.join import HEADLESS, INTERACTIVE
 from core.adapters.runner_files import read_table, utc
 from core.adapters.sessions import COMPLETE, LOST_AFTER, QUIET_AFTER, BareLoops, SessionAdapter, Status, join_sessions
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from core.records.lessons import Lesson
 
 _CLOCK_TOLERANCE: Final = timedelta(seconds=60)
-_DATABASES: Final = ("goals_1.sqlite", "goals_1.sqlite-wal", "memories_1.sqlite", "memories_1.sqlite-wal")
 _FOLDERS_KEY: Final = "working folders"
 _GOALS: Final = {
     "active": LoopStatus.RUNNING,
@@ -46,10 +44,7 @@ _ENDS: Final = {
 }
 _LIMITS: Final = frozenset({"usage_limit_exceeded", "usage_limit_reached", "session_budget_exceeded"})
 _INTERACTIVE_SOURCES: Final = frozenset({"cli", "vscode", "atlas", "chatgpt", ""})
-_GOAL_COLUMNS: Final = (
-    *("thread_id", "objective", "status", "token_budget", "tokens_used", "time_used_seconds"),
-    *("created_at_ms", "updated_at_ms"),
-)
+_GOAL_COLUMNS: Final = ("thread_id", "objective", "status", "updated_at_ms")
 
 
 class CodexAdapter(SessionAdapter):
@@ -77,13 +72,6 @@ class CodexAdapter(SessionAdapter):
         return tuple(
             str(home / name) for name in ("sessions", "archived_sessions", "memories") if (home / name).is_dir()
         )
-
-    def places(self, folders: Folders) -> Places:
-        home = _home(folders)
-        if home is None:
-            return Places()
-        names = ("sessions", "archived_sessions", "memories", "sqlite", *_DATABASES)
-        return Places(polled=tuple(home / name for name in names))
 
     def loops(self, files: RunnerFiles, moment: Moment) -> Iterable[Loop]:
         home = _home(files.folders)
@@ -305,13 +293,5 @@ def _goal(row: tuple[Any, ...]) -> Goal:
     return Goal(
         objective=clip(row[1], MAX_TEXT) if isinstance(row[1], str) else "",
         status=normalize_status(row[2]),
-        token_budget=_count(row[3]),
-        tokens_used=_count(row[4]),
-        seconds_used=_count(row[5]),
-        created_ms=_count(row[6]) or 0,
-        updated_ms=_count(row[7]) or 0,
+        updated_ms=row[3] if type(row[3]) is int and row[3] >= 0 else 0,
     )
-
-
-def _count(value: object) -> int | None:
-    return value if type(value) is int and value >= 0 else None

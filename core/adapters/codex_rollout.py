@@ -49,10 +49,6 @@ class Goal(Struct, array_like=True, gc=False):
 
     objective: str = ""
     status: str = ""
-    token_budget: int | None = None
-    tokens_used: int | None = None
-    seconds_used: int | None = None
-    created_ms: float = 0
     updated_ms: float = 0
 
 
@@ -205,7 +201,7 @@ class RolloutFold:
     """Reads a rollout line by line; see `core.adapters.runner_files.Fold`."""
 
     name = "codex"
-    version = 3
+    version = 4
     state = Rollout
 
     def add(self, state: Rollout, line: bytes) -> None:

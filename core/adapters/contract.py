@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
@@ -21,17 +20,6 @@ from core.sources.liveness import Processes
 
 if TYPE_CHECKING:
     from core.adapters.runner_files import RunnerFiles
-
-
-class Places(Struct, frozen=True, kw_only=True):
-    """Files and folders of a runner; folders include all below them.
-
-    `watched` are in the project, where the system reports changes. `polled` are elsewhere, such as below the home
-    folder, and are listed again at intervals.
-    """
-
-    watched: tuple[Path, ...] = ()
-    polled: tuple[Path, ...] = ()
 
 
 class Moment(Struct, frozen=True, kw_only=True):
@@ -73,9 +61,6 @@ class Adapter(Protocol):
         Cheap: at most six `stat` calls and one read of 4 KiB; several runners share the folder `.ralph`, so the
         name of a folder does not show which one was used.
         """
-
-    def places(self, folders: Folders) -> Places:
-        """Return what to watch and what to poll."""
 
     def loops(self, files: RunnerFiles, moment: Moment) -> Iterable[Loop]:
         """Return all loops, with usage; called again after each change of a file."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import json
 import os
 import subprocess
 import sys
@@ -17,6 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
 from typing import IO, TYPE_CHECKING, Any, Final, Self
+
+import msgspec
 
 from core.adapters.collector import Collector
 from core.adapters.folders import Folders
@@ -50,9 +51,9 @@ class FirstRead:
             env={name: value for name, value in os.environ.items() if name.startswith(_VARIABLES)},
             process_group=0,  # it gets no interrupt of the terminal; a stopped one ends when its parent is killed
         )
-        setup = [_encode(folders), *(str(Path(entry).absolute()) for entry in sys.path)]
+        setup = [folders, *(str(Path(entry).absolute()) for entry in sys.path)]
         with contextlib.suppress(OSError):  # it has ended, as `_receive` will find
-            self._input.write(json.dumps(setup).encode() + b"\n")
+            self._input.write(msgspec.json.encode(setup, enc_hook=str) + b"\n")
             self._input.flush()
         self._read: int | None = 0
         self._progressed = threading.Event()
@@ -107,7 +108,7 @@ def serve(setup: dict[str, Any]) -> None:
     with contextlib.suppress(OSError):
         os.nice(_NICENESS)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    folders = _decode(setup)
+    folders = msgspec.convert(setup, Folders, dec_hook=_path)
     collector = Collector(folders, clock=lambda: datetime.now(UTC), kept=KeptFile(folders.project))
     read = saved = 0
     sent = monotonic()
@@ -128,22 +129,9 @@ def serve(setup: dict[str, Any]) -> None:
     collector.close()
 
 
-def _encode(folders: Folders) -> dict[str, Any]:
-    return {
-        "project": str(folders.project),
-        "worktrees": [str(tree) for tree in folders.worktrees],
-        "home": str(folders.home) if folders.home is not None else None,
-        "environment": dict(folders.environment),
-    }
-
-
-def _decode(setup: dict[str, Any]) -> Folders:
-    return Folders(
-        project=Path(setup["project"]),
-        worktrees=tuple(map(Path, setup["worktrees"])),
-        home=Path(setup["home"]) if setup["home"] is not None else None,
-        environment=setup["environment"],
-    )
+def _path(kind: type, value: str) -> Path:
+    """Decode what is no type of JSON: only paths are."""
+    return Path(value)
 
 
 def _end_with_parent() -> None:

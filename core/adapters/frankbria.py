@@ -16,10 +16,10 @@ from msgspec import Struct
 from core.adapters.contract import Delivery
 from core.adapters.delivery import context_bullets, file_diff, put_block
 from core.adapters.runs import MAX_NOTE, RunnerAdapter, State
-from core.adapters.values import MAX_LABEL, cut, decode_quietly, fields_of, local_time, newest
+from core.adapters.values import MAX_LABEL, cut, decode_quietly, fields_of, local_time
 from core.base.regexes import lazy_regex
 from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, Outcome, Progress, StateSource, Usage
-from core.records.times import minute_of, parse_time
+from core.records.times import minute_of, newest, parse_time
 from core.sources.fields import Fields
 from core.storage.file_reader import decode_json
 
@@ -58,10 +58,6 @@ _STATUSES: Final = {
 }  # the most specific words come first
 _BETWEEN: Final = ("running", "success", "error")  # statuses after which the loop goes on
 _STATUS: Final = (b'"loop_count"', b'"calls_made_this_hour"')
-_FILES: Final = (
-    *("status.json", "progress.json", "live.log", "fix_plan.md", "@fix_plan.md", "queue.json", "logs"),
-    *(".response_analysis", ".circuit_breaker_state", ".ralph_session_history", ".claude_session_id"),
-)
 _NOTHING: Final = fields_of(None)
 
 
@@ -223,7 +219,6 @@ class FrankbriaAdapter(RunnerAdapter):
     lacks = "lessons, the process"
 
     marks = {".ralph/status.json": _STATUS, "status.json": _STATUS, ".ralphrc": (b"RALPH",)}
-    watched = tuple(f"{place}{name}" for place in (".ralph/", "") for name in _FILES)
 
     def loops(self, files: RunnerFiles, moment: Moment) -> Iterator[Loop]:
         for place in _places(files):

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from core.adapters.contract import Places
 from core.adapters.sessions import Session, SessionAdapter, Status, waiting_status
 from core.adapters.values import MAX_LABEL, clip, cut
 from core.base.regexes import lazy_regex
@@ -146,10 +145,6 @@ class GeminiAdapter(SessionAdapter):
             return ()
         own = (home / "tmp" / _folder_name(root) for root in folders.roots[:4])
         return tuple(str(path) for path in (*own, home / "projects.json") if path.exists())
-
-    def places(self, folders: Folders) -> Places:
-        home = _home(folders)
-        return Places(polled=(home / "tmp", home / "projects.json")) if home is not None else Places()
 
     def transcripts(self, files: RunnerFiles) -> Iterator[tuple[Path, str, str]]:
         """Yield the chats in folders that are named by a hash of the working folder, or in a registry."""

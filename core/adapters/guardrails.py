@@ -16,10 +16,11 @@ from core.adapters.contract import Delivery
 from core.adapters.delivery import context_blocks, file_diff, foreign_lines, put_block
 from core.adapters.lessons import join_bullets, make_lesson, parse_date, progress_lessons, read_markdown, read_progress
 from core.adapters.runs import MAX_NOTE, RunnerAdapter, State
-from core.adapters.values import MAX_LABEL, MAX_PLANS, cut, distinct, local_time, newest
+from core.adapters.values import MAX_LABEL, MAX_PLANS, cut, distinct, local_time
 from core.base.regexes import lazy_regex
 from core.records.debug_sessions import Failure
 from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, Outcome, Progress, StateSource
+from core.records.times import newest
 from core.sources.liveness import check_liveness
 from core.sources.normalize import text as as_text
 
@@ -50,7 +51,6 @@ _NEAR: Final = timedelta(seconds=90)  # between the start of a session in progre
 NO_OP: Final = "no-op"  # badge of a run with a session in which the agent did nothing
 _SIGNS: Final = ".ralph/guardrails.md"
 STALE_AFTER: Final = timedelta(minutes=30)
-_LOGS: Final = ("progress.md", "errors.log", "activity.log")
 _TOLERANCE: Final = timedelta(seconds=2)
 _SCRIPTS: Final = ("ralph-loop.sh", "ralph-setup.sh")
 _MAX_LOG: Final = 8 << 20
@@ -265,7 +265,6 @@ class GuardrailsAdapter(RunnerAdapter):
     lacks = "cost and tokens, but for an estimate"
 
     marks = {_SIGNS: (b"Sign",)}
-    watched = (_SIGNS, *(f".ralph/{name}" for name in _LOGS), ".ralph/runs", ".agents/tasks", "RALPH_TASK.md")
 
     def loops(self, files: RunnerFiles, moment: Moment) -> Iterator[Loop]:
         for root in files.folders.roots:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from core.adapters.contract import Delivery
 from core.adapters.runs import MAX_NOTE, RunnerAdapter, Seen, State, remember_states
-from core.adapters.values import MAX_LABEL, compact_time, cut, newest
+from core.adapters.values import MAX_LABEL, compact_time, cut
 from core.base.regexes import lazy_regex
 from core.records.debug_sessions import Failure
 from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, Outcome, Progress, StateSource
-from core.records.times import minute_of, parse_time
+from core.records.times import minute_of, newest, parse_time
 from core.sources.fields import Fields
 from core.sources.normalize import text as as_text
 
@@ -49,7 +49,6 @@ class OpenRalphAdapter(RunnerAdapter):
     contains = "iterations with tools, files and errors, tasks, questions, agent and model"
     lacks = "tokens, cost, lessons, why it ended"
     marks = {STATE: (b'"iteration"',), HISTORY: (b'"iterations"',)}
-    watched = (STATE, HISTORY, _TASKS, _QUESTIONS, _CONTEXT)
 
     def loops(self, files: RunnerFiles, moment: Moment) -> Iterator[Loop]:
         states = dict(found for root in files.folders.roots if (found := _state(root, files)))

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Struct
 
-from core.adapters.contract import Places
 from core.adapters.runner_files import columns_of, read_table, utc
 from core.adapters.sessions import (
     COMPLETE,
@@ -36,9 +35,8 @@ if TYPE_CHECKING:
 
 MAX_TURNS: Final = 100  # the last ones
 _COLUMNS: Final = (
-    *("id", "parent_id", "directory", "title", "agent", "model", "cost", "tokens_input", "tokens_output"),
-    *("tokens_reasoning", "tokens_cache_read", "tokens_cache_write", "time_created", "time_updated"),
-    *("time_archived", "version", "summary_files"),
+    *("id", "parent_id", "directory", "title", "model", "cost", "tokens_input", "tokens_output", "tokens_reasoning"),
+    *("tokens_cache_read", "tokens_cache_write", "time_created", "time_updated", "time_archived", "summary_files"),
 )
 _REQUIRED: Final = frozenset({"id", "directory"})
 _DONE: Final = frozenset({"stop", "end_turn", "end-turn", "unknown", ""})
@@ -193,10 +191,6 @@ class OpencodeAdapter(SessionAdapter):
         path = _database(folders)
         return (str(path),) if path is not None and path.is_file() else ()
 
-    def places(self, folders: Folders) -> Places:
-        path = _database(folders)
-        return Places(polled=(path, path.with_name(f"{path.name}-wal"))) if path is not None else Places()
-
     def loops(self, files: RunnerFiles, moment: Moment) -> Iterable[Loop]:
         found: dict[str, Loop] = {}
         self._places.clear()
@@ -294,7 +288,7 @@ def _read_sessions(files: RunnerFiles, path: Path, layout: Layout) -> list[_Stor
 
 
 def _session(row: Sequence[Any], sums: Sequence[Any] | None) -> _Stored:
-    cost, *counts = row[6:12] if sums is None else sums
+    cost, *counts = row[5:11] if sums is None else sums
     given, answered, thought, read, written = map(_count, counts)
     answers = [count for count in (answered, thought) if count is not None]
     return _Stored(
@@ -302,7 +296,7 @@ def _session(row: Sequence[Any], sums: Sequence[Any] | None) -> _Stored:
         parent=cut(row[1], MAX_LABEL),
         cwd=cut(row[2]),
         task=cut(row[3]),
-        model=_model(row[5]),
+        model=_model(row[4]),
         total=Usage(
             input=given,
             output=sum(answers) if answers else None,
@@ -311,10 +305,10 @@ def _session(row: Sequence[Any], sums: Sequence[Any] | None) -> _Stored:
             cache_write=written,
             cost_usd=float(cost) if isinstance(cost, int | float) and 0 < cost < _MAX_COUNT else None,
         ),
-        created=_to_time(row[12]),
-        updated=_to_time(row[13]),
-        is_archived=bool(row[14]),
-        file_count=_count(row[16]),
+        created=_to_time(row[11]),
+        updated=_to_time(row[12]),
+        is_archived=bool(row[13]),
+        file_count=_count(row[14]),
     )
 
 

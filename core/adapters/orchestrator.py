@@ -12,14 +12,14 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.adapters.contract import Delivery, Places
+from core.adapters.contract import Delivery
 from core.adapters.lessons import make_lesson
 from core.adapters.runs import RunnerAdapter, State
-from core.adapters.values import MAX_LABEL, clip, cut, distinct, fields_of, newest
+from core.adapters.values import MAX_LABEL, clip, cut, distinct, fields_of
 from core.base.regexes import lazy_regex
 from core.records.lessons import Lesson, LessonKind
 from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, Outcome, Progress, StateSource, Usage
-from core.records.times import parse_time
+from core.records.times import newest, parse_time
 from core.sources.liveness import check_liveness
 
 if TYPE_CHECKING:
@@ -278,10 +278,6 @@ class OrchestratorAdapter(RunnerAdapter):
     def fingerprint(self, folders: Folders) -> tuple[str, ...]:
         found = (f"{FOLDER}/{name}" for name in _EVIDENCE)
         return tuple(name for name in found if (folders.project / name).exists())
-
-    def places(self, folders: Folders) -> Places:
-        trees = sorted((folders.project / ".worktrees").glob(f"*/{FOLDER}"))[:MAX_PLACES]
-        return Places(watched=(*(root / FOLDER for root in folders.roots), *trees))
 
     def loops(self, files: RunnerFiles, moment: Moment) -> Iterator[Loop]:
         for found in find_runs(files):

@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from core.adapters.agent_files import project_slug
 from core.adapters.claude import session_folders
 from core.adapters.claude_session import Session
 from core.adapters.claude_transcript import STOP_BLOCK_CAP, SessionFold
-from core.adapters.contract import Places
 from core.adapters.runs import RunnerAdapter, Seen, State, remember_states
-from core.adapters.values import MAX_LABEL, compact_time, cut, head_of, newest
+from core.adapters.values import MAX_LABEL, compact_time, cut, head_of
 from core.base.regexes import lazy_regex
 from core.records.loops import Liveness, Loop, LoopDetails, LoopStatus, Progress, StateSource
-from core.records.times import minute_of, parse_time
+from core.records.times import minute_of, newest, parse_time
 from core.sources.fields import Fields
 
 if TYPE_CHECKING:
@@ -63,13 +61,6 @@ class RalphLoopAdapter(RunnerAdapter):
                 if b"\niteration:" in head and b"\nmax_iterations:" in head:
                     return (f"{folder}/{path.name}",)
         return ()
-
-    def places(self, folders: Folders) -> Places:
-        home = folders.private("CLAUDE_CONFIG_DIR", ".claude")
-        usual = [root / folder / "ralph-loop.local.md" for root in folders.roots for folder in _FOLDERS]
-        others = [path for root in folders.roots for folder in _FOLDERS for path in (root / folder).glob(PATTERN)]
-        sessions = [home / "projects" / project_slug(root) for root in folders.roots] if home is not None else []
-        return Places(watched=tuple(dict.fromkeys((*usual, *others))), polled=tuple(sessions))
 
     def loops(self, files: RunnerFiles, moment: Moment) -> Iterator[Loop]:
         states = dict(_states(files))

@@ -13,22 +13,21 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.adapters.contract import Delivery, Places
 from core.adapters.lessons import make_lesson, progress_lessons, read_progress
 from core.adapters.runs import RunnerAdapter, State
 from core.adapters.snarktank import pattern_delivery
-from core.adapters.values import MAX_LABEL, cut, fields_of, head_of, newest
+from core.adapters.values import MAX_LABEL, cut, fields_of, head_of
 from core.base.regexes import lazy_regex
 from core.records.debug_sessions import Failure
 from core.records.lessons import Lesson
 from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, Outcome, Progress, StateSource, Usage
-from core.records.times import parse_time
+from core.records.times import newest, parse_time
 from core.sources import normalize
 from core.sources.fields import Fields
 from core.sources.liveness import check_liveness
 
 if TYPE_CHECKING:
-    from core.adapters.contract import Folders, Moment
+    from core.adapters.contract import Delivery, Folders, Moment
     from core.adapters.runner_files import RunnerFiles
 
 FOLDER: Final = ".ralph-tui"
@@ -336,10 +335,6 @@ class RalphTuiAdapter(RunnerAdapter):
         ):
             return found
         return (f"~/{REGISTRY}",)
-
-    def places(self, folders: Folders) -> Places:
-        watched = tuple(root / FOLDER / name for root in folders.roots for name in FILES)
-        return Places(watched=watched, polled=(folders.home / REGISTRY,) if folders.home else ())
 
     def loops(self, files: RunnerFiles, moment: Moment) -> Iterator[Loop]:
         for session in self._sessions.read(files):

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import msgspec
 from msgspec import Struct
 
-from core.adapters.contract import Adapter, Places
-from core.adapters.values import MAX_LABEL, cut, head_of, newest
+from core.adapters.contract import Adapter
+from core.adapters.values import MAX_LABEL, cut, head_of
 from core.records.loops import Liveness, Loop, LoopDetails, LoopStatus, StateSource
+from core.records.times import newest
 
 if TYPE_CHECKING:
     from core.adapters.contract import Folders, Moment
@@ -44,19 +45,14 @@ class RunnerAdapter(Adapter):
     """Base of the adapters of runners.
 
     `marks` are files of the project, with the words that their first 4 KiB contain if this runner wrote them.
-    `watched` are all files and folders of a working tree that are read.
     """
 
     marks: ClassVar[Mapping[str, tuple[bytes, ...]]] = {}
-    watched: ClassVar[tuple[str, ...]] = ()
 
     def fingerprint(self, folders: Folders) -> tuple[str, ...]:
         root = folders.project
         heads = ((name, head_of(root / name, root), words) for name, words in self.marks.items())
         return next(((name,) for name, head, words in heads if head and all(word in head for word in words)), ())
-
-    def places(self, folders: Folders) -> Places:
-        return Places(watched=tuple(root / name for root in folders.roots for name in self.watched))
 
     def make_loop(
         self,

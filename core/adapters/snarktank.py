@@ -14,9 +14,10 @@ from core.adapters.contract import Delivery
 from core.adapters.delivery import context_bullets, file_diff, put_block
 from core.adapters.lessons import ProgressLog, progress_lessons, read_progress
 from core.adapters.runs import MAX_NOTE, RunnerAdapter, State
-from core.adapters.values import MAX_LABEL, MAX_PLANS, cut, distinct, head_of, local_time, newest
+from core.adapters.values import MAX_LABEL, MAX_PLANS, cut, distinct, head_of, local_time
 from core.base.regexes import lazy_regex
 from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, Outcome, Progress, StateSource
+from core.records.times import newest
 from core.sources.fields import Fields
 from core.sources.normalize import text
 from core.storage.file_reader import decode_json
@@ -30,7 +31,6 @@ SCRIPT: Final = "ralph.sh"
 PATTERNS_HEADING: Final = "## Codebase Patterns"
 _PLACES: Final = ("", "scripts/ralph", "ralph", "tasks", ".agents/tasks")  # folders of a prd.json, below the project
 _NAMED: Final = ("prd.json", "scripts/ralph/prd.json", "ralph/prd.json")
-_NAMES: Final = ("prd.json", "progress.txt", "archive")  # what is read in each of them
 _MANY: Final = ("tasks", ".agents/tasks")  # folders of files such as prd-cart.json
 _MAX_STORIES: Final = 1000
 _MAX_ARCHIVES: Final = 200
@@ -76,7 +76,6 @@ class SnarktankAdapter(RunnerAdapter):
     versions = "to February 2026, and others that read a prd.json"
     contains = "stories with results, entries of the progress log, lessons, archived runs"
     lacks = "tokens, cost, errors, why it stopped"
-    watched = (*(str(Path(place, name)) for place in _PLACES for name in _NAMES), *_MANY)
 
     def fingerprint(self, folders: Folders) -> tuple[str, ...]:
         root = folders.project

@@ -59,11 +59,6 @@ def compact_time(text: str) -> str:
     return re.sub(r"[^0-9A-Za-z]", "", text)[:15]
 
 
-def newest(*times: datetime | None) -> datetime | None:
-    """Return the newest known time."""
-    return max((time for time in times if time is not None), default=None)
-
-
 def distinct(found: Iterable[_Record]) -> Iterator[_Record]:
     """Yield the first record of each ID."""
     known: set[str] = set()

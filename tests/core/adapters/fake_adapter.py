@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.adapters.contract import Delivery, Folders, Moment, Places
+from core.adapters.contract import Delivery, Folders, Moment
 from core.adapters.lessons import bullets, lesson_id
 from core.adapters.runner_files import RunnerFiles
 from core.records.lessons import Lesson, LessonKind
@@ -52,9 +52,6 @@ class FakeAdapter:
         self._check("fingerprint")
         folder = folders.project / ".fake"
         return (".fake",) if folder.is_dir() else ()
-
-    def places(self, folders: Folders) -> Places:
-        return Places(watched=(folders.project / ".fake",))
 
     def loops(self, files: RunnerFiles, moment: Moment) -> Iterable[Loop]:
         self._check("loops")

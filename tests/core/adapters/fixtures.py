@@ -105,7 +105,6 @@ class Case:
     def use(self) -> tuple[dict[str, Loop], list[Lesson]]:
         """Call all methods of the adapter, as the program does; damaged files must not raise in any of them."""
         self.adapter.fingerprint(self.folders)
-        self.adapter.places(self.folders)
         loops, lessons = self.loops(), self.lessons()
         for loop in loops.values():
             assert self.adapter.details(loop, self.files).loop_id == loop.id

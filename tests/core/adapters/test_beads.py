@@ -31,7 +31,6 @@ def issues(case: Case) -> Path:
 def test_issues_are_not_loops(case: Case) -> None:
     assert case.loops() == {}
     assert case.adapter.fingerprint(case.folders) == (str(issues(case)),)
-    assert issues(case) in case.adapter.places(case.folders).watched
 
 
 def test_issues_are_facts_of_the_session_that_closed_them(case: Case) -> None:

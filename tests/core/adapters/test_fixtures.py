@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tests.core.adapters.fixtures as module
-from core.adapters.contract import Delivery, Folders, Moment, Places
+from core.adapters.contract import Delivery, Folders, Moment
 from core.adapters.runner_files import RunnerFiles
 from core.records.lessons import Lesson
 from core.records.loops import Loop, LoopDetails
@@ -22,9 +22,6 @@ class Notes:
 
     def fingerprint(self, folders: Folders) -> tuple[str, ...]:
         return ("notes.txt",)
-
-    def places(self, folders: Folders) -> Places:
-        return Places(watched=(folders.project / "notes.txt",))
 
     def loops(self, files: RunnerFiles, moment: Moment) -> Iterable[Loop]:
         for line in files.text(files.folders.project / "notes.txt").split():

@@ -236,14 +236,6 @@ def test_the_fingerprint_is_by_content_because_others_share_the_folder(tmp_path:
     assert case.adapter.fingerprint(case.folders) == (".ralphrc",)
 
 
-def test_files_of_loops_are_watched(tmp_path: Path) -> None:
-    for name in ("running", "flat-0.9"):
-        case = open_(name, tmp_path / name)
-        watched = case.adapter.places(case.folders).watched
-        for loop in case.loops().values():
-            assert all(any((case.project / file).is_relative_to(place) for place in watched) for file in loop.files)
-
-
 @pytest.mark.parametrize(("case", "file"), [("running", ".ralph/AGENT.md"), ("flat-0.9", "@AGENT.md")])
 def test_a_context_is_delivered_as_a_change_of_agent_md(tmp_path: Path, case: str, file: str) -> None:
     opened = open_(case, tmp_path)

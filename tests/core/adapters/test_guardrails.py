@@ -174,13 +174,6 @@ def test_the_fingerprint_is_a_file_of_signs(tmp_path: Path, case: str) -> None:
     assert opened.adapter.fingerprint(opened.folders) == ()
 
 
-def test_files_of_loops_are_watched(tmp_path: Path) -> None:
-    case = open_("iannuttall", tmp_path)
-    watched = case.adapter.places(case.folders).watched
-    for loop in case.loops().values():
-        assert all(any((case.project / file).is_relative_to(place) for place in watched) for file in loop.files)
-
-
 def test_approved_anti_patterns_are_delivered_as_signs(tmp_path: Path) -> None:
     case = open_("iannuttall", tmp_path)
     loop = next(iter(case.loops().values()))

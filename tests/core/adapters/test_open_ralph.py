@@ -192,11 +192,6 @@ def test_the_fingerprint_is_its_state_or_history(tmp_path: Path) -> None:
     assert case.adapter.fingerprint(case.folders) == ()
 
 
-def test_files_of_loops_are_watched(tmp_path: Path) -> None:
-    case = open_("running", tmp_path)
-    assert {case.project / file for file in case.loop().files} <= set(case.adapter.places(case.folders).watched)
-
-
 STATE = st.fixed_dictionaries(
     {"iteration": ANY_JSON},
     optional=dict.fromkeys(("active", "maxIterations", "prompt", "startedAt", "model", "agent", "tasksMode"), ANY_JSON),

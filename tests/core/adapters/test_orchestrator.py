@@ -189,10 +189,9 @@ def test_the_way_in_is_a_command_of_the_runner(tmp_path: Path) -> None:
     assert case.adapter.deliver(case.loop(), " ", case.files) is None
 
 
-def test_fingerprint_and_places(tmp_path: Path) -> None:
+def test_the_fingerprint_names_the_files_of_the_runner(tmp_path: Path) -> None:
     case = open_("three-worktrees", tmp_path)
     assert case.adapter.fingerprint(case.folders) == (f"{FOLDER}/loops.json", f"{FOLDER}/agent")
-    assert len(case.adapter.places(case.folders).watched) == 4
     assert case.adapter.fingerprint(case.folders.__class__(project=tmp_path)) == ()
 
 

@@ -250,12 +250,9 @@ def test_the_way_in_is_a_change_of_the_progress_log(tmp_path: Path) -> None:
     assert f"a/{FOLDER}/progress.md" in found.diff
 
 
-def test_fingerprint_and_places(tmp_path: Path) -> None:
+def test_the_fingerprint_names_the_files_of_the_runner(tmp_path: Path) -> None:
     case = open_("running", tmp_path)
     assert f"{FOLDER}/session.json" in case.adapter.fingerprint(case.folders)
-    places = case.adapter.places(case.folders)
-    assert case.project / FOLDER / "iterations" in places.watched
-    assert places.polled == (case.home / ".config/ralph-tui/sessions.json",)
     assert case.adapter.fingerprint(case.folders.__class__(project=tmp_path)) == ()
 
 

@@ -226,14 +226,6 @@ def test_a_prd_of_another_format_is_ignored(tmp_path: Path) -> None:
     assert case.loops() == {}
 
 
-def test_the_files_of_a_plan_are_watched(tmp_path: Path) -> None:
-    case = open_("open", tmp_path)
-    watched = case.adapter.places(case.folders).watched
-    for file in case.loop().files:
-        assert any((case.project / file).is_relative_to(place) for place in watched)
-    assert case.project not in watched
-
-
 @pytest.mark.parametrize(("case", "folder"), [("open", SCRIPTS), ("complete", "."), ("prose-json", ".")])
 def test_a_context_is_delivered_as_a_change_of_the_patterns(tmp_path: Path, case: str, folder: str) -> None:
     opened = open_(case, tmp_path)
