@@ -130,7 +130,7 @@ def serve(setup: dict[str, Any]) -> None:
 
 
 def _path(kind: type, value: str) -> Path:
-    """Decode what is no type of JSON: only paths are."""
+    """Return the path of a decoded text; the other fields have types of JSON."""
     return Path(value)
 
 
