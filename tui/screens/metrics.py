@@ -126,9 +126,10 @@ def row_columns(figure: Figure, width: int, glyphs: Glyphs) -> tuple[Column, ...
     longest = max(len(figure.group), *(len(row.group) for row in figure.rows), 0)
     last = [Column("group", figure.group, longest, keep=6)] if figure.group else []
     bar = Column("bar", "", LEAST_BAR, flex=3, keep=1)
-    rest = [Column("reach", figure.reach, REACH_CELLS, align="right", keep=5)] if figure.reach else []
+    reach, extra = len(figure.reach), max(len(figure.extra), *(len(row.extra) for row in figure.rows), 0)
+    rest = [Column("reach", figure.reach, REACH_CELLS, align="right", keep=5, best=reach)] if figure.reach else []
     if figure.extra:
-        rest.append(Column("extra", figure.extra, COUNT_CELLS, align="right", keep=3))
+        rest.append(Column("extra", figure.extra, COUNT_CELLS, align="right", keep=3, best=extra))
     if figure.has_count and any(row.values != (row.count,) for row in figure.rows):
         rest.append(Column("count", "n", COUNT_CELLS, align="right", keep=2))
     found: tuple[Column, ...] = ()
