@@ -29,14 +29,14 @@ from core.adapters.claude_states import (
 )
 from core.adapters.claude_transcript import SessionFold
 from core.adapters.runner_files import Folded
-from core.adapters.sessions import BareLoops
+from core.adapters.sessions import BareLoops, SessionAdapter
 from core.base.regexes import lazy_regex
 from core.records.loops import Iteration, Loop, LoopDetails
 from core.records.times import parse_time
 
 if TYPE_CHECKING:
     from core.adapters.claude_session import Session, Turn
-    from core.adapters.contract import Delivery, Folders, Moment
+    from core.adapters.contract import Folders, Moment
     from core.adapters.runner_files import RunnerFiles
     from core.records.lessons import Lesson
 
@@ -54,7 +54,7 @@ class _Entry(Struct, gc=False):
     loop: Loop | None = None
 
 
-class ClaudeAdapter:
+class ClaudeAdapter(SessionAdapter):
     """Reads sessions, goals, schedules, jobs and memories of Claude Code."""
 
     name = "claude"
@@ -62,22 +62,20 @@ class ClaudeAdapter:
     versions = "2.0 to 2.1"
     contains = "turns, goals with the judge's reasons, tool errors and their fixes, test runs, tokens, memories"
     lacks = "cost (only if reported), the end of a session without a goal"
+    fold = SessionFold()
 
     def __init__(self) -> None:
-        self._fold = SessionFold()
         self._entries: dict[Path, _Entry] = {}
         self._bare = BareLoops()
         self._now: datetime | None = None
         self._is_registered = False
 
     def fingerprint(self, folders: Folders) -> tuple[str, ...]:
-        """Return the folders of the project's sessions."""
         projects = _projects(folders)
         found = [projects / project_slug(root) for root in folders.roots[:5]] if projects else []
         return tuple(str(folder) for folder in found if _is_folder(folder))
 
     def loops(self, files: RunnerFiles, moment: Moment) -> Iterable[Loop]:
-        """Return sessions, subagents, and loops of headless sessions."""
         self._now = moment.now
         registered = [*read_processes(files, moment)]
         processes = {one.session_id: one for one in registered if not one.has_ended}
@@ -114,13 +112,12 @@ class ClaudeAdapter:
         yield from _lone_jobs(files, jobs.values(), entries)
 
     def details(self, loop: Loop, files: RunnerFiles) -> LoopDetails:
-        """Return the turns of a session, or the sessions of a loop."""
         names = loop.session_ids or (loop.id.removeprefix("claude:"),)
         paths = [entry.path for entry in self._entries.values() if entry.path.stem in names]
         known = {path.stem for path in paths}
         if not known.issuperset(names):
             paths += [path for path in _transcripts(files) if path.stem in names and path.stem not in known]
-        found = [folded.state for path in paths if (folded := files.fold(path, self._fold)) is not None]
+        found = [folded.state for path in paths if (folded := files.fold(path, self.fold)) is not None]
         sessions: list[Session] = sorted(found, key=lambda one: one.started)
         if len(names) > 1:
             iterations = tuple(replace(_whole(one), number=number) for number, one in enumerate(sessions, start=1))
@@ -129,28 +126,47 @@ class ClaudeAdapter:
         return LoopDetails(
             loop_id=loop.id,
             iterations=iterations,
-            notes=tuple(note for one in sessions[-1:] for note in _notes(one)),
+            notes=tuple(note for one in sessions[-1:] for note in self.notes(one)),
             facts=(
-                *dict(fact for one in sessions for fact in _facts(one)).items(),
+                *dict(fact for one in sessions for fact in self.facts(one)).items(),
                 *closed_issues(files, names),
             ),
         )
 
     def lessons(self, files: RunnerFiles) -> Iterable[Lesson]:
-        """Return the memories that the agent wrote."""
         from core.adapters.claude_memory import read_memories  # not needed for lists of loops
 
         return read_memories(files, self._now)
 
-    def deliver(self, loop: Loop, context: str, files: RunnerFiles) -> Delivery | None:
-        """Return None: the hooks of ralphdeck reach the sessions (docs/agents.md)."""
-        return None
+    def notes(self, session: Session) -> Iterator[tuple[str, str]]:
+        for goal in (*session.goals, *((session.goal,) if session.goal else ())):
+            yield f"goal, {goal.state}", "\n".join(filter(None, (goal.condition, goal.reason)))
+        for schedule, prompt in (cron for cron in session.crons.values() if len(cron) == 2):
+            yield f"schedule, {schedule}", prompt
+        if session.last_text:
+            yield "last text", session.last_text
+
+    def facts(self, session: Session) -> Iterator[tuple[str, str]]:
+        goal = session.goal
+        pairs = (
+            ("title", session.title),
+            ("working folder", session.cwd),
+            ("branch", session.branch),
+            ("version", session.version),
+            ("tokens of the goal, a share of all", f"{goal.tokens:,}" if goal and goal.tokens else ""),
+            ("errors", f"{session.error_count:,}" if session.error_count else ""),
+            ("compactions", f"{session.compactions:,}" if session.compactions else ""),
+            ("Stop hooks that blocked in a row", f"{session.blocks:,}" if session.blocks else ""),
+            ("last test run", session.test_command and f"{session.test_command} ({_passed(session.test_passed)})"),
+            ("next wake-up", session.wakeup),
+        )
+        yield from ((label, value) for label, value in pairs if value)
 
     def _entry(self, files: RunnerFiles, path: Path) -> _Entry | None:
         known = self._entries.get(path)
         if known is None and not _may_belong(files, path):
             return None
-        folded = files.fold(path, self._fold)
+        folded = files.fold(path, self.fold)
         if folded is None:
             return None
         if known is not None and known.folded is folded:
@@ -242,32 +258,6 @@ def _whole(session: Session) -> Iteration:
         fix=next((part.fix for part in reversed(parts) if part.fix is not None), None),
         tools=tuple(dict.fromkeys(tool for part in parts for tool in part.tools)),
     )
-
-
-def _notes(session: Session) -> Iterator[tuple[str, str]]:
-    for goal in (*session.goals, *((session.goal,) if session.goal else ())):
-        yield f"goal, {goal.state}", "\n".join(filter(None, (goal.condition, goal.reason)))
-    for schedule, prompt in (cron for cron in session.crons.values() if len(cron) == 2):
-        yield f"schedule, {schedule}", prompt
-    if session.last_text:
-        yield "last text", session.last_text
-
-
-def _facts(session: Session) -> Iterator[tuple[str, str]]:
-    goal = session.goal
-    pairs = (
-        ("title", session.title),
-        ("working folder", session.cwd),
-        ("branch", session.branch),
-        ("version", session.version),
-        ("tokens of the goal, a share of all", f"{goal.tokens:,}" if goal and goal.tokens else ""),
-        ("errors", f"{session.error_count:,}" if session.error_count else ""),
-        ("compactions", f"{session.compactions:,}" if session.compactions else ""),
-        ("Stop hooks that blocked in a row", f"{session.blocks:,}" if session.blocks else ""),
-        ("last test run", session.test_command and f"{session.test_command} ({_passed(session.test_passed)})"),
-        ("next wake-up", session.wakeup),
-    )
-    yield from ((label, value) for label, value in pairs if value)
 
 
 def _passed(value: bool | None) -> str:

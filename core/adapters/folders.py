@@ -5,32 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final
 
 from msgspec import Struct
 
 from core.storage.file_reader import RawFile, read_file
 
-if TYPE_CHECKING:
-    from core.records.findings import Finding
-    from core.storage.file_reader import Stamp
-
 MAX_WORKTREES: Final = 100
 _MAX_BYTES: Final = 4096
 _KEY: Final = "gitdir:"
 _ENDINGS: Final = ("_HOME", "_DIR")  # of variables that can name the private folder of an agent
-
-
-class Reports(Protocol):
-    """The part of `RunnerFiles` that its readers use."""
-
-    findings: list[Finding]
-
-    def report(self, path: Path, message: str, code: str, place: str = "") -> None:
-        """Report that a file could not be used."""
-
-    def stamp(self, path: Path) -> Stamp | None:
-        """Return the version of a file or folder; None if there is none."""
 
 
 class Folders(Struct, frozen=True, kw_only=True):

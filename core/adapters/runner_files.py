@@ -26,7 +26,7 @@ from core.records.findings import Finding, Severity
 from core.storage.file_reader import RawFile, Stamp, decode, open_file, read_file
 
 if TYPE_CHECKING:
-    from core.adapters.folders import Folders, Reports
+    from core.adapters.folders import Folders
     from core.adapters.transcripts import KeptStates
     from core.storage.decoded import Problem
 
@@ -37,23 +37,24 @@ MAX_BYTES: Final = 256 << 20  # of texts in the rows of one query
 MAX_STEPS: Final = 300  # of a query, of `_STEP` instructions each: a view or a damaged index can go on forever
 BUSY_SECONDS: Final = 0.2  # time that a locked database gets
 _STEP: Final = 1_000_000
-_Rows = list[tuple[Any, ...]]
 RETRY_SECONDS: Final = 0.05  # before a file that cannot be decoded is read once more
 FAILED_SECONDS: Final = 2.0  # how long a file cannot be decoded before it is reported
-_Key = tuple[str, Path]  # the form of the content, and the file
 MAX_ENTRIES: Final = 50_000  # of one folder
 MAX_FIRST_LINE: Final = 256 << 10
 _RELISTED_EVERY: Final = 10  # full looks, of which one lists all folders: some network drives keep no times of folders
 _PARTS_OF_PRIVATE: Final = {".config": 2, ".local": 3, ".cache": 2}  # folders below home that belong to no one agent
+
 _State = TypeVar("_State", bound=Struct)
 _Value = TypeVar("_Value")
+_Rows = list[tuple[Any, ...]]
+_Key = tuple[str, Path]  # the form of the content, and the file
 _Entries = list[tuple[str, Path]]
 
 
 class Databases:
     """Rows of databases; a query is only repeated after a change of the files."""
 
-    def __init__(self, files: Reports) -> None:
+    def __init__(self, files: RunnerFiles) -> None:
         self._files = files
         self._rows: dict[tuple[Path, str, tuple[Any, ...]], tuple[tuple[Stamp | None, ...], _Rows]] = {}
         self._endless: dict[Path, tuple[Stamp | None, ...]] = {}  # databases of which a query was stopped
@@ -131,7 +132,7 @@ class LastGood:
     `clock` returns monotonic seconds. `pause` waits before a second try; None if nothing may wait.
     """
 
-    def __init__(self, files: Reports, clock: Callable[[], float], pause: Callable[[float], object] | None) -> None:
+    def __init__(self, files: RunnerFiles, clock: Callable[[], float], pause: Callable[[float], object] | None) -> None:
         self._files, self._clock, self._pause = files, clock, pause
         self._good: dict[_Key, _Good] = {}
         self._failures: dict[_Key, _Failure] = {}
@@ -371,10 +372,6 @@ class RunnerFiles:
         if self._kept is not None:
             self._kept.remember(key, value)
         return value
-
-    def seen_at(self, key: str) -> datetime | None:
-        """Return when a value was kept that another run of the program may have kept."""
-        return self._kept.seen_at(key) if self._kept is not None else None
 
     def remembered(self, key: str) -> Any:
         """Return a value that was kept; None if there is none."""

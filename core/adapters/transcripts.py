@@ -249,13 +249,14 @@ class KeptStates:
 
     def remembered(self, key: str) -> Any:
         """Return a kept value, of built-in types, or None."""
-        found = self._find(key)
-        return found.value if found is not None else None
-
-    def seen_at(self, key: str) -> datetime | None:
-        """Return when a value was kept."""
-        found = self._find(key)
-        return found.seen_at if found is not None else None
+        if key in self._values:
+            return self._values[key].value
+        query, values = "SELECT data FROM remembered WHERE adapter = ? AND key = ?", (self._adapter, key)
+        row = self._file.use(lambda database: database.execute(query, values).fetchone())
+        with suppress(*_UNUSABLE):
+            if row is not None and isinstance(row[0], bytes):
+                return _value_decoder.decode(row[0]).value
+        return None
 
     @property
     def has_values(self) -> bool:
@@ -300,16 +301,6 @@ class KeptStates:
         if missing:
             delete = "DELETE FROM states WHERE adapter = ? AND path = ?"
             self._file.use(lambda database: database.executemany(delete, missing))
-
-    def _find(self, key: str) -> _Value | None:
-        if key in self._values:
-            return self._values[key]
-        query, values = "SELECT data FROM remembered WHERE adapter = ? AND key = ?", (self._adapter, key)
-        row = self._file.use(lambda database: database.execute(query, values).fetchone())
-        with suppress(*_UNUSABLE):
-            if row is not None and isinstance(row[0], bytes):
-                return _value_decoder.decode(row[0])
-        return None
 
 
 def _masked(value: Any) -> Any:

@@ -99,14 +99,13 @@ def test_identifiers_that_look_random_are_not_masked(runner: FakeRunner) -> None
     assert list(Run(runner).files.remembered("names")) == names
 
 
-def test_remembered_values_have_the_time_at_which_they_were_seen(runner: FakeRunner) -> None:
+def test_remembered_values_are_kept_for_the_next_run(runner: FakeRunner) -> None:
     first = Run(runner)
     first.files.remember("state", {"iteration": 4})
     first.end()
     files = Run(runner).files
     assert files.remembered("state") == {"iteration": 4}
-    assert files.seen_at("state") is not None
-    assert (files.remembered("other"), files.seen_at("other")) == (None, None)
+    assert files.remembered("other") is None
 
 
 def test_adapters_have_their_own_values(runner: FakeRunner) -> None:
