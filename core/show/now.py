@@ -44,8 +44,8 @@ TRUST: Final = "trust"  # the same for the question whether the project is trust
 _PROPOSE: Final = Sign("", "accent strong", "arrow")
 _STEP: Final = Sign("", "accent", "candidate")
 _HELD: Final = Sign("", "warning", "held")
-_NEW_LESSONS: Final = frozenset({EXTRACTED, HELD, LESSON, OFFER, QUARANTINE, RECURRING})
-"""Kinds of questions that are about a text that a person has not read yet."""
+_LISTED: Final = frozenset({EXTRACTED, HELD, LESSON, OFFER, QUARANTINE, RECURRING, CONFLICT})
+"""Kinds of questions that are lines: about a text that no person has read yet, or about files of agents."""
 _WORKED, _FAILED, _UNCLEAR, _OPEN = Result.WORKED.value, Result.FAILED.value, Result.UNCLEAR.value, "open"
 _RESULTS: Final = {
     _WORKED: Sign(_WORKED, "good", "done"),
@@ -356,7 +356,7 @@ def _result(found: PatternResult, word: str) -> NowLine:
 
 
 def _review(state: ProjectState, *, is_searching: bool) -> NowSection:
-    """Show the new lessons of Review, and count its other questions."""
+    """Show the new lessons and the conflicting instructions of Review, and count its other questions."""
     title, target, count = "To review", Target("review"), state.pending_count
     if state.snapshot.as_of is not None or not state.snapshot.complete:
         return NowSection("lessons", title, f"{count:,} to read" if count else "reading", (), 0, target)
@@ -366,7 +366,7 @@ def _review(state: ProjectState, *, is_searching: bool) -> NowSection:
     minutes = max(round(sum(item.seconds for item in items) / 60), 1)
     more = " so far" if is_searching else ""
     note = f"{count:,} to read{more}, about {plural(minutes, 'minute')}"
-    new = [item for item in items if (item.kind if item.group is None else item.group.kind) in _NEW_LESSONS]
+    new = [item for item in items if (item.kind if item.group is None else item.group.kind) in _LISTED]
     lines = tuple(_question(state, item) for item in new[:MOST_LINES])
     others = "other question" if len(lines) == len(new) else ""
     return NowSection("lessons", title, note, lines, count, target, others)
@@ -381,6 +381,8 @@ def _question(state: ProjectState, item: ReviewItem) -> NowLine:
         return NowLine(sign, visible_line(item.question, _MAX_TEXT), target=target)
     if item.offer is not None and item.offer.new:
         return NowLine(sign, visible_line(item.offer.new[0].headline, _MAX_TITLE), (), item.reason, target)
+    if item.pairs:
+        return NowLine(sign, visible_line(item.asks, _MAX_TEXT), (), item.reason, target)
     pattern = state.snapshot.patterns.get(item.subject) if item.is_about_pattern else None
     text = item.reason if pattern is None else _lesson(state, pattern) if item.kind == EXTRACTED else item.asks
     return NowLine(sign, visible_line(card_title(state, item), _MAX_TITLE), (), text, target)

@@ -33,6 +33,7 @@ from core.cli.support.options import (
     COUNT,
     MOMENT,
     DecidingCommand,
+    ListingCommand,
     OneOf,
     ReadingCommand,
     ReviewingCommand,
@@ -69,7 +70,7 @@ BURST_COLUMNS = (
 )
 
 
-@click.command("list", cls=ReviewingCommand)
+@click.command("list", cls=ListingCommand)
 @setting_option("--minutes", "review.minutes", type=WholeNumber(1, MAX_MINUTES), metavar="N")
 @words_option("--kind", words=KINDS, metavar="KINDS", help=f"Only these kinds: {', '.join(KINDS)}.")
 @click.option("--limit", type=COUNT, metavar="N", help="At most N questions.")
@@ -164,7 +165,7 @@ _kind_option = click.option(
 )
 
 
-@click.command(cls=ReviewingCommand)
+@click.command(cls=ListingCommand)
 @click.argument("subject", metavar="SUBJECT")
 @_kind_option
 def show(subject: str, kind: str | None) -> None:

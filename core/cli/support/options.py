@@ -148,6 +148,10 @@ class ReviewingCommand(Command):
     standard = ("--by", "--project", "--json", "--strict")
 
 
+class ListingCommand(ReviewingCommand):
+    """A command that lists what a person may decide, and only reads."""
+
+
 def setting_option(flag: str, name: str, **options: Any) -> Callable[[Decorated], Decorated]:
     """Make an option that replaces a setting, with the setting's help and type."""
     from core.config.settings import SETTINGS  # msgspec takes longer to import than `--version` may take

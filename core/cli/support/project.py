@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from core.base.errors import ProjectNotFound, UnknownRecord
-from core.cli.support.options import DecidingCommand, ReadingCommand, ReviewingCommand, invocation
+from core.cli.support.options import DecidingCommand, ListingCommand, ReadingCommand, ReviewingCommand, invocation
 from core.cli.support.progress import show_progress
 from core.cli.support.user_files import take_over_trust
 from core.config.paths import ProjectPaths, find_project, is_folder, project_at
@@ -46,7 +46,7 @@ def chosen_project() -> ProjectPaths:
     """Find the named or the nearest project, for a command that reads also a repository; raises ProjectNotFound."""
     if (named := named_project()) is not None:
         return guarded(project_at(named))
-    reads = isinstance(click.get_current_context().command, ReadingCommand)
+    reads = isinstance(click.get_current_context().command, ReadingCommand | ListingCommand)
     return guarded(find_project(Path(), or_repository=reads))
 
 

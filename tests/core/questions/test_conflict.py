@@ -115,4 +115,5 @@ def test_conflicts_are_on_the_page_now_before_the_first_session(tmp_path: Path) 
     desk = Desk(tmp_path)
     desk.question()
     page = make_page(desk.project.refresh()[0], None, Setup())
-    assert any(section.total for section in page.sections if section.id == "lessons")
+    (line,) = next(section.lines for section in page.sections if section.id == "lessons")
+    assert "AGENTS.md:1" in line.title and "CLAUDE.md:1" in line.title

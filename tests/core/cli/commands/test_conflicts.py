@@ -57,3 +57,12 @@ def test_vectors_of_instructions_are_computed(shop: Path, call: Call, monkeypatc
     made = call("embed", "--json", "--project", shop).document
     assert made["instructions_made"] == made["instructions"] > 3
     assert len(listed(call, shop)) == 1
+
+
+def test_review_lists_conflicts_of_a_repository_without_a_project(tmp_path: Path, call: Call, monkeypatch: Any) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "CLAUDE.md").write_text(f"- {TABS}\n")
+    (tmp_path / "AGENTS.md").write_text(f"- {SPACES}\n")
+    monkeypatch.chdir(tmp_path)
+    (question,) = call("review", "list", "--json").document["questions"]
+    assert question["kind"] == "conflict"
