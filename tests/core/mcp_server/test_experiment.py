@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from core.config.paths import ProjectPaths
 from core.learning.assignment import Experiment
 from core.mcp_server.texts import HELD_OUT
-from core.records.events import ASSIGNED
+from core.records.events import ASSIGNED, Event
+from core.sources.events import append_assignments
 from core.state import experiment
 from core.state.experiment import set_share
 from tests.core.cli.conftest import home
+from tests.core.hooks.agents import SimulatedAgent
 from tests.core.mcp_server.conftest import LOOP, TASK, Server, text_of
 
 __all__ = ["home"]
@@ -49,6 +52,26 @@ async def test_assignments_are_logged_before_the_injection(held_out: Server) -> 
     assert kinds.index("injected") == kinds.count(ASSIGNED) > 1
     (event,) = (one for one in events if one.kind == ASSIGNED and one.pattern_id == PATTERN)
     assert event.trial is not None and event.trial.is_held_out and event.loop_id == LOOP
+
+
+async def test_a_hook_that_assigns_at_the_same_time_gets_the_same_arms_and_one_record(
+    held_out: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = SimulatedAgent(held_out.project.project, at=held_out.now)
+    monkeypatch.setattr("core.hooks.answer.start_background", lambda _: None)
+    contexts: list[str] = []
+
+    def append_after_the_hook(paths: ProjectPaths, *events: Event) -> None:
+        contexts.append(agent.prompt(TASK))
+        append_assignments(paths, *events)
+
+    monkeypatch.setattr("core.project.project.append_assignments", append_after_the_hook)
+    async with held_out.client() as client:
+        found = await client.data("loop_context", task=TASK, loop=LOOP)
+    events = [one for one in held_out.project.view.snapshot.events if one.kind == ASSIGNED]
+    arms = {one.pattern_id: one.trial.is_held_out for one in events if one.trial is not None}
+    assert len(arms) == len(events) > 1 and arms[PATTERN], "each is recorded once"
+    assert contexts[0] and not any(arms.get(one["id"]) for one in found["patterns"])
 
 
 async def test_other_tools_do_not_give_it_while_the_task_is_open(held_out: Server) -> None:
