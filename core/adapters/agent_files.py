@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.adapters.values import split_front_matter
 from core.records.instructions import Instruction, InstructionFile, Loading
 from core.redaction.masking import mask_secrets
 from core.storage.managed_text import find_own_lines
@@ -264,19 +265,17 @@ def _read_head(lines: tuple[str, ...]) -> tuple[dict[str, tuple[str, ...]], int]
 
     They are not decoded as YAML: `globs: *.ts` is not valid, but usual.
     """
-    end = next((n for n, line in enumerate(lines[1:_MAX_HEAD], start=1) if line.strip() == "---"), 0)
-    if not end or lines[0].strip() != "---":
-        return {}, 0
+    head, size = split_front_matter(lines, _MAX_HEAD)
     fields: dict[str, tuple[str, ...]] = {}
     name = ""
-    for line in lines[1:end]:
+    for line in head:
         if found := _FIELD.match(line):
             name, values = found[1], found[2].strip().strip("[]").split(",")
         else:
             values = [line.strip().removeprefix("- ")]
         values = [text for value in values if (text := value.strip().strip("\"'"))]
         fields[name] = (*fields.get(name, ()), *values)
-    return fields, end + 1
+    return fields, size
 
 
 def _count_loaded(agent: _Agent, path: Path, lines: tuple[str, ...]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from core.adapters.agent_files import project_slug
 from core.adapters.lessons import bullets, lesson_kind, make_lesson
-from core.adapters.values import MAX_TEXT, clip
+from core.adapters.values import MAX_TEXT, clip, split_front_matter
 from core.base.text import plural
 from core.records.lessons import Lesson, LessonKind
 from core.records.times import parse_time
@@ -27,6 +27,7 @@ LOADED_BYTES: Final = 25 << 10
 OLD_AFTER: Final = timedelta(days=90)
 _MAX_FILES: Final = 1_000
 _MAX_LESSONS: Final = 400  # of one file
+_MAX_HEAD: Final = 100  # lines of the frontmatter
 _MAX_NAMED: Final = 5  # files in a finding
 _LINK: Final = re.compile(r"\[([^\]]{0,300})\]\(([^)\s]{1,300}\.md)\)\s*(?:[—–:-]+\s*)?(.*)")
 _PART: Final = re.compile(r"^\*\*(why|how to apply):?\*\*:?\s*", re.IGNORECASE)
@@ -197,18 +198,14 @@ def _kind(type: str, text: str) -> LessonKind:
 
 def _parse(text: str) -> _Memory:
     lines = text.splitlines()
-    if not lines or lines[0].strip() != "---":
-        return _Memory({}, lines, 1)
-    end = next((number for number, line in enumerate(lines[1:101], start=1) if line.strip() == "---"), None)
-    if end is None:
-        return _Memory({}, lines, 1)
-    found = decode("frontmatter.yaml", "\n".join(lines[1:end]).encode("utf-8", "replace")).value
-    fields = found if isinstance(found, dict) else _loose_fields(lines[1:end])
+    head, first = split_front_matter(lines, _MAX_HEAD)
+    found = decode("frontmatter.yaml", "\n".join(head).encode("utf-8", "replace")).value if first else {}
+    fields = found if isinstance(found, dict) else _loose_fields(head)
     nested = fields.get("metadata")
-    return _Memory({**fields, **nested} if isinstance(nested, dict) else fields, lines[end + 1 :], end + 2)
+    return _Memory({**fields, **nested} if isinstance(nested, dict) else fields, lines[first:], first + 1)
 
 
-def _loose_fields(lines: list[str]) -> dict[str, str]:
+def _loose_fields(lines: Sequence[str]) -> dict[str, str]:
     """Read `name: value` lines of a frontmatter that is not valid YAML, such as with a colon in a value."""
     pairs = (line.partition(":") for line in lines)
     return {name.strip(): value.strip().strip("\"'") for name, _, value in pairs if value.strip()}

@@ -13,7 +13,7 @@ from core.adapters.claude import session_folders
 from core.adapters.claude_session import Session
 from core.adapters.claude_transcript import STOP_BLOCK_CAP, SessionFold
 from core.adapters.runs import RunnerAdapter, Seen, State, remember_states
-from core.adapters.values import MAX_LABEL, compact_time, cut, head_of
+from core.adapters.values import MAX_LABEL, compact_time, cut, head_of, split_front_matter
 from core.base.regexes import lazy_regex
 from core.records.loops import Liveness, Loop, LoopDetails, LoopStatus, Progress, StateSource
 from core.records.times import minute_of, newest, parse_time
@@ -137,16 +137,16 @@ def _states(files: RunnerFiles) -> Iterator[tuple[str, dict[str, Any]]]:
 def _parse(text: str) -> dict[str, Any]:
     """Return the fields of the front matter, and the text below it as `prompt`."""
     lines = text.replace("\r\n", "\n").split("\n")
-    if lines[0].strip() != "---" or "---" not in (line.strip() for line in lines[1:]):
+    head, size = split_front_matter(lines, len(lines))
+    if not size:
         return {}
-    end = next(number for number, line in enumerate(lines[1:], start=1) if line.strip() == "---")
     state: dict[str, Any] = {}
-    for line in lines[1:end]:
+    for line in head:
         if found := _FIELD.fullmatch(line.strip()):
             value = found[2].strip()
             is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
             state[found[1]] = cut(value[1:-1] if is_quoted else value)
-    state["prompt"] = cut("\n".join(lines[end + 1 :]))
+    state["prompt"] = cut("\n".join(lines[size:]))
     return state
 
 

@@ -427,7 +427,7 @@ class RunnerFiles:
 
     def _fold_added(self, path: Path, fold: Fold[_State], known: Folded | None, stamp: Stamp) -> Folded | None:
         if self._bytes_left is not None and self._bytes_left <= 0 and self.on_bytes is None:
-            return known or Folded(fold.state(), stamp)
+            return known or Folded(stamp, state=fold.state())
         opened = self._open(path)
         if not isinstance(opened, int):
             if opened is not None:

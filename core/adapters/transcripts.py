@@ -70,17 +70,17 @@ class Fold(Protocol[_State]):
         """Add a complete line, which is untrusted; ValueError, TypeError or msgspec's errors if it cannot be read."""
 
 
-class Folded(Struct, frozen=True, gc=False):
+class Folded(Struct, frozen=True, array_like=True, gc=False):
     """The state of a transcript, and how far it was read."""
 
-    state: Any
     stamp: Stamp
     head: bytes = b""  # hash of the first `head_size` bytes, and of some before the offset
-    head_size: int = 0
-    offset: int = 0  # of the first byte that was not read
-    seen: int = 0  # end of the bytes that were looked at: more than the offset if the last line is not complete
-    skipped: int = 0  # lines that could not be read
+    head_size: Annotated[int, Meta(ge=0, le=HEAD_BYTES)] = 0
+    offset: _Count = 0  # of the first byte that was not read
+    seen: _Count = 0  # end of the bytes that were looked at: more than the offset if the last line is not complete
+    skipped: _Count = 0  # lines that could not be read
     is_in_long_line: bool = False  # whether the offset is inside a line that is skipped
+    state: Any = None
 
     @property
     def is_complete(self) -> bool:
@@ -92,13 +92,12 @@ def read_added(descriptor: int, fold: Fold[Any], known: Folded | None, most: int
     """Read about `most` bytes that were added to an open file; the state is another object if lines were added."""
     stamp = Stamp.of(os.fstat(descriptor))
     if known is None or not _is_continued(descriptor, known, stamp):
-        known = Folded(fold.state(), stamp)
+        known = Folded(stamp, state=fold.state())
     position = _Position(descriptor, fold, known, stamp.size)
     while position.read < most and position.offset + position.tail < stamp.size and position.advance():
         pass
     head_size = min(stamp.size, HEAD_BYTES)
     return Folded(
-        position.state,
         stamp,
         _hash(descriptor, head_size, position.offset),
         head_size,
@@ -106,6 +105,7 @@ def read_added(descriptor: int, fold: Fold[Any], known: Folded | None, most: int
         position.offset + position.tail,
         position.skipped,
         position.is_in_long_line,
+        position.state,
     )
 
 
@@ -171,15 +171,10 @@ def _hash(descriptor: int, head_size: int, offset: int) -> bytes:
     return sha256(os.pread(descriptor, head_size, 0) + os.pread(descriptor, offset - start, start)).digest()[:16]
 
 
-class _Place(Struct, frozen=True, array_like=True):
-    stamp: Stamp
-    head: bytes
-    head_size: Annotated[int, Meta(ge=0, le=HEAD_BYTES)]
-    offset: _Count
-    seen: _Count
-    skipped: _Count
-    is_in_long_line: bool
-    state: msgspec.Raw
+class _Kept(Folded, frozen=True):
+    """The same with a state that is not decoded."""
+
+    state: msgspec.Raw = msgspec.Raw()
 
 
 class _Value(Struct, frozen=True, array_like=True):
@@ -187,7 +182,7 @@ class _Value(Struct, frozen=True, array_like=True):
     value: Any
 
 
-_place_decoder: Final = msgspec.msgpack.Decoder(_Place)
+_kept_decoder: Final = msgspec.msgpack.Decoder(_Kept)
 _value_decoder: Final = msgspec.msgpack.Decoder(_Value)
 
 
@@ -233,10 +228,8 @@ class KeptStates:
         row = self._file.use(lambda database: database.execute(query, values).fetchone())
         with suppress(*_UNUSABLE):
             if row is not None and isinstance(row[0], bytes):
-                one = _place_decoder.decode(row[0])
-                state = msgspec.msgpack.decode(one.state, type=fold.state)
-                place = one.head_size, one.offset, one.seen, one.skipped, one.is_in_long_line
-                return Folded(state, one.stamp, one.head, *place)
+                kept = _kept_decoder.decode(row[0])
+                return replace(kept, state=msgspec.msgpack.decode(kept.state, type=fold.state))
         return None
 
     def note(self, fold: Fold[Any], path: Path, folded: Folded) -> None:
@@ -275,8 +268,7 @@ class KeptStates:
         for (fold, path), (version, one) in noted.items():
             with suppress(*_UNUSABLE):
                 state = msgspec.msgpack.encode(_masked(msgspec.to_builtins(one.state, builtin_types=_NATIVE)))
-                place = one.head_size, one.offset, one.seen, one.skipped, one.is_in_long_line
-                data = msgspec.msgpack.encode(_Place(one.stamp, one.head, *place, msgspec.Raw(state)))
+                data = msgspec.msgpack.encode(replace(one, state=msgspec.Raw(state)))
                 if len(data) <= MAX_STATE_BYTES:
                     states.append((self._adapter, fold, version, os.fsencode(path), data))
         remembered = []

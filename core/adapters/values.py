@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
@@ -66,6 +66,15 @@ def distinct(found: Iterable[_Record]) -> Iterator[_Record]:
         if one.id not in known:
             known.add(one.id)
             yield one
+
+
+def split_front_matter(lines: Sequence[str], most: int) -> tuple[Sequence[str], int]:
+    """Return the lines between two lines `---` at the start, at most so many, and the number of lines to skip."""
+    if lines and lines[0].strip() == "---":
+        for number, line in enumerate(lines[1 : most + 1], start=1):
+            if line.strip() == "---":
+                return lines[1:number], number + 1
+    return (), 0
 
 
 def decode_quietly(data: bytes) -> Any:

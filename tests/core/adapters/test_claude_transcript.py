@@ -104,7 +104,7 @@ def test_wrong_types_give_a_state_that_can_be_kept_and_shown(changes: list[tuple
     state = fold(records)
     kept = msgspec.msgpack.decode(msgspec.msgpack.encode(state), type=Session)
     stamp = Stamp(1, 1, 0, 0)
-    folded = Folded(kept, stamp, b"", offset=1)
+    folded = Folded(stamp, offset=1, state=kept)
     loop = build_loop(Path("/x/s.jsonl"), "s.jsonl", folded, Signs(NOW))
     assert len(loop.task) <= 4_000
     assert all(iteration_of(turn) is not None for turn in kept.turns)
