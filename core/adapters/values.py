@@ -69,7 +69,7 @@ def distinct(found: Iterable[_Record]) -> Iterator[_Record]:
 
 
 def split_front_matter(lines: Sequence[str], most: int) -> tuple[Sequence[str], int]:
-    """Return the lines between two lines `---` at the start, at most so many, and the number of lines to skip."""
+    """Return the lines between the first line and a second line `---`, and the number of lines before the text."""
     if lines and lines[0].strip() == "---":
         for number, line in enumerate(lines[1 : most + 1], start=1):
             if line.strip() == "---":
