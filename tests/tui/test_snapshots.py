@@ -83,14 +83,16 @@ async def pictures(
     Args:
         question: Look for all that Review could ask; there, show a question of this kind.
     """
-    app = make_app(project, home, place=place, searches=bool(question), theme=theme)
+    waits = bool(question) and place == "review"  # a sitting that begins during the search shows what it found so far
+    app = make_app(project, home, place="now" if waits else place, searches=bool(question), theme=theme)
     app.user_state.set_here("context-task", TASK)
     async with app.run_test(size=sizes[0]) as pilot:
         user = User(app, pilot)
         await user.until(lambda: app.progress is None, "the load")
         await user.until(lambda: app.watch_state is not None, "the watch")
         await (user.searched() if question else user.settled())
-        if question and place == "review":
+        if waits:
+            await user.go(place)
             questions = (*app.view.queue, *app.view.agenda)
             user.place.go_to(next(item.question_key for item in questions if item.kind == question))
             await user.settled()
