@@ -119,7 +119,7 @@ class _Source:
         may_be_used = self.known.may_be_used(folders)
         found = self.call(lambda: self.known.adapter.fingerprint(folders), none) if may_be_used else none
         self.evidence = tuple(map(str, found))
-        self.is_used = self.is_used or bool(self.evidence) or self.files.has_remembered
+        self.is_used = self.is_used or bool(self.evidence) or self.files.kept.has_values
         return self.is_used
 
     def look(self, moment: Moment) -> None:
@@ -180,8 +180,7 @@ class Collector:
         self._joined: tuple[list[Loop], list[Loop], list[Finding]] = [], [], []
 
     def _files(self, name: str, pause: Callable[[float], object] | None) -> RunnerFiles:
-        states = KeptStates(self.kept, name) if self.kept is not None else None
-        return RunnerFiles(self.folders, name, kept=states, pause=pause)
+        return RunnerFiles(self.folders, name, kept=KeptStates(self.kept, name), pause=pause)
 
     @property
     def records(self) -> AdapterRecords:
@@ -284,12 +283,12 @@ class Collector:
     def save(self) -> None:
         """Keep what was read for the next start of the program."""
         for source in self._sources:
-            source.files.save()
+            source.files.kept.save()
 
     def prune(self) -> None:
         """Forget the kept states of transcripts that no longer exist."""
         for source in self._sources:
-            source.files.prune()
+            source.files.kept.prune()
 
     def close(self) -> None:
         """Save, and close the file of kept states."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from msgspec import Struct
 
 from core.adapters.file_stamps import FileStamps
-from core.adapters.transcripts import DAMAGE, read_added
+from core.adapters.transcripts import DAMAGE, KeptStates, read_added
 from core.adapters.transcripts import Fold as Fold
 from core.adapters.transcripts import Folded as Folded
 from core.records.findings import Finding, Severity
@@ -27,7 +27,6 @@ from core.storage.file_reader import RawFile, Stamp, decode, open_file, read_fil
 
 if TYPE_CHECKING:
     from core.adapters.folders import Folders
-    from core.adapters.transcripts import KeptStates
     from core.storage.decoded import Problem
 
 MAX_ROWS: Final = 100_000  # of one query
@@ -214,7 +213,7 @@ class RunnerFiles:
         self.on_bytes: Callable[[int], None] | None = None
         """Called with the number of bytes of transcripts that were read; all are read to the end if it is set."""
         self.stamps = stamps or FileStamps()
-        self._kept = kept
+        self.kept = kept or KeptStates(None, name)
         self._last_good = LastGood(self, clock, pause)
         self._databases = Databases(self)
         self._looks = 0
@@ -226,7 +225,6 @@ class RunnerFiles:
         self._folded: dict[tuple[str, Path], Folded] = {}
         self._entries: dict[Path, tuple[Stamp, _Entries]] = {}
         self._names: dict[tuple[Path, str], tuple[_Entries, list[Path]]] = {}
-        self._remembered: dict[str, Any] = {}
         self._roots: dict[Path, Path | None] = {}
 
     def start_look(self, changed: Iterable[Path] | None = None) -> None:
@@ -249,21 +247,6 @@ class RunnerFiles:
     def has_failures(self) -> bool:
         """Whether a file could not be decoded and is not reported yet; the next look after 2 s reports it."""
         return bool(self._last_good.find_failing())
-
-    @property
-    def has_remembered(self) -> bool:
-        """Whether values were kept in an earlier run of the program."""
-        return self._kept is not None and self._kept.has_values
-
-    def save(self) -> None:
-        """Keep the states of transcripts for the next start of the program."""
-        if self._kept is not None:
-            self._kept.save()
-
-    def prune(self) -> None:
-        """Forget the kept states of transcripts that no longer exist."""
-        if self._kept is not None:
-            self._kept.prune()
 
     def forget_unread(self) -> None:
         """Forget the states of transcripts that were not read to their end: another process may have read more."""
@@ -353,7 +336,7 @@ class RunnerFiles:
         stamp = self.stamp(path)
         if stamp is not None and known is not None and known.is_complete and known.stamp == stamp:
             return known
-        if known is None and self._kept is not None and (known := self._kept.load(fold, path)) is not None:
+        if known is None and (known := self.kept.load(fold, path)) is not None:
             self._folded[key] = known
         if stamp is None:
             return known
@@ -368,16 +351,12 @@ class RunnerFiles:
 
     def remember(self, key: str, value: _Value) -> _Value:
         """Keep a value beyond the end of the program, such as the last content of a file that vanishes."""
-        self._remembered[key] = value
-        if self._kept is not None:
-            self._kept.remember(key, value)
+        self.kept.remember(key, value)
         return value
 
     def remembered(self, key: str) -> Any:
         """Return a value that was kept; None if there is none."""
-        if key not in self._remembered and self._kept is not None:
-            self._remembered[key] = self._kept.remembered(key)
-        return self._remembered.get(key)
+        return self.kept.remembered(key)
 
     # Findings
 
@@ -450,8 +429,7 @@ class RunnerFiles:
         finally:
             os.close(opened)
         self._folded[fold.name, path] = known
-        if self._kept is not None:
-            self._kept.note(fold, path, known)
+        self.kept.note(fold, path, known)
         return known
 
     def _open(self, path: Path) -> int | Problem | None:

@@ -214,18 +214,19 @@ class KeptFile:
 
 
 class KeptStates:
-    """The kept states of one adapter; what is noted is written by `save`."""
+    """The kept states and values of one adapter, which `save` writes; without a file, they last as long as this."""
 
-    def __init__(self, file: KeptFile, adapter: str) -> None:
+    def __init__(self, file: KeptFile | None, adapter: str) -> None:
         self._file, self._adapter = file, adapter
         self._noted: dict[tuple[str, Path], tuple[int, Folded]] = {}
-        self._values: dict[str, _Value] = {}
+        self._values: dict[str, Any] = {}  # those that were kept or looked up; None if there is none
+        self._unsaved: dict[str, datetime] = {}  # when each of them was kept
 
     def load(self, fold: Fold[Any], path: Path) -> Folded | None:
         """Return the kept state of a transcript, None if there is none."""
         query = "SELECT data FROM states WHERE adapter = ? AND fold = ? AND path = ? AND version = ?"
         values = self._adapter, fold.name, os.fsencode(path), fold.version
-        row = self._file.use(lambda database: database.execute(query, values).fetchone())
+        row = self._use(lambda database: database.execute(query, values).fetchone())
         with suppress(*_UNUSABLE):
             if row is not None and isinstance(row[0], bytes):
                 kept = _kept_decoder.decode(row[0])
@@ -234,18 +235,22 @@ class KeptStates:
 
     def note(self, fold: Fold[Any], path: Path, folded: Folded) -> None:
         """Keep the state of a transcript at the next `save`."""
-        self._noted[fold.name, path] = fold.version, folded
+        if self._file is not None:
+            self._noted[fold.name, path] = fold.version, folded
 
-    def remember(self, key: str, value: object, now: datetime | None = None) -> None:
-        """Keep a value at the next `save`."""
-        self._values[key] = _Value(now or datetime.now(UTC), value)
+    def remember(self, key: str, value: object) -> None:
+        """Keep a value beyond the end of the program, such as the last content of a file that vanishes."""
+        self._values[key], self._unsaved[key] = value, datetime.now(UTC)
 
     def remembered(self, key: str) -> Any:
-        """Return a kept value, of built-in types, or None."""
-        if key in self._values:
-            return self._values[key].value
+        """Return a kept value, of built-in types; None if there is none."""
+        if key not in self._values:
+            self._values[key] = self._load_value(key)
+        return self._values[key]
+
+    def _load_value(self, key: str) -> Any:
         query, values = "SELECT data FROM remembered WHERE adapter = ? AND key = ?", (self._adapter, key)
-        row = self._file.use(lambda database: database.execute(query, values).fetchone())
+        row = self._use(lambda database: database.execute(query, values).fetchone())
         with suppress(*_UNUSABLE):
             if row is not None and isinstance(row[0], bytes):
                 return _value_decoder.decode(row[0]).value
@@ -253,16 +258,18 @@ class KeptStates:
 
     @property
     def has_values(self) -> bool:
-        """Whether a value was kept."""
+        """Whether a value was kept, by this or an earlier run of the program."""
         query = "SELECT 1 FROM remembered WHERE adapter = ? LIMIT 1"
-        row = self._file.use(lambda database: database.execute(query, [self._adapter]).fetchone())
-        return bool(self._values) or row is not None
+        row = self._use(lambda database: database.execute(query, [self._adapter]).fetchone())
+        return bool(self._unsaved) or row is not None
 
     def save(self) -> None:
         """Write what was noted; without effect if the cache folder cannot be written."""
+        if self._file is None:
+            return
         noted, self._noted = self._noted, {}
-        values, self._values = self._values, {}
-        if not (noted or values):
+        unsaved, self._unsaved = self._unsaved, {}
+        if not (noted or unsaved):
             return
         states = []
         for (fold, path), (version, one) in noted.items():
@@ -272,10 +279,10 @@ class KeptStates:
                 if len(data) <= MAX_STATE_BYTES:
                     states.append((self._adapter, fold, version, os.fsencode(path), data))
         remembered = []
-        for key, value in values.items():
+        for key, seen_at in unsaved.items():
             with suppress(*_UNUSABLE):
-                made = _masked(msgspec.to_builtins(value.value, builtin_types=_NATIVE))
-                remembered.append((self._adapter, key, msgspec.msgpack.encode(_Value(value.seen_at, made))))
+                value = _masked(msgspec.to_builtins(self._values[key], builtin_types=_NATIVE))
+                remembered.append((self._adapter, key, msgspec.msgpack.encode(_Value(seen_at, value))))
 
         def write(database: sqlite3.Connection) -> None:
             database.execute("BEGIN IMMEDIATE")
@@ -283,16 +290,19 @@ class KeptStates:
             database.executemany("INSERT OR REPLACE INTO remembered VALUES (?, ?, ?)", remembered)
             database.execute("COMMIT")
 
-        self._file.use(write)
+        self._use(write)
 
     def prune(self) -> None:
         """Remove the states of files that no longer exist."""
         query = "SELECT path FROM states WHERE adapter = ?"
-        rows = self._file.use(lambda database: database.execute(query, [self._adapter]).fetchall()) or ()
+        rows = self._use(lambda database: database.execute(query, [self._adapter]).fetchall()) or ()
         missing = [(self._adapter, path) for (path,) in rows if isinstance(path, bytes) and not os.path.lexists(path)]
         if missing:
             delete = "DELETE FROM states WHERE adapter = ? AND path = ?"
-            self._file.use(lambda database: database.executemany(delete, missing))
+            self._use(lambda database: database.executemany(delete, missing))
+
+    def _use(self, act: Callable[[sqlite3.Connection], _Result]) -> _Result | None:
+        return self._file.use(act) if self._file is not None else None
 
 
 def _masked(value: Any) -> Any:

@@ -41,7 +41,7 @@ class Run:
         return folded.state
 
     def end(self) -> None:
-        self.files.save()
+        self.files.kept.save()
         self.kept.close()
 
 
@@ -168,7 +168,7 @@ def test_states_of_deleted_files_are_removed(runner: FakeRunner) -> None:
     first.end()
     path.unlink()
     second = Run(runner)
-    second.files.prune()
+    second.files.kept.prune()
     second.end()
     with closing(sqlite3.connect(cache_path(first.project, "adapters"))) as database:
         assert database.execute("SELECT count(*) FROM states").fetchone() == (0,)
