@@ -119,7 +119,7 @@ class ActionLog:
 
     def find_errors(self, pattern: Pattern) -> list[int]:
         """Return the places of the actions that failed with the error of a pattern."""
-        return [place for place, found in self.failed if any(_is_its_error(pattern, one) for one in found)]
+        return [place for place, found in self.failed if any(is_error_of(pattern, one) for one in found)]
 
     def has_error(self, pattern: Pattern, since: datetime) -> bool:
         """Return whether an action after a moment reported its failure with the error of a pattern."""
@@ -179,7 +179,7 @@ class RecordedWork:
         return any(_may_edit(one.command) for one in self.actions[start:end] if one.command and not is_edit(one))
 
 
-def _is_its_error(pattern: Pattern, failure: Failure) -> bool:
+def is_error_of(pattern: Pattern, failure: Failure) -> bool:
     """Return whether a failure is the error of a pattern; without a trigger, if it has the same message."""
     if not pattern.error_pattern:
         return bool(pattern.error_message) and pattern.error_message == clean_message(failure)

@@ -30,6 +30,7 @@ from core.debug_memory.known_fixes import KnownFix, find_known_fixes, parse_erro
 from core.debug_memory.lessons import LessonUpdate, check_success, collect_lessons, write_lessons
 from core.debug_memory.reports import FixTemplate, report_fix_templates
 from core.extraction.material import Materials
+from core.extraction.recorded_work import is_error_of
 from core.index.debug_sessions import ANY_FILE, fix_key
 from core.learning.assessment import Assessment
 from core.learning.evidence import round_half_up
@@ -94,9 +95,9 @@ def on_failure(
     is null`; without a type only messages are compared. Only failures in files that match `file_pattern` (syntax of
     LIKE in SQLite) count. `session` is the ID of the session with these errors; its own fixes are not offered. `most`
     is for a short answer to an agent: the maximum number of fixes and of patterns, without fix templates and without
-    fixes that did not help. `only_same` leaves out the fixes of errors that are only similar, and sessions that know
-    only the error. The fix of an attempt from which a pattern was extracted is never offered: the pattern is, unless a
-    review decides against it.
+    fixes that did not help. `only_same` leaves out the fixes of errors that are only similar, sessions that know only
+    the error, and patterns without a trigger. The fix of an attempt from which a pattern was extracted is never
+    offered: the pattern is, unless a review decides against it.
 
     Raises BadInput if the file pattern is too long, and Refused if the decisions cannot be read, because the patterns
     in quarantine are then unknown.
@@ -125,7 +126,9 @@ def on_failure(
         if not template.is_doubtful and fix_key(template.fix_template) not in listed
     )[:MAX_TEMPLATES]
     patterns = {
-        pattern.id: (pattern, assessed) for error in parsed[:MAX_NAMED] for pattern, assessed in _match(state, error)
+        pattern.id: (pattern, assessed)
+        for error in parsed[:MAX_NAMED]
+        for pattern, assessed in _match(state, error, only_triggers=only_same)
     }
     best = sorted(patterns.values(), key=lambda item: (-item[1].score, item[0].id))[:MAX_PATTERNS]
     advice = Advice(errors=found, fixes=fixes, failed=failed, templates=templates, patterns=tuple(best))
@@ -142,7 +145,7 @@ def hold_out(state: ProjectState, advice: Advice, held_out: Collection[str]) -> 
     patterns = [pattern for pattern, _ in advice.patterns if pattern.id in held_out]
     if not patterns:
         return advice
-    fixes = tuple(fix for fix in advice.fixes if not any(matches_failure(one, fix.failure) for one in patterns))
+    fixes = tuple(fix for fix in advice.fixes if not any(is_error_of(one, fix.failure) for one in patterns))
     kept = tuple(item for item in advice.patterns if item[0].id not in held_out)
     advice = replace(advice, fixes=fixes, patterns=kept)
     blocks = _render(advice, state)
@@ -163,8 +166,11 @@ def _has_pattern(state: ProjectState, fix: KnownFix) -> bool:
     return any(safe_matcher(patterns[id].error_pattern).matches(message) for id in ids)
 
 
-def _match(state: ProjectState, error: Failure) -> list[tuple[Pattern, Assessment]]:
-    """Return the injectable error patterns that match the message, best first."""
+def _match(state: ProjectState, error: Failure, *, only_triggers: bool) -> list[tuple[Pattern, Assessment]]:
+    """Return the injectable error patterns that match the message, best first.
+
+    A pattern without a trigger matches the message that it was made from, unless `only_triggers`.
+    """
     patterns, board, settings = state.snapshot.patterns, state.board, state.settings.injection
     places = " ".join(list_places(error))
     text = f"{error.error_type}: {error.message}" if error.error_type else error.message
@@ -176,7 +182,7 @@ def _match(state: ProjectState, error: Failure) -> list[tuple[Pattern, Assessmen
         pattern = patterns.get(state.index.ids[row])
         if pattern is None or pattern.type is not PatternType.ERROR or pattern.id not in board:
             continue
-        matches = matches_failure(pattern, error)
+        matches = matches_failure(pattern, error) if only_triggers else is_error_of(pattern, error)
         assessment = board.assessment(pattern.id)
         if matches and assessment.injectable and not state.has_low_rate(pattern.id):
             items.append((pattern, assessment))

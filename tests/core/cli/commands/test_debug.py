@@ -17,7 +17,7 @@ from core.config.settings import Settings
 from core.curation.commands import Dismiss, SnoozeQuestion, Undo
 from core.project.project import Project
 from tests.core.cli.conftest import Call
-from tests.factories import DEBUG_NOW, make_full_session
+from tests.factories import DEBUG_NOW, make_error_record, make_full_session, make_pattern_file
 
 EXAMPLE = "dm-001-example"
 SESSIONS = ".aiwg/ralph/debug-memory/sessions"
@@ -331,3 +331,15 @@ def test_retention_from_the_command_line(debug: Any, examples: Path) -> None:
     stays = f"{SESSIONS}/two.json stays: 1 of its 2 sessions is due, and files move as a whole\n"
     for words in ((), ("--dry-run",)):
         assert debug("retain", *words).err == f"no debug session has expired\n{stays}"
+
+
+@pytest.mark.parametrize(("message", "is_given"), [("TypeError: value 7 is null", True), ("value 8 is null", False)])
+def test_a_pattern_without_a_trigger_is_found_by_its_very_message(
+    tmp_path: Path, call: Call, message: str, is_given: bool
+) -> None:
+    signature = {"error_type": "TypeError", "error_message": "TypeError: value 7 is null"}
+    file = tmp_path / ".aiwg/ralph/shared/patterns/error-patterns.json"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(make_pattern_file(make_error_record(1, error_signature=signature)))
+    done = call("debug", "failure", "--error-type", "TypeError", "--message", message, "--json", "--project", tmp_path)
+    assert [one["id"] for one in done.document["patterns"]] == ["pat-error-made-001"] * is_given
