@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from core.adapters.collector import Collector
-from core.adapters.contract import AdapterRecords
-from core.adapters.lessons import lesson_id
+from core.index.project_state import ProjectState
+from core.index.review_items import LESSON, ReviewItem
 from core.project.project import Project
 from core.records.extractions import Extraction
 from core.records.lessons import JoinedLesson, Lesson, LessonKind
 from core.records.loops import Loop
-from core.state.project_state import ProjectState
-from core.state.review_items import LESSON, ReviewItem
+from core.sources.adapters.collector import Collector
+from core.sources.adapters.contract import AdapterRecords
+from core.sources.adapters.lessons import lesson_id
 
 CLOCK = "Use the fake clock of tests/clock.ts in every cart test"
 NO_CLOCK = "Never use the fake clock of tests/clock.ts in every cart test"

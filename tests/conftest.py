@@ -90,7 +90,7 @@ settings.load_profile("same")
 def _no_sweep_outlives_a_test() -> Iterator[None]:
     """Start no process in the background: it would write into folders of a test that has ended."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("core.hooks.sweep.start_detached", lambda module, project: None)
+        patch.setattr("core.agents.hooks.sweep.start_detached", lambda module, project: None)
         yield
 
 
@@ -103,7 +103,7 @@ def at_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def write_sample(tmp_path_factory: pytest.TempPathFactory) -> WriteSample:
     """Write the sample project as of a time; it is made once for each time and then copied."""
-    from core.demo.sample import confirm_decisions, copy_sample
+    from core.cli.demo.sample import confirm_decisions, copy_sample
 
     @cache
     def make(now: datetime) -> Path:

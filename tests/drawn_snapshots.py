@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from hypothesis import strategies as st
 
-from core.config.settings import LearningSettings, Settings
+from core.base.settings import LearningSettings, Settings
 from core.learning.scoreboard import Scoreboard
 from core.records.debug_sessions import DebugSession, Execution, Failure
 from core.records.decisions import BurstVerdict, CurationState, InversionVerdict, Pin

@@ -15,38 +15,34 @@ from unittest import mock
 import pytest
 from msgspec.structs import replace
 
-import core.storage.atomic_write
-from core.adapters.contract import AdapterRecords
+import core.files.atomic_write
 from core.base.grouping import group_pairs
-from core.config.paths import ProjectPaths
-from core.config.settings import InjectionSettings, Settings, WatchSettings
-from core.curation.commands import Command, PatternCommand, bulk
-from core.curation.curator import Curator, Target
-from core.curation.decision_writer import Decided
-from core.curation.exchange.export import Entry, Exported, export
-from core.curation.exchange.import_file import read_import
-from core.curation.exchange.import_plan import Action, ImportPlan, LocalRegistry, plan_import
-from core.curation.merge import as_read
-from core.episodes.protocol import Episodes
-from core.extraction.record_parts import parse_pattern
-from core.extraction.selection import KnownPatterns
-from core.forecast.forecast import Forecast, Forecaster
-from core.index.debug_sessions import DebugIndex
+from core.base.paths import ProjectPaths
+from core.base.settings import InjectionSettings, Settings, WatchSettings
+from core.decisions.commands import Command, PatternCommand, bulk
+from core.decisions.curator import Curator, Target
+from core.decisions.decision_writer import Decided
+from core.decisions.exchange.export import Entry, Exported, export
+from core.decisions.exchange.import_file import read_import
+from core.decisions.exchange.import_plan import Action, ImportPlan, LocalRegistry, plan_import
+from core.decisions.merge import as_read
+from core.files.file_reader import Stamp, decode
 from core.index.join import Joiner, Surroundings
 from core.index.parse import FileParts, parts_of
 from core.index.records import Decoder, Kind, Reader, RecordMap
 from core.index.refresh import Index
+from core.index.review_items import ReviewItem
 from core.index.schema import ALL_TABLES
 from core.index.texts import Texts
 from core.learning import evidence
 from core.learning.assessment import RULE, Assessment
 from core.learning.inversion_rules import Inversion
 from core.learning.scoreboard import Scoreboard
-from core.ledger.decision_log import DecisionLog
-from core.metrics.sections import Figure, Row
-from core.metrics.sections import Kind as FigureKind
+from core.project.forecast import Forecast, Forecaster
 from core.project.project import Project
 from core.questions.answer import Answer
+from core.questions.extraction.record_parts import parse_pattern
+from core.questions.extraction.selection import KnownPatterns
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure, Fix, Lesson, Results
 from core.records.decisions import CurationState, Decision, Pin, Verb
 from core.records.events import Event, Observation
@@ -62,14 +58,18 @@ from core.retrieval.injection import Ranking
 from core.retrieval.past_tasks import FitInputs, PastTasks, WordWeights
 from core.retrieval.relevance import measure_relevance
 from core.retrieval.task import TaskProfile
+from core.show.metrics.sections import Figure, Row
+from core.show.metrics.sections import Kind as FigureKind
+from core.sources.adapters.contract import AdapterRecords
 from core.sources.debug_sessions import join_sessions, read_sessions
+from core.sources.decision_log import DecisionLog
 from core.sources.liveness import Processes
 from core.sources.loop_join import LoopFact
 from core.sources.loops import read_loops
 from core.sources.parsed_file import ParsedFile
 from core.sources.patterns import read_patterns
-from core.state.review_items import ReviewItem
-from core.storage.file_reader import Stamp, decode
+from core.tasks.debug_index import DebugIndex
+from core.tasks.protocol import Episodes
 
 # Learning: patterns, uses, pins and scoreboards
 NOW: Final = datetime(2026, 2, 3, tzinfo=UTC)
@@ -566,7 +566,7 @@ def make_full_session() -> dict[str, Any]:
 # Task memory: tasks, actions and kills
 TASKS = ".aiwg/ralph/tasks"
 EPISODES_START = datetime(2026, 2, 1, 9, tzinfo=UTC)
-NO_RETRIES = mock.patch.multiple("core.storage.atomic_write", _CHECK_SECONDS=(), _COLLISION_CHECK_SECONDS=())
+NO_RETRIES = mock.patch.multiple("core.files.atomic_write", _CHECK_SECONDS=(), _COLLISION_CHECK_SECONDS=())
 """Skip the pauses in which a slower foreign writer is detected."""
 NO_FSYNC = mock.patch("os.fsync")
 """Skip fsync, which matters only after a power failure."""
@@ -652,7 +652,7 @@ def kill_before_call(call: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name in CHANGING_CALLS:
             patch.setattr(os, name, wrap(getattr(os, name)))
-        patch.setattr(core.storage.atomic_write, "_exchange", wrap(core.storage.atomic_write._exchange))
+        patch.setattr(core.files.atomic_write, "_exchange", wrap(core.files.atomic_write._exchange))
         yield
 
 

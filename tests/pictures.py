@@ -19,8 +19,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from core.config.ownership import TRUSTED_PATHS
-from core.demo.sample import copy_sample
+from core.base.ownership import TRUSTED_PATHS
+from core.cli.demo.sample import copy_sample
 from tests.e2e import play_claude, play_frankbria, play_open_ralph, play_snarktank
 from tests.fence_token import fix_fence_token
 from tests.tui.user import NOW, User, make_app

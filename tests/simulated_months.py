@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from unittest.mock import patch
 
-from core.config.settings import Settings
-from core.hooks import answer, background
+from core.agents.hooks import answer, background
+from core.base.settings import Settings
+from core.index.experiment import set_share
+from core.index.trials import ExperimentReport, measure_experiment
 from core.project.project import Project
-from core.state.experiment import set_share
-from core.state.trials import ExperimentReport, measure_experiment
 from core.trust.experiment_secret import secret_file
-from tests.core.hooks.agents import SimulatedAgent, make_project
+from tests.core.agents.hooks.agents import SimulatedAgent, make_project
 
 WEEKS_A_MONTH: Final = 4
 TEST_RUN: Final[dict[str, Any]] = {"tool_name": "Bash", "tool_input": {"command": "pytest -q"}}

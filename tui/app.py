@@ -24,44 +24,44 @@ from textual.message import Message
 from core.base.errors import DamagedError, RalphdeckError
 from core.base.text import plural, visible, visible_line
 from core.base.time_parsing import LAST_SEEN, LAST_VISIT
+from core.files.user_files import CONTINUED, SINCE
 from core.records.authors import is_same_user
 from core.records.decisions import Decision, Verb
 from core.records.snapshot import UNCHECKED
 from core.records.times import iso
-from core.storage.user_files import CONTINUED, SINCE
 from core.trust.projects import find_answer, is_trusted
-from tui.actions import DECIDING, PLACES, action_id
 from tui.embedding_worker import AFTER_SECONDS, EmbeddingWorker
 from tui.engine import Engine
-from tui.keymap import load_keymap
-from tui.present import frame
-from tui.present.team import top_text
-from tui.present.trust import arrival_text, trust_mark
+from tui.kit.actions import DECIDING, PLACES, action_id
+from tui.kit.bars import Item, TopBar
+from tui.kit.driver import ResilientDriver, flush_output
+from tui.kit.key_queue import KeyQueue
+from tui.kit.keymap import load_keymap
+from tui.kit.record_table import RecordTable
+from tui.kit.user_state import UserState
+from tui.screens import frame
 from tui.screens.base_screen import MOVES, BaseScreen
 from tui.screens.opening import OpeningScreen
+from tui.screens.team import top_text
+from tui.screens.trust_notice import arrival_text, trust_mark
 from tui.shell import Shell
-from tui.state.key_queue import KeyQueue
-from tui.state.user_state import UserState
-from tui.terminal.driver import ResilientDriver, flush_output
-from tui.widgets.bars import Item, TopBar
-from tui.widgets.record_table import RecordTable
 
 if TYPE_CHECKING:
     from textual.actions import ActionParseResult
     from textual.dom import DOMNode
     from textual.screen import Screen
 
-    from core.config.paths import ProjectPaths
-    from core.curation.commands import Command
-    from core.curation.decision_writer import Progress
+    from core.base.paths import ProjectPaths
+    from core.decisions.commands import Command
+    from core.decisions.decision_writer import Progress
+    from core.files.watcher import WatchState
+    from core.index.project_state import ProjectState
     from core.project.kept_project import KeptProject
     from core.project.project import Project
     from core.project.trust import Arrivals
     from core.records.snapshot import Snapshot
     from core.records.team_status import Lease, TeamStatus
-    from core.state.project_state import ProjectState
-    from core.storage.watcher import WatchState
-    from tui.present.palette_index import PaletteIndex
+    from tui.screens.palette_index import PaletteIndex
     from tui.screens.trust import Choice
 
 log = logging.getLogger("ralphdeck")
@@ -323,7 +323,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
                 self._ask_for_trust()
         else:
             from core.project.notifications import find_notifications
-            from tui.present.notifications import toasts
+            from tui.screens.notifications import toasts
 
             if text := arrival_text(before, self.view, self.shown_key("trust")):
                 self.say(text, severity="warning")
@@ -529,7 +529,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
                 self._pending_undos.clear()
 
     def _last_decision(self) -> Decision | None:
-        from core.curation.undo import newest_undoable
+        from core.decisions.undo import newest_undoable
 
         snapshot = self.view.snapshot
         return newest_undoable(snapshot.curation, snapshot.decisions) if snapshot.curation.undoable else None
@@ -545,7 +545,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
 
     def undo_hint(self) -> str:
         """Return the label of the undo key; "" if the newest decision is another user's."""
-        from core.curation.decision_text import verb_text
+        from core.decisions.decision_text import verb_text
 
         last = self._last_decision()
         return f"undo {verb_text(last)}" if last is not None and is_same_user(last.by, self.project.by) else ""
@@ -557,8 +557,8 @@ class RalphdeckApp(Shell, inherit_bindings=False):
 
     def _undo(self, undone: Callable[[Decision], None]) -> None:
         """Call `undone` and undo the newest decision, once all decisions are written."""
-        from core.curation import commands
-        from core.curation.decision_text import subject_text, verb_text
+        from core.decisions import commands
+        from core.decisions.decision_text import subject_text, verb_text
         from tui.screens.dialogs import Confirm
 
         if self._pending_decisions:
@@ -584,7 +584,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
         self.push_screen(Confirm(Content(title), Content(what.removesuffix(": ")), verb="undo"), answered)
 
     def action_redo(self) -> None:
-        from core.curation.commands import Redo
+        from core.decisions.commands import Redo
 
         self.decide(Redo())
 
@@ -637,9 +637,9 @@ class RalphdeckApp(Shell, inherit_bindings=False):
         self.push_screen(TrustDialog(arrivals, self.view), carry_out)
 
     def action_findings(self) -> None:
-        from tui.present.document import heading
-        from tui.present.findings import findings_lines
         from tui.screens.dialogs import FindingsDialog
+        from tui.screens.document import heading
+        from tui.screens.findings import findings_lines
 
         keymap = [Content.styled(visible_line(problem, 300), "$error") for problem in self._keymap_problems]
         past = [Content(notice.text) for notice in reversed(self.past_notices)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from core.base.errors import RalphdeckError
-from tui.messages import NewestMessage
+from tui.kit.messages import NewestMessage
 
 if TYPE_CHECKING:
     from textual.message_pump import MessagePump

@@ -18,17 +18,17 @@ from core.base.errors import RalphdeckError
 from core.project.watch_loop import WatchLoop, is_wanted
 from core.records.snapshot import Delta
 from core.records.team_status import DASHBOARD
-from tui.messages import NewestMessage
+from tui.kit.messages import NewestMessage
 
 if TYPE_CHECKING:
     from textual.message_pump import MessagePump
 
-    from core.curation.commands import Command
-    from core.curation.decision_writer import Decided
+    from core.decisions.commands import Command
+    from core.decisions.decision_writer import Decided
+    from core.files.watcher import WatchState
+    from core.index.project_state import ProjectState
     from core.project.project import Project
     from core.records.team_status import TeamStatus
-    from core.state.project_state import ProjectState
-    from core.storage.watcher import WatchState
 
 PAUSE_SECONDS: Final = 0.01  # Seconds between two steps of the background search, so that the screen runs.
 PAINT_SECONDS: Final = 0.1  # Seconds after a change without a step of the background search, so that it is drawn first.

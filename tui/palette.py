@@ -17,19 +17,19 @@ from textual.worker import WorkerCancelled, WorkerFailed
 
 from core.base.errors import BadInput, UnknownRecord
 from core.base.text import capitalized, visible_line
-from core.curation.commands import Restore
-from core.search.words import HitKind, SearchHit, parse_search
+from core.decisions.commands import Restore
+from core.index.search_words import HitKind, SearchHit, parse_search
 from core.show.work_links import WorkLinks
 from core.sources.patterns import read_archives
-from tui.actions import PLACES, actions_of
-from tui.present.document import labelled
-from tui.present.palette_index import ARCHIVED, PaletteIndex, Target
-from tui.present.text_hits import failure_note, hit_content, index_note, record_of
+from tui.kit.actions import PLACES, actions_of
+from tui.kit.saved_views import BUILT_IN, SavedView, own_views
 from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import PreviewDialog
+from tui.screens.document import labelled
+from tui.screens.palette_index import ARCHIVED, PaletteIndex, Target
 from tui.screens.replay import ReplayScreen
-from tui.services import Services, services_of
-from tui.state.saved_views import BUILT_IN, SavedView, own_views
+from tui.screens.services import Services, services_of
+from tui.screens.text_hits import failure_note, hit_content, index_note, record_of
 
 BEGINS: Final = 0.96  # Rank of an action that starts with the query; only an exact ID ranks higher.
 HAS: Final = 0.8  # Rank of an action that contains the query.

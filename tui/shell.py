@@ -27,20 +27,20 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import LineFilter, Monochrome
 
 from core.base.text import visible, visible_line
-from tui.actions import ACTIONS, key_name
-from tui.present.glyphs import ASCII, DRAWN, GLYPH_SETS, Glyphs
+from tui.kit.actions import ACTIONS, key_name
+from tui.kit.back_stack import FollowedLink
+from tui.kit.bars import KeyLine, Notice
+from tui.kit.bell import MODES as CALLS
+from tui.kit.bell import Bell
+from tui.kit.clipboard import Copier
+from tui.kit.driver import ResilientDriver
+from tui.kit.glyphs import ASCII, DRAWN, GLYPH_SETS, Glyphs
+from tui.kit.key_queue import JumpGuard
+from tui.kit.line_filters import AsciiFilter, NoColourFilter
+from tui.kit.record_table import COMFORTABLE
+from tui.kit.textual_private import HookedApp
+from tui.kit.themes import DEFAULT_THEME, PLAIN_THEME, STYLES, StyleSheets, load_themes
 from tui.screens.base_screen import BaseScreen
-from tui.state.back_stack import FollowedLink
-from tui.state.key_queue import JumpGuard
-from tui.terminal.bell import MODES as CALLS
-from tui.terminal.bell import Bell
-from tui.terminal.clipboard import Copier
-from tui.terminal.driver import ResilientDriver
-from tui.terminal.line_filters import AsciiFilter, NoColourFilter
-from tui.textual_private import HookedApp
-from tui.themes import DEFAULT_THEME, PLAIN_THEME, STYLES, StyleSheets, load_themes
-from tui.widgets.bars import KeyLine, Notice
-from tui.widgets.record_table import COMFORTABLE
 
 if TYPE_CHECKING:
     from textual.app import SystemCommand
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from textual.screen import Screen
     from textual.theme import Theme
 
-    from tui.state.saved_views import SavedView
-    from tui.state.user_state import UserState
+    from tui.kit.saved_views import SavedView
+    from tui.kit.user_state import UserState
 
 log = logging.getLogger("ralphdeck")
 

@@ -12,9 +12,9 @@ from core.agents.agent_table import AGENTS
 from core.agents.plan import Target, parts_of
 from core.agents.restore_points import RestorePoint, RestorePoints, load_points, save_points
 from core.base.errors import Conflict, RalphdeckError, Unwritable
-from core.storage.append_log import sync_folder
-from core.storage.atomic_write import rewrite, take_theirs
-from core.storage.file_access import file_lock, remove_drafts
+from core.files.append_log import sync_folder
+from core.files.atomic_write import rewrite, take_theirs
+from core.files.file_access import file_lock, remove_drafts
 
 if TYPE_CHECKING:
     from core.agents.plan import AgentPlan, FileChange

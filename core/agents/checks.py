@@ -21,7 +21,7 @@ from core.agents.connection_table import CONNECTIONS, start_event
 from core.agents.json_entries import hook_programs, is_own_server, is_same_program, server_program
 from core.agents.plan import Target, has_hooks, read_parsed
 from core.base.errors import BadInput
-from core.storage.file_reader import decode_json
+from core.files.file_reader import decode_json
 
 MAX_SECONDS: Final = 2.0  # answers that take longer delay the agent
 _TIMEOUT_SECONDS: Final = 10.0

@@ -20,8 +20,8 @@ from msgspec import Struct
 from core.agents.agent_table import SERVER
 from core.agents.connection_table import fill
 from core.base.errors import BadInput
-from core.storage.file_reader import decode_json
-from core.storage.json_editor import BadJson, JsonText
+from core.files.file_reader import decode_json
+from core.files.json_editor import BadJson, JsonText
 
 _HOOKS: Final = "hooks"
 _PROGRAM: Final = "ralphdeck"

@@ -16,8 +16,8 @@ from core.agents.connection_table import CONNECTIONS, Connection, FilePaths, fil
 from core.agents.json_entries import HookEntries, McpEntry, open_json
 from core.agents.toml_table import TomlTable, parse_toml
 from core.base.errors import BadInput
-from core.storage.file_reader import decode_json
-from core.storage.managed_text import (
+from core.files.file_reader import decode_json
+from core.files.managed_text import (
     SHARED_INSTRUCTIONS,
     Block,
     OwnFile,

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from core.base.errors import BadInput, RalphdeckError
-from core.config.paths import ProjectPaths
-from core.storage.file_access import PRIVATE_FOLDERS, is_ignored, secure_folders
+from core.base.paths import ProjectPaths
+from core.files.file_access import PRIVATE_FOLDERS, is_ignored, secure_folders
 
 _IGNORED: Final = """\
 # Private to this machine. Tasks and debug sessions are, too, by a .gitignore in their folders. Share the rest.
@@ -37,8 +37,8 @@ def ignore_private_files(folder: Path) -> bool:
         secure_folders(private)
     if git_root(folder) is None:
         return False
-    from core.storage.atomic_write import rewrite, take_theirs
-    from core.storage.managed_text import Block, read_part
+    from core.files.atomic_write import rewrite, take_theirs
+    from core.files.managed_text import Block, read_part
 
     file = folder / ".gitignore"
     block = Block(_IGNORED, "# ", "")
@@ -59,7 +59,7 @@ def is_ignoring(folder: Path) -> bool:
         return True
     if any(private.is_dir() and not is_ignored(private) for private in _private_folders(folder)):
         return False
-    from core.storage.managed_text import Block, read_part
+    from core.files.managed_text import Block, read_part
 
     try:
         data = read_part(folder / ".gitignore", folder)

@@ -13,8 +13,8 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from core.storage.atomic_write import put
-from core.storage.file_reader import RawFile, read_file
+from core.files.atomic_write import put
+from core.files.file_reader import RawFile, read_file
 
 _MAX_BYTES: Final = 64 << 20
 

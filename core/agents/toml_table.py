@@ -12,7 +12,7 @@ from core.agents.agent_table import SERVER
 from core.agents.connection_table import fill
 from core.agents.json_entries import server_program, usable_program
 from core.base.errors import BadInput
-from core.storage.managed_text import Block, decode_text
+from core.files.managed_text import Block, decode_text
 
 
 class TomlTable(Struct, frozen=True):

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from core.base.regex_table import LazyRegex
 from core.base.regexes import lazy_regex
 from core.base.shell_commands import is_read_only
-from core.redaction.regex_table import LazyRegex
 
 _MAX_TEXT: Final = 20_000  # end of an output that is searched, in characters
 _MAX_COMMAND: Final = 20_000

@@ -9,8 +9,8 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from core.base.regex_table import LazyRegex
 from core.base.regexes import lazy_regex
-from core.redaction.regex_table import LazyRegex
 
 Voice = Literal["approved", "unreviewed"]
 APPROVED: Final[Voice] = "approved"  # a person of this project approved exactly these texts

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache, partial
 from typing import Any, Final
 
+from core.base.masking import MANY, has_certainly_none, has_hint, mask_secrets
+from core.base.regex_table import LazyRegex
 from core.base.regexes import lazy_regex
-from core.redaction.masking import MANY, has_certainly_none, has_hint, mask_secrets
-from core.redaction.regex_table import LazyRegex
 
 UNKNOWN_CHAR: Final = "\N{REPLACEMENT CHARACTER}"
 HIDDEN_CHAR: Final = "\N{APL FUNCTIONAL SYMBOL QUAD QUESTION}"

@@ -15,18 +15,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from core.agents.agent_table import AGENTS, acting_agent
+from core.agents.hooks.answer import HookAnswer
+from core.agents.hooks.deadline import Deadline, record_give_up
+from core.agents.hooks.events import MAX_EVENT, parse_event, project_folder
 from core.base.errors import BadInput, DamagedError, ProjectNotFound, RalphdeckError
+from core.base.paths import find_project, project_at
 from core.base.text import visible_line
 from core.cli.support.event_input import read_stdin
 from core.cli.support.process import prepare_process
 from core.cli.support.user_files import take_over_trust
-from core.config.paths import find_project, project_at
-from core.hooks.answer import HookAnswer
-from core.hooks.deadline import Deadline, record_give_up
-from core.hooks.events import MAX_EVENT, parse_event, project_folder
 
 if TYPE_CHECKING:
-    from core.config.paths import ProjectPaths
+    from core.base.paths import ProjectPaths
 
 SKIPPED: Final = "hook does nothing"
 _RECORD_SECONDS: Final = 0.5  # to record that the hook gave up
@@ -130,7 +130,7 @@ class _Work:
         if self.answer is not None:
             self.answer.spool()
         if self.project is not None:  # with an index, the next event has what this one could not give
-            from core.hooks.sweep import start_sweep
+            from core.agents.hooks.sweep import start_sweep
 
             start_sweep(self.project)
 

@@ -16,7 +16,8 @@ import msgspec
 from msgspec import Struct
 
 from core.base.errors import DamagedError
-from core.config.paths import ProjectPaths
+from core.base.paths import ProjectPaths
+from core.files.git import GitFailed, read_head
 from core.index.database import unpack
 from core.index.records import Kind, Reader
 from core.index.snapshot import ChangedSnapshot, IndexedSnapshot
@@ -24,7 +25,6 @@ from core.index.verdicts import read_verdicts, write_verdicts
 from core.records.anchors import AnchorChange, list_anchors, newest_change, parse_anchor
 from core.records.decisions import anchor_question_id
 from core.sources.anchor_check import Wanted, WorkingTree, find_changes
-from core.storage.git import GitFailed, read_head
 from core.trust.projects import is_trusted
 
 if TYPE_CHECKING:

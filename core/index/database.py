@@ -21,9 +21,9 @@ from zlib import crc32
 
 from core.base.errors import DamagedError, Unwritable
 from core.base.text import visible_line
-from core.config.user_folders import cache_folder
-from core.storage import cache_database
-from core.storage.user_files import cache_path, code_version, index_file
+from core.base.user_folders import cache_folder
+from core.files import cache_database
+from core.files.user_files import cache_path, code_version, index_file
 
 _PACKAGES: Final = (
     *("records", "base", "config", "redaction", "scanning", "storage", "sources", "ledger", "learning", "retrieval"),

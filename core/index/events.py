@@ -23,6 +23,8 @@ from msgspec import Struct
 
 from core.base.errors import DamagedError
 from core.base.grouping import group_pairs
+from core.files.decoded import Problem
+from core.files.file_reader import RawFile, Stamp, open_file, read_file
 from core.index.database import get_meta, set_meta
 from core.learning.bursts import source_of
 from core.learning.evidence_records import EventIndex, is_doubtful, pattern_names, work_names
@@ -31,17 +33,15 @@ from core.records.event_log import EventView
 from core.records.findings import Finding, Severity
 from core.sources.events import decode_event
 from core.sources.record_kinds import EVENTS
-from core.storage.decoded import Problem
-from core.storage.file_reader import RawFile, Stamp, open_file, read_file
 
 if TYPE_CHECKING:
     import sqlite3
 
-    from core.config.paths import ProjectPaths
+    from core.base.paths import ProjectPaths
+    from core.files.decoded import Problem
     from core.index.records import Reader
     from core.records.event_log import Log
     from core.records.events import Event
-    from core.storage.decoded import Problem
 
 TABLES: Final = (
     # Where the lines of events start: by ID, pattern, and work or source of a report.

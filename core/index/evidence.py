@@ -19,7 +19,7 @@ from core.learning.evidence_records import EventIndex, Link, Links, WorkNames, f
 from core.records.event_log import EventView
 
 if TYPE_CHECKING:
-    from core.config.settings import LearningSettings
+    from core.base.settings import LearningSettings
     from core.index.records import Reader
     from core.records.snapshot import Delta, Snapshot
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
+from core.files.hash_chain import read_anchor
 from core.index.records import Kind, Reader
 from core.index.snapshot import FOREIGN, ORIGINS
-from core.storage.hash_chain import read_anchor
 
 if TYPE_CHECKING:
-    from core.config.paths import ProjectPaths
+    from core.base.paths import ProjectPaths
     from core.trust.origins import Origins
 
 _DECISIVE: Final = (

@@ -37,13 +37,13 @@ from core.sources.loop_join import (
 from core.sources.reflections import join_group, join_memory
 
 if TYPE_CHECKING:
-    from core.adapters.contract import AdapterRecords
+    from core.files.file_reader import Stamp
     from core.index.parse import FileParts, Part
     from core.records.episodes import Attempt
     from core.records.findings import Finding
     from core.records.patterns import Pattern
+    from core.sources.adapters.contract import AdapterRecords
     from core.sources.liveness import Processes
-    from core.storage.file_reader import Stamp
 
 _MANY: Final = 500  # keys from which one query for all parts of a kind is faster than one for each key
 _SET_BACK: Final = timedelta(minutes=1)  # corrections of the clock that are smaller change no state of a loop for long

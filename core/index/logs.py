@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from core.files.file_reader import RawFile, Stamp, read_file
+from core.files.hash_chain import Place
 from core.records.decisions import Decision
 from core.records.findings import Finding
 from core.records.proposed_decisions import ProposedDecision
 from core.records.team import TeamEvidence
 from core.sources.record_kinds import Format, kind_of
 from core.sources.team_evidence import TeamEvidenceLog
-from core.storage.file_reader import RawFile, Stamp, read_file
-from core.storage.hash_chain import Place
 
 if TYPE_CHECKING:
-    from core.config.paths import ProjectPaths
-    from core.ledger.decision_log import DecisionLog
-    from core.storage.decoded import Problem
+    from core.base.paths import ProjectPaths
+    from core.files.decoded import Problem
+    from core.sources.decision_log import DecisionLog
 
 
 class LogContent(Struct, frozen=True, kw_only=True):

@@ -12,13 +12,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from core.files.decoded import Problem
+from core.files.file_reader import Stamp, read_file
 from core.index.records import Kind, encode
 from core.sources.loop_join import group_keys
 from core.sources.parsed_file import ParsedFile, parse_file, parse_folder
 from core.sources.record_kinds import FOLDER, Format, kind_of
 from core.sources.reflections import reflection_key
-from core.storage.decoded import Problem
-from core.storage.file_reader import Stamp, read_file
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

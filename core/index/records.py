@@ -16,6 +16,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from core.base.errors import DamagedError
+from core.files.cache_database import is_damage, remove
 from core.index.database import get_meta, pack, unpack
 from core.records.agent_sessions import AgentSession
 from core.records.debug_sessions import DebugSession, Escalation
@@ -26,7 +27,6 @@ from core.records.loops import Loop
 from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask, Reflection
 from core.records.team import TeamSums
-from core.storage.cache_database import is_damage, remove
 
 _MOST_DECODED: Final = 60_000  # records that stay decoded, so that an unchanged one stays the same object
 FEW: Final = 200  # values that are looked up before all are read

@@ -15,6 +15,8 @@ import msgspec
 
 from core.base.errors import DamagedError, UnknownRecord
 from core.base.text import visible_line
+from core.files.cache_database import is_damage
+from core.files.file_reader import Stamp
 from core.index.database import Database, count_change, get_meta, set_meta, unwritable
 from core.index.logs import Logs
 from core.index.parse import parse_all
@@ -32,34 +34,32 @@ from core.index.snapshot import (
 )
 from core.index.step import Sources, Step, is_log
 from core.index.sweep import Sweep, list_folders, sweep
-from core.ledger.decision_log import DecisionLog
 from core.records.snapshot import Delta, Snapshot
 from core.records.times import parse_time
+from core.sources.decision_log import DecisionLog
 from core.sources.liveness import Processes, system_processes
 from core.sources.loop_details import read_loop_details
 from core.sources.record_kinds import LISTED, Format, kind_of, load_order_of, loop_directory
 from core.sources.sweep import can_contain_records, newest_states, scan_path
-from core.storage.cache_database import is_damage
-from core.storage.file_reader import Stamp
 from core.trust.origins import Origins
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from core.adapters.contract import AdapterRecords
-    from core.config.paths import ProjectPaths
-    from core.config.settings import Settings
+    from core.base.paths import ProjectPaths
+    from core.base.settings import Settings
+    from core.files.decoded import Problem
     from core.index.freshness import Changes
     from core.index.search import SearchResult, TaskView
+    from core.index.search_words import SearchFilters, SearchWords
     from core.index.task_words import WordFiller
     from core.learning.scoreboard import Scoreboard
-    from core.ledger.ledger import Ledger
     from core.records.findings import Finding
     from core.records.loops import LoopDetails
     from core.records.patterns import Pattern
-    from core.search.words import SearchFilters, SearchWords
+    from core.sources.adapters.contract import AdapterRecords
+    from core.sources.ledger import Ledger
     from core.sources.patterns import KnownRecords
-    from core.storage.decoded import Problem
 
 _FIRST_PUBLISH: Final = 100  # states of loops before the first partial snapshot: more than a screen has lines
 _FEW_FILES: Final = 8  # of a change: pattern files among them will probably change again, so their records are kept

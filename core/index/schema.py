@@ -52,7 +52,6 @@ class AllTables:
 
     def __iter__(self) -> Iterator[str]:
         from core.index import (
-            debug_sessions,
             events,
             evidence,
             learnings,
@@ -62,9 +61,10 @@ class AllTables:
             task_words,
             terms,
         )
+        from core.tasks import debug_index
 
         yield from _TABLES
-        for module in (debug_sessions, events, evidence, learnings, past_tasks, scores, similarity, task_words, terms):
+        for module in (debug_index, events, evidence, learnings, past_tasks, scores, similarity, task_words, terms):
             yield from module.TABLES
 
 

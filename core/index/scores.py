@@ -32,7 +32,7 @@ from core.records.snapshot import Snapshot
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from core.config.settings import Settings
+    from core.base.settings import Settings
     from core.records.snapshot import Delta
 
 TABLES: Final = (

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from core.base.errors import DamagedError, Unwritable
-from core.episodes.history import TaskFiles
-from core.episodes.task_lookup import list_entries
+from core.base.masking import mask_secrets
+from core.files.cache_database import is_damage
 from core.index.database import Database
 from core.index.schema import ALL_TABLES
+from core.index.search_records import ErrorRecords, Owner, TaskRecords, drop_copies, is_wanted, scan_task
+from core.index.search_words import MAX_RANKED, HitKind, SearchFilters, SearchHit, SearchPlace, SearchWords
 from core.index.task_words import (
     WordFiller,
     check_words,
@@ -31,13 +33,11 @@ from core.index.task_words import (
     unpack_block,
 )
 from core.records.findings import Finding
-from core.redaction.masking import mask_secrets
-from core.search.records import ErrorRecords, Owner, TaskRecords, drop_copies, is_wanted, scan_task
-from core.search.words import MAX_RANKED, HitKind, SearchFilters, SearchHit, SearchPlace, SearchWords
-from core.storage.cache_database import is_damage
+from core.tasks.history import TaskFiles
+from core.tasks.task_lookup import list_entries
 
 if TYPE_CHECKING:
-    from core.config.paths import ProjectPaths
+    from core.base.paths import ProjectPaths
     from core.records.snapshot import Snapshot
 
 _MAX_OWNERS: Final = 1024

@@ -23,7 +23,7 @@ from core.records.team import NO_TEAM, TeamEvidence
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from core.config.paths import ProjectPaths
+    from core.base.paths import ProjectPaths
     from core.index.logs import LogContent, Logs
     from core.records.decisions import Decision
     from core.records.event_log import EventView
@@ -87,8 +87,8 @@ class ProjectFiles:
 
     def findings(self, reader: Reader) -> tuple[Finding, ...]:
         """Return all findings, sorted by file; similar ones of many files are one."""
+        from core.files.decoded import Problem
         from core.sources.findings import condense_files
-        from core.storage.decoded import Problem
 
         of_files: list[Finding] = []
         found = [*self._of_settings]
@@ -102,7 +102,7 @@ class ProjectFiles:
 
     def _make_logs(self) -> Logs:
         from core.index.logs import Logs  # imported on use: few commands read the decisions of a view
-        from core.ledger.decision_log import DecisionLog
+        from core.sources.decision_log import DecisionLog
 
         return Logs(self._paths, DecisionLog())
 

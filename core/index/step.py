@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from core.base.text import plural, visible_line
+from core.files.decoded import Problem
+from core.files.file_reader import Stamp
 from core.index.database import count_change, get_meta, set_meta
 from core.index.events import LogState, forget_events, update_events
 from core.index.freshness import origins_key
@@ -31,22 +33,20 @@ from core.index.snapshot import (
     find_delta,
     read_curation,
 )
-from core.ledger.decision_log import end_findings
-from core.ledger.fold import fold, with_lost_words, with_proposals
 from core.records.findings import Finding, Severity
 from core.records.team import NO_TEAM, TeamEvidence
+from core.sources.decision_log import end_findings
 from core.sources.findings import condense
+from core.sources.fold import fold, with_lost_words, with_proposals
 from core.sources.record_kinds import EVENTS, Format, is_text, kind_of
-from core.storage.decoded import Problem
-from core.storage.file_reader import Stamp
 from core.trust.last_words import Effect
 from core.trust.projects import is_joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from core.config.paths import ProjectPaths
-    from core.config.settings import Settings
+    from core.base.paths import ProjectPaths
+    from core.base.settings import Settings
     from core.index.database import Database
     from core.index.logs import Logs
     from core.index.snapshot import ProjectFiles

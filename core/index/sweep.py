@@ -18,9 +18,9 @@ from core.sources.sweep import ROOT_FOLDERS, FolderRow, FolderWalk
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from core.config.paths import ProjectPaths
-    from core.storage.decoded import Problem
-    from core.storage.file_reader import Stamp
+    from core.base.paths import ProjectPaths
+    from core.files.decoded import Problem
+    from core.files.file_reader import Stamp
 
 _MOST_TOPS: Final = 100  # changed folders, after which a walk through all folders is faster
 _FileRow = tuple[str, int, int, int, int]

@@ -22,25 +22,25 @@ from zlib import crc32
 import msgspec
 
 from core.base.errors import DamagedError
+from core.base.masking import mask_secrets
+from core.base.prefilter import may_contain_secret
 from core.base.text import from_bytes, to_bytes
-from core.episodes.history import MAX_RESULTS, TaskFiles
-from core.episodes.task_lookup import list_entries
+from core.files.decoded import Problem
+from core.files.file_reader import MAX_PATTERN_BYTES, UNREADABLE, RawFile, read_file
 from core.index.database import get_meta, set_meta
+from core.index.search_records import LogPart, Owner, TaskRecords
+from core.index.search_words import HitKind, SearchHit, SearchWords
 from core.records.episodes import Task
-from core.redaction.masking import mask_secrets
-from core.redaction.prefilter import may_contain_secret
-from core.search.records import LogPart, Owner, TaskRecords
-from core.search.words import HitKind, SearchHit, SearchWords
 from core.sources import episodes as sources
 from core.sources.episodes import join_attempts
 from core.sources.record_kinds import is_text
-from core.storage.decoded import Problem
-from core.storage.file_reader import MAX_PATTERN_BYTES, UNREADABLE, RawFile, read_file
+from core.tasks.history import MAX_RESULTS, TaskFiles
+from core.tasks.task_lookup import list_entries
 
 if TYPE_CHECKING:
     import sqlite3
 
-    from core.config.paths import ProjectPaths
+    from core.base.paths import ProjectPaths
     from core.index.database import Database
     from core.records.findings import Finding
 

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from core.index.database import get_meta, set_meta
-from core.index.debug_sessions import DebugIndex, add_debug_sessions, update_debug_sessions
 from core.index.learnings import LearningIndex, fill_learnings, update_learnings
 from core.index.past_tasks import (
     StoredPastTasks,
@@ -22,6 +21,7 @@ from core.index.records import Kind, Reader, RecordMap, View
 from core.index.snapshot import TEXTS, IndexedSnapshot
 from core.index.terms import StoredPatternIndex, fill_terms, update_terms
 from core.records.snapshot import Snapshot
+from core.tasks.debug_index import DebugIndex, add_debug_sessions, update_debug_sessions
 
 if TYPE_CHECKING:
     from core.index.similarity import SimilarityIndex

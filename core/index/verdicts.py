@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Struct
 
 from core.base.errors import DamagedError
+from core.files.user_files import code_digest
 from core.index.database import pack, unpack
-from core.storage.user_files import code_digest
 
 if TYPE_CHECKING:
     from core.base.steps import Steps

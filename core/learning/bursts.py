@@ -20,7 +20,7 @@ from core.base.text import plural
 from core.records.authors import CLIENT
 
 if TYPE_CHECKING:
-    from core.config.settings import LearningSettings
+    from core.base.settings import LearningSettings
     from core.records.decisions import BurstVerdict
     from core.records.events import Event
     from core.records.loops import InjectedUse, Loop

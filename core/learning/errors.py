@@ -17,9 +17,9 @@ from msgspec.structs import force_setattr, replace
 from core.base.errors import BadInput, UnknownRecord
 from core.base.grouping import group_pairs
 from core.base.prompt_text import escape_inline
+from core.base.settings import InjectionSettings
 from core.base.text import MAX_SUBJECT, plural, visible_line
 from core.base.validation import check_flag, check_text, format_value
-from core.config.settings import InjectionSettings
 from core.learning.states import normalize_time, parse_moment
 from core.records.events import ErrorNote, ErrorType, event_id
 
@@ -207,6 +207,6 @@ def _parts(error_type: ErrorType, entries: list[ErrorEntry]) -> Iterator[str]:
 
 def _render(text: str) -> str:
     """Escape an untrusted text for a prompt; docs/safety.md#tiers-of-the-scan."""
-    from core.scanning.messages import render_if_safe  # slow to import; recording an error does not need it
+    from core.base.scanning.messages import render_if_safe  # slow to import; recording an error does not need it
 
     return render_if_safe(text, lambda shown: escape_inline(shown, _MAX_CHARS), orders=False, happened=True)

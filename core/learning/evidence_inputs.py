@@ -70,7 +70,7 @@ from core.records.loops import InjectedUse, Loop, Outcome
 from core.records.patterns import Pattern, PatternType, RecordedCounts
 
 if TYPE_CHECKING:
-    from core.config.settings import LearningSettings
+    from core.base.settings import LearningSettings
     from core.records.decisions import CurationState
     from core.records.snapshot import Delta, Snapshot
     from core.records.team import TeamEvidence, TeamSums

@@ -26,7 +26,7 @@ from core.records.patterns import Maturity, Pattern, PatternType, SourceLoop
 from core.records.times import day_of, minute_of
 
 if TYPE_CHECKING:
-    from core.config.settings import MaturitySettings, Settings
+    from core.base.settings import MaturitySettings, Settings
     from core.records.loops import Loop
     from core.records.team import TeamSums
 

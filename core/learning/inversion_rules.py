@@ -21,7 +21,7 @@ from core.records.loops import Loop, LoopStatus, Outcome
 from core.records.patterns import Pattern, PatternType
 
 if TYPE_CHECKING:
-    from core.config.settings import AntiPatternSettings
+    from core.base.settings import AntiPatternSettings
     from core.learning.assessment import Assessment
     from core.records.events import Observation
 

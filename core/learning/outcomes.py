@@ -16,6 +16,7 @@ from msgspec import Struct
 from core.base.errors import BadInput
 from core.base.formatting import format_decimal
 from core.base.grouping import group_pairs
+from core.base.settings import LearningSettings
 from core.base.text import plural
 from core.base.validation import (
     check_amount,
@@ -26,7 +27,6 @@ from core.base.validation import (
     check_texts,
     format_value,
 )
-from core.config.settings import LearningSettings
 from core.learning.states import decayed_value, normalize_time, parse_moment
 from core.records.events import Event, Signals
 from core.records.loops import Iteration, Loop, LoopStatus

@@ -18,6 +18,8 @@ import numpy as np
 
 from core.base.errors import UnknownRecord
 from core.base.formatting import shorten_id
+from core.base.scanning.scripts import find_common_scripts
+from core.base.scanning.verdict import find_stopping_severity, list_suspicions, pin_covers, stops_orders
 from core.learning.assessment import HELD, HUMAN, INVERSION, QUARANTINE, RULE, SCRIPT, Assessment
 from core.learning.evidence import LOOP, LoopPatterns, claimed_rate
 from core.learning.evidence_inputs import (
@@ -39,11 +41,9 @@ from core.records.authors import Author
 from core.records.events import EVENT_LOG
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.suspicions import Severity, Suspicion
-from core.scanning.scripts import find_common_scripts
-from core.scanning.verdict import find_stopping_severity, list_suspicions, pin_covers, stops_orders
 
 if TYPE_CHECKING:
-    from core.config.settings import Settings
+    from core.base.settings import Settings
     from core.learning.bursts import Burst
     from core.learning.following import WorkVerdict
     from core.records.decisions import Pin

@@ -20,7 +20,7 @@ from core.records.patterns import Maturity, Pattern, RecordedCounts
 from core.records.team import NO_TEAM, TeamEvidence
 
 if TYPE_CHECKING:
-    from core.config.settings import Settings
+    from core.base.settings import Settings
     from core.learning.evidence_inputs import EvidenceInputs
     from core.records.decisions import CurationState
     from core.records.events import Observation

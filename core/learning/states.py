@@ -12,8 +12,8 @@ from msgspec.structs import force_setattr
 
 from core.base.errors import BadInput
 from core.base.grouping import group_pairs
+from core.base.settings import MaturitySettings
 from core.base.validation import check_choice, check_half_life, format_value
-from core.config.settings import MaturitySettings
 from core.records.patterns import Maturity
 from core.records.times import parse_time
 

@@ -17,7 +17,7 @@ from core.learning.states import Sums, add_sums, change_within, decay_sums, stat
 from core.records.patterns import Maturity, PatternType
 
 if TYPE_CHECKING:
-    from core.config.settings import AntiPatternSettings, MaturitySettings, Settings
+    from core.base.settings import AntiPatternSettings, MaturitySettings, Settings
     from core.learning.evidence_inputs import EvidenceInputs
     from core.records.events import Observation
 

@@ -8,11 +8,11 @@ from contextlib import closing
 from time import monotonic, thread_time
 from typing import TYPE_CHECKING, Final, Self
 
-from core.adapters.first_read import MIN_BYTES, FirstRead
+from core.sources.adapters.first_read import MIN_BYTES, FirstRead
 
 if TYPE_CHECKING:
-    from core.adapters.collector import Collector
-    from core.adapters.contract import AdapterRecords
+    from core.sources.adapters.collector import Collector
+    from core.sources.adapters.contract import AdapterRecords
 
 CHECK_SECONDS: Final = 2.0  # between checks of files that changed last
 LOOK_SECONDS: Final = 60.0  # between looks at all files

@@ -14,13 +14,13 @@ from core.records.loops import LoopDetails
 from core.sources.loop_details import read_loop_details
 
 if TYPE_CHECKING:
-    from core.adapters.agent_files import AgentFile
-    from core.adapters.collector import Collector
-    from core.adapters.contract import AdapterRecords, Delivery
-    from core.adapters.runner_files import RunnerFiles
-    from core.config.paths import ProjectPaths
-    from core.config.settings import Settings
+    from core.base.paths import ProjectPaths
+    from core.base.settings import Settings
     from core.records.loops import Loop
+    from core.sources.adapters.agent_files import AgentFile
+    from core.sources.adapters.collector import Collector
+    from core.sources.adapters.contract import AdapterRecords, Delivery
+    from core.sources.adapters.runner_files import RunnerFiles
 
 
 class AdapterFiles:
@@ -38,9 +38,9 @@ class AdapterFiles:
 
     def open_collector(self, pause: Callable[[float], object] | None = None) -> Collector:
         """Return a new reader of all files, for one thread."""
-        from core.adapters.collector import Collector
-        from core.adapters.folders import find_folders
-        from core.adapters.transcripts import KeptFile
+        from core.sources.adapters.collector import Collector
+        from core.sources.adapters.folders import find_folders
+        from core.sources.adapters.transcripts import KeptFile
 
         folders = find_folders(self._project.project, os.environ, has_home=self._settings.sources.home)
         kept = KeptFile(self._project.project) if self._has_cache else None
@@ -85,20 +85,20 @@ class AdapterFiles:
 
     def agent_files(self) -> tuple[AgentFile, ...]:
         """Read the files that agents load at the start of each session."""
-        from core.adapters.agent_files import read_agent_files
+        from core.sources.adapters.agent_files import read_agent_files
 
         return read_agent_files(self._runner_files)
 
     def all_agent_files(self) -> tuple[AgentFile, ...]:
         """Read all files that agents load, also rules for some paths and skills."""
-        from core.adapters.agent_files import read_all_agent_files
+        from core.sources.adapters.agent_files import read_all_agent_files
 
         return read_all_agent_files(self._runner_files)
 
     @cached_property
     def _runner_files(self) -> RunnerFiles:
-        from core.adapters.folders import find_folders
-        from core.adapters.runner_files import RunnerFiles
+        from core.sources.adapters.folders import find_folders
+        from core.sources.adapters.runner_files import RunnerFiles
 
         folders = find_folders(self._project.project, os.environ, has_home=self._settings.sources.home)
         return RunnerFiles(folders, "agents")

@@ -11,8 +11,8 @@ from msgspec.structs import asdict
 
 from core.base.errors import RalphdeckError
 from core.base.text import visible_line
-from core.curation.commands import PrunePatterns
-from core.curation.record_changes import PRUNE
+from core.decisions.commands import PrunePatterns
+from core.decisions.record_changes import PRUNE
 from core.project.notifications import NotificationKind, find_notifications
 from core.project.watch_loop import WatchLoop
 from core.records.decisions import Verb
@@ -21,11 +21,11 @@ from core.records.snapshot import Delta
 from core.records.times import iso
 
 if TYPE_CHECKING:
-    from core.curation.decision_writer import Decided
+    from core.decisions.decision_writer import Decided
+    from core.files.watcher import WatchState
+    from core.index.project_state import ProjectState
     from core.project.project import Project
     from core.records.team_status import TeamStatus
-    from core.state.project_state import ProjectState
-    from core.storage.watcher import WatchState
 
 
 class WatchEvent(Struct, frozen=True, kw_only=True):

@@ -20,20 +20,22 @@ from msgspec.structs import replace
 from core.base.context_blocks import NO_BLOCKS, Blocks
 from core.base.errors import Conflict, Refused, Unwritable
 from core.base.prompt_text import escape_inline, escape_quoted
+from core.base.scanning.context_scan import (
+    find_combined_harm,
+    find_completed_harm,
+    find_harm_when_cut,
+    withhold_combined_harm,
+)
+from core.base.scanning.messages import render_if_safe
 from core.base.text import safe_matcher
-from core.curation.commands import Extract
-from core.curation.decision_writer import Decided
-from core.curation.use_counts import CountResult
-from core.debug_memory.error_messages import generalize_message
-from core.debug_memory.escalations import preserve_context
-from core.debug_memory.known_fixes import KnownFix, find_known_fixes, parse_error
-from core.debug_memory.lessons import LessonUpdate, check_success, collect_lessons, write_lessons
-from core.debug_memory.reports import FixTemplate, report_fix_templates
-from core.extraction.material import Materials
-from core.extraction.recorded_work import is_error_of
-from core.index.debug_sessions import ANY_FILE, fix_key
+from core.decisions.commands import Extract
+from core.decisions.decision_writer import Decided
+from core.decisions.use_counts import CountResult
+from core.index.findings import ledger_error
 from core.learning.assessment import Assessment
 from core.learning.evidence import round_half_up
+from core.questions.extraction.material import Materials
+from core.questions.extraction.recorded_work import is_error_of
 from core.records.debug_sessions import PASSED, DebugSession, Failure, Lesson
 from core.records.events import Event, event_id
 from core.records.extractions import Extraction
@@ -42,18 +44,16 @@ from core.retrieval.index import FOUND_IN
 from core.retrieval.relevance import list_places, matches_failure, measure_relevance
 from core.retrieval.rendering import join_parts, render_patterns
 from core.retrieval.task import analyse_task
-from core.scanning.context_scan import (
-    find_combined_harm,
-    find_completed_harm,
-    find_harm_when_cut,
-    withhold_combined_harm,
-)
-from core.scanning.messages import render_if_safe
-from core.state.findings import ledger_error
+from core.tasks.debug_index import ANY_FILE, fix_key
+from core.tasks.error_messages import generalize_message
+from core.tasks.escalations import preserve_context
+from core.tasks.known_fixes import KnownFix, find_known_fixes, parse_error
+from core.tasks.lessons import LessonUpdate, check_success, collect_lessons, write_lessons
+from core.tasks.reports import FixTemplate, report_fix_templates
 
 if TYPE_CHECKING:
+    from core.index.project_state import ProjectState
     from core.project.project import Project
-    from core.state.project_state import ProjectState
 
 MAX_PATTERNS: Final = 5  # patterns of the registry that are offered
 MAX_TEMPLATES: Final = 5

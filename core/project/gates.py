@@ -9,19 +9,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from core.base.errors import RalphdeckError, Refused
-from core.config.user_settings import read_user_settings, user_settings_file
-from core.curation.decision_text import verb_text
-from core.curation.merge import as_read
-from core.curation.undo import affected_ids
+from core.base.scanning.verdict import find_stopping_severity
+from core.base.user_settings import read_user_settings, user_settings_file
+from core.decisions.decision_text import verb_text
+from core.decisions.merge import as_read
+from core.decisions.undo import affected_ids
+from core.files.user_files import team_file
 from core.records.authors import Author, author_of
 from core.records.decisions import TURNS, Decision, Verb
 from core.records.lessons import LESSON_ID
 from core.records.patterns import Maturity, Pattern, PatternType
-from core.scanning.verdict import find_stopping_severity
-from core.storage.user_files import team_file
 
 if TYPE_CHECKING:
-    from core.curation.decision_gate import DecisionGate
+    from core.decisions.decision_gate import DecisionGate
     from core.records.decisions import CurationState
     from core.team.gate import TeamGate
     from core.team.sync import OpenProject

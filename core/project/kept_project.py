@@ -15,18 +15,18 @@ import msgspec
 
 from core.base.errors import DamagedError
 from core.index.database import read_existing
+from core.index.project_state import ProjectState
 from core.index.records import View
 from core.index.snapshot import COMPLETE, QUESTIONS, SWEPT, IndexedSnapshot, ProjectFiles
 from core.records.times import parse_time
-from core.state.project_state import ProjectState
 from core.trust.origins import Origins
 
 if TYPE_CHECKING:
-    from core.config.paths import ProjectPaths
-    from core.config.settings import Settings
+    from core.base.paths import ProjectPaths
+    from core.base.settings import Settings
+    from core.index.review_items import ReviewItem
     from core.records.loops import LoopDetails
     from core.records.snapshot import Snapshot
-    from core.state.review_items import ReviewItem
 
 
 class KeptProject:

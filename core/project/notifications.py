@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from core.base.text import visible_line
-from core.curation.decision_text import about_text, subject_text, verb_text
-from core.records.decisions import SYNC, TURNS, Decision, Verb
-from core.records.findings import Severity
-from core.records.loops import LoopStatus
-from core.state.findings import all_findings
-from core.state.review_items import (
+from core.decisions.decision_text import about_text, subject_text, verb_text
+from core.index.findings import all_findings
+from core.index.review_items import (
     BORDERLINE,
     BROAD,
     DUPLICATE,
@@ -30,11 +27,14 @@ from core.state.review_items import (
     WEAKENED,
     ReviewItem,
 )
+from core.records.decisions import SYNC, TURNS, Decision, Verb
+from core.records.findings import Severity
+from core.records.loops import LoopStatus
 
 if TYPE_CHECKING:
+    from core.index.project_state import ProjectState
     from core.records.loops import Loop
     from core.records.snapshot import Delta
-    from core.state.project_state import ProjectState
 
 _BAD: Final = frozenset({LoopStatus.FAILED, LoopStatus.CRASHED, LoopStatus.LIMIT})
 _ENDED_WORDS: Final = {LoopStatus.LIMIT: "hit its limit", LoopStatus.PARTIAL: "partly completed"}

@@ -15,16 +15,16 @@ from msgspec.structs import replace
 from core.base.errors import AlreadyDone, Conflict, Refused, StaleDecision, UnknownRecord
 from core.base.formatting import shorten_id
 from core.base.text import plural, visible_line
-from core.curation import commands, record_changes
-from core.curation.apply import FreeIds
-from core.curation.conflicts import ExpectedState
-from core.curation.curator import BatchRule, Curator, Target
-from core.curation.pattern_registry import Registry
-from core.curation.record_changes import PRUNE, Batch
-from core.curation.rules import OVERRIDE
-from core.curation.use_counts import CountResult, make_counted_events, record_events
-from core.metrics.derived_files import write_derived, write_metrics
-from core.metrics.pruning import Pruning, select_prunable
+from core.decisions import commands, record_changes
+from core.decisions.apply import FreeIds
+from core.decisions.conflicts import ExpectedState
+from core.decisions.curator import BatchRule, Curator, Target
+from core.decisions.pattern_registry import Registry
+from core.decisions.record_changes import PRUNE, Batch
+from core.decisions.rules import OVERRIDE
+from core.decisions.use_counts import CountResult, make_counted_events, record_events
+from core.files.file_access import check_writable
+from core.index.experiment import make_assignments
 from core.project.gates import AuthorGate, JoinedGate
 from core.project.reader import ProjectReader
 from core.records.authors import Author, author_of
@@ -34,24 +34,24 @@ from core.records.extractions import Extraction
 from core.records.lessons import LESSON_ID
 from core.records.snapshot import UNCHECKED
 from core.records.times import parse_time
+from core.show.metrics.derived_files import write_derived, write_metrics
+from core.show.metrics.pruning import Pruning, select_prunable
 from core.sources.events import append_assignments, append_events
 from core.sources.patterns import read_archives
-from core.state.experiment import make_assignments
-from core.storage.file_access import check_writable
 
 if TYPE_CHECKING:
-    from core.config.settings import PruningSettings
-    from core.curation.case import Draft
-    from core.curation.decision_writer import Decided, Progress
-    from core.curation.exchange.import_file import Arriving
-    from core.curation.exchange.import_plan import ImportPlan
+    from core.base.settings import PruningSettings
+    from core.decisions.case import Draft
+    from core.decisions.decision_writer import Decided, Progress
+    from core.decisions.exchange.import_file import Arriving
+    from core.decisions.exchange.import_plan import ImportPlan
+    from core.index.project_state import ProjectState
     from core.learning.assignment import Assignment
     from core.learning.bursts import Burst
     from core.learning.scoreboard import Scoreboard
     from core.records.extractions import Proposal
     from core.records.snapshot import Snapshot
     from core.retrieval.injection import InjectedContext, Injection
-    from core.state.project_state import ProjectState
 
     Check = Callable[[ProjectState], None]
 
@@ -277,16 +277,16 @@ class Project(ProjectReader):
 
     def import_plan(self, name: str, data: bytes) -> ImportPlan:
         """Return what `ImportPatterns` would change, without writing."""
-        from core.curation.exchange.import_file import read_import
-        from core.curation.exchange.origins import known_origin
+        from core.decisions.exchange.import_file import read_import
+        from core.decisions.exchange.origins import known_origin
 
         with self._lock:
             ids = FreeIds(self.project)
             return self._plan_import(read_import(name, data), Registry(self.project), ids, known_origin(self.project))
 
     def _import_patterns(self, command: commands.ImportPatterns, now: datetime) -> Decided:
-        from core.curation.exchange.import_file import read_import
-        from core.curation.exchange.origins import project_origin
+        from core.decisions.exchange.import_file import read_import
+        from core.decisions.exchange.origins import project_origin
 
         arriving = read_import(command.name, command.data)
         origin = project_origin(self.project, self.settings.watch.retry_seconds)
@@ -301,7 +301,7 @@ class Project(ProjectReader):
         return decided
 
     def _plan_import(self, arriving: Arriving, registry: Registry, ids: FreeIds, origin: str) -> ImportPlan:
-        from core.curation.exchange.import_plan import LocalRegistry, plan_import
+        from core.decisions.exchange.import_plan import LocalRegistry, plan_import
 
         snapshot = self._view.snapshot
         archives, _ = read_archives(self.project)
@@ -420,7 +420,7 @@ class Project(ProjectReader):
         A strategy without a pattern gets one. If its text is not one of the common strategies, it is held. See
         docs/scoring.md; `counted` and `warnings` are those of `record`.
         """
-        from core.extraction import strategies
+        from core.questions.extraction import strategies
 
         with self._lock:
             self._require_checked(self._view)
@@ -440,7 +440,7 @@ class Project(ProjectReader):
             return names
 
     def _add_strategies(self, work_id: str, names: list[str], *, unattended: bool) -> None:
-        from core.extraction import strategies
+        from core.questions.extraction import strategies
 
         def decide(now: datetime) -> Decided:
             patterns = self._view.snapshot.patterns

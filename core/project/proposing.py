@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from core.base.errors import AlreadyDone, BadInput, Proposed, Refused
 from core.base.formatting import shorten_id
 from core.base.text import plural
-from core.curation import commands, undo
-from core.curation.command_codec import encode_command
-from core.curation.decision_writer import clean
-from core.curation.rules import check_allowed
-from core.ledger.fold import MOST_PROPOSED
+from core.decisions import commands, undo
+from core.decisions.command_codec import encode_command
+from core.decisions.decision_writer import clean
+from core.decisions.rules import check_allowed
 from core.records.decisions import VERBS, Verb
 from core.records.proposed_decisions import ProposedDecision
+from core.sources.fold import MOST_PROPOSED
 
 if TYPE_CHECKING:
-    from core.curation.commands import Command, PatternCommand
-    from core.ledger.ledger import Ledger
-    from core.state.project_state import ProjectState
+    from core.decisions.commands import Command, PatternCommand
+    from core.index.project_state import ProjectState
+    from core.sources.ledger import Ledger
 
 WAITS: Final = "waits for a person in Review"
 

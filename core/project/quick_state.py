@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING, Final
 from core.base.errors import DamagedError
 from core.index.anchors import is_check_due
 from core.index.database import read_existing
+from core.index.experiment import find_experiment
 from core.index.freshness import find_changes
+from core.index.project_state import ProjectState
 from core.index.records import View
 from core.index.scores import load_board
 from core.index.snapshot import COMPLETE, SWEPT, IndexedSnapshot, ProjectFiles
 from core.index.texts import load_texts
 from core.records.times import parse_time
 from core.retrieval.embeddings import PATTERNS, TASKS, Embedder, Embeddings
-from core.state.experiment import find_experiment
-from core.state.project_state import ProjectState
 from core.trust.origins import Origins
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from core.config.paths import ProjectPaths
-    from core.config.settings import Settings
+    from core.base.paths import ProjectPaths
+    from core.base.settings import Settings
 
 _MODEL_SECONDS: Final = 1.5  # the start of the embedding model takes about 0.7
 SWEEP_AFTER: Final = timedelta(minutes=1)  # since the last sweep, another one is worth its time in the background

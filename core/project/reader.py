@@ -18,38 +18,38 @@ from msgspec import structs
 
 from core.base.errors import DamagedError, Unwritable
 from core.base.steps import run_all
-from core.episodes.similar_tasks import embeddable_work
+from core.files.file_access import protect
+from core.index.experiment import find_experiment
+from core.index.project_state import ProjectState
 from core.index.refresh import Index
 from core.index.scores import find_board
 from core.index.snapshot import IndexedSnapshot
 from core.index.texts import find_texts
-from core.ledger.ledger import Ledger
 from core.project.adapter_files import AdapterFiles
 from core.records.extractions import ALL_TYPES, Extraction
 from core.records.snapshot import Delta, Snapshot
 from core.retrieval.embeddings import INSTRUCTIONS, PATTERNS, SURELY_MANY, TASKS, Embeddings, is_available
-from core.state.experiment import find_experiment
-from core.state.project_state import ProjectState
-from core.storage.file_access import protect
+from core.sources.ledger import Ledger
+from core.tasks.similar_tasks import embeddable_work
 from core.trust.projects import is_trusted, require_trust
 
 if TYPE_CHECKING:
-    from core.adapters.contract import AdapterRecords, AdapterReport, Delivery
-    from core.config.paths import ProjectPaths
-    from core.config.settings import Settings
-    from core.extraction.clustering import Cluster
-    from core.extraction.offers import Offers
+    from core.base.paths import ProjectPaths
+    from core.base.settings import Settings
+    from core.index.review_items import ReviewItem
     from core.index.texts import Texts
     from core.index.verdicts import IndexVerdicts
     from core.learning.scoreboard import Scoreboard
     from core.project.review_queue import ReviewQueue
+    from core.questions.extraction.clustering import Cluster
+    from core.questions.extraction.offers import Offers
     from core.records.findings import Finding
     from core.records.instructions import InstructionPair
     from core.records.lessons import JoinedLesson
     from core.records.loops import LoopDetails
     from core.records.patterns import PatternType
     from core.records.repairs import OldRecords
-    from core.state.review_items import ReviewItem
+    from core.sources.adapters.contract import AdapterRecords, AdapterReport, Delivery
 
 _ANY_CONTEXT: Final = "## Anti-Patterns\n\n1. Any\n"  # to learn how a runner gets one
 
@@ -248,7 +248,7 @@ class ProjectReader:
         self, progress: Callable[[int, int], None] | None = None, stop: Callable[[], bool] | None = None
     ) -> int:
         """Compute missing vectors of patterns, tasks and instructions for agents; returns their number."""
-        from core.extraction.instruction_pairs import index_instructions
+        from core.questions.extraction.instruction_pairs import index_instructions
 
         if self.is_readonly:
             return 0
@@ -293,13 +293,13 @@ class ProjectReader:
 
     def instruction_pairs(self) -> tuple[InstructionPair, ...]:
         """Return the instructions for agents that contradict or repeat each other, without holding the lock."""
-        from core.extraction.instruction_pairs import find_view_pairs_in_steps
+        from core.questions.extraction.instruction_pairs import find_view_pairs_in_steps
 
         return run_all(find_view_pairs_in_steps(self._view))
 
     def unfit_learnings(self) -> Mapping[str, str]:
         """Return by ID why the first `MOST_JUDGED` recurring learnings give no candidate."""
-        from core.extraction.offers import MAX_JUDGED
+        from core.questions.extraction.offers import MAX_JUDGED
 
         found = {}
         for cluster in self.recurring()[:MAX_JUDGED]:
@@ -310,7 +310,7 @@ class ProjectReader:
     @cached_property
     def _offers(self) -> Offers:
         # Imported on use: most commands extract nothing.
-        from core.extraction.offers import Offers
+        from core.questions.extraction.offers import Offers
 
         return Offers(self.project, self.settings.extraction, self.adapters.details, self._verdicts)
 
@@ -411,7 +411,7 @@ def find_delivery(project: ProjectReader, loop_id: str) -> tuple[Delivery | None
     Also returns why there is no context now, or "". Without one the delivery only explains. Raises UnknownRecord, or
     Refused in a project that is not trusted.
     """
-    from core.state.contexts import prepare_task_injection
+    from core.index.contexts import prepare_task_injection
 
     require_trust(project.project)
     loop = project.view.loop(loop_id)

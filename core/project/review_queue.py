@@ -14,15 +14,15 @@ from core.questions.queue import QueueRecords, review_queue_in_steps
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from core.config.settings import Settings
+    from core.base.settings import Settings
+    from core.index.project_state import ProjectState
+    from core.index.review_items import ReviewItem
     from core.learning.scoreboard import Scoreboard
     from core.questions.priority import Questions
     from core.questions.question_search import QuestionSearch
     from core.records.extractions import Extraction
     from core.records.snapshot import Snapshot
     from core.retrieval.embeddings import ComparableWork, Embeddings
-    from core.state.project_state import ProjectState
-    from core.state.review_items import ReviewItem
 
 _MAX_AGE: Final = timedelta(minutes=1)  # of the queue if only time has passed
 _PAUSE: Final = timedelta(seconds=0.3)  # minimum age of the queue before found questions are added

@@ -13,7 +13,7 @@ from core.learning.states import parse_moment
 from core.records.events import Observation
 
 if TYPE_CHECKING:
-    from core.state.project_state import ProjectState
+    from core.index.project_state import ProjectState
 
 LOOP: Final = "loop"
 ATTEMPT: Final = "attempt"

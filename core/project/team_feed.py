@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.ledger.ledger import Ledger
-from core.storage.user_files import team_file
+from core.files.user_files import team_file
+from core.sources.ledger import Ledger
 
 if TYPE_CHECKING:
+    from core.index.project_state import ProjectState
     from core.project.project import Project
     from core.records.snapshot import Delta
     from core.records.team_status import TeamStatus
-    from core.state.project_state import ProjectState
     from core.team.follow import Follower, JoinedProject
 
     ReadNow = Callable[[Iterable[Path] | None], tuple[ProjectState, Delta]]

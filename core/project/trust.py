@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from core.base.scanning.verdict import highest_severity
 from core.base.text import plural
-from core.curation.exchange.origins import known_origin
+from core.decisions.exchange.origins import known_origin
 from core.records.decisions import TURNS, Decision, Verb
 from core.records.suspicions import Severity
-from core.scanning.verdict import highest_severity
 from core.trust.projects import is_trusted, revoke_answer, save_answer
 
 if TYPE_CHECKING:
+    from core.index.project_state import ProjectState
     from core.project.reader import ProjectReader
     from core.records.patterns import Pattern
-    from core.state.project_state import ProjectState
 
 
 _RELEASING: Final = frozenset({Verb.RELEASE, Verb.PROMOTE})

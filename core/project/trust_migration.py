@@ -15,12 +15,12 @@ import msgspec
 from tinydb import where
 
 from core.base.errors import RalphdeckError
-from core.config.ownership import is_in_trusted_path, why_not_used
-from core.config.paths import ProjectPaths, find_project
+from core.base.ownership import is_in_trusted_path, why_not_used
+from core.base.paths import ProjectPaths, find_project
+from core.files.file_access import open_regular
+from core.files.user_files import UserStore, cache_path, state_file
 from core.records.decisions import Decision
 from core.records.times import iso
-from core.storage.file_access import open_regular
-from core.storage.user_files import UserStore, cache_path, state_file
 from core.team.consent import read_consent
 from core.trust.origins import Origins
 from core.trust.projects import MIGRATION, MIGRATIONS, find_record, save_answer

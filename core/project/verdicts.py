@@ -7,19 +7,19 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from core.base.errors import BadInput, Refused, UnknownRecord
-from core.episodes.folders import TaskFolder, find_attempt_folder
-from core.episodes.log_summary import MAX_SUMMARIZED, MAX_SUMMARIZED_BYTES
-from core.extraction.follow_rules import judge
-from core.extraction.recorded_work import ActionLog, RecordedWork, make_turn_actions
-from core.extraction.strategies import list_work_ids
+from core.questions.extraction.follow_rules import judge
+from core.questions.extraction.recorded_work import ActionLog, RecordedWork, make_turn_actions
+from core.questions.extraction.strategies import list_work_ids
 from core.records.events import VERDICT, Event, event_id
 from core.records.loops import FINISHED, Outcome
 from core.records.patterns import PatternType
 from core.sources.actions import Actions
+from core.tasks.folders import TaskFolder, find_attempt_folder
+from core.tasks.log_summary import MAX_SUMMARIZED, MAX_SUMMARIZED_BYTES
 
 if TYPE_CHECKING:
-    from core.extraction.follow_rules import Judgement
     from core.project.project import Project
+    from core.questions.extraction.follow_rules import Judgement
     from core.records.episodes import Action, Attempt
     from core.records.loops import Loop
     from core.records.patterns import Pattern

@@ -12,20 +12,20 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final
 
 from core.base.errors import Conflict, DamagedError, RalphdeckError, Refused, UnknownRecord, Unwritable
+from core.files.watcher import FileChanges, Watcher, WatchState
 from core.records.agent_sessions import HOOKS
 from core.records.authors import sign_unattended
 from core.records.decisions import Verb
 from core.records.loops import FINISHED, Loop
-from core.storage.watcher import FileChanges, Watcher, WatchState
 
 if TYPE_CHECKING:
-    from core.adapters.contract import AdapterRecords
-    from core.config.settings import ExtractionSettings
-    from core.curation.decision_writer import Decided
+    from core.base.settings import ExtractionSettings
+    from core.decisions.decision_writer import Decided
+    from core.index.project_state import ProjectState
     from core.project.project import Project
     from core.records.snapshot import Delta
     from core.records.team_status import TeamStatus
-    from core.state.project_state import ProjectState
+    from core.sources.adapters.contract import AdapterRecords
     from core.team.follow import Follower
 
 SETTLING_SECONDS: Final = 1.0  # time that a finished loop gets to write its last files
@@ -46,8 +46,8 @@ def extract_unattended(project: Project, work_id: str) -> Decided | None:
 
     The decision has its own author, so that undo never takes it for the user's newest one.
     """
-    from core.curation.commands import Extract
-    from core.extraction.strategies import list_work_ids
+    from core.decisions.commands import Extract
+    from core.questions.extraction.strategies import list_work_ids
 
     for each in list_work_ids(work_id, project.view.snapshot):
         project.learn_strategies(each)

@@ -12,17 +12,17 @@ import msgspec
 
 from core.base.record_text import lesson_name
 from core.base.text import plural
-from core.curation import commands
-from core.curation.rules import why_refused
+from core.decisions import commands
+from core.decisions.rules import why_refused
 from core.records.decisions import REJECT, VERBS, Verb, lesson_question_id
 from core.records.patterns import Maturity
 
 if TYPE_CHECKING:
-    from core.curation.commands import Command, PatternCommand
+    from core.decisions.commands import Command, PatternCommand
+    from core.index.project_state import ProjectState
+    from core.index.review_items import ReviewItem
     from core.learning.assessment import Assessment
     from core.records.lessons import JoinedLesson
-    from core.state.project_state import ProjectState
-    from core.state.review_items import ReviewItem
 
 SNOOZE_DAYS: Final = 7  # Length of a snooze without a date, in days.
 

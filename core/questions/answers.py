@@ -7,8 +7,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from core.base.text import plural
-from core.curation import commands
-from core.curation.text_approval import find_approved_pattern
+from core.decisions import commands
+from core.decisions.text_approval import find_approved_pattern
+from core.index import review_items as kinds
+from core.index.review_items import BEST
 from core.questions import (
     arrivals,
     borderline,
@@ -53,12 +55,10 @@ from core.records.decisions import (
 )
 from core.records.lessons import LESSON_ID
 from core.records.patterns import Maturity
-from core.state import review_items as kinds
-from core.state.review_items import BEST
 
 if TYPE_CHECKING:
-    from core.state.project_state import ProjectState
-    from core.state.review_items import QuestionGroup, ReviewItem
+    from core.index.project_state import ProjectState
+    from core.index.review_items import QuestionGroup, ReviewItem
 
 ROW_EVIDENCE: Final = 5  # Number of further questions that bring back a row that was not read.
 

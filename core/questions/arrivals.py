@@ -7,20 +7,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_day
+from core.base.scanning.messages import describe_suspicions
+from core.base.scanning.scan import count_marks
 from core.base.text import visible_line
+from core.index import review_items as kinds
 from core.questions.answer import Answer, new_text
 from core.questions.held import SUSPECTED
 from core.records.decisions import APPROVE, VERBS, Verb
-from core.scanning.messages import describe_suspicions
-from core.scanning.scan import count_marks
-from core.state import review_items as kinds
 
 if TYPE_CHECKING:
+    from core.index.project_state import ProjectState
+    from core.index.review_items import ReviewItem
     from core.questions.priority import ImpactEstimator
     from core.records.decisions import CurationState, UnreviewedText
     from core.records.patterns import Pattern
-    from core.state.project_state import ProjectState
-    from core.state.review_items import ReviewItem
 
 _ARRIVED: Final = {
     "import": "imported",

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from core.base.text import plural, visible_line
-from core.curation import commands
-from core.curation.rules import why_refused
+from core.decisions import commands
+from core.decisions.rules import why_refused
+from core.index import review_items as kinds
 from core.learning.states import STATES, state_codes
 from core.questions.answer import REJECTED, Answer, dismissal, no, reset_effect, yes
 from core.records.decisions import RE_ENABLE
 from core.records.patterns import Maturity
-from core.state import review_items as kinds
 
 if TYPE_CHECKING:
+    from core.index.project_state import ProjectState
+    from core.index.review_items import ReviewItem
     from core.learning.scores import Flags, Floats, Ints
     from core.questions.priority import ImpactEstimator
-    from core.state.project_state import ProjectState
-    from core.state.review_items import ReviewItem
 
 _FIRST_TRIED: Final = 2000  # Patterns of the highest impact that are tried first.
 MOST_BORDERLINE: Final = 50  # Maximum number of borderline questions at a time, highest impact first.

@@ -11,20 +11,20 @@ import yaml
 from msgspec import Struct
 
 from core.base.text import Matcher, visible_line
-from core.curation import commands
-from core.curation.rules import why_refused
+from core.decisions import commands
+from core.decisions.rules import why_refused
+from core.index import review_items as kinds
 from core.index.verdicts import StoredVerdicts, read_in_steps, write_in_steps
 from core.questions.answer import Answer, dismissal, yes
 from core.questions.impact import WASTED_USE
-from core.state import review_items as kinds
 
 if TYPE_CHECKING:
     from core.base.steps import Steps
+    from core.index.project_state import ProjectState
+    from core.index.review_items import ReviewItem
     from core.questions.priority import ImpactEstimator
     from core.records.decisions import CurationState
     from core.records.patterns import Pattern
-    from core.state.project_state import ProjectState
-    from core.state.review_items import ReviewItem
 
 _KIND: Final = "broad"
 

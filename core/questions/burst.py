@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from core.base.text import plural
-from core.curation import commands
+from core.decisions import commands
+from core.index import review_items as kinds
 from core.learning.bursts import format_burst, format_source
 from core.questions.answer import Answer, no, yes
-from core.state import review_items as kinds
 
 if TYPE_CHECKING:
+    from core.index.project_state import ProjectState
+    from core.index.review_items import ReviewItem
     from core.questions.priority import ImpactEstimator
-    from core.state.project_state import ProjectState
-    from core.state.review_items import ReviewItem
 
 
 def bursts(scales: ImpactEstimator) -> Iterator[ReviewItem]:

@@ -8,25 +8,25 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from core.base.text import plural, visible_line
-from core.curation import commands
-from core.curation.rules import why_refused
-from core.extraction.instruction_pairs import choose_kept, find_view_pairs_in_steps
+from core.decisions import commands
+from core.decisions.rules import why_refused
+from core.index import review_items as kinds
 from core.questions.answer import Answer, no
+from core.questions.extraction.instruction_pairs import choose_kept, find_view_pairs_in_steps
 from core.questions.impact import UNSEEN_USES, WASTED_USE
 from core.records.decisions import CHOOSE, FINE
 from core.records.instructions import Loading, Relation
 from core.records.lessons import LESSON_ID
-from core.state import review_items as kinds
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from core.base.steps import Steps
+    from core.index.project_state import ProjectState
+    from core.index.review_items import ReviewItem
     from core.questions.priority import ImpactEstimator
     from core.records.decisions import CurationState
     from core.records.instructions import InstructionPair, PlacedInstruction
-    from core.state.project_state import ProjectState
-    from core.state.review_items import ReviewItem
 
 MOST_QUESTIONS: Final = 20  # Maximum number of questions at a time, the worst first.
 _MOST_LINES: Final = 20  # More repeated lines make no difference.

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 
 from core.base.context_blocks import NO_BLOCKS
+from core.index.contexts import may_change_context, task_context, task_relevance
 from core.records.loops import LoopStatus
 from core.retrieval.embeddings import is_available
-from core.state.contexts import may_change_context, task_context, task_relevance
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from core.index.project_state import ProjectState
     from core.records.patterns import Pattern
     from core.records.snapshot import Snapshot
     from core.retrieval.injection import InjectedContext
     from core.retrieval.relevance import Relevance
-    from core.state.project_state import ProjectState
 
 LOOP: Final = "loop"
 PAUSED: Final = "paused"

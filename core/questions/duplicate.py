@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from core.base.text import visible_line
-from core.curation import commands
+from core.decisions import commands
+from core.index import review_items as kinds
 from core.index.verdicts import StoredVerdicts, read_in_steps, write_in_steps
 from core.questions.answer import Answer, dismissal, yes
 from core.questions.impact import WASTED_USE
 from core.questions.priority import ImpactEstimator, chars_of, quoted_title
 from core.retrieval.similarity import cap_similarity
-from core.state import review_items as kinds
 
 if TYPE_CHECKING:
     from core.base.steps import Steps
-    from core.state.project_state import ProjectState
-    from core.state.review_items import ReviewItem
+    from core.index.project_state import ProjectState
+    from core.index.review_items import ReviewItem
 
 _MOST_COMPARED: Final = 20_000
 """Largest registry that is searched for duplicates; a larger one would take many seconds."""

@@ -11,24 +11,24 @@ from msgspec.structs import replace
 
 from core.base.errors import BadInput
 from core.base.text import plural, visible_line
-from core.curation import commands
+from core.decisions import commands
+from core.files.managed_text import text_digest
+from core.index import review_items as kinds
 from core.index.anchors import find_doubtful, find_stale
+from core.index.compiled import TARGETS, make_entry, read_present, remove_escapes, render_target, select_lessons
+from core.index.compiled_check import KEEP, RESTORE, TAKE, check_target, is_edited
+from core.index.review_items import EditedFile
 from core.questions.answer import Answer, no, yes
 from core.records.decisions import edited_file_question_id
-from core.state import review_items as kinds
-from core.state.compiled import TARGETS, make_entry, read_present, remove_escapes, render_target, select_lessons
-from core.state.compiled_check import KEEP, RESTORE, TAKE, check_target, is_edited
-from core.state.review_items import EditedFile
-from core.storage.managed_text import text_digest
 
 if TYPE_CHECKING:
-    from core.config.settings import Settings
+    from core.base.settings import Settings
+    from core.index.project_state import ProjectState
+    from core.index.review_items import ReviewItem
     from core.learning.scoreboard import Scoreboard
     from core.questions.priority import ImpactEstimator
     from core.records.patterns import Pattern
     from core.records.snapshot import Snapshot
-    from core.state.project_state import ProjectState
-    from core.state.review_items import ReviewItem
 
 _MAX_DIFF: Final = 200  # lines
 _MAX_PLACES: Final = 2000  # characters of a text in which the place of an edit is looked for

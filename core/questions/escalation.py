@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_day
 from core.base.text import plural, visible_line
-from core.debug_memory.escalations import ASKS_FOR
+from core.index import review_items as kinds
 from core.questions.answer import NOT_YET_DAYS, Answer, dismissal, not_now
 from core.records.decisions import ACKNOWLEDGE
-from core.state import review_items as kinds
+from core.tasks.escalations import ASKS_FOR
 
 if TYPE_CHECKING:
-    from core.debug_memory.escalations import EscalatedSession
+    from core.index.project_state import ProjectState
+    from core.index.review_items import ReviewItem
     from core.questions.priority import ImpactEstimator
     from core.records.debug_sessions import DebugSession, Escalation
-    from core.state.project_state import ProjectState
-    from core.state.review_items import ReviewItem
+    from core.tasks.escalations import EscalatedSession
 
 WAITS: Final = "an agent waits until a person helps"  # Why an escalation comes first.
 

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from core.base.text import plural, visible_line
-from core.curation import commands
-from core.curation.rules import why_refused
+from core.decisions import commands
+from core.decisions.rules import why_refused
+from core.index import review_items as kinds
 from core.learning.following import FollowCounts
 from core.learning.statistics import jeffreys_interval
 from core.questions.answer import Answer, no, yes
 from core.questions.impact import WASTED_USE
 from core.retrieval.rendering import count_entry_tokens
-from core.state import review_items as kinds
 
 if TYPE_CHECKING:
+    from core.index.project_state import ProjectState
+    from core.index.review_items import ReviewItem
     from core.questions.priority import ImpactEstimator
-    from core.state.project_state import ProjectState
-    from core.state.review_items import ReviewItem
 
 MIN_JUDGED: Final = 5  # clear verdicts that a question needs
 _SELDOM: Final = 0.5  # the upper end of the interval of the followed share must be lower

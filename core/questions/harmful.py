@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from core.base.text import visible_line
-from core.curation import commands
-from core.curation.rules import why_refused
+from core.decisions import commands
+from core.decisions.rules import why_refused
+from core.index import review_items as kinds
 from core.questions.answer import Answer, dismissal, yes
-from core.state import review_items as kinds
 
 if TYPE_CHECKING:
+    from core.index.project_state import ProjectState
+    from core.index.review_items import ReviewItem
+    from core.index.trials import PatternTrials
     from core.questions.priority import ImpactEstimator
-    from core.state.project_state import ProjectState
-    from core.state.review_items import ReviewItem
-    from core.state.trials import PatternTrials
 
 
 def harmful(scales: ImpactEstimator, found: Sequence[PatternTrials]) -> Iterator[ReviewItem]:

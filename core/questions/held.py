@@ -9,27 +9,27 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from core.base.scanning.messages import describe_suspicions, find_withhold_reason
+from core.base.scanning.rules import FOREIGN_SCRIPT
+from core.base.scanning.scan import count_marks, scan_text
 from core.base.text import plural, visible_line
-from core.curation import commands
+from core.decisions import commands
+from core.index import review_items as kinds
+from core.index.contexts import held_reflections_in_steps
+from core.index.review_items import HeldText
 from core.questions.answer import Answer, dismissal, new_text, yes
 from core.questions.context_recipients import list_recipients
 from core.records.decisions import APPROVE
 from core.retrieval.embeddings import is_available
-from core.scanning.messages import describe_suspicions, find_withhold_reason
-from core.scanning.rules import FOREIGN_SCRIPT
-from core.scanning.scan import count_marks, scan_text
-from core.state import review_items as kinds
-from core.state.contexts import held_reflections_in_steps
-from core.state.review_items import HeldText
 
 if TYPE_CHECKING:
     from core.base.steps import Steps
+    from core.index.project_state import ProjectState
+    from core.index.review_items import ReviewItem
     from core.questions.priority import ImpactEstimator
     from core.records.decisions import CurationState
     from core.records.patterns import Pattern
     from core.records.suspicions import Suspicion
-    from core.state.project_state import ProjectState
-    from core.state.review_items import ReviewItem
 
 EXACTLY: Final = "agents may get exactly this text"  # effect of an approval
 SUSPECTED: Final = 2.0  # Factor on the impact of texts with scan results, which may do harm beyond failing.

@@ -23,7 +23,7 @@ from core.learning.beta_distribution import beta_probabilities
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from core.config.settings import Settings
+    from core.base.settings import Settings
     from core.learning.scoreboard import Scoreboard
     from core.learning.scores import Flags, Floats, Ints
 

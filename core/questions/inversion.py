@@ -11,19 +11,19 @@ import numpy as np
 
 from core.base.formatting import format_day
 from core.base.text import plural
-from core.curation import commands
+from core.decisions import commands
+from core.index import review_items as kinds
 from core.questions.answer import Answer, no, yes
 from core.records.decisions import VERBS, Verb
 from core.records.patterns import Maturity
-from core.state import review_items as kinds
 
 if TYPE_CHECKING:
+    from core.index.project_state import ProjectState
+    from core.index.review_items import ReviewItem
     from core.learning.inversion_rules import Inversion
     from core.questions.priority import ImpactEstimator
     from core.records.decisions import CurationState
     from core.records.patterns import Pattern
-    from core.state.project_state import ProjectState
-    from core.state.review_items import ReviewItem
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,21 +17,21 @@ import msgspec
 from msgspec import Struct
 
 from core.base.errors import BadInput, RalphdeckError, Unwritable
+from core.base.masking import mask_secrets
+from core.base.scanning.messages import describe_rule
+from core.base.scanning.scan import scan_text
 from core.base.text import visible_line
-from core.config.user_folders import cache_folder
-from core.config.user_settings import read_user_settings, user_settings_file
+from core.base.user_folders import cache_folder
+from core.base.user_settings import read_user_settings, user_settings_file
+from core.files.user_command import CommandFailed, run_user_command
+from core.files.user_files import read_tables
+from core.index import review_items as kinds
 from core.records.suspicions import Severity, Suspicion
-from core.redaction.masking import mask_secrets
-from core.scanning.messages import describe_rule
-from core.scanning.scan import scan_text
-from core.state import review_items as kinds
-from core.storage.user_command import CommandFailed, run_user_command
-from core.storage.user_files import read_tables
 
 if TYPE_CHECKING:
+    from core.index.project_state import ProjectState
+    from core.index.review_items import ReviewItem
     from core.records.patterns import Pattern
-    from core.state.project_state import ProjectState
-    from core.state.review_items import ReviewItem
 
 SECONDS: Final = 120.0  # time limit of one call
 MAX_TEXTS: Final = 20  # texts of one call
@@ -157,7 +157,7 @@ class Judge:
 
     def _keep(self, given: Mapping[str, Advice]) -> None:
         """Store advice; a store that cannot be written loses it."""
-        from core.storage.user_files import UserStore  # loads TinyDB, which the first frame does not need
+        from core.files.user_files import UserStore  # loads TinyDB, which the first frame does not need
 
         with contextlib.suppress(Unwritable, BadInput), UserStore(self._store).transaction() as tables:
             table = tables.table(_TABLE)

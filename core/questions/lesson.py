@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING, Final
 
 from core.base.errors import RalphdeckError
 from core.base.formatting import shorten_id
+from core.base.scanning.messages import describe_danger
 from core.base.text import plural, visible_line
-from core.curation import commands
+from core.decisions import commands
+from core.index import review_items as kinds
 from core.questions.answer import Answer, no, reject_lesson, yes
 from core.questions.impact import UNSEEN_USES
 from core.questions.offer import chars_offered, offer_text
 from core.records.decisions import REJECT, lesson_question_id
 from core.records.lessons import LessonKind, LessonState
 from core.records.loops import Outcome
-from core.scanning.messages import describe_danger
-from core.state import review_items as kinds
 
 if TYPE_CHECKING:
     from core.base.steps import Steps
+    from core.index.project_state import ProjectState
+    from core.index.review_items import ReviewItem
     from core.questions.offer import LoadOffers
     from core.questions.priority import ImpactEstimator
     from core.records.extractions import Extraction
     from core.records.lessons import JoinedLesson
-    from core.state.project_state import ProjectState
-    from core.state.review_items import ReviewItem
 
 MOST_LESSONS: Final = 20  # Maximum number of lessons that are asked about at a time.
 _MOST_TRIED: Final = 200  # Lessons from which patterns are drafted in one search.

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from core.base.errors import RalphdeckError
 from core.base.text import plural, visible_line
-from core.curation import commands
+from core.decisions import commands
+from core.index import review_items as kinds
 from core.index.verdicts import StoredVerdicts, digest_of, read_in_steps, write_in_steps
 from core.questions.answer import Answer, dismissal, yes
 from core.questions.impact import UNSEEN_USES
@@ -20,14 +21,13 @@ from core.records.agent_sessions import HOOKS
 from core.records.decisions import VERBS, Verb
 from core.records.extractions import Extraction
 from core.records.patterns import Pattern
-from core.state import review_items as kinds
 
 if TYPE_CHECKING:
     from core.base.steps import Steps
-    from core.extraction.offers import Offers
+    from core.index.project_state import ProjectState
+    from core.index.review_items import ReviewItem
+    from core.questions.extraction.offers import Offers
     from core.questions.priority import ImpactEstimator
-    from core.state.project_state import ProjectState
-    from core.state.review_items import ReviewItem
 
 JUDGED_AT_ONCE: Final = 20  # Last finished loops that each search judges, and the most that one judges.
 MOST_JUDGED: Final = 200  # Last finished loops that are judged when idle, and whose verdicts are used.

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_day
 from core.base.text import plural, visible_line
-from core.curation import commands
-from core.curation.rules import why_refused
+from core.decisions import commands
+from core.decisions.rules import why_refused
+from core.index import review_items as kinds
 from core.questions.answer import SNOOZE_DAYS, Answer, not_now, promotion, reset_effect
 from core.records.decisions import VERBS, Verb
 from core.records.patterns import Maturity
-from core.state import review_items as kinds
 
 if TYPE_CHECKING:
+    from core.index.project_state import ProjectState
+    from core.index.review_items import ReviewItem
     from core.questions.priority import ImpactEstimator
     from core.records.decisions import CurationState, Pin
-    from core.state.project_state import ProjectState
-    from core.state.review_items import ReviewItem
 
 CONFIRMED: Final = "confirmed in review"  # Default reason to deprecate a pattern again.
 _NOUNS: Final = {Maturity.PROVEN: "promotion", Maturity.DEPRECATED: "deprecation"}

@@ -12,14 +12,14 @@ import numpy as np
 from core.base.formatting import shorten_id
 from core.base.pattern_titles import pattern_title
 from core.base.text import visible_line
+from core.index import review_items as kinds
+from core.index.review_items import ReviewItem
 from core.learning.assessment import describe_counts
 from core.questions.impact import WARNED_SHARE, PatternImpacts, good_enough, priority, weekly
 from core.records.patterns import Pattern, PatternType
-from core.state import review_items as kinds
-from core.state.review_items import ReviewItem
 
 if TYPE_CHECKING:
-    from core.config.settings import Settings
+    from core.base.settings import Settings
     from core.learning.inversion_rules import Inversion
     from core.learning.scoreboard import Scoreboard
     from core.learning.scores import Ints

@@ -9,25 +9,25 @@ from msgspec.structs import replace
 
 from core.base.errors import BadInput
 from core.base.formatting import format_day, shorten_id
+from core.base.scanning.messages import describe_suspicions
+from core.base.settings import PruningSettings
 from core.base.text import plural, visible_line
-from core.config.settings import PruningSettings
-from core.curation import commands
-from core.curation.command_codec import decode_command
-from core.curation.commands import PatternCommand
-from core.curation.rules import why_refused
-from core.curation.undo import describe_act
+from core.decisions import commands
+from core.decisions.command_codec import decode_command
+from core.decisions.commands import PatternCommand
+from core.decisions.rules import why_refused
+from core.decisions.undo import describe_act
+from core.index import review_items as kinds
 from core.questions.answer import Answer, dismissal, yes
 from core.records.decisions import REJECT, VERBS, Verb
-from core.scanning.messages import describe_suspicions
-from core.state import review_items as kinds
 
 if TYPE_CHECKING:
-    from core.curation.commands import Command
+    from core.decisions.commands import Command
+    from core.index.project_state import ProjectState
+    from core.index.review_items import ReviewItem
     from core.questions.priority import ImpactEstimator
     from core.records.decisions import CurationState, Decision
     from core.records.proposed_decisions import ProposedDecision
-    from core.state.project_state import ProjectState
-    from core.state.review_items import ReviewItem
 
 _NAMED: Final = 3  # Number of records that a question names.
 _APPROVING: Final = {Verb.RELEASE, Verb.PROMOTE}

@@ -16,6 +16,7 @@ from msgspec import Struct, structs
 
 from core.base.steps import Work
 from core.index.anchors import Stale
+from core.index.review_items import HeldText
 from core.index.snapshot import IndexedSnapshot
 from core.index.verdicts import FOUND, StoredVerdicts, VerdictsInMemory, digest_of, read_verdicts, write_verdicts
 from core.questions.broad import find_broad_triggers
@@ -43,15 +44,14 @@ from core.records.findings import Finding
 from core.records.instructions import InstructionPair
 from core.records.lessons import JoinedLesson
 from core.retrieval.task import analyse_task
-from core.state.review_items import HeldText
 
 if TYPE_CHECKING:
+    from core.base.settings import Settings
     from core.base.steps import Steps
-    from core.config.settings import Settings
-    from core.extraction.offers import Offers
+    from core.index.project_state import ProjectState
+    from core.questions.extraction.offers import Offers
     from core.records.snapshot import Snapshot
     from core.retrieval.embeddings import ComparableWork, Embeddings
-    from core.state.project_state import ProjectState
 
 PACKAGES: Final = ("questions", "extraction", "state")
 """Packages of `core`, besides those of the index, that decide what the searches find."""
@@ -443,8 +443,8 @@ class QuestionSearch:
         # Python resolves by a module that is only partly initialised.
         import rapidfuzz  # noqa: F401
 
-        from core.redaction.prefilter import may_contain_secret
-        from core.scanning.engine import get_engine
+        from core.base.prefilter import may_contain_secret
+        from core.base.scanning.engine import get_engine
 
         get_engine()
         may_contain_secret("")  # compiles the expressions for secrets

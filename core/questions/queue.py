@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from core.base.settings import Settings
 from core.base.steps import Steps, run_all
-from core.config.settings import Settings
-from core.debug_memory.escalations import EscalatedSession, find_escalation
+from core.index.review_items import QUARANTINE, EditedFile, HeldText, ReviewItem, WeakenedTest
+from core.index.trials import PatternTrials, find_harmful
 from core.learning.scoreboard import Scoreboard
 from core.questions.arrivals import arrivals
 from core.questions.borderline import borderline
@@ -43,8 +44,7 @@ from core.records.findings import Finding
 from core.records.instructions import InstructionPair
 from core.records.lessons import JoinedLesson
 from core.records.patterns import Pattern
-from core.state.review_items import QUARANTINE, EditedFile, HeldText, ReviewItem, WeakenedTest
-from core.state.trials import PatternTrials, find_harmful
+from core.tasks.escalations import EscalatedSession, find_escalation
 
 if TYPE_CHECKING:
     from core.records.snapshot import Snapshot

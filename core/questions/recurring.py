@@ -17,19 +17,19 @@ from msgspec import Struct
 from core.base.errors import RalphdeckError
 from core.base.formatting import format_day
 from core.base.text import plural, visible_line
+from core.index import review_items as kinds
 from core.index.verdicts import StoredVerdicts, read_verdicts, write_verdicts
 from core.questions.offer import chars_offered
 from core.records.extractions import Extraction
-from core.state import review_items as kinds
 
 if TYPE_CHECKING:
     from core.base.steps import Steps
-    from core.extraction.clustering import Cluster
+    from core.index.project_state import ProjectState
+    from core.index.review_items import ReviewItem
+    from core.questions.extraction.clustering import Cluster
     from core.questions.offer import LoadOffers
     from core.questions.priority import ImpactEstimator
     from core.records.snapshot import Snapshot
-    from core.state.project_state import ProjectState
-    from core.state.review_items import ReviewItem
 
 MOST_RECURRING: Final = 20  # Maximum number of recurring learnings that are checked, those of most loops first.
 _MAX_TEXT: Final = 80  # Characters of a learning that a question shows.

@@ -14,8 +14,8 @@ from core.questions.impact import net
 from core.records.decisions import TURNS, Decision
 
 if TYPE_CHECKING:
-    from core.config.settings import Settings
-    from core.state.review_items import ReviewItem
+    from core.base.settings import Settings
+    from core.index.review_items import ReviewItem
 
 SECONDS_PER_MINUTE: Final = 60.0
 SESSION_PAUSE: Final = timedelta(minutes=5)

@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Final
 
 from core.base.anchor_texts import describe_change, name_anchor, select_main, short_commit, summarize_change
 from core.base.text import visible_line
-from core.curation import commands
-from core.curation.rules import why_refused
+from core.decisions import commands
+from core.decisions.rules import why_refused
+from core.index import review_items as kinds
 from core.index.anchors import Stale, check_in_steps, find_head
 from core.questions.answer import Answer, dismissal, no, yes
 from core.records.anchors import AnchorChange, newest_change, rename_in_text, renamed_files
 from core.records.patterns import PatternType
-from core.state import review_items as kinds
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from core.base.steps import Steps
+    from core.index.project_state import ProjectState
+    from core.index.review_items import ReviewItem
     from core.index.verdicts import StoredVerdicts
     from core.questions.priority import ImpactEstimator
     from core.records.patterns import Pattern
     from core.records.snapshot import Snapshot
-    from core.state.project_state import ProjectState
-    from core.state.review_items import ReviewItem
 
 _RENAMED_SHARE: Final = 0.1  # part of the impact of a removal that a rename has: agents get the same text
 

@@ -7,20 +7,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from core.base.text import visible_line
-from core.curation import commands
-from core.curation.rules import why_refused
+from core.decisions import commands
+from core.decisions.rules import why_refused
+from core.index import review_items as kinds
 from core.learning.evidence import UseCounts
 from core.questions.answer import Answer, dismissal, no
 from core.records.findings import Finding, Severity
-from core.state import review_items as kinds
 
 if TYPE_CHECKING:
     from core.base.steps import Steps
+    from core.index.project_state import ProjectState
+    from core.index.review_items import ReviewItem
     from core.learning.scoreboard import Scoreboard
     from core.questions.priority import ImpactEstimator
     from core.records.patterns import Pattern
-    from core.state.project_state import ProjectState
-    from core.state.review_items import ReviewItem
 
 _WRONG_COUNTS: Final = frozenset({"claim-below-evidence", "claim-disagrees"})
 """Codes of findings on counts that need a person."""

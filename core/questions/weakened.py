@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from core.base.text import visible_line
+from core.index import review_items as kinds
+from core.index.review_items import WeakenedTest
 from core.questions.answer import NOT_YET_DAYS, Answer, dismissal, not_now
 from core.records.decisions import ACKNOWLEDGE
 from core.records.episodes import Attempt
-from core.state import review_items as kinds
-from core.state.review_items import WeakenedTest
 
 if TYPE_CHECKING:
     from core.base.steps import Steps
+    from core.index.project_state import ProjectState
+    from core.index.review_items import ReviewItem
     from core.questions.offer import LoadOffers
     from core.questions.priority import ImpactEstimator
-    from core.state.project_state import ProjectState
-    from core.state.review_items import ReviewItem
 
 SEARCHED_ATTEMPTS: Final = 20  # Number of last ended attempts that are searched.
 _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)

@@ -25,8 +25,8 @@ class LessonKind(StrEnum):
 class Lesson(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One lesson in a file of an agent or runner; all its texts are untrusted.
 
-    `id` is `lesson:` and a hash of the adapter and the text: see `core.adapters.lessons.lesson_id`. `trigger` is the
-    situation in which it applies, for warnings and fixes. `runner` is the name of the adapter. `file` is
+    `id` is `lesson:` and a hash of the adapter and the text (`core.sources.adapters.lessons.lesson_id`). `trigger` is
+    the situation in which it applies, for warnings and fixes. `runner` is the name of the adapter. `file` is
     project-relative, or begins with `~/` below the home folder, and `line` counts from 1. `loop_id` is the loop or
     session in which it was learned; "" if unknown. `loaded` is set if the agent adds the file to its context by itself.
     `uses` is how often the agent cited it, None if unknown.

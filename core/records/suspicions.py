@@ -1,4 +1,4 @@
-"""Results of the safety scan of a text (see `core.scanning`)."""
+"""Results of the safety scan of a text (see `core.base.scanning`)."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 class Suspicion(Struct, frozen=True, gc=False):
     """Suspicious part of a text, found by a rule of the safety scan.
 
-    `rule` is the ID of a rule in `core.scanning.rules`. `field` is the field of `Pattern` with the match, or "" if the
-    match spans several fields. `excerpt` contains the matching words and is untrusted. `since` is the first version of
-    the rules that finds it.
+    `rule` is the ID of a rule in `core.base.scanning.rules`. `field` is the field of `Pattern` with the match, or "" if
+    the match spans several fields. `excerpt` contains the matching words and is untrusted. `since` is the first version
+    of the rules that finds it.
     """
 
     rule: str

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from core.base.negation import is_negated
 from core.base.record_text import strip_label
-from core.redaction.regex_table import LazyRegex
+from core.base.regex_table import LazyRegex
 
 MIN_SIMILARITY: Final = 0.7  # above it, 0..1, learnings make the same statement unless their demands differ
 

@@ -29,20 +29,20 @@ from numpy.typing import NDArray
 
 from core.base.errors import BadInput, RalphdeckError, Unwritable
 from core.base.text import plural, visible_line
+from core.files.append_log import append_bytes, sync_folder
+from core.files.atomic_write import put
+from core.files.file_access import as_unwritable, file_lock, open_regular, remove_drafts
+from core.files.file_reader import RawFile, Stamp, read_file
 from core.records.episodes import Task
 from core.records.loops import Loop
 from core.records.reflections import MemoryTask
 from core.retrieval import embedding_model
 from core.retrieval.embedding_model import REQUEST, RESPONSE
-from core.storage.append_log import append_bytes, sync_folder
-from core.storage.atomic_write import put
-from core.storage.file_access import as_unwritable, file_lock, open_regular, remove_drafts
-from core.storage.file_reader import RawFile, Stamp, read_file
 
 if TYPE_CHECKING:
     import subprocess
 
-    from core.config.paths import ProjectPaths
+    from core.base.paths import ProjectPaths
     from core.records.instructions import PlacedInstruction
     from core.records.patterns import Pattern
 

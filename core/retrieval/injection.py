@@ -15,6 +15,8 @@ from msgspec import Struct
 
 from core.base.context_blocks import APPROVED, NO_BLOCKS, UNREVIEWED, Blocks, Voice
 from core.base.formatting import format_percent
+from core.base.scanning.context_scan import find_combined_harm, find_completed_harm, find_harm_when_cut
+from core.base.scanning.messages import describe_suspicions
 from core.base.text import visible_line
 from core.learning.assessment import INVERSION, Assessment
 from core.learning.assignment import Assignment
@@ -39,13 +41,11 @@ from core.retrieval.reflections import (
 )
 from core.retrieval.rendering import Item, count_tokens, render_patterns
 from core.retrieval.task import TaskProfile
-from core.scanning.context_scan import find_combined_harm, find_completed_harm, find_harm_when_cut
-from core.scanning.messages import describe_suspicions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from core.config.settings import InjectionSettings
+    from core.base.settings import InjectionSettings
     from core.learning.assignment import Coin
     from core.learning.scoreboard import Scoreboard
     from core.retrieval.embeddings import Floats

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.redaction.regex_table import LazyRegex, read_blocks
+from core.base.regex_table import LazyRegex, read_blocks
 from core.retrieval.instruction_text import MAX_CHARS, UNASKED, UNLESS_ASKED, normalize_text, split_clauses
 from core.retrieval.task import stem_word
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from core.redaction.regex_table import LazyRegex
+from core.base.regex_table import LazyRegex
 
 MAX_CHARS: Final = 400  # characters of a text that are compared
 UNASKED: Final = "unasked!"

@@ -13,6 +13,8 @@ from msgspec.structs import replace
 from core.base.context_blocks import NO_BLOCKS, Blocks
 from core.base.formatting import format_decimal
 from core.base.prompt_text import escape_inline
+from core.base.scanning.context_scan import find_completed_harm
+from core.base.scanning.messages import find_withhold_reason
 from core.base.text import plural, visible_line
 from core.learning.states import decayed_value
 from core.records.loops import Outcome
@@ -20,11 +22,9 @@ from core.retrieval.contradiction import MIN_SIMILARITY, Statement
 from core.retrieval.learnings import LearningMatch, is_key_learning
 from core.retrieval.rendering import REFLECTIONS_ONLY, count_tokens, format_heading, join_parts
 from core.retrieval.similarity import TextPool
-from core.scanning.context_scan import find_completed_harm
-from core.scanning.messages import find_withhold_reason
 
 if TYPE_CHECKING:
-    from core.config.settings import InjectionSettings
+    from core.base.settings import InjectionSettings
 
 HEADING: Final = "### Reflections"
 OUTCOME_FACTORS: Final[Mapping[Outcome, float]] = {

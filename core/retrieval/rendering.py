@@ -9,16 +9,16 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from core.base.context_blocks import Blocks
+from core.base.masking import mask_secrets
 from core.base.prompt_text import FENCE, escape_delimiters, escape_fences, escape_inline, escape_line, escape_quoted
+from core.base.scanning.messages import find_withhold_reason
 from core.base.text import plural, visible_line
 from core.learning.assessment import Assessment
 from core.learning.evidence import round_half_up
 from core.records.patterns import Pattern, PatternType
-from core.redaction.masking import mask_secrets
-from core.scanning.messages import find_withhold_reason
 
 if TYPE_CHECKING:
-    from core.config.settings import InjectionSettings
+    from core.base.settings import InjectionSettings
 
 TITLE: Final = "## Cross-Loop Learning Context"
 INTRODUCTION: Final = "Patterns from previous loops that may help with this task:"

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.redaction.regex_table import RegexTable
+from core.base.regex_table import RegexTable
 
 MAX_CHARS: Final = 8192  # characters of a text that are read
 

@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING, Final
 from core.base.formatting import format_percent
 from core.base.pattern_titles import pattern_title
 from core.base.text import plural, safe_matcher, visible_line
-from core.documents.document import Block, Line, Moment, Sign, Table, Text, fields, line, more, section
-from core.documents.patterns import set_aside_reason
-from core.documents.signs import result_sign, state_sign
+from core.index import review_items as kinds
+from core.index.findings import count_conflicts
+from core.index.history import explain_pattern
+from core.index.review_items import BEST
 from core.learning.bursts import Burst, known_time
 from core.learning.evidence import AGGREGATE, TREND
 from core.questions.broad import common_messages
 from core.records.loops import Outcome
 from core.records.patterns import Pattern, PatternType
-from core.state import review_items as kinds
-from core.state.findings import count_conflicts
-from core.state.history import explain_pattern
-from core.state.review_items import BEST
+from core.show.pages.document import Block, Line, Moment, Sign, Table, Text, fields, line, more, section
+from core.show.pages.patterns import set_aside_reason
+from core.show.pages.signs import result_sign, state_sign
 
 if TYPE_CHECKING:
+    from core.index.project_state import ProjectState
+    from core.index.review_items import QuestionGroup, ReviewItem
     from core.learning.inversion_rules import Inversion
     from core.records.events import Observation
-    from core.state.project_state import ProjectState
-    from core.state.review_items import QuestionGroup, ReviewItem
 
 MAX_USES: Final = 40
 MAX_LOOPS: Final = 20  # Loops listed in which an inverted pattern failed.

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Final
 from core.base.diff import DELETED, INSERTED, DiffPiece, field_changes, word_changes
 from core.base.formatting import format_percent
 from core.base.pattern_titles import pattern_title
+from core.base.scanning.scan import find_stopped_sentences, scan_text
 from core.base.text import plural, visible, visible_line
-from core.curation.text_approval import find_approved_pattern
-from core.documents.document import Block, Line, Part, line
-from core.documents.signs import state_sign
-from core.extraction.errors import is_named_in
+from core.decisions.text_approval import find_approved_pattern
+from core.questions.extraction.errors import is_named_in
 from core.records.suspicions import Severity
 from core.retrieval.rendering import INTRODUCTION, TITLE, render_context
-from core.scanning.scan import find_stopped_sentences, scan_text
+from core.show.pages.document import Block, Line, Part, line
+from core.show.pages.signs import state_sign
 
 if TYPE_CHECKING:
+    from core.index.project_state import ProjectState
     from core.records.patterns import Pattern
-    from core.state.project_state import ProjectState
 
 MAX_CHARS: Final = 20_000
 _MAX_COMPARED: Final = 2000  # Characters of a field that are compared with those of a similar pattern.

@@ -10,16 +10,8 @@ from core.base.errors import RalphdeckError
 from core.base.formatting import format_percent
 from core.base.pattern_titles import pattern_title
 from core.base.text import plural, visible_line
-from core.curation.decision_text import verb_text
-from core.debug_memory.escalations import escalation_reason
-from core.documents.debug_sessions import failure_blocks, head, help_wanted, lessons
-from core.documents.decisions import reason_text
-from core.documents.document import Block, Code, Document, Moment, Part, Text, code, fields, line, section
-from core.documents.instructions import pairs_blocks
-from core.documents.lessons import lesson_blocks
-from core.documents.loops import overview
-from core.documents.patterns import DESCRIPTION_LABELS, body, followed, rate_line, state_line, suspicion_lines
-from core.documents.signs import result_sign
+from core.decisions.decision_text import verb_text
+from core.index import review_items as kinds
 from core.questions.answers import answers, question_of
 from core.questions.proposals import describe_proposal
 from core.questions.stale import describe_update
@@ -29,18 +21,26 @@ from core.retrieval.similarity import cap_similarity, find_repeated
 from core.show import card_evidence as found
 from core.show import offers
 from core.show.card_texts import approved_changes, exact_text, marked_text, side_by_side
+from core.show.pages.debug_sessions import failure_blocks, head, help_wanted, lessons
+from core.show.pages.decisions import reason_text
+from core.show.pages.document import Block, Code, Document, Moment, Part, Text, code, fields, line, section
+from core.show.pages.instructions import pairs_blocks
+from core.show.pages.lessons import lesson_blocks
+from core.show.pages.loops import overview
+from core.show.pages.patterns import DESCRIPTION_LABELS, body, followed, rate_line, state_line, suspicion_lines
+from core.show.pages.signs import result_sign
 from core.show.work import session_key, task_key
-from core.state import review_items as kinds
+from core.tasks.escalations import escalation_reason
 
 if TYPE_CHECKING:
-    from core.adapters.agent_files import AgentFile
+    from core.index.project_state import ProjectState
+    from core.index.review_items import EditedFile, HeldText, ReviewItem, WeakenedTest
     from core.learning.inversion_rules import Inversion
     from core.records.debug_sessions import DebugSession, Execution
     from core.records.decisions import Decision
     from core.records.lessons import JoinedLesson
     from core.records.patterns import Pattern
-    from core.state.project_state import ProjectState
-    from core.state.review_items import EditedFile, HeldText, ReviewItem, WeakenedTest
+    from core.sources.adapters.agent_files import AgentFile
 
 _ARRIVALS: Final = {"import": "Imported", "proposal": "Proposed", "quarantine": "Held back"}
 _MAX_PLACES: Final = 3

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Final
 from core.base.formatting import format_percent
 from core.base.pattern_titles import pattern_title
 from core.base.text import plural
-from core.curation.decision_text import author_text, verb_text
-from core.documents import document as doc
-from core.documents.decisions import reason_text
-from core.documents.document import line
-from core.documents.signs import state_sign, status_sign
-from core.history import changes as history
+from core.decisions.decision_text import author_text, verb_text
 from core.records.patterns import Maturity
 from core.records.times import minute_of
+from core.show import state_changes as history
 from core.show.decisions import Entry, group_decisions, subject_title
+from core.show.pages import document as doc
+from core.show.pages.decisions import reason_text
+from core.show.pages.document import line
+from core.show.pages.signs import state_sign, status_sign
 from core.show.table import Cells, Column, list_table
 
 if TYPE_CHECKING:
-    from core.state.project_state import ProjectState
+    from core.index.project_state import ProjectState
 
 Change = history.PatternChange | history.LoopChange | history.QuestionChange | Entry
 Counts = Mapping[Maturity, int]

@@ -15,24 +15,24 @@ from core.base.formatting import format_decimal
 from core.base.pattern_titles import pattern_title
 from core.base.regexes import lazy_regex
 from core.base.text import plural, visible
-from core.documents import document as doc
-from core.documents.document import code, fields, line
-from core.documents.signs import state_sign
+from core.index.contexts import prepare_task_injection
 from core.retrieval import learnings
 from core.retrieval.injection import NOTHING_IN_COMMON, STRATEGY_PART
 from core.retrieval.reflections import WEAK_MATCH, ChosenReflection, ReflectionLeftOut
 from core.retrieval.relevance import MAX_PAST, PAST_TASKS, SEMANTIC_WEIGHTS
 from core.retrieval.rendering import count_tokens
 from core.retrieval.similarity import Repetition, find_repeated
+from core.show.pages import document as doc
+from core.show.pages.document import code, fields, line
+from core.show.pages.signs import state_sign
 from core.show.table import Cells, Column, list_table
-from core.state.contexts import prepare_task_injection
 
 if TYPE_CHECKING:
-    from core.adapters.agent_files import AgentFile
-    from core.config.settings import InjectionSettings
+    from core.base.settings import InjectionSettings
+    from core.index.project_state import ProjectState
     from core.records.patterns import Pattern
     from core.retrieval.injection import ChosenPattern, Injection, OmittedPattern
-    from core.state.project_state import ProjectState
+    from core.sources.adapters.agent_files import AgentFile
 
 PREFIX: Final = "reflection/"  # start of the key of a reflection's row
 MORE_PATTERNS: Final = "more/patterns"  # keys of the summary rows

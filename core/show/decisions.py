@@ -9,16 +9,16 @@ from msgspec import Struct
 
 from core.base.pattern_titles import pattern_title
 from core.base.text import plural
-from core.curation.decision_text import ABOUT, about_text, author_text, describe_change, verb_text
-from core.documents import document as doc
-from core.documents.decisions import change_text, decision_document, decision_line, reason_text
+from core.decisions.decision_text import ABOUT, about_text, author_text, describe_change, verb_text
 from core.records.decisions import TURNS, Decision, Verb
 from core.records.times import day_of
+from core.show.pages import document as doc
+from core.show.pages.decisions import change_text, decision_document, decision_line, reason_text
 from core.show.table import Cells, Column
 
 if TYPE_CHECKING:
+    from core.index.project_state import ProjectState
     from core.records.snapshot import Snapshot
-    from core.state.project_state import ProjectState
 
 COLUMNS: Final = (
     Column("at", "when", 13, align="right", about="when it was decided"),

@@ -15,10 +15,16 @@ from typing import TYPE_CHECKING, Any, Final
 from core.base.formatting import format_cost, format_count, format_duration
 from core.base.pattern_titles import pattern_title
 from core.base.text import plural
-from core.documents import loops as documents
-from core.documents.document import Block, Document, Moment, Sign, Sparkline, Text, line, section
-from core.documents.loops import Result, elapsed, find_result, loop_result_sign
-from core.documents.signs import (
+from core.records.debug_sessions import DebugSession
+from core.records.episodes import TaskStatus
+from core.records.loops import CONTRADICTED, Liveness, LoopStatus, StateSource
+from core.records.times import minute_of
+from core.records.waits import WAITS_FOR_YOU, waits_for
+from core.show.needs import Need, NeedKind, describe_need, need_sign, why_no_need
+from core.show.pages import loops as documents
+from core.show.pages.document import Block, Document, Moment, Sign, Sparkline, Text, line, section
+from core.show.pages.loops import Result, elapsed, find_result, loop_result_sign
+from core.show.pages.signs import (
     attempt_sign,
     loop_sign,
     outcome_sign,
@@ -27,18 +33,11 @@ from core.documents.signs import (
     status_sign,
     task_sign,
 )
-from core.episodes.attempt_state import AttemptState
-from core.records.debug_sessions import DebugSession
-from core.records.episodes import TaskStatus
-from core.records.loops import CONTRADICTED, Liveness, LoopStatus, StateSource
-from core.records.times import minute_of
-from core.records.waits import WAITS_FOR_YOU, waits_for
-from core.show.needs import Need, NeedKind, describe_need, need_sign, why_no_need
 from core.show.table import Cells, Column
+from core.tasks.attempt_state import AttemptState
 
 if TYPE_CHECKING:
-    from core.debug_memory.escalations import EscalatedSession
-    from core.episodes.attempt_state import AttemptCondition
+    from core.index.project_state import ProjectState
     from core.learning.evidence import LoopPatterns
     from core.learning.following import WorkVerdict
     from core.records.debug_sessions import Execution
@@ -47,7 +46,8 @@ if TYPE_CHECKING:
     from core.records.loops import Iteration, Loop, LoopDetails
     from core.records.patterns import Pattern
     from core.show.work import WorkCatalog
-    from core.state.project_state import ProjectState
+    from core.tasks.attempt_state import AttemptCondition
+    from core.tasks.escalations import EscalatedSession
 
 COLUMNS: Final = (
     Column("task", "what", 36, flex=1, best=44, about="the task, or what was done below it"),
@@ -136,7 +136,7 @@ def loop_overview(
 ) -> Iterable[Block]:
     """Describe why a loop needs a person, or why not if its tests failed, and then the loop."""
     if need is not None:
-        from core.documents.debug_sessions import help_wanted  # a list of loops does not describe debug sessions
+        from core.show.pages.debug_sessions import help_wanted  # a list of loops does not describe debug sessions
 
         yield line((f"{describe_need(need, state.now)}", need_sign(need, state.now).style))
         if need.session_id and (session := state.snapshot.debug_sessions.get(need.session_id)) is not None:
@@ -247,7 +247,7 @@ def task_cells(task: Task, attempts: Sequence[Attempt], last: AttemptState | Non
 
 def attempt_cells(attempt: Attempt, condition: AttemptCondition, title: str = "") -> Cells:
     """Return the cells of an attempt; `title` is that of its task, if the loop has several."""
-    from core.documents.tasks import took  # compares texts of actions, which a list of loops does not
+    from core.show.pages.tasks import took  # compares texts of actions, which a list of loops does not
 
     ended = condition.state is AttemptState.ENDED
     text = attempt.plan or attempt.reason or title or "no plan"
@@ -281,7 +281,7 @@ def iteration_cells(iteration: Iteration) -> Cells:
 
 def session_cells(session: DebugSession, escalated: EscalatedSession | None, now: datetime, *, is_below: bool) -> Cells:
     """Return the cells of a debug session; the quality is the share of passed tests."""
-    from core.debug_memory.escalations import describe_first_failure
+    from core.tasks.escalations import describe_first_failure
 
     activity = escalated.last_activity if escalated is not None else session.changed_at
     passing = tuple(share for execution in session.executions if (share := _passed_share(execution)) is not None)

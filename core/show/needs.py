@@ -11,18 +11,18 @@ from msgspec import Struct
 
 from core.base.formatting import format_span
 from core.base.text import plural
-from core.documents.document import Sign
 from core.index.records import RecordMap
 from core.learning.outcomes import identify_failure
 from core.records.loops import Liveness, Outcome
 from core.records.waits import needs_person
+from core.show.pages.document import Sign
 
 if TYPE_CHECKING:
-    from core.debug_memory.escalations import EscalatedSession
+    from core.index.project_state import ProjectState
     from core.records.debug_sessions import DebugSession, Failure
     from core.records.episodes import Attempt
     from core.records.loops import Loop
-    from core.state.project_state import ProjectState
+    from core.tasks.escalations import EscalatedSession
 
 SAME_ERROR_LEAST: Final = 3  # iterations or test runs in a row with the same error
 RECENT: Final = timedelta(days=3)  # a weekend: older failures and silences are history
@@ -189,7 +189,7 @@ def _debug_sessions(state: ProjectState, loop: Loop) -> list[DebugSession]:
 def _escalation(state: ProjectState, sessions: Sequence[DebugSession]) -> EscalatedSession | None:
     if not sessions:
         return None
-    from core.debug_memory.escalations import find_escalation  # imports much; most loops have no debug session
+    from core.tasks.escalations import find_escalation  # imports much; most loops have no debug session
 
     found = (find_escalation(session, state.snapshot) for session in sessions)
     return next((one for one in found if one is not None and not one.has_ended), None)
@@ -199,7 +199,7 @@ def _homeless_escalations(state: ProjectState) -> Iterator[Need]:
     """Yield the escalated debug sessions that belong to no loop, and whose work has not ended."""
     if not state.snapshot.debug_sessions or state.snapshot.as_of is not None:
         return  # the first page of a start does not wait for the index of debug sessions
-    from core.debug_memory.escalations import ASKS_FOR
+    from core.tasks.escalations import ASKS_FOR
 
     names = state.inputs.names
     for one in state.escalations():

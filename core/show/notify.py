@@ -18,15 +18,15 @@ import msgspec
 from msgspec import Struct
 
 from core.base.errors import BadInput, RalphdeckError
+from core.base.masking import mask_secrets
 from core.base.text import visible_line
-from core.config.user_settings import read_user_settings, user_settings_file
-from core.redaction.masking import mask_secrets
+from core.base.user_settings import read_user_settings, user_settings_file
+from core.files.user_command import CommandFailed, run_user_command
+from core.files.user_files import UserStore, project_key, state_file
 from core.show.needs import Need, NeedKind, describe_need, find_needs
-from core.storage.user_command import CommandFailed, run_user_command
-from core.storage.user_files import UserStore, project_key, state_file
 
 if TYPE_CHECKING:
-    from core.state.project_state import ProjectState
+    from core.index.project_state import ProjectState
 
 SECONDS: Final = 30.0  # time limit of one call
 PAUSE_SECONDS: Final = 30.0  # between two calls of one process

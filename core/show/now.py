@@ -15,22 +15,22 @@ from msgspec import Struct
 
 from core.base.formatting import format_cost, format_count, format_duration
 from core.base.text import capitalized, plural, visible_line
-from core.documents.document import Document, Section, Sign, Table, Text, line
-from core.documents.loops import Result, find_result
 from core.index.records import RecordMap
+from core.index.review_items import CONFLICT, EXTRACTED, HELD, LESSON, OFFER, QUARANTINE, RECURRING
 from core.records.loops import Liveness, LoopStatus
 from core.show.needs import describe_need, find_needs, has_later_session, need_sign
+from core.show.pages.document import Document, Section, Sign, Table, Text, line
+from core.show.pages.loops import Result, find_result
 from core.show.setup import SHOWN_SPAN, Setup, count_sessions, find_offers, is_first_start, offers_text
-from core.state.review_items import CONFLICT, EXTRACTED, HELD, LESSON, OFFER, QUARANTINE, RECURRING
 
 if TYPE_CHECKING:
-    from core.metrics.lesson_effect import LessonEffect, PatternResult
+    from core.index.project_state import ProjectState
+    from core.index.review_items import ReviewItem
     from core.records.loops import Loop
     from core.records.patterns import Pattern
     from core.records.snapshot import Snapshot
+    from core.show.metrics.lesson_effect import LessonEffect, PatternResult
     from core.show.needs import Need
-    from core.state.project_state import ProjectState
-    from core.state.review_items import ReviewItem
 
 FIRST_SPAN: Final = timedelta(days=7)  # how far the page looks back without an earlier visit
 MOST_LINES: Final = 30  # of a section; a screen shows fewer if it is small

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_percent
 from core.base.text import plural
-from core.documents.document import Block, Line, Sign, fields, items, line, more, section
-from core.documents.signs import TYPE_WORDS, status_sign
+from core.show.pages.document import Block, Line, Sign, fields, items, line, more, section
+from core.show.pages.signs import TYPE_WORDS, status_sign
 
 if TYPE_CHECKING:
+    from core.index.project_state import ProjectState
     from core.records.extractions import Extraction, Proposal
     from core.records.patterns import Pattern
-    from core.state.project_state import ProjectState
 
 _MAX_SOURCES: Final = 20
 
@@ -52,8 +52,8 @@ def lesson_sources(view: ProjectState, offer: Extraction) -> Iterable[Block]:
 
 def proposals(offer: Extraction) -> Iterable[Block]:
     """Describe every proposed pattern: new, duplicate, or refused with a reason."""
-    from core.documents.patterns import body
     from core.retrieval.similarity import cap_similarity  # imports numpy
+    from core.show.pages.patterns import body
 
     for proposal in (*offer.new, *offer.merges):
         status = ("+ new", "good")
@@ -78,7 +78,7 @@ def proposals(offer: Extraction) -> Iterable[Block]:
 
 
 def _pattern(proposal: Proposal) -> Pattern:
-    from core.curation.merge import as_read
+    from core.decisions.merge import as_read
 
     return as_read(proposal.record, proposal.type)
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from core.base.pattern_titles import pattern_title
 from core.learning.states import STATES
-from core.queries.filter_parser import FieldKind, Fields, Query, Term, parse_age, parse_number
 from core.records.patterns import Pattern, PatternType
+from core.show.filter_parser import FieldKind, Fields, Query, Term, parse_age, parse_number
 
 if TYPE_CHECKING:
     from core.learning.scoreboard import Scoreboard

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_percent
 from core.base.pattern_titles import pattern_title
-from core.documents.document import Moment, Part, Sign
-from core.documents.signs import state_sign
 from core.records.patterns import Pattern, PatternType
+from core.show.pages.document import Moment, Part, Sign
+from core.show.pages.signs import state_sign
 from core.show.table import Cells, Column
 
 if TYPE_CHECKING:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Final
 
 from core.base.record_text import one_line
 from core.base.text import plural
-from core.documents.document import Block, Code, Moment, Sign, Table, Text, line, more
-from core.documents.lessons import place_name
-from core.documents.reflections import kind_word
-from core.extraction.engine import KNOWN
+from core.questions.extraction.engine import KNOWN
 from core.records.lessons import JoinedLesson, LessonState
+from core.show.pages.document import Block, Code, Moment, Sign, Table, Text, line, more
+from core.show.pages.lessons import place_name
+from core.show.pages.reflections import kind_word
 from core.show.table import Cells, Column
 
 if TYPE_CHECKING:
-    from core.extraction.clustering import Cluster
+    from core.questions.extraction.clustering import Cluster
     from core.records.reflections import Reflection
 
 COLUMNS: Final = (

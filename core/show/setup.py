@@ -10,12 +10,12 @@ from msgspec import Struct
 
 from core.base.text import plural
 from core.index.records import RecordMap
-from core.state.review_items import OFFER
+from core.index.review_items import OFFER
 
 if TYPE_CHECKING:
+    from core.index.project_state import ProjectState
+    from core.index.review_items import ReviewItem
     from core.records.loops import Loop
-    from core.state.project_state import ProjectState
-    from core.state.review_items import ReviewItem
 
 SHOWN_SPAN: Final = timedelta(days=30)  # sessions of this time are counted before anything is learned
 MOST_PROPOSED: Final = 20  # sessions from which lessons are proposed at once, the best ones

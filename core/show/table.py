@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from core.base.text import ELLIPSIS, visible_line
-from core.documents.document import Table, Text
-from core.documents.markdown import plain_text
+from core.show.pages.document import Table, Text
+from core.show.pages.markdown import plain_text
 
 Align = Literal["left", "right"]
 ALWAYS: Final = 9  # priority of a column that is never dropped

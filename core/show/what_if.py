@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Final
 
 from core.base.pattern_titles import pattern_title
 from core.base.text import plural
-from core.documents import document as doc
-from core.documents.document import line
-from core.documents.signs import state_sign
 from core.learning.states import multiplier
 from core.records.patterns import Maturity
 from core.show.comparison import count_table, state_change
+from core.show.pages import document as doc
+from core.show.pages.document import line
+from core.show.pages.signs import state_sign
 from core.show.table import Cells, Column, list_table
 
 if TYPE_CHECKING:
-    from core.config.declaration import Setting
-    from core.config.settings import Settings
+    from core.base.declaration import Setting
+    from core.base.settings import Settings
+    from core.index.project_state import ProjectState
     from core.learning.threshold_replay import PatternDifference, Replay
-    from core.state.project_state import ProjectState
 
 COLUMNS: Final = (
     Column("title", "what", 30, flex=3, about="the error, or the name of the pattern"),

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from core.episodes.loop_links import LoopNames
-from core.queries.filter_parser import FieldKind, Fields, Query, Term
-from core.queries.record_filters import Tests, matches_flag
 from core.records.debug_sessions import ESCALATED, FAILED, DebugSession
 from core.records.episodes import Attempt, Task, TaskStatus, group_by_task
 from core.records.loops import CONTRADICTED, Loop, LoopStatus, Outcome, StateSource
 from core.records.waits import WAITS_FOR_YOU, needs_person
+from core.show.filter_parser import FieldKind, Fields, Query, Term
+from core.show.record_filters import Tests, matches_flag
+from core.tasks.loop_links import LoopNames
 
 if TYPE_CHECKING:
-    from core.debug_memory.escalations import EscalatedSession
+    from core.index.project_state import ProjectState
     from core.learning.evidence import LoopPatterns
     from core.records.snapshot import Snapshot
-    from core.state.project_state import ProjectState
+    from core.tasks.escalations import EscalatedSession
 
 FIELDS: Final[Fields] = {
     **dict.fromkeys(("status", "source", "runner", "id", "tag", "pattern", "agent", "model"), FieldKind.TEXT),
@@ -111,7 +111,7 @@ class WorkCatalog:
     """
 
     def __init__(self, snapshot: Snapshot, before: WorkCatalog | None = None) -> None:
-        from core.debug_memory.escalations import find_escalation  # imports much; many projects need none
+        from core.tasks.escalations import find_escalation  # imports much; many projects need none
 
         self.loops: Mapping[str, Loop] = dict(snapshot.loops.items())
         self.attempts = group_by_task(snapshot.attempts.values())

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from core.episodes.loop_links import LoopNames
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, Task
+from core.tasks.loop_links import LoopNames
 
 if TYPE_CHECKING:
     from core.records.reflections import Reflection

@@ -12,8 +12,8 @@ from core.show.needs import Need, find_needs
 from core.show.work import FoundWork, Tree, WorkCatalog, build_tree, session_key
 
 if TYPE_CHECKING:
-    from core.queries.filter_parser import Query
-    from core.state.project_state import ProjectState
+    from core.index.project_state import ProjectState
+    from core.show.filter_parser import Query
 
 
 class Selection(NamedTuple):

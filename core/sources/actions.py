@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, Final, overload
 import msgspec
 from msgspec.structs import replace
 
+from core.files.decoded import Problem
+from core.files.file_reader import MAX_BYTES, MAX_PATTERN_BYTES, decode_json, open_file
 from core.records.episodes import Action
 from core.records.findings import Finding, Severity
 from core.sources import normalize
 from core.sources.fields import Fields
-from core.storage.decoded import Problem
-from core.storage.file_reader import MAX_BYTES, MAX_PATTERN_BYTES, decode_json, open_file
 
 if TYPE_CHECKING:
-    from core.config.paths import ProjectPaths
+    from core.base.paths import ProjectPaths
 
 MAX_TEXT: Final = 1 << 16  # Maximum length of a text in memory, in characters; the file is never changed.
 MAX_PARAMS: Final = 100  # Maximum parameters read from one action.

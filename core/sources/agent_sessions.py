@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.base.masking import mask_secrets
 from core.base.text import visible_line
 from core.records.agent_sessions import HOOKS, AgentSession
 from core.records.episodes import Attempt, Task, TaskStatus
@@ -28,7 +29,6 @@ from core.records.loops import (
     StateSource,
 )
 from core.records.times import minute_of, newest
-from core.redaction.masking import mask_secrets
 from core.sources.fields import document
 from core.sources.liveness import Processes, is_running
 

@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from core.files.file_reader import RawFile, read_file
+from core.files.git import MAX_BLOB, Git, GitFailed
 from core.records.anchors import Anchor, AnchorChange, parse_anchor
-from core.storage.file_reader import RawFile, read_file
-from core.storage.git import MAX_BLOB, Git, GitFailed
 
 if TYPE_CHECKING:
-    from core.storage.decoded import Problem
+    from core.files.decoded import Problem
 
 SECONDS: Final = 30.0  # time that Git may take for all anchors of a project
 _MOST_RENAMES: Final = 5  # renames of one file that are followed

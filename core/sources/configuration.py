@@ -1,6 +1,6 @@
 """Read the project's settings from `aiwg.yml` or `.aiwg/config.yml`.
 
-The section `ralph.cross_loop_learning` contains the groups of `core.config.settings` by name. `pruning` settings that
+The section `ralph.cross_loop_learning` contains the groups of `core.base.settings` by name. `pruning` settings that
 it lacks are read from the `pruning_policy` of the pattern registry.
 """
 
@@ -17,18 +17,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.errors import BadInput
+from core.base.settings import DEFAULTS, GROUPS, SETTINGS, Settings
 from core.base.text import to_camel, visible_line
+from core.base.user_settings import OWN_NAMES, read_user_settings, user_settings_file
 from core.base.validation import format_value
-from core.config.settings import DEFAULTS, GROUPS, SETTINGS, Settings
-from core.config.user_settings import OWN_NAMES, read_user_settings, user_settings_file
+from core.files.decoded import Problem
+from core.files.file_reader import MAX_PATTERN_BYTES, RawFile, convert_to_utf8, decode, read_file
 from core.records.findings import Finding, Severity
 from core.sources import normalize
 from core.sources.fields import Fields, document
-from core.storage.decoded import Problem
-from core.storage.file_reader import MAX_PATTERN_BYTES, RawFile, convert_to_utf8, decode, read_file
 
 if TYPE_CHECKING:
-    from core.config.paths import ProjectPaths
+    from core.base.paths import ProjectPaths
 
 POLICY: Final = "pruning_policy"
 METRICS: Final = "effectiveness_metrics"
@@ -153,7 +153,7 @@ def _section(paths: ProjectPaths, file: str, findings: list[Finding]) -> Fields 
         findings.append(raw.finding(file))
         return None
     # Imported here for speed: many projects have no such file.
-    from core.storage.yaml_reader import decode_yaml
+    from core.files.yaml_reader import decode_yaml
 
     decoded = decode_yaml(raw.data)
     findings += (problem.finding(file) for problem in decoded.problems[:_MAX_PROBLEMS] if problem.code != "empty")

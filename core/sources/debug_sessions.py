@@ -13,6 +13,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from core.base.grouping import group_pairs
+from core.files.decoded import Line
 from core.records import debug_sessions as records
 from core.records.debug_sessions import DebugSession, Escalation
 from core.records.findings import Finding, Severity
@@ -21,7 +22,6 @@ from core.sources import normalize
 from core.sources.actions import to_text
 from core.sources.fields import Fields, document
 from core.sources.record_kinds import loop_directory
-from core.storage.decoded import Line
 
 MAX_TEXT: Final = 16_384  # Maximum length of one text of a session (stack trace, diff), in characters.
 

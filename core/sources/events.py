@@ -9,6 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from core.base.errors import BadInput, Unwritable
+from core.files.append_log import AppendLog
+from core.files.file_reader import MAX_PATTERN_BYTES, decode_json
 from core.records.events import (
     ASSIGNED,
     INJECTED_REFLECTION,
@@ -22,15 +24,13 @@ from core.records.events import (
 )
 from core.records.findings import Finding, Severity
 from core.sources.fields import Fields, document
-from core.storage.append_log import AppendLog
-from core.storage.file_reader import MAX_PATTERN_BYTES, decode_json
 from core.trust.experiment_secret import trial_key
 from core.trust.origins import Origins
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from core.config.paths import ProjectPaths
+    from core.base.paths import ProjectPaths
 
 KINDS: Final = frozenset(
     {

@@ -32,10 +32,10 @@ from msgspec.structs import replace
 
 from core.base.text import to_camel
 from core.base.validation import MAX_COUNT
+from core.files.decoded import Line
+from core.files.json_editor import JsonText, Path
 from core.sources.fields import Fields, escape_key
 from core.sources.schema import SCHEMAS, Rule
-from core.storage.decoded import Line
-from core.storage.json_editor import JsonText, Path
 
 if TYPE_CHECKING:
     from core.records.findings import Finding

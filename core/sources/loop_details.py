@@ -16,12 +16,12 @@ from msgspec.structs import replace
 
 from core.base.errors import BadInput
 from core.base.formatting import format_duration
-from core.config.paths import ProjectPaths, is_safe_id
+from core.base.paths import ProjectPaths, is_safe_id
+from core.files.file_reader import RawFile, decode_json, open_file, read_file
 from core.records.loops import Iteration, Loop, LoopDetails
 from core.sources.fields import Fields, fill_gaps
 from core.sources.loops import read_iteration
 from core.sources.record_kinds import ANALYTICS, BEST_OUTPUT, CRASH_LOG, CURRENT, LAUNCHER, loop_source
-from core.storage.file_reader import RawFile, decode_json, open_file, read_file
 
 MAX_NOTE: Final = 64 * 1024  # Maximum size of a note in bytes; a log keeps its end, any other text its start.
 MAX_DOCUMENT: Final = 1 << 20  # Maximum size of a JSON file, in bytes.

@@ -12,6 +12,8 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.files.decoded import Problem
+from core.files.file_reader import RawFile, Stamp, decode
 from core.records.agent_sessions import AgentSession
 from core.records.debug_sessions import DebugSession, Escalation
 from core.records.episodes import Attempt, Task
@@ -29,8 +31,6 @@ from core.sources.patterns import KnownRecords, read_patterns
 from core.sources.record_kinds import DEBUG_SESSION, EPISODIC_REFLECTIONS, PATTERN_COPIES, PATTERNS, Format, RecordKind
 from core.sources.reflections import read_memory, read_reflections
 from core.sources.schema import SCHEMAS, check
-from core.storage.decoded import Problem
-from core.storage.file_reader import RawFile, Stamp, decode
 
 
 class ParsedFile(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

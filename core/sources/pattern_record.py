@@ -10,13 +10,13 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from core.base.paths import is_safe_id
+from core.base.scanning.pattern_scan import find_pattern_scripts, scan_pattern
 from core.base.text import visible_line
-from core.config.paths import is_safe_id
 from core.records.anchors import COMMIT, list_anchors
 from core.records.findings import Severity
 from core.records.patterns import UNNAMED, IterationRange, Pattern, PatternType, RecordedCounts, SourceLoop, TrendPoint
 from core.records.times import parse_time
-from core.scanning.pattern_scan import find_pattern_scripts, scan_pattern
 from core.sources import normalize
 from core.sources.fields import Fields, quote_value
 from core.sources.keys import Count, Entries, Keys, Names, Number, Rate, Text, Texts, Time, pairs, read_keys, snake_keys

@@ -14,13 +14,13 @@ import msgspec
 from msgspec import Raw, Struct
 
 from core.base.text import visible_line
+from core.files.decoded import BOM, Decoded
+from core.files.file_reader import decode, decode_json, decode_jsonl
+from core.files.json_editor import BadJson, JsonText, Path
 from core.records.findings import Finding, Severity
 from core.records.patterns import PatternType
 from core.sources.fields import escape_key, quote_value
 from core.sources.keys import RecordText, snake_own_keys
-from core.storage.decoded import BOM, Decoded
-from core.storage.file_reader import decode, decode_json, decode_jsonl
-from core.storage.json_editor import BadJson, JsonText, Path
 
 TYPE_WORDS: Final = {
     "error": PatternType.ERROR,

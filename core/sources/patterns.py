@@ -16,7 +16,10 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from core.base.errors import BadInput
-from core.config.paths import ProjectPaths, is_folder
+from core.base.paths import ProjectPaths, is_folder
+from core.files.decoded import Problem, encoding_problem
+from core.files.file_reader import MAX_PATTERN_BYTES, convert_to_utf8, decode_json, read_file
+from core.files.json_editor import BadJson
 from core.records.findings import MISSING, Finding, Severity
 from core.records.patterns import Pattern, PatternType
 from core.records.times import parse_time
@@ -25,9 +28,6 @@ from core.sources.keys import SNAKE, RecordText, is_camel, respell, snake_keys
 from core.sources.pattern_record import id_key_of, read_pattern
 from core.sources.pattern_text import PatternItem, decode_node, id_of, open_document, records, split_items
 from core.sources.schema import PATTERNS, SCHEMAS, check
-from core.storage.decoded import Problem, encoding_problem
-from core.storage.file_reader import MAX_PATTERN_BYTES, convert_to_utf8, decode_json, read_file
-from core.storage.json_editor import BadJson
 
 
 class ReadRecord(Struct, frozen=True, gc=False):

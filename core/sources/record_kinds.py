@@ -14,8 +14,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.redaction.regex_table import LazyRegex
-from core.storage.file_reader import MAX_BYTES, MAX_PATTERN_BYTES
+from core.base.regex_table import LazyRegex
+from core.files.file_reader import MAX_BYTES, MAX_PATTERN_BYTES
 
 
 class Format(StrEnum):

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final
 from msgspec.structs import force_setattr, replace
 
 from core.base.grouping import group_pairs
+from core.files.decoded import Line
 from core.records.findings import Finding, Severity
 from core.records.loops import Outcome
 from core.records.reflections import TRIGGERS, MemoryTask, Reflection
@@ -33,7 +34,6 @@ from core.sources.record_kinds import (
     STATE,
     kind_of,
 )
-from core.storage.decoded import Line
 
 _HEADING: Final = re.compile(r"#{1,6}\s+Iteration\s+(\d{1,9})\s*$", re.IGNORECASE)
 _NUMBERED: Final = re.compile(r"(\d{1,9})\.\w+$")

@@ -11,12 +11,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from core.files.decoded import Problem
+from core.files.file_reader import Stamp, stamp_row
 from core.sources.record_kinds import FOLDER, HOME_FOLDERS, IGNORED_FOLDERS, NAMED_BY_ID, is_ignored, kind_of
-from core.storage.decoded import Problem
-from core.storage.file_reader import Stamp, stamp_row
 
 if TYPE_CHECKING:
-    from core.config.paths import ProjectPaths
+    from core.base.paths import ProjectPaths
 
 _FILE_ENDINGS: Final = (".json", ".jsonl", ".yaml", ".yml", ".log", ".md", ".tmp", ".lock", ".bak")
 _ROOTS: Final = ("ralph", "ralph-external")

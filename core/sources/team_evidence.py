@@ -12,14 +12,14 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from core.base.text import visible_line
+from core.files.append_log import AppendLog, IncrementalLines
+from core.files.atomic_write import put
+from core.files.file_access import as_unwritable
 from core.records.findings import Finding, Severity
 from core.records.team import HeldUses, TeamEvidence, TeamSums
-from core.storage.append_log import AppendLog, IncrementalLines
-from core.storage.atomic_write import put
-from core.storage.file_access import as_unwritable
 
 if TYPE_CHECKING:
-    from core.config.paths import ProjectPaths
+    from core.base.paths import ProjectPaths
 
 BAD_HEADER: Final = "bad-header"  # Code of the finding for a file whose first line does not describe its sums.
 BAD_SUMS: Final = "bad-sums"  # Code of the finding for a line that is not used.

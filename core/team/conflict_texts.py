@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from core.base.formatting import format_age, format_day, shorten_id
 from core.base.text import visible_line
-from core.curation.conflicts import conflict_text
+from core.decisions.conflicts import conflict_text
 from core.records.decisions import Decision
 from core.team.refusals import late_reason
 

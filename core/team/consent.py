@@ -17,10 +17,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.errors import Unwritable
-from core.storage.atomic_write import put
-from core.storage.file_access import file_lock
-from core.storage.file_reader import RawFile, read_file
-from core.storage.user_files import team_file
+from core.files.atomic_write import put
+from core.files.file_access import file_lock
+from core.files.file_reader import RawFile, read_file
+from core.files.user_files import team_file
 from core.team.connection import check_argument, read_conninfo
 from core.team.errors import TeamError
 

@@ -10,18 +10,18 @@ import msgspec
 from msgspec.structs import replace
 
 from core.base.text import visible_line
-from core.curation.conflicts import conflict_keys
-from core.curation.decision_text import about_text, verb_text
-from core.curation.merge import as_read
-from core.curation.pattern_registry import Registry
+from core.decisions.conflicts import conflict_keys
+from core.decisions.decision_text import about_text, verb_text
+from core.decisions.merge import as_read
+from core.decisions.pattern_registry import Registry
+from core.files.file_reader import is_nested_deeper
+from core.files.json_editor import BadJson, parse_value
 from core.records.authors import name_of, sign_as_member
 from core.records.decisions import SYNC, TURNS, Decision, Effect, Verb
 from core.records.patterns import PatternType
 from core.records.space import MAX_DECISION_BYTES, ChainHead, Level, PatternText, SpaceConflict
 from core.records.times import parse_time
 from core.sources.pattern_text import LIST_OF
-from core.storage.file_reader import is_nested_deeper
-from core.storage.json_editor import BadJson, parse_value
 from core.team.chain import first_head, verify
 from core.team.conflict_texts import describe_late
 from core.team.errors import ChainBroken, InvalidCall, LevelTooLow, LimitReached, TooLarge

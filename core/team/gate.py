@@ -11,7 +11,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from core.base.errors import BadInput, RalphdeckError, Unwritable
-from core.curation.conflicts import conflict_keys
+from core.decisions.conflicts import conflict_keys
 from core.records.decisions import SYNC, TURNS, Decision, Verb
 from core.records.space import Level
 from core.records.times import parse_time
@@ -46,7 +46,7 @@ class _TimedOut(Offline):
 
 
 class TeamGate:
-    """The gate of one joined project; see `core.curation.decision_gate`.
+    """The gate of one joined project; see `core.decisions.decision_gate`.
 
     `connect` opens the space. A decision whose answer was lost is made here and sent again by the next sync; the space
     recognises its ID. Decisions of loops are not asked for: they are sent by the next sync.

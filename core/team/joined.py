@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from core.base.errors import Unwritable
 from core.base.text import plural
+from core.files import cache_database
 from core.records.space import Level
 from core.records.team_status import PooledTrials, ProjectUses, TeamStatus
-from core.storage import cache_database
 from core.team.connection import translate_errors
 from core.team.decisions import Decisions
 from core.team.errors import TeamError

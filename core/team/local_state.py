@@ -15,10 +15,10 @@ from typing import Final, NamedTuple
 import msgspec
 
 from core.base.errors import Unwritable
-from core.config.user_folders import state_folder
-from core.storage import cache_database
-from core.storage.file_access import file_lock
-from core.storage.user_files import project_key
+from core.base.user_folders import state_folder
+from core.files import cache_database
+from core.files.file_access import file_lock
+from core.files.user_files import project_key
 
 _VERSION: Final = 1
 _LOCK_SECONDS: Final = 60.0

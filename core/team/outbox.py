@@ -18,9 +18,9 @@ from uuid import UUID
 import msgspec
 from msgspec import Struct
 
+from core.index.trials import list_results, list_units
 from core.learning.experiments import place_trials
 from core.records.space import TeamTrial, TeamUse
-from core.state.trials import list_results, list_units
 from core.team.local_state import LocalState, Status, StoredUse, Sums
 
 if TYPE_CHECKING:

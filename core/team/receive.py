@@ -16,32 +16,32 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from core.base.errors import Refused, UnknownRecord, Unwritable
-from core.config.paths import is_safe_id
-from core.curation import record_changes, undo
-from core.curation.apply import apply_pending
-from core.curation.case import DECIDED_TEXT, Draft
-from core.curation.merge import as_read
-from core.curation.pattern_registry import UnitOfWork
-from core.curation.record_changes import ARCHIVED, Batch
-from core.curation.rules import OVERRIDE, override_changes, override_of
-from core.curation.undo import affected_ids
-from core.curation.use_counts import make_counted_events
-from core.ledger.fold import fold
+from core.base.paths import is_safe_id
+from core.decisions import record_changes, undo
+from core.decisions.apply import apply_pending
+from core.decisions.case import DECIDED_TEXT, Draft
+from core.decisions.merge import as_read
+from core.decisions.pattern_registry import UnitOfWork
+from core.decisions.record_changes import ARCHIVED, Batch
+from core.decisions.rules import OVERRIDE, override_changes, override_of
+from core.decisions.undo import affected_ids
+from core.decisions.use_counts import make_counted_events
 from core.records.decisions import RE_ENABLED, TURNS, Decision, Effect, Verb
 from core.records.patterns import PatternType
 from core.sources.events import append_events
+from core.sources.fold import fold
 from core.sources.pattern_text import LIST_OF
 from core.team.refusals import decisions_to_send, find_late, redo_accepted, undo_refused
 from core.team.sharing import keep_shared_keys, new_record
 
 if TYPE_CHECKING:
-    from core.config.paths import ProjectPaths
-    from core.config.settings import Settings
+    from core.base.paths import ProjectPaths
+    from core.base.settings import Settings
     from core.learning.scoreboard import Scoreboard
-    from core.ledger.ledger import Ledger
     from core.records.decisions import CurationState, Pin
     from core.records.patterns import Pattern
     from core.records.snapshot import Snapshot
+    from core.sources.ledger import Ledger
 
 Read = Callable[[], tuple["Snapshot", "Scoreboard"]]
 """Reads the newest records of the project."""

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from core.base.formatting import format_day, shorten_id
 from core.base.text import visible_line
-from core.curation import undo
-from core.curation.apply import apply_pending
-from core.curation.conflicts import conflict_keys
-from core.curation.decision_text import about_text, subject_text, verb_text
-from core.curation.undo import ALONE, affected_ids
+from core.decisions import undo
+from core.decisions.apply import apply_pending
+from core.decisions.conflicts import conflict_keys
+from core.decisions.decision_text import about_text, subject_text, verb_text
+from core.decisions.undo import ALONE, affected_ids
 from core.records.decisions import SYNC, TURNS, Decision, Verb
 
 if TYPE_CHECKING:
-    from core.config.paths import ProjectPaths
-    from core.config.settings import Settings
-    from core.ledger.ledger import Ledger
+    from core.base.paths import ProjectPaths
+    from core.base.settings import Settings
+    from core.sources.ledger import Ledger
 
 _OPPOSITE: Final = {Verb.UNDO: Verb.REDO, Verb.REDO: Verb.UNDO}
 

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from core.base.text import ELLIPSIS
-from core.curation.exchange.export import LOCAL_KEYS, MAX_SHARED_CHARS, OTHER_KEYS, plain
-from core.curation.exchange.redaction import LoopNames, Masked, Masker, is_role, kinds_of
-from core.curation.merge import ORIGINS, text_hash
-from core.curation.record_changes import with_id
+from core.decisions.exchange.export import LOCAL_KEYS, MAX_SHARED_CHARS, OTHER_KEYS, plain
+from core.decisions.exchange.redaction import LoopNames, Masked, Masker, is_role, kinds_of
+from core.decisions.merge import ORIGINS, text_hash
+from core.decisions.record_changes import with_id
+from core.files.json_editor import BadJson, parse_value
 from core.learning.bursts import MEMBER
 from core.records.decisions import SYNC, TEXT_HASH, Decision, Effect, Verb
 from core.records.patterns import PatternType
 from core.sources.pattern_text import LIST_OF, id_key
 from core.sources.schema import CLAIMED_RATE, PATTERNS
-from core.storage.json_editor import BadJson, parse_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,8 +18,8 @@ from msgspec import Struct
 
 from core.base.errors import Unwritable
 from core.base.text import plural, visible_line
-from core.curation.exchange.origins import project_origin
-from core.curation.exchange.redaction import Masked
+from core.decisions.exchange.origins import project_origin
+from core.decisions.exchange.redaction import Masked
 from core.records.space import AddedUses, Level, PatternText, SpaceInfo, TeamTrial, TeamUse
 from core.records.team import TeamSums
 from core.sources.team_evidence import TeamEvidenceWriter
@@ -30,11 +30,11 @@ from core.team.sharing import Sharing
 from core.team.texts import OpenTexts, Progress, Texts
 
 if TYPE_CHECKING:
-    from core.config.paths import ProjectPaths
-    from core.config.settings import Settings
-    from core.ledger.ledger import Ledger
+    from core.base.paths import ProjectPaths
+    from core.base.settings import Settings
+    from core.index.project_state import ProjectState
     from core.records.snapshot import Delta, Snapshot
-    from core.state.project_state import ProjectState
+    from core.sources.ledger import Ledger
     from core.team.server import Space
 
 _USES: Final = 2_000  # uses in one call of the server

@@ -10,28 +10,28 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
+from core.base.paths import is_safe_id
 from core.base.text import visible_line
-from core.config.paths import is_safe_id
-from core.curation.apply import apply_pending
-from core.curation.merge import text_hash
-from core.curation.pattern_registry import Registry, UnitOfWork
-from core.curation.record_changes import Changes, with_id
+from core.decisions.apply import apply_pending
+from core.decisions.merge import text_hash
+from core.decisions.pattern_registry import Registry, UnitOfWork
+from core.decisions.record_changes import Changes, with_id
+from core.files.atomic_write import curation_lock, rewrite
 from core.records.decisions import SYNC, Decision, Verb
 from core.records.patterns import Pattern, PatternType
 from core.records.space import MAX_RECORD_BYTES, Level, PatternText
 from core.sources.keys import RecordText
 from core.sources.pattern_text import LIST_OF, empty_file, insert_all, merge_records, records
-from core.storage.atomic_write import curation_lock, rewrite
 from core.team.errors import LimitReached
 from core.team.local_state import LocalState, TextBase
 from core.team.sharing import Sharing, keep_shared_keys, new_record
 
 if TYPE_CHECKING:
-    from core.config.paths import ProjectPaths
-    from core.config.settings import Settings
-    from core.ledger.ledger import Ledger
+    from core.base.paths import ProjectPaths
+    from core.base.settings import Settings
+    from core.index.project_state import ProjectState
     from core.records.space import SpacePattern
-    from core.state.project_state import ProjectState
+    from core.sources.ledger import Ledger
     from core.team.server import Space
 
 _BATCH: Final = 500  # texts in one call of the server

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from core.base.errors import BadInput, RalphdeckError
-from core.config.user_folders import state_folder
+from core.base.user_folders import state_folder
+from core.files.file_access import make_folder, open_regular, write_new
 from core.records.events import NO_TRIAL_KEY, TrialKey
-from core.storage.file_access import make_folder, open_regular, write_new
 from core.trust.worktrees import trust_root
 
 _SECRET_BYTES: Final = 32

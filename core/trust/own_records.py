@@ -17,9 +17,9 @@ import msgspec
 from msgspec import Struct
 
 from core.base.regexes import lazy_regex
-from core.config.user_folders import state_folder
-from core.storage.file_access import as_unwritable, open_regular
-from core.storage.user_files import project_key
+from core.base.user_folders import state_folder
+from core.files.file_access import as_unwritable, open_regular
+from core.files.user_files import project_key
 from core.trust.worktrees import trust_root
 
 _DIGEST_BYTES: Final = 12

@@ -19,12 +19,12 @@ import msgspec
 from msgspec import Struct
 
 from core.base.errors import RalphdeckError, Refused, Unwritable
-from core.config.ownership import is_in_trusted_path
-from core.config.paths import ProjectPaths
+from core.base.ownership import is_in_trusted_path
+from core.base.paths import ProjectPaths
+from core.files.atomic_write import put
+from core.files.file_access import open_regular
+from core.files.user_files import read_tables, state_file, team_file
 from core.records.times import iso
-from core.storage.atomic_write import put
-from core.storage.file_access import open_regular
-from core.storage.user_files import read_tables, state_file, team_file
 from core.trust.worktrees import trust_root
 
 TABLE: Final = "trusted_projects"
@@ -116,7 +116,7 @@ def save_answer(
     """Save the user's answer about a project, instead of an earlier one. Raises Unwritable."""
     from tinydb import where  # hooks only read
 
-    from core.storage.user_files import UserStore
+    from core.files.user_files import UserStore
 
     root = ProjectPaths(trust_root(paths.project))
     try:
@@ -147,7 +147,7 @@ def revoke_answer(paths: ProjectPaths, now: datetime) -> bool:
     """
     from tinydb import where
 
-    from core.storage.user_files import UserStore
+    from core.files.user_files import UserStore
 
     real = os.path.realpath(trust_root(paths.project))
     is_answer = (where("path") == real) & (where("answer") != "revoked")

@@ -13,7 +13,7 @@ from time import monotonic
 
 import numpy as np
 
-from core.demo.sample import copy_sample
+from core.cli.demo.sample import copy_sample
 from tests.bench.measured import Measured
 from tests.bench.place import Place
 from tests.bench.screen import Screen

@@ -11,10 +11,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from core.base.paths import ProjectPaths
 from core.base.text import plural
-from core.config.paths import ProjectPaths
-from core.episodes.history import read_attempt, read_history
-from core.episodes.replay import ReplaySteps
+from core.tasks.history import read_attempt, read_history
+from core.tasks.replay import ReplaySteps
 from tests.bench.measured import Measured, milliseconds, spread
 from tests.bench.trees import NOW
 from tests.bench.words import text
@@ -74,14 +74,14 @@ def _found(paths: ProjectPaths, query: str) -> Measured:
 @lru_cache(1)
 def _searcher(paths: ProjectPaths) -> Callable[[str], int]:
     """Index all tasks, and return a function that searches for a word; in an older revision in an index of its own."""
-    from core.search.words import SearchWords
+    from core.index.search_words import SearchWords
 
     try:
         from core.index.search import TaskView, search
         from core.index.task_words import WordFiller
     except ImportError:
-        old: Any = import_module("core.search.index").SearchIndex(paths)
-        old_search: Any = import_module("core.search.search").search
+        old: Any = import_module("core.index.index").SearchIndex(paths)
+        old_search: Any = import_module("core.index.search").search
         fresh = old.check()
         old.update(fresh)
         return lambda query: int(old_search(paths, SearchWords(query), limit=50, index=old, fresh=fresh).total)

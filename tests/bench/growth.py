@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import platformdirs
 
+from core.index.contexts import prepare_task_injection
 from core.index.texts import Texts
 from core.records.snapshot import Snapshot
-from core.state.contexts import prepare_task_injection
 from tests.bench.loaded import TASK
 from tests.bench.measured import Measured, milliseconds, timed
 from tests.bench.place import Place, open_and_load

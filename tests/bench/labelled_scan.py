@@ -19,8 +19,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from core.redaction.masking import mask_secrets
-from core.scanning.scan import scan_text
+from core.base.masking import mask_secrets
+from core.base.scanning.scan import scan_text
 
 HARMLESS: Final = ("hard", "plain", "guard")
 _TIERS: Final = ("blocked", "held", "flagged", "clean")

@@ -15,21 +15,21 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from core.config.settings import Settings
+from core.base.settings import Settings
+from core.files.watcher import FileChanges, Watcher
+from core.index.contexts import prepare_task_injection
+from core.index.history import explain_pattern
+from core.index.project_state import ProjectState
 from core.index.texts import Texts
 from core.learning.scoreboard import Scoreboard
 from core.learning.threshold_replay import what_if
-from core.metrics.dashboard import RANGES, build_dashboard
 from core.project.project import Project
-from core.queries.filter_parser import parse_query
 from core.questions.impact import PatternImpacts
 from core.questions.queue import QueueRecords, review_queue
 from core.records.snapshot import Delta, Snapshot
+from core.show.filter_parser import parse_query
+from core.show.metrics.dashboard import RANGES, build_dashboard
 from core.show.pattern_filter import PATTERN_FIELDS, PatternCatalog
-from core.state.contexts import prepare_task_injection
-from core.state.history import explain_pattern
-from core.state.project_state import ProjectState
-from core.storage.watcher import FileChanges, Watcher
 from tests.bench.measured import Measured, milliseconds, spread, timed
 from tests.bench.place import Place, board_with_events, open_project
 from tests.bench.trees import NOW, events, loop_name

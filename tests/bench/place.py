@@ -20,10 +20,10 @@ from tests.bench import sized
 from tests.bench.trees import NOW, events, write_loops, write_patterns
 
 if TYPE_CHECKING:
-    from core.config.paths import ProjectPaths
+    from core.base.paths import ProjectPaths
+    from core.index.project_state import ProjectState
     from core.learning.scoreboard import Scoreboard
     from core.project.project import Project
-    from core.state.project_state import ProjectState
 
 
 class Sizes(Struct, frozen=True):
@@ -69,7 +69,7 @@ class Place:
     @cached_property
     def episodes(self) -> ProjectPaths:
         """Task memory."""
-        from core.config.paths import ProjectPaths
+        from core.base.paths import ProjectPaths
 
         return ProjectPaths(self.folder / "episodes")
 
@@ -96,7 +96,7 @@ class Place:
         draft = self.folder / "draft"
         shutil.rmtree(draft, ignore_errors=True)
         if size == "sample":
-            from core.demo.sample import copy_sample
+            from core.cli.demo.sample import copy_sample
 
             copy_sample(draft, datetime.now(UTC))
         else:
@@ -106,7 +106,7 @@ class Place:
 
     def _write_generated(self, project: Path, *, is_huge: bool) -> None:
         """Write loops, patterns, decisions, team sums, events, tasks and debug sessions."""
-        from core.config.paths import ProjectPaths
+        from core.base.paths import ProjectPaths
         from tests.bench.episodes import write_task
         from tests.bench.one_change import write_large
 
@@ -156,8 +156,8 @@ class Place:
 
 def open_project(project: Path, *, cache: bool = True) -> Project:
     """Open the project without reading it; the clock is fixed at the date of the generated files."""
-    from core.config.paths import ProjectPaths
-    from core.config.settings import Settings
+    from core.base.paths import ProjectPaths
+    from core.base.settings import Settings
     from core.project.project import Project
 
     return Project(ProjectPaths(project), Settings(), by="bench", clock=lambda: NOW, cache=cache)

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from core.config.settings import Settings
+from core.base.settings import Settings
 from core.learning.scoreboard import Scoreboard
 from core.learning.scores import Floats, Ints
 from core.questions.impact import PatternImpacts, good_enough

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import yaml
 
-from core.episodes.similar_tasks import embeddable_work
+from core.index.contexts import prepare_task_injection
 from core.index.texts import Texts
 from core.project.project import Project
 from core.records.episodes import Task
@@ -35,7 +35,7 @@ from core.retrieval.embeddings import (
 from core.retrieval.index import PatternIndex
 from core.retrieval.relevance import measure_relevance
 from core.retrieval.task import analyse_task
-from core.state.contexts import prepare_task_injection
+from core.tasks.similar_tasks import embeddable_work
 from tests.bench.measured import Measured, milliseconds, resident_mb, spread
 from tests.bench.place import Place
 from tests.bench.trees import NOW

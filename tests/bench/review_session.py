@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Final
 
-from core.demo.sample import copy_sample
+from core.cli.demo.sample import copy_sample
 from tests.bench.measured import Measured
 from tests.bench.place import Place
 from tests.e2e.desk import add_questions, decide, leave

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from core.base.paths import ProjectPaths
 from core.base.text import plural
-from core.config.paths import ProjectPaths
 from core.index.database import Database, delete
 from core.index.schema import ALL_TABLES
 from core.index.search import TaskView, search
+from core.index.search_words import SearchWords
 from core.index.task_words import WordFiller
-from core.search.words import SearchWords
 from tests.bench.episodes import FREQUENT, RARE, write_tasks
 from tests.bench.measured import Measured, processor_seconds, timed
 

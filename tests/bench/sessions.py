@@ -10,12 +10,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from core.adapters.collector import Collector
-from core.adapters.contract import Folders
-from core.adapters.transcripts import KeptFile
+from core.files.cache_database import remove
+from core.files.user_files import cache_path
 from core.project.adapter_feed import CHECK_SECONDS, LOOK_SECONDS
-from core.storage.cache_database import remove
-from core.storage.user_files import cache_path
+from core.sources.adapters.collector import Collector
+from core.sources.adapters.contract import Folders
+from core.sources.adapters.transcripts import KeptFile
 from tests.bench.measured import Measured, milliseconds, processor_seconds, spread, timed
 
 if TYPE_CHECKING:

@@ -23,15 +23,15 @@ from uuid import UUID, uuid4
 import msgspec
 import numpy as np
 
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
+from core.index.project_state import ProjectState
 from core.project.daemon import Daemon
 from core.project.project import Project
 from core.records.decisions import Decision, Verb
 from core.records.events import event_id
 from core.records.snapshot import Delta
 from core.records.space import TeamUse
-from core.state.project_state import ProjectState
 from core.team.consent import Joined, save_joined
 from core.team.local_state import LocalState
 from core.team.migrations import migrate

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from core.base.errors import Conflict, Refused, UnknownRecord
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
-from core.curation.commands import CountReports, DiscardReports, SnoozeQuestion, Undo
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
+from core.decisions.commands import CountReports, DiscardReports, SnoozeQuestion, Undo
+from core.index.contexts import prepare_task_injection
+from core.index.findings import all_findings
+from core.index.history import explain_pattern
+from core.index.review_items import BURST, INVERSION
 from core.project.project import Project
 from core.records.events import ErrorNote, ErrorType, Event, Signals
 from core.records.patterns import Maturity
 from core.sources.events import append_events
-from core.state.contexts import prepare_task_injection
-from core.state.findings import all_findings
-from core.state.history import explain_pattern
-from core.state.review_items import BURST, INVERSION
 from tests.factories import decide_question
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)

@@ -16,40 +16,40 @@ import pytest
 import yaml
 from msgspec.structs import replace as with_fields
 
-from core.adapters.folders import find_folders
 from core.base.errors import Refused
+from core.base.paths import ProjectPaths
+from core.base.scanning.verdict import find_stopping_severity
+from core.base.settings import CompileSettings, Settings
 from core.base.steps import run_all
+from core.base.user_settings import user_settings_file
+from core.cli.demo.sample import copy_sample
 from core.cli.program import run
 from core.cli.support.signature import find_user_name
-from core.config.paths import ProjectPaths
-from core.config.settings import CompileSettings, Settings
-from core.config.user_settings import user_settings_file
-from core.debug_memory.retention import retention_period
-from core.demo.sample import copy_sample
-from core.extraction.engine import extract
-from core.extraction.offers import Offers
+from core.files.managed_text import LESSONS, Block
+from core.files.watcher import Watcher
+from core.index.compiled import select_lessons
+from core.index.contexts import prepare_task_injection
+from core.index.experiment import find_experiment, set_share
 from core.learning.outcomes import FeedbackEvent, OutcomeSignals, criterion_weight, effective_weight, score_outcome
 from core.learning.reference.patterns import ObservedPattern, record_observation
-from core.metrics.effectiveness import Group, compare_groups
-from core.metrics.pruning import select_prunable
 from core.project.daemon import Daemon
 from core.project.project import Project
 from core.project.watch_loop import is_wanted
 from core.questions.conflict import find_conflicts
 from core.questions.edited import find_edited_files
+from core.questions.extraction.engine import extract
+from core.questions.extraction.offers import Offers
 from core.records.debug_sessions import DebugSession, Fix, Lesson
 from core.records.decisions import CurationState, Decision, InversionVerdict, Verb
 from core.records.loops import Loop, LoopStatus
 from core.records.patterns import Maturity, PatternType, SourceLoop
 from core.records.snapshot import Snapshot
 from core.records.suspicions import Severity, Suspicion
-from core.scanning.verdict import find_stopping_severity
+from core.show.metrics.effectiveness import Group, compare_groups
+from core.show.metrics.pruning import select_prunable
+from core.sources.adapters.folders import find_folders
 from core.sources.configuration import DEFAULT, Configuration
-from core.state.compiled import select_lessons
-from core.state.contexts import prepare_task_injection
-from core.state.experiment import find_experiment, set_share
-from core.storage.managed_text import LESSONS, Block
-from core.storage.watcher import Watcher
+from core.tasks.retention import retention_period
 from tests.core.project.test_daemon import write_loop
 from tests.core.questions.test_stale import TASK, Shop, make_shop, stale_questions
 from tests.core.retrieval.test_decomposition import BY_FEATURE, BY_TYPE, PER_FILE, chosen

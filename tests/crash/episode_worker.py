@@ -15,9 +15,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import core.storage.atomic_write
-from core.episodes.protocol import Episodes
+import core.files.atomic_write
 from core.records.loops import Outcome
+from core.tasks.protocol import Episodes
 from tests.crash.worker import say
 from tests.factories import CHANGING_CALLS, EPISODES_START, bash_action, edit_action, make_episodes
 
@@ -60,7 +60,7 @@ def die_before(calls: int) -> None:
 
     for name in CHANGING_CALLS:
         setattr(os, name, dying(getattr(os, name)))
-    setattr(core.storage.atomic_write, "_exchange", dying(core.storage.atomic_write._exchange))  # noqa: B010
+    setattr(core.files.atomic_write, "_exchange", dying(core.files.atomic_write._exchange))  # noqa: B010
 
 
 def make_step(project: Path, number: int, kill_before: int) -> None:
@@ -74,7 +74,7 @@ def make_step(project: Path, number: int, kill_before: int) -> None:
 
 def main() -> None:
     """Serve until stdin ends."""
-    setattr(core.storage.atomic_write, "_CHECK_SECONDS", ())  # noqa: B010
+    setattr(core.files.atomic_write, "_CHECK_SECONDS", ())  # noqa: B010
     setattr(os, "fsync", lambda handle: None)  # noqa: B010  # a kill is not a power failure
     with TemporaryDirectory() as folder:  # what every child needs is imported and compiled once
         for number in range(len(STEPS)):

@@ -15,10 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from core.agents.hooks import answer
 from core.base.errors import RalphdeckError
-from core.config.paths import ProjectPaths
-from core.hooks import answer
-from tests.core.hooks.agents import FAILING, START, SimulatedAgent
+from core.base.paths import ProjectPaths
+from tests.core.agents.hooks.agents import FAILING, START, SimulatedAgent
 from tests.endurance.faulty_commands import Faults
 
 REPORTED = 3

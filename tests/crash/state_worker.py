@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from core.storage.user_files import UserStore
+from core.files.user_files import UserStore
 
 
 def main() -> None:

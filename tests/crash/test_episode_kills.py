@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
 from core.index.refresh import Index
 from core.records.loops import Outcome
 from tests.crash.episode_worker import STEPS, TASK
@@ -89,7 +89,7 @@ def test_another_agent_completes_an_attempt_killed_at_any_step(
     worker: Worker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, killed = tmp_path / "before", tmp_path / "killed"
-    monkeypatch.setattr("core.storage.atomic_write._CHECK_SECONDS", ())
+    monkeypatch.setattr("core.files.atomic_write._CHECK_SECONDS", ())
     make_episodes(before)
     for earlier in range(COMPLETE):
         worker.step(before, earlier)

@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from core.config.user_settings import read_user_settings, user_settings_file
-from core.hooks import answer, background
+from core.agents.hooks import answer, background
+from core.base.user_settings import read_user_settings, user_settings_file
+from core.index.experiment import set_share
 from core.records.events import ASSIGNED, Event
 from core.sources.events import read_events
-from core.state.experiment import set_share
 from core.trust.experiment_secret import read_secret, secret_file, trial_key
+from tests.core.agents.hooks.agents import SimulatedAgent, make_project
+from tests.core.agents.hooks.test_experiment import FIX, PROMPT, prompt_of_arm
 from tests.core.cli.conftest import home
-from tests.core.hooks.agents import SimulatedAgent, make_project
-from tests.core.hooks.test_experiment import FIX, PROMPT, prompt_of_arm
 from tests.endurance.writing import commands
 
 __all__ = ["home"]

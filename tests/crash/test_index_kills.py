@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
 from core.index.records import COLLECTIONS
 from core.index.refresh import Index
 from tests.copying import copy_folder

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from core.config.paths import ProjectPaths
-from core.ledger.decision_log import verify_ledger
-from core.ledger.ledger import Ledger
+from core.base.paths import ProjectPaths
 from core.records.decisions import Verb
+from core.sources.decision_log import verify_ledger
+from core.sources.ledger import Ledger
 from tests.crash.worker import MANY
 from tests.factories import make_curator, make_project, read_decisions, read_overrides
 

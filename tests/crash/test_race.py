@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from core.base.errors import Refused
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
-from core.curation.commands import Promote, Reset
-from core.curation.curator import Curator
-from core.ledger.ledger import Ledger
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
+from core.decisions.commands import Promote, Reset
+from core.decisions.curator import Curator
+from core.sources.ledger import Ledger
 from tests.factories import CURATION_NOW, decide, make_assessment, make_error_pattern, make_project
 
 AGENT = Path(__file__).with_name("agent.py")
@@ -67,7 +67,7 @@ def agents(path: Path, kinds: list[str]) -> Iterator[set[str]]:
 @pytest.fixture(autouse=True)
 def _as_patient_as_the_machine_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """A curator that gives up writes a copy beside the file, which is right but not tested here."""
-    monkeypatch.setattr("core.storage.atomic_write._TIMEOUT_SECONDS", MAX_SECONDS)
+    monkeypatch.setattr("core.files.atomic_write._TIMEOUT_SECONDS", MAX_SECONDS)
 
 
 def race(paths: ProjectPaths, kinds: list[str]) -> None:

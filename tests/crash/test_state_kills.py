@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from core.storage.user_files import damaged_files, read_tables
+from core.files.user_files import damaged_files, read_tables
 
 ROOT = Path(__file__).parents[2]
 

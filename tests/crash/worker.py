@@ -18,17 +18,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import core.storage.atomic_write
+import core.files.atomic_write
 from core.base.errors import Refused, UnknownRecord
-from core.config.paths import ProjectPaths
-from core.curation.commands import AcceptInversion, Archive, Deprecate, Promote, Reset, Undo
-from core.curation.curator import Curator, Target
-from core.curation.decision_writer import Decided
-from core.debug_memory.recorder import DebugRecorder
-from core.ledger.ledger import Ledger
+from core.base.paths import ProjectPaths
+from core.decisions.commands import AcceptInversion, Archive, Deprecate, Promote, Reset, Undo
+from core.decisions.curator import Curator, Target
+from core.decisions.decision_writer import Decided
 from core.project.project import Project
 from core.records.decisions import Decision, Verb
-from tests.core.hooks.agents import PASSING, SimulatedAgent
+from core.sources.ledger import Ledger
+from core.tasks.recorder import DebugRecorder
+from tests.core.agents.hooks.agents import PASSING, SimulatedAgent
 from tests.factories import (
     NO_RETRY_SETTINGS,
     decide,
@@ -150,7 +150,7 @@ def die_before(calls: int) -> None:
 
     for name in CHANGING_CALLS:
         setattr(os, name, dying(getattr(os, name)))
-    setattr(core.storage.atomic_write, "_exchange", dying(core.storage.atomic_write._exchange))  # noqa: B010
+    setattr(core.files.atomic_write, "_exchange", dying(core.files.atomic_write._exchange))  # noqa: B010
 
 
 def warm_up(kind: str) -> None:
@@ -176,7 +176,7 @@ def main() -> None:
     project, kind, seed = sys.argv[1:]
     paths = ProjectPaths(Path(project))
     # Most of the time between two decisions is this pause; without it, kills hit the writing.
-    setattr(core.storage.atomic_write, "_CHECK_SECONDS", (0.0,))  # noqa: B010
+    setattr(core.files.atomic_write, "_CHECK_SECONDS", (0.0,))  # noqa: B010
     if kind != "append":
         warm_up(kind)
     for round_number, line in enumerate(sys.stdin):

@@ -92,7 +92,7 @@ MOST_DETAILS: Final = 24
 """Records of a list whose details are printed, at equal distances."""
 VARYING: Final = frozenset({"median_ms", "slowest_ms", "slowest_task", "project_id"})
 """Keys of times that reading took, and of random values."""
-_CLOCKS: Final = ("core.cli", "core.hooks")
+_CLOCKS: Final = ("core.cli", "core.agents.hooks")
 """Packages that read the clock for all others."""
 
 
@@ -208,7 +208,7 @@ def prepare() -> None:
     _replace("core.cli.support.signature", "find_acting_agent", lambda _: "")
     _replace("core.cli.support.signature", "is_at_terminal", lambda: True)
     _replace("core.cli.support.signature", "own_names", lambda: ("ada",))
-    _replace("core.hooks.deadline", "Deadline.start", lambda _: None)  # it would end this process
+    _replace("core.agents.hooks.deadline", "Deadline.start", lambda _: None)  # it would end this process
     _replace("subprocess", "Popen.__init__", _start)
 
 

@@ -20,18 +20,18 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from core.adapters.adapter_table import own_adapters
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
+from core.cli.demo.sample import copy_sample, sample_anchor
 from core.cli.program import run
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
-from core.demo.sample import copy_sample, sample_anchor
 from core.records.team import TeamSums
+from core.sources.adapters.adapter_table import own_adapters
 from core.sources.events import append_events
 from core.sources.team_evidence import TeamEvidenceWriter
 from tests.authors import be_person, have_names
 from tests.bench import trees as generated
-from tests.core.adapters.fixtures import DAMAGES, DATA, open_case
 from tests.core.cli.test_json_outputs import captured
+from tests.core.sources.adapters.fixtures import DAMAGES, DATA, open_case
 from tests.hostile.tree import write_texts, write_types
 
 NOW: Final = sample_anchor()

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from core.config.paths import project_at
+from core.base.paths import project_at
 from core.records.events import Event
 from core.sources.events import append_events
 from tests.e2e.play_runner import in_place_json

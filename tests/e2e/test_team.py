@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from core.demo.sample import copy_sample
+from core.cli.demo.sample import copy_sample
 from core.records.decisions import Decision
 from tests.e2e.desk import AFTER_JUMP, at_question
 from tests.e2e.terminal import ROOT, TIMEOUT_SECONDS, dashboard, environment, python

@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
-import core.storage.atomic_write
+import core.files.atomic_write
 from core.cli.program import main
 
 CREATING = ("link", "mkdir")
@@ -58,7 +58,7 @@ class Faults:
 
         for name in (*CREATING, *CHANGING):
             setattr(os, name, counted(getattr(os, name), needs_space=name in CREATING))
-        setattr(core.storage.atomic_write, "_exchange", counted(core.storage.atomic_write._exchange, needs_space=False))  # noqa: B010
+        setattr(core.files.atomic_write, "_exchange", counted(core.files.atomic_write._exchange, needs_space=False))  # noqa: B010
         write, open_file, open_handle = os.write, io.open, os.open
 
         def write_counted(handle: int, data: bytes) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.demo.sample import copy_sample
+from core.cli.demo.sample import copy_sample
 from tests.bench.changing import changing
 from tests.bench.screen import Screen
 

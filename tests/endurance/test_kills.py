@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from core.demo.sample import copy_sample
+from core.cli.demo.sample import copy_sample
 from tests.endurance.writing import (
     DECIDING,
     LOGGING,

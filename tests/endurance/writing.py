@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
 from core.index.refresh import Index
-from core.ledger.decision_log import verify_ledger
 from core.records.findings import Severity
+from core.sources.decision_log import verify_ledger
 from core.sources.patterns import read_archives
 from tests.e2e.terminal import ROOT, environment
 

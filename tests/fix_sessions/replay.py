@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, Final
 from unittest import mock
 
-from core.config.paths import ProjectPaths
-from core.curation.commands import Bulk, Release
-from core.hooks import answer, background
-from core.hooks.answer import HookAnswer
-from core.hooks.contexts import known_fix, open_state
-from core.hooks.events import failed_call, parse_event
+from core.agents.hooks import answer, background
+from core.agents.hooks.answer import HookAnswer
+from core.agents.hooks.contexts import known_fix, open_state
+from core.agents.hooks.events import failed_call, parse_event
+from core.base.paths import ProjectPaths
+from core.decisions.commands import Bulk, Release
 from core.project.project import Project
 from core.sources.configuration import Configuration
 from tests.fix_sessions.payloads import CONVERSATIONS, Conversation, JsonObject

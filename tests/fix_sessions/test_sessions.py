@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.agents.agent_table import Moment
-from core.hooks.events import parse_event
+from core.agents.hooks.events import parse_event
 from tests.fix_sessions.payloads import CONVERSATIONS, JsonObject, convert_session
 from tests.fix_sessions.sessions import Session, read_sessions
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
-from core.adapters.agent_files import project_slug
+from core.sources.adapters.agent_files import project_slug
 from tests.fix_sessions.payloads import CONVERSATIONS
 from tests.fix_sessions.sessions import read_sessions
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from core.config.paths import project_at
-from core.config.settings import Settings
+from core.base.paths import project_at
+from core.base.settings import Settings
+from core.index.project_state import ProjectState
 from core.project.project import Project
-from core.state.project_state import ProjectState
 from tests.hostile.sowing import NOW
 from tests.hostile.tree import write_texts, write_types
-from tui.present.glyphs import ASCII, DRAWN, Glyphs
+from tui.kit.glyphs import ASCII, DRAWN, Glyphs
 
 
 @pytest.fixture(scope="session")

@@ -11,15 +11,8 @@ from textual.content import Content
 
 from core.base.errors import RalphdeckError
 from core.base.text import visible_line
-from core.documents import debug_sessions, tasks
-from core.documents.decisions import decision_document
-from core.documents.loops import lesson_blocks, reflection_rows
-from core.documents.markdown import to_markdown
-from core.documents.patterns import pattern_document
-from core.documents.reflections import reflection_document
-from core.episodes.attempt_state import AttemptState, assess_attempt
-from core.episodes.history import read_attempt
-from core.episodes.replay import ReplaySteps
+from core.index.contexts import prepare_task_injection
+from core.index.project_state import ProjectState
 from core.project.notifications import find_notifications as happened
 from core.project.project import Project
 from core.questions.answers import answers
@@ -42,23 +35,30 @@ from core.show.loops import (
     task_cells,
 )
 from core.show.needs import describe_need, find_need, find_needs, need_sign
+from core.show.pages import debug_sessions, tasks
+from core.show.pages.decisions import decision_document
+from core.show.pages.loops import lesson_blocks, reflection_rows
+from core.show.pages.markdown import to_markdown
+from core.show.pages.patterns import pattern_document
+from core.show.pages.reflections import reflection_document
 from core.show.patterns import pattern_cells
 from core.show.reflections import reflection_cells
 from core.show.work import WorkCatalog
 from core.show.work_links import WorkLinks
-from core.state.contexts import prepare_task_injection
-from core.state.project_state import ProjectState
+from core.tasks.attempt_state import AttemptState, assess_attempt
+from core.tasks.history import read_attempt
+from core.tasks.replay import ReplaySteps
 from tests.e2e.stream import harmless
 from tests.factories import forecast
 from tests.hostile.conftest import EAST, WEST
 from tests.hostile.payloads import PAYLOADS
-from tui.present import (
+from tui.kit.glyphs import DRAWN, Glyphs
+from tui.screens import (
     notifications,
+    replay,
 )
-from tui.present.document import document_lines, draw_cells, inline
-from tui.present.glyphs import DRAWN, Glyphs
-from tui.screens import replay
 from tui.screens.context import context_lines, profile_line
+from tui.screens.document import document_lines, draw_cells, inline
 from tui.screens.loops import attempt_lines, task_lines
 from tui.screens.patterns import TABS, tab_blocks
 from tui.screens.review_preview import Outlook, answer_rows, preview_lines

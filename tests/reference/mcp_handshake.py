@@ -1,4 +1,4 @@
-"""Generate `core/mcp_server/handshake.json`: what the SDK answers before a client calls a tool."""
+"""Generate `core/agents/mcp_server/handshake.json`: what the SDK answers before a client calls a tool."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any
 
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
-from core.demo.sample import copy_sample, sample_anchor
-from core.mcp_server.handshake import FILE, META, VERSION
-from core.mcp_server.server import create_server
-from tests.core.mcp_server.conftest import Server
+from core.agents.mcp_server.handshake import FILE, META, VERSION
+from core.agents.mcp_server.server import create_server
+from core.cli.demo.sample import copy_sample, sample_anchor
+from tests.core.agents.mcp_server.conftest import Server
 
 PAGE = FILE
 _LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")

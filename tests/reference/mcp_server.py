@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from mcp.types import Tool
 
-from core.demo.sample import copy_sample, sample_anchor
-from tests.core.mcp_server.conftest import LOOP, TASK, Agent, Server, text_of
+from core.cli.demo.sample import copy_sample, sample_anchor
+from tests.core.agents.mcp_server.conftest import LOOP, TASK, Agent, Server, text_of
 
 PAGE: Final = Path(__file__).parents[2] / "docs/reference/mcp.md"
 _INTRODUCTION: Final = """\

@@ -1,4 +1,4 @@
-"""`core/scanning/rules.jsonl`: the rules of the safety scan, made of `rule_tables/*.yaml`.
+"""`core/base/scanning/rules.jsonl`: the rules of the safety scan, made of `rule_tables/*.yaml`.
 
 In a table, `parts` are named pieces of regular expressions, which patterns of this and later tables include as
 `{name}`. `rules` has the fields of `Rule`. Line breaks in a pattern are removed. `phrases` adds patterns for other
@@ -13,10 +13,10 @@ from typing import Any, Final
 import msgspec
 import yaml
 
+from core.base.regex_table import expand_parts
+from core.base.scanning.normalization import normalize_text
+from core.base.scanning.rules import TABLE, Rule
 from core.records.suspicions import Severity
-from core.redaction.regex_table import expand_parts
-from core.scanning.normalization import normalize_text
-from core.scanning.rules import TABLE, Rule
 from tests.reference.literals import find_literals
 
 PAGE: Final = TABLE

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.scanning.rules import Literals, Rule, load_rules
-from tests.core.scanning.samples import sample
+from core.base.scanning.rules import Literals, Rule, load_rules
+from tests.core.base.scanning.samples import sample
 from tests.reference.literals import find_literals
 
 

@@ -11,11 +11,11 @@ from unittest.mock import patch
 
 import msgspec
 
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
-from core.curation.commands import Deprecate, Dismiss, Note, Promote, Quarantine
-from core.curation.curator import Curator
-from core.curation.record_changes import extract
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
+from core.decisions.commands import Deprecate, Dismiss, Note, Promote, Quarantine
+from core.decisions.curator import Curator
+from core.decisions.record_changes import extract
 from core.index.refresh import Index
 from core.learning.scoreboard import Scoreboard
 from core.records.authors import sign_unattended
@@ -46,7 +46,7 @@ def write_decisions(tree: Tree) -> None:
     def token(size: int) -> str:
         return hashlib.sha256(f"decision {next(numbers)}".encode()).hexdigest()[: 2 * size]
 
-    with patch("core.curation.decision_writer.secrets", SimpleNamespace(token_hex=token)):
+    with patch("core.decisions.decision_writer.secrets", SimpleNamespace(token_hex=token)):
         _decide(tree)
     for lock in tree.root.rglob("*.lock"):
         lock.unlink()

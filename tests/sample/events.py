@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
-from core.config.paths import ProjectPaths
+from core.base.paths import ProjectPaths
 from core.records.events import ErrorNote, ErrorType, Event, Signals
 from core.sources.events import append_events
 from tests.sample.loops import BY_KEY

@@ -10,7 +10,7 @@ import pytest
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 
-from core.demo.sample import confirm_decisions, copy_sample
+from core.cli.demo.sample import confirm_decisions, copy_sample
 from core.questions.context_recipients import MAX_TASKS
 from tests.copying import copy_folder
 from tests.factories import RunningProcesses

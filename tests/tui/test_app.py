@@ -17,12 +17,15 @@ from textual.command import CommandPalette
 from textual.widgets import Input
 
 from core.base.errors import DamagedError, Unwritable
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
-from core.curation.commands import Deprecate, Note, Promote, Reset
-from core.curation.curator import Curator
-from core.curation.decision_writer import Decided
-from core.demo.sample import copy_sample
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
+from core.cli.demo.sample import copy_sample
+from core.decisions.commands import Deprecate, Note, Promote, Reset
+from core.decisions.curator import Curator
+from core.decisions.decision_writer import Decided
+from core.files.file_access import protect, release
+from core.files.user_files import cache_path
+from core.index.project_state import ProjectState
 from core.index.scores import find_board
 from core.learning.scoreboard import Scoreboard
 from core.project.kept_project import KeptProject
@@ -30,19 +33,15 @@ from core.project.project import Project
 from core.records.patterns import Maturity
 from core.records.snapshot import UNCHECKED, Snapshot
 from core.show.work import task_key
-from core.state.project_state import ProjectState
-from core.storage.file_access import protect, release
-from core.storage.user_files import cache_path
 from tests.factories import decide
 from tests.tui.user import NOW, User, make_app, open_dashboard
-from tui.actions import PLACES, actions_of
 from tui.app import RalphdeckApp, run
-from tui.present import frame
-from tui.present.glyphs import ASCII
-from tui.screens import review
+from tui.kit.actions import PLACES, actions_of
+from tui.kit.bars import KeyLine, TopBar
+from tui.kit.glyphs import ASCII
+from tui.screens import frame, review
 from tui.screens.dialogs import AskLine, Confirm
 from tui.screens.help import Help
-from tui.widgets.bars import KeyLine, TopBar
 
 ESTABLISHED = "pat-error-unique-violation-007"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.config.settings import ExtractionSettings, Settings
+from core.base.settings import ExtractionSettings, Settings
 from core.records.decisions import Verb
 from tests.core.project.test_daemon import ERROR
 from tests.tui.user import User, open_dashboard

@@ -10,10 +10,10 @@ import pytest
 from textual.message import Message
 from textual.message_pump import MessagePump
 
+from core.files.watcher import FileChanges, Watcher, WatchMode, WatchState
 from core.project.project import Project
 from core.project.watch_loop import BATCH_BURST, BatchPacer
 from core.records.snapshot import Delta
-from core.storage.watcher import FileChanges, Watcher, WatchMode, WatchState
 from tui.engine import PAINT_SECONDS, Engine
 
 CHANGED = Delta(decisions=True)

@@ -24,11 +24,21 @@ from tests.core.cli.conftest import ROOT
 from tests.factories import NOW
 
 _EVENT: Final = {"session_id": "s", "tool_use_id": "call-2", "tool_name": "Bash", "tool_input": {"command": "make"}}
-_ENTRY: Final = "base cli config records redaction storage trust"
-_TASKS: Final = f"{_ENTRY} episodes sources"
-_LISTS: Final = f"{_ENTRY} index learning ledger project scanning sources"
-_INDEX: Final = f"{_LISTS} debug_memory retrieval"  # what writes the index, also where nothing has changed
-_CONTEXT: Final = f"{_INDEX} episodes state"
+_PARTS: Final = (
+    "agents.hooks",
+    "agents.mcp_server",
+    "base.scanning",
+    "cli.demo",
+    "questions.extraction",
+    "show.metrics",
+    "show.pages",
+    "sources.adapters",
+)
+"""Packages in rooms that a path names apart from the room, because they take long to import."""
+_ENTRY: Final = "base cli files records trust"
+_TASKS: Final = f"{_ENTRY} sources tasks"
+_LISTS: Final = f"{_ENTRY} base.scanning index learning project sources"
+_INDEX: Final = f"{_LISTS} retrieval tasks"  # what writes the index, also where nothing has changed
 _PLAIN: Final = "msgspec platformdirs"
 _LIGHT: Final = f"{_PLAIN} typing_extensions click"
 _ARRAYS: Final = f"{_LIGHT} numpy"
@@ -50,57 +60,58 @@ _HOOK: Final = "hook --agent claude"
 PATHS: Final = {
     "a tool call": HotPath(
         _HOOK,
-        f"{_TASKS} agents hooks",
+        f"{_TASKS} agents agents.hooks",
         _PLAIN,
         {**_EVENT, "hook_event_name": "PostToolUse"},
-        never=f"{_UNUSED_BY_HOOKS} inspect core.config.settings core.redaction.patterns core.cli.json",
+        never=f"{_UNUSED_BY_HOOKS} inspect core.base.settings core.base.patterns core.cli.json",
     ),
     "a prompt": HotPath(
         _HOOK,
-        f"{_CONTEXT} agents hooks",
+        f"{_INDEX} agents agents.hooks",
         f"{_PLAIN} numpy re2 rapidfuzz",
         {"session_id": "s", "hook_event_name": "UserPromptSubmit", "prompt": "Fix the type errors of the login"},
         "scipy difflib html logging tomllib core.project.project core.cli.json",
     ),
     "the end of a turn": HotPath(
         _HOOK,
-        f"{_TASKS} adapters agents debug_memory hooks learning scanning",
+        f"{_TASKS} agents agents.hooks base.scanning learning sources.adapters",
         _PLAIN,
         {"session_id": "s", "hook_event_name": "Stop"},
         never="html logging shutil socket sqlite3 statistics tempfile tomllib",
     ),
     "task log": HotPath(
-        "task log task-1 --type bash --tool Bash --success", _TASKS, never=f"{_UNUSED_BY_HOOKS} core.config.settings"
+        "task log task-1 --type bash --tool Bash --success", _TASKS, never=f"{_UNUSED_BY_HOOKS} core.base.settings"
     ),
     "pattern list": HotPath(
         "pattern list",
-        f"{_INDEX} documents episodes queries show",
+        f"{_INDEX} show show.pages",
         _ARRAYS,
         never="scipy html logging tomllib core.cli.json",
     ),
     "pattern show": HotPath(
         "pattern show pat-error-type-mismatch-003",
-        f"{_CONTEXT} adapters agents curation documents metrics show",
+        f"{_INDEX} agents decisions show show.metrics show.pages sources.adapters",
         f"{_ARRAYS} rich",
         never="scipy core.project.project core.cli.json core.retrieval.injection",
     ),
     "loop list": HotPath(
         "loop list",
-        f"{_CONTEXT} adapters documents metrics queries show",
+        f"{_INDEX} show show.metrics show.pages sources.adapters",
         _ARRAYS,
-        never="scipy difflib core.cli.json core.adapters.claude core.adapters.codex core.adapters.frankbria",
+        never="scipy difflib core.cli.json core.sources.adapters.claude core.sources.adapters.codex"
+        " core.sources.adapters.frankbria",
     ),
     "loop inject": HotPath(
         "loop inject --task Fix",
-        f"{_CONTEXT} adapters agents",
+        f"{_INDEX} agents sources.adapters",
         _SCAN,
-        never="scipy difflib html logging tomllib core.project.project core.adapters.collector",
+        never="scipy difflib html logging tomllib core.project.project core.sources.adapters.collector",
     ),
     "pattern promote": HotPath(
         "pattern promote pat-error-null-check-015 --by ada",
-        f"{_CONTEXT} adapters agents curation extraction metrics",
+        f"{_INDEX} agents decisions questions questions.extraction show show.metrics sources.adapters",
         _SCAN,
-        never="scipy core.adapters.collector core.extraction.engine core.cli.json core.documents",
+        never="scipy core.sources.adapters.collector core.questions.extraction.engine core.cli.json core.show.pages",
     ),
 }
 
@@ -136,10 +147,11 @@ def run(project: Path, path: HotPath) -> set[str]:
 
 
 def package(module: str) -> str:
-    """`core.x` for a module of it, the first name for another one; "" for one of the standard library."""
+    """`core.x` for a module of a room or of one of `_PARTS`, else its first name; "" for the standard library."""
     first, _, rest = module.partition(".")
     if first == "core":
-        return f"core.{rest.partition('.')[0]}" if rest else ""
+        part = next((part for part in _PARTS if f"{rest}.".startswith(f"{part}.")), rest.partition(".")[0])
+        return f"core.{part}" if part else ""
     return "" if first in sys.stdlib_module_names or first.startswith("_") or find_spec_of(first) is None else first
 
 

@@ -19,16 +19,16 @@ _HEAVY: Final = {"numpy", "sqlite3", "tinydb", "watchdog", "re2", "rapidfuzz"}
 FORBIDDEN: Final = {
     "import tui.cli": _SCREEN | _HEAVY | {"msgspec", "yaml", "rich", "tomllib"},  # `--version` and `--help`
     # the answer to the first message of a client of `mcp`, which does not wait for the imports behind it
-    "import core.cli.commands.mcp, core.mcp_server.handshake": _SCREEN
+    "import core.cli.commands.mcp, core.agents.mcp_server.handshake": _SCREEN
     | _HEAVY
     | _MCP
-    | {"yaml", "rich", "core.project.project", "core.learning", "core.retrieval", "core.curation"},
+    | {"yaml", "rich", "core.project.project", "core.learning", "core.retrieval", "core.decisions"},
     # the first frame
     "import tui.app, tui.cli.dashboard": _HEAVY
-    | {"yaml", "core.project.project", "core.state.project_state", "core.learning.scoreboard", "tui.palette"},
+    | {"yaml", "core.project.project", "core.index.project_state", "core.learning.scoreboard", "tui.palette"},
     # the rows of the last run
     "import tui.app, tui.screens.now, core.project.kept_project, core.sources.configuration": _HEAVY - {"sqlite3"}
-    | {"yaml", "core.sources.schema", "core.project.project", "core.learning.scoreboard", "core.curation"},
+    | {"yaml", "core.sources.schema", "core.project.project", "core.learning.scoreboard", "core.decisions"},
 }
 """Modules that each statement must not import."""
 

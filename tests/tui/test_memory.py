@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.tui.user import open_dashboard
-from tui.actions import PLACES
+from tui.kit.actions import PLACES
 
 ROUNDS = 6
 

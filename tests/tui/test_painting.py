@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from core.show.loops import LoopOrder
+from tests.tui.kit.hosting import painted_lines
 from tests.tui.user import NOW, User, open_dashboard
-from tests.tui.widgets.hosting import painted_lines
-from tui.actions import PLACES
+from tui.kit.actions import PLACES
 from tui.screens.filtered_list import SLOW_TICKS
 from tui.screens.loops import LoopsScreen
 

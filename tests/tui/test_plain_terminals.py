@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.tui.user import open_dashboard
-from tui.actions import PLACES
-from tui.terminal.line_filters import ascii_text
+from tui.kit.actions import PLACES
+from tui.kit.line_filters import ascii_text
 
 OVERLAYS = {
     "help": ("question_mark",),

@@ -14,17 +14,17 @@ from pytest_textual_snapshot import SVGImageExtension
 from syrupy.assertion import SnapshotAssertion
 from textual.widgets import Input
 
-from core.curation.commands import Quarantine
+from core.decisions.commands import Quarantine
+from core.index.review_items import DUPLICATE, FURTHER, INVERSION, LESSON, OFFER, QUARANTINE, STALE_PIN
 from core.records.lessons import LessonKind
 from core.records.loops import Loop, LoopStatus
 from core.show.setup import Setup
-from core.state.review_items import DUPLICATE, FURTHER, INVERSION, LESSON, OFFER, QUARANTINE, STALE_PIN
 from tests.agent_lessons import CLOCK, NO_CLOCK, find_when_loaded, make_agent_lesson
 from tests.fix_sessions.transcripts import leave_transcripts
 from tests.tui.screens.review_steps import POOL, add_twin
 from tests.tui.user import NOW, User, copy_tree, make_app
-from tui.actions import PLACES
 from tui.app import RalphdeckApp
+from tui.kit.actions import PLACES
 
 TASK = "Fix TypeScript type errors in user validation"
 WHAT_IF = "t 3 0 j j j 2 j j j . 4"

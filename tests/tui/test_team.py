@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from core.index.review_items import ReviewItem
 from core.project import team_feed
 from core.records.team_status import Lease, Presence, ProjectUses, TeamStatus
-from core.state.review_items import ReviewItem
 from core.team import follow
 from core.team.errors import AccessDenied
 from core.team.follow import hide_question
 from tests.core.team.fake_space import NOW, WAIT, FakeJoined, FakeSpace, offline
 from tests.tui.screens.review_steps import desk
 from tests.tui.user import User, open_dashboard
-from tui.present.frame import TeamDetail
-from tui.present.team import lease_text, offline_text, top_text
-from tui.widgets.record_table import RecordTable
+from tui.kit.record_table import RecordTable
+from tui.screens.frame import TeamDetail
+from tui.screens.team import lease_text, offline_text, top_text
 
 MARKUP = "[bold]Ben[/] [@click=app.quit]x[/]\x1b[31m"
 

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from core.curation.commands import Deprecate
+from core.decisions.commands import Deprecate
 from core.records.patterns import Maturity
 from core.team.consent import Joined, save_joined
 from tests.team_server import Team

@@ -12,9 +12,9 @@ from uuid import uuid4
 
 import pytest
 
-from core.config.paths import project_at
-from core.config.settings import Settings
-from core.curation.commands import Promote
+from core.base.paths import project_at
+from core.base.settings import Settings
+from core.decisions.commands import Promote
 from core.project.daemon import Daemon
 from core.project.project import Project
 from core.team.consent import Joined, save_joined

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
-from core.curation.commands import Dismiss, Note, Promote
-from core.curation.decision_writer import Decided
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
+from core.decisions.commands import Dismiss, Note, Promote
+from core.decisions.decision_writer import Decided
+from core.index.review_items import BORDERLINE
 from core.project.project import Project
 from core.records.decisions import Decision, Verb
-from core.state.review_items import BORDERLINE
 from tests.tui.screens.review_steps import at_question, desk
 from tests.tui.user import NOW, User, open_dashboard
 

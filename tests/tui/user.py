@@ -17,17 +17,17 @@ from textual.app import ScreenStackError
 from textual.pilot import Pilot
 from textual.widget import Widget
 
-from core.config.paths import project_at
-from core.config.settings import Settings
+from core.base.paths import project_at
+from core.base.settings import Settings
 from core.project.project import Project
 from tests.copying import copy_folder
-from tui.actions import PLACES
 from tui.app import RalphdeckApp
 from tui.engine import PAINT_SECONDS
+from tui.kit.actions import PLACES
+from tui.kit.record_table import RecordTable
+from tui.kit.user_state import UserState
 from tui.screens.base_screen import SEEN_SCREENS, BaseScreen
 from tui.screens.screen_table import load_tables
-from tui.state.user_state import UserState
-from tui.widgets.record_table import RecordTable
 
 TREES = Path(__file__).parents[1] / "trees"
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)

@@ -35,7 +35,7 @@ class DashboardProgram(Program):
 
     def keymap_problems(self, path: os.PathLike[str]) -> list[str]:
         """Return a message for each invalid line of a keymap file."""
-        from tui.keymap import load_keymap  # loads textual
+        from tui.kit.keymap import load_keymap  # loads textual
 
         return list(load_keymap(Path(path))[1])
 

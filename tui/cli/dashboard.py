@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from core.base.errors import ProjectNotFound, RalphdeckError, install_hint
+from core.base.paths import ProjectPaths, find_project, project_at
 from core.base.text import visible
 from core.cli.render.output import line, print_object, wants_json
 from core.cli.support.options import (
@@ -24,7 +25,6 @@ from core.cli.support.options import (
 )
 from core.cli.support.project import begin_project, guarded, is_readonly, named_project, now
 from core.cli.support.signature import find_signature
-from core.config.paths import ProjectPaths, find_project, project_at
 from tui.cli.theme_option import THEME, chosen_theme, theme_option
 
 if TYPE_CHECKING:
@@ -75,14 +75,14 @@ def demo(check: bool, seconds: float | None) -> None:
         return
     need_terminal()
     chosen_theme()
-    from core.demo import DemoPlayer, scratch_project
+    from core.cli.demo import DemoPlayer, scratch_project
 
     with scratch_project(now()) as project, DemoPlayer(project):
         open_dashboard(project, cache=False)
 
 
 def _check(seconds: float) -> None:
-    from core.demo import demo_check
+    from core.cli.demo import demo_check
 
     report = demo_check(seconds)
     text = (
@@ -159,7 +159,7 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
     gc.set_threshold(*_GARBAGE_THRESHOLDS)
     from core.cli.support.logs import start_logging
     from core.cli.support.user_files import keymap_file
-    from core.storage.user_files import state_file
+    from core.files.user_files import state_file
     from tui.app import run  # loads textual
 
     start_logging()

@@ -39,7 +39,7 @@ def chosen_theme() -> str | None:
     source, name = ("--theme", given) if given is not None else (_VARIABLE, os.environ.get(_VARIABLE) or None)
     if name is None:
         return None
-    from tui.themes import load_themes  # loads textual
+    from tui.kit.themes import load_themes  # loads textual
 
     names = list(load_themes())
     if name in names:

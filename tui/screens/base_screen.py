@@ -16,27 +16,27 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from core.base.text import capitalized, visible_line
-from core.documents.markdown import record_markdown
 from core.records.snapshot import UNCHECKED, Delta
-from tui.actions import BY_ID, DECIDING, EXPORTING, GROUPS, PLACES, SCREENS, WRITING, actions_of, bindings_of
+from core.show.pages.markdown import record_markdown
+from tui.kit.actions import BY_ID, DECIDING, EXPORTING, GROUPS, PLACES, SCREENS, WRITING, actions_of, bindings_of
+from tui.kit.bars import Item, ItemLine, KeyLine, TopBar
+from tui.kit.panes import cells_of, layout_of, resized, set_sizes
+from tui.kit.record_table import RecordTable
+from tui.kit.saved_views import SavedView
+from tui.kit.text_pane import TextPane
 from tui.screens.screen_table import ScreenTable, load_tables
-from tui.services import Services, services_of
-from tui.state.saved_views import SavedView
-from tui.widgets.bars import Item, ItemLine, KeyLine, TopBar
-from tui.widgets.panes import cells_of, layout_of, resized, set_sizes
-from tui.widgets.record_table import RecordTable
-from tui.widgets.text_pane import TextPane
+from tui.screens.services import Services, services_of
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
     from textual.widget import Widget
 
+    from core.index.project_state import ProjectState
     from core.records.decisions import Decision
-    from core.state.project_state import ProjectState
-    from tui.actions import Action
-    from tui.present.glyphs import Glyphs
-    from tui.state.back_stack import FollowedLink
+    from tui.kit.actions import Action
+    from tui.kit.back_stack import FollowedLink
+    from tui.kit.glyphs import Glyphs
 
 MOVES: Final = frozenset({"down", "up", "first", "last", "page_down", "page_up", "half_down", "half_up"})
 NOT_LISTED: Final = frozenset({"back", "more", "grow", "shrink", "undo", "previous_tab"})

@@ -18,18 +18,18 @@ from textual.worker import get_current_worker
 
 from core.base.pattern_titles import pattern_title
 from core.base.text import plural, visible_line
-from core.curation.commands import bulk
-from core.forecast.forecast import BulkForecast, Forecast, forecast_bulk
-from tui.messages import NewestMessage
-from tui.present.glyphs import Glyphs, draw_state
-from tui.present.numbers import bar
+from core.decisions.commands import bulk
+from core.project.forecast import BulkForecast, Forecast, forecast_bulk
+from tui.kit.glyphs import Glyphs, draw_state
+from tui.kit.messages import NewestMessage
 from tui.screens.dialogs import CONFIRM, Dialog
+from tui.screens.numbers import bar
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
+    from core.index.project_state import ProjectState
     from core.records.decisions import Verb, VerbInfo
-    from core.state.project_state import ProjectState
 
 STEP_SECONDS: Final = 0.05  # seconds between two progress messages
 LONGEST: Final = 500  # characters of a reason

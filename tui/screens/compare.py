@@ -15,9 +15,7 @@ from textual.widgets import Static
 from core.base.errors import BadInput
 from core.base.text import visible_line
 from core.base.time_parsing import parse_past_time
-from core.documents.markdown import to_markdown
-from core.history.as_of import build_past_state
-from core.history.changes import LoopChange, PatternChange, QuestionChange, StateComparison, compare_states
+from core.project.as_of import build_past_state
 from core.records.times import day_of
 from core.show.comparison import (
     COLUMNS,
@@ -29,19 +27,21 @@ from core.show.comparison import (
     use_summary,
     work_summary,
 )
-from tui.present.document import draw_cells
-from tui.present.numbers import moment_text
+from core.show.pages.markdown import to_markdown
+from core.show.state_changes import LoopChange, PatternChange, QuestionChange, StateComparison, compare_states
+from tui.kit.bars import Item, ItemLine
+from tui.kit.record_table import RecordTable
+from tui.kit.value_field import ValueField
+from tui.screens.document import draw_cells
 from tui.screens.history_query import HistoryQueryScreen
-from tui.widgets.bars import Item, ItemLine
-from tui.widgets.record_table import RecordTable
-from tui.widgets.value_field import ValueField
+from tui.screens.numbers import moment_text
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
+    from core.index.project_state import ProjectState
     from core.records.snapshot import Delta
-    from core.state.project_state import ProjectState
-    from tui.present.glyphs import Cells
+    from tui.kit.glyphs import Cells
 
 SINCE, UNTIL = "since", "until"
 LAST_VISIT: Final = "last visit"

@@ -15,40 +15,40 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input
 
-from core.adapters.agent_files import put_first
 from core.base.context_blocks import FENCE, NO_BLOCKS
 from core.base.errors import BadInput, Refused
 from core.base.text import plural, visible, visible_line
-from core.documents.markdown import to_markdown
 from core.questions.context_recipients import LOOP, Recipient, list_recipients
 from core.retrieval.rendering import count_tokens
 from core.show.contexts import COLUMNS, Preview, agent_file_lines, context_cells, context_document, row_details
+from core.show.pages.markdown import to_markdown
 from core.show.work import task_key
-from tui.actions import PLACES
-from tui.present.document import BAR_CELLS, document_lines, draw_cells
-from tui.present.knobs import KNOBS, ContextKnob
-from tui.present.numbers import bar
+from core.sources.adapters.agent_files import put_first
+from tui.kit.actions import PLACES
+from tui.kit.back_stack import FollowedLink, ListState
+from tui.kit.bars import Item, ItemLine
+from tui.kit.filter_line import FilterLine
+from tui.kit.record_table import RecordTable
+from tui.kit.text_pane import TextPane
+from tui.kit.value_field import ValueField, focused_field
 from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import Choose
-from tui.state.back_stack import FollowedLink, ListState
-from tui.widgets.bars import Item, ItemLine
-from tui.widgets.filter_line import FilterLine
-from tui.widgets.record_table import RecordTable
-from tui.widgets.text_pane import TextPane
-from tui.widgets.value_field import ValueField, focused_field
+from tui.screens.document import BAR_CELLS, document_lines, draw_cells
+from tui.screens.knobs import KNOBS, ContextKnob
+from tui.screens.numbers import bar
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from core.adapters.agent_files import AgentFile
-    from core.config.settings import InjectionSettings, Settings
+    from core.base.settings import InjectionSettings, Settings
+    from core.index.project_state import ProjectState
     from core.project.project import Injected, Project
     from core.records.loops import Loop
     from core.records.snapshot import Delta
     from core.retrieval.injection import Injection
     from core.retrieval.similarity import Repetition
-    from core.state.project_state import ProjectState
-    from tui.present.glyphs import Cells, Glyphs
+    from core.sources.adapters.agent_files import AgentFile
+    from tui.kit.glyphs import Cells, Glyphs
 
 BESIDE: Final = 100  # cells of the screen from which reasons and text are side by side
 FILES_BESIDE: Final = 150  # cells of the screen from which agents' files are beside the injected text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from core.base.text import plural
-from core.queries.filter_parser import build_id_query
+from core.show.filter_parser import build_id_query
 from tui.screens.base_screen import BaseScreen
 
 if TYPE_CHECKING:

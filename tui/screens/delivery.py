@@ -8,14 +8,14 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from core.base.errors import RalphdeckError
-from core.documents.delivery import delivery_blocks, delivery_text
 from core.project.reader import find_delivery
-from tui.present.document import document_lines
+from core.show.pages.delivery import delivery_blocks, delivery_text
 from tui.screens.dialogs import LongTextDialog
+from tui.screens.document import document_lines
 
 if TYPE_CHECKING:
-    from core.adapters.contract import Delivery
     from core.records.loops import Loop
+    from core.sources.adapters.contract import Delivery
     from tui.screens.base_screen import BaseScreen
 
 

@@ -13,13 +13,13 @@ from textual.screen import ModalScreen, Screen, ScreenResultType
 from textual.widgets import Input, OptionList, Static, TextArea
 
 from core.base.text import visible, visible_line
-from core.state.project_state import ProjectState
-from tui.actions import key_name
+from core.index.project_state import ProjectState
+from tui.kit.actions import key_name
+from tui.kit.bars import Item, ItemLine, KeyLine
+from tui.kit.text_pane import TextPane
+from tui.kit.textual_private import bindings_of_screen
 from tui.screens.help import Help, HelpLine, Section, Topic
-from tui.services import Services, services_of
-from tui.textual_private import bindings_of_screen
-from tui.widgets.bars import Item, ItemLine, KeyLine
-from tui.widgets.text_pane import TextPane
+from tui.screens.services import Services, services_of
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -126,7 +126,7 @@ Overtaken = Callable[[ProjectState], str]
 
 def overtaken(seen: ProjectState, *about: str) -> Overtaken:
     """Return a function that detects decisions on these subjects made since `seen`."""
-    from core.curation.conflicts import newer_decision_text
+    from core.decisions.conflicts import newer_decision_text
 
     known = len(seen.snapshot.decisions)
     return lambda view: newer_decision_text(about, known, view.snapshot.decisions, view.now)

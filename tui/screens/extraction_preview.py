@@ -9,10 +9,10 @@ from textual.content import Content
 
 from core.base.errors import RalphdeckError
 from core.base.text import plural, visible_line
-from core.curation.commands import Extract
+from core.decisions.commands import Extract
 from core.show import offers
-from tui.present.document import document_lines
 from tui.screens.dialogs import PreviewDialog
+from tui.screens.document import document_lines
 
 if TYPE_CHECKING:
     from core.records.extractions import Extraction

@@ -11,8 +11,8 @@ from textual.content import Content
 
 from core.base.errors import BadInput, RalphdeckError
 from core.base.text import visible_line
-from core.storage.atomic_write import export_file, file_exists, write_file
-from tui.actions import SCREENS
+from core.files.atomic_write import export_file, file_exists, write_file
+from tui.kit.actions import SCREENS
 from tui.screens.dialogs import AskLine, Confirm
 
 if TYPE_CHECKING:

@@ -13,25 +13,25 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from core.base.text import visible_line
-from core.documents.markdown import record_markdown
-from core.queries.filter_parser import Fields, Query, parse_query
-from tui.present.document import document_lines
-from tui.present.findings import unreadable
-from tui.present.frame import progress_texts
+from core.show.filter_parser import Fields, Query, parse_query
+from core.show.pages.markdown import record_markdown
+from tui.kit.bars import Item, ItemLine, TabLine
+from tui.kit.filter_line import FilterLine
+from tui.kit.record_table import RecordTable
+from tui.kit.saved_views import order_text
+from tui.kit.text_pane import TextPane
 from tui.screens.base_screen import BaseScreen
-from tui.state.saved_views import order_text
-from tui.widgets.bars import Item, ItemLine, TabLine
-from tui.widgets.filter_line import FilterLine
-from tui.widgets.record_table import RecordTable
-from tui.widgets.text_pane import TextPane
+from tui.screens.document import document_lines
+from tui.screens.findings import unreadable
+from tui.screens.frame import progress_texts
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from core.documents.document import Block
+    from core.index.project_state import ProjectState
     from core.records.snapshot import Delta
-    from core.state.project_state import ProjectState
-    from tui.present.glyphs import Cells
+    from core.show.pages.document import Block
+    from tui.kit.glyphs import Cells
 
 WIDE: Final = 150  # cells of the screen from which list and details are side by side
 NOTE_CHARS: Final = 1500  # longest problem of a filter that is shown

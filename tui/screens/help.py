@@ -14,8 +14,8 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from core.base.text import visible_line
-from tui.present.document import hanging, heading
-from tui.widgets.text_pane import TextPane
+from tui.kit.text_pane import TextPane
+from tui.screens.document import hanging, heading
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 from textual.widgets import Input
 
 from core.base.text import visible_line
-from tui.actions import ACTIONS, GROUPS, SCREENS, Action, actions_of, key_name
-from tui.present.team import help_rows
+from tui.kit.actions import ACTIONS, GROUPS, SCREENS, Action, actions_of, key_name
+from tui.kit.record_table import RecordTable
+from tui.kit.text_pane import TextPane
 from tui.screens.help import HelpLine, Section, Topic
-from tui.widgets.record_table import RecordTable
-from tui.widgets.text_pane import TextPane
+from tui.screens.team import help_rows
 
 if TYPE_CHECKING:
     from tui.screens.base_screen import BaseScreen

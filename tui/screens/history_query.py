@@ -10,9 +10,9 @@ from textual.content import Content
 from textual.widgets import Static
 
 from core.records.patterns import Maturity
-from tui.present.glyphs import STATE_STYLES, Glyphs, draw_state
+from tui.kit.glyphs import STATE_STYLES, Glyphs, draw_state
+from tui.kit.value_field import ValueField, focused_field
 from tui.screens.base_screen import BaseScreen
-from tui.widgets.value_field import ValueField, focused_field
 
 if TYPE_CHECKING:
     from core.show.comparison import Counts

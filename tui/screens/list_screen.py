@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from textual.widgets import Input
 
 from core.base.text import capitalized
-from tui.actions import PLACES
+from tui.kit.actions import PLACES
+from tui.kit.back_stack import FollowedLink, ListState
+from tui.kit.saved_views import SavedView
 from tui.screens.filtered_list import FilteredList
-from tui.state.back_stack import FollowedLink, ListState
-from tui.state.saved_views import SavedView
 
 if TYPE_CHECKING:
     from tui.screens.base_screen import BaseScreen

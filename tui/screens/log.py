@@ -10,24 +10,24 @@ from textual.content import Content
 
 from core.base.errors import Refused
 from core.base.text import visible_line
-from core.curation.commands import Undo
-from core.curation.undo import named_act
-from core.documents.decisions import reason_text
-from core.queries.record_filters import DECISION_FIELDS, select_decisions
+from core.decisions.commands import Undo
+from core.decisions.undo import named_act
 from core.records.decisions import TURNS
 from core.show.decisions import COLUMNS, Entry, decision_cells, entry_blocks, group_decisions
-from tui.present.document import draw_cells
-from tui.present.findings import log_doubt
+from core.show.pages.decisions import reason_text
+from core.show.record_filters import DECISION_FIELDS, select_decisions
+from tui.screens.document import draw_cells
+from tui.screens.findings import log_doubt
 from tui.screens.list_screen import ListScreen
 from tui.screens.trust import confirm_one
 
 if TYPE_CHECKING:
-    from core.documents.document import Block
-    from core.queries.filter_parser import Query
+    from core.index.project_state import ProjectState
     from core.records.decisions import Decision
     from core.records.snapshot import Delta
-    from core.state.project_state import ProjectState
-    from tui.present.glyphs import Cells
+    from core.show.filter_parser import Query
+    from core.show.pages.document import Block
+    from tui.kit.glyphs import Cells
 
 
 class LogScreen(ListScreen):

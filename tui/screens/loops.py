@@ -15,18 +15,17 @@ from textual.content import Content
 
 from core.base.errors import RalphdeckError
 from core.base.formatting import format_cost, format_count, format_decimal
-from core.documents import loops as documents
-from core.documents import tasks
-from core.documents.document import Block, Sign, Text, fields, line, section
-from core.documents.signs import attempt_sign, task_sign
-from core.episodes.attempt_state import AttemptCondition, assess_attempt
-from core.queries.filter_parser import Query
+from core.index.search_words import MAX_RANKED, SearchFilters
 from core.records.decisions import extraction_question_id
 from core.records.snapshot import Snapshot
-from core.search.words import MAX_RANKED, SearchFilters
 from core.show import loops as rows
 from core.show import offers
+from core.show.filter_parser import Query
 from core.show.needs import Need, find_need
+from core.show.pages import loops as documents
+from core.show.pages import tasks
+from core.show.pages.document import Block, Sign, Text, fields, line, section
+from core.show.pages.signs import attempt_sign, task_sign
 from core.show.setup import describe_empty
 from core.show.work import (
     FIELDS,
@@ -42,29 +41,30 @@ from core.show.work import (
 )
 from core.show.work_links import WorkLinks
 from core.show.work_rows import Selection, move_rows, select_rows
-from tui.present.chart import Run, line_chart
-from tui.present.document import UNBROKEN, Drawable, document_lines, draw_cells, heading, inline
-from tui.present.glyphs import Glyphs, draw
-from tui.present.text_hits import failure_note, hit_content, hits_by_record, index_note, search_words
+from core.tasks.attempt_state import AttemptCondition, assess_attempt
+from tui.kit.glyphs import Glyphs, draw
+from tui.kit.record_table import RecordTable
+from tui.kit.text_pane import TextPane
+from tui.screens.chart import Run, line_chart
 from tui.screens.cross_links import CrossLinks
+from tui.screens.document import UNBROKEN, Drawable, document_lines, draw_cells, heading, inline
 from tui.screens.list_screen import ListScreen
 from tui.screens.replay import ReplayScreen, chart_lines
-from tui.widgets.record_table import RecordTable
-from tui.widgets.text_pane import TextPane
+from tui.screens.text_hits import failure_note, hit_content, hits_by_record, index_note, search_words
 
 if TYPE_CHECKING:
-    from core.episodes.history import AttemptDetail
+    from core.index.project_state import ProjectState
     from core.index.search import SearchResult
-    from core.queries.filter_parser import Term
+    from core.index.search_words import SearchHit, SearchWords
     from core.records.debug_sessions import DebugSession
     from core.records.episodes import Attempt, Task
     from core.records.loops import Loop, LoopDetails
     from core.records.snapshot import Delta
-    from core.search.words import SearchHit, SearchWords
+    from core.show.filter_parser import Term
     from core.show.table import Cells as TextCells
     from core.show.work_links import Remembered
-    from core.state.project_state import ProjectState
-    from tui.present.glyphs import Cells
+    from core.tasks.history import AttemptDetail
+    from tui.kit.glyphs import Cells
 
 TABS: Final = {
     "loop": ("Overview", "Attempts", "Iterations", "Lessons", "Reflections", "Files"),
@@ -487,7 +487,7 @@ class LoopsScreen(CrossLinks, ListScreen):
         if (loop := self._loop_of(key)) is not None:
             return self._loop_blocks(loop, tab)
         if (session := self._session_of(row)) is not None:
-            from core.documents import debug_sessions  # loads the reader of escalations, which a list does not need
+            from core.show.pages import debug_sessions  # loads the reader of escalations, which a list does not need
 
             return tuple((debug_sessions.lessons if tab == "Learned" else debug_sessions.runs)(self.view, session))
         if (attempt := self._attempt_of(row)) is not None:
@@ -537,7 +537,7 @@ class LoopsScreen(CrossLinks, ListScreen):
         if (detail := self._read_detail(attempt)) is not None:
             blocks += tasks.milestones(detail.milestones)
         if (session := self._catalog.of_attempts.get(attempt.id)) is not None:
-            from core.documents import debug_sessions
+            from core.show.pages import debug_sessions
 
             blocks += section("Debug session", debug_sessions.runs(self.view, session, is_short=True))
         return document_lines(blocks, self.view.now, self.glyphs, width)
@@ -565,7 +565,7 @@ class LoopsScreen(CrossLinks, ListScreen):
         if key is None:
             return
         if (attempt := self._attempt_of(parse_key(key))) is not None:
-            from core.episodes.history import read_attempt  # loads the readers of files, which a list does not need
+            from core.tasks.history import read_attempt  # loads the readers of files, which a list does not need
 
             folder = project.project
             self.run_in_thread(

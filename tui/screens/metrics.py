@@ -16,8 +16,10 @@ from textual.widgets import Static
 
 from core.base.formatting import format_count, format_decimal
 from core.base.text import visible_line
-from core.metrics import DEFAULT_WEEKS
-from core.metrics.dashboard import (
+from core.records.patterns import Maturity
+from core.show.filter_parser import build_id_query
+from core.show.metrics import DEFAULT_WEEKS
+from core.show.metrics.dashboard import (
     RANGES,
     Dashboard,
     build_dashboard,
@@ -25,27 +27,25 @@ from core.metrics.dashboard import (
     list_week_starts,
     select_registered,
 )
-from core.metrics.export import FORMATS, export_metrics, section_markdown
-from core.metrics.sections import Figure, Goal, Kind, Row, build_figures, part_text, value_text
-from core.queries.filter_parser import build_id_query
-from core.records.patterns import Maturity
+from core.show.metrics.export import FORMATS, export_metrics, section_markdown
+from core.show.metrics.sections import Figure, Goal, Kind, Row, build_figures, part_text, value_text
 from core.show.table import Column
-from tui.present.glyphs import ASCII, STATE_SHORT, STATE_STYLES, Cells, Glyphs
+from tui.kit.bars import Item, ItemLine
+from tui.kit.columns import fit_columns
+from tui.kit.drawing import Drawing
+from tui.kit.glyphs import ASCII, STATE_SHORT, STATE_STYLES, Cells, Glyphs
+from tui.kit.record_table import GUTTER, RecordTable
 from tui.screens.base_screen import BaseScreen
 from tui.screens.file_export import export
-from tui.widgets.bars import Item, ItemLine
-from tui.widgets.columns import fit_columns
-from tui.widgets.drawing import Drawing
-from tui.widgets.record_table import GUTTER, RecordTable
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from textual.app import ComposeResult
 
+    from core.index.project_state import ProjectState
     from core.records.snapshot import Delta
     from core.records.team_status import TeamStatus
-    from core.state.project_state import ProjectState
 
 TALL: Final = 32  # lines of the screen from which there is room for explanations and other sections
 TILED: Final = 46  # lines of the screen from which there is room for other sections below a chart over weeks

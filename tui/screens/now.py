@@ -11,16 +11,16 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 from textual.content import Content
 
+from core.agents.setup import read_setup, try_hooks
 from core.base.text import capitalized, plural, visible_line
-from core.documents.markdown import to_markdown
-from core.hooks.setup import read_setup, try_hooks
 from core.show.now import PROPOSE, TRUST, Now, NowLine, NowSection, Target, make_page, page_document
+from core.show.pages.markdown import to_markdown
 from core.show.setup import MOST_PROPOSED, Setup, find_offers
 from core.show.table import Column
-from tui.present.glyphs import Glyphs, style_of
+from tui.kit.glyphs import Glyphs, style_of
+from tui.kit.line_view import fit
+from tui.kit.record_table import RecordTable
 from tui.screens.base_screen import BaseScreen
-from tui.widgets.line_view import fit
-from tui.widgets.record_table import RecordTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from textual import events
     from textual.app import ComposeResult
 
-    from core.metrics.lesson_effect import LessonEffect
+    from core.index.project_state import ProjectState
     from core.records.snapshot import Delta
-    from core.state.project_state import ProjectState
-    from tui.present.glyphs import Cells
+    from core.show.metrics.lesson_effect import LessonEffect
+    from tui.kit.glyphs import Cells
 
 PAUSE_SECONDS: Final = 0.5  # between two pages of a project that changes
 LINE: Final = "line"  # the only column
@@ -193,7 +193,7 @@ class NowScreen(BaseScreen):
         """Return whether lessons help; measured again when the evidence has changed."""
         if view.snapshot.as_of is not None or not view.snapshot.complete:
             return None
-        from core.metrics.lesson_effect import measure_lesson_effect  # imports NumPy
+        from core.show.metrics.lesson_effect import measure_lesson_effect  # imports NumPy
 
         is_running = view.experiment is not None
         if self._effect is None or self._effect[0] is not view.evidence or self._effect[1] is not is_running:
@@ -323,7 +323,7 @@ class NowScreen(BaseScreen):
 
     def action_propose(self) -> None:
         """Extract candidates from the best sessions, as one decision; Review asks about each."""
-        from core.curation.commands import Extract, ExtractMany
+        from core.decisions.commands import Extract, ExtractMany
 
         offers = find_offers(self.view)[:MOST_PROPOSED]
         self._proposing = 0, len(offers)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from textual.screen import Screen
 
-from tui.services import services_of
-from tui.widgets.bars import KeyLine, TopBar
+from tui.kit.bars import KeyLine, TopBar
+from tui.screens.services import services_of
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult

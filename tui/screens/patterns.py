@@ -10,28 +10,28 @@ from textual.content import Content
 
 from core.base.formatting import format_decimal
 from core.base.text import visible_line
-from core.curation.commands import command_for
-from core.curation.rules import why_refused
-from core.documents import patterns as documents
+from core.decisions.commands import command_for
+from core.decisions.rules import why_refused
 from core.index.anchors import find_doubtful
 from core.records.decisions import APPROVE, VERBS, Verb, VerbInfo
+from core.show.pages import patterns as documents
 from core.show.pattern_filter import PATTERN_FIELDS, PatternCatalog
 from core.show.patterns import COLUMNS, SORTS, pattern_cells
 from core.show.setup import describe_empty
 from core.show.table import list_words
-from tui.present.document import draw_cells
-from tui.present.glyphs import draw_state
+from tui.kit.glyphs import draw_state
 from tui.screens.bulk_decision import BulkDialog
 from tui.screens.dialogs import AskLine, overtaken
+from tui.screens.document import draw_cells
 from tui.screens.list_screen import ListScreen
 
 if TYPE_CHECKING:
-    from core.documents.document import Block
-    from core.queries.filter_parser import Query
+    from core.index.project_state import ProjectState
     from core.records.patterns import Pattern
     from core.records.snapshot import Delta
-    from core.state.project_state import ProjectState
-    from tui.present.glyphs import Cells
+    from core.show.filter_parser import Query
+    from core.show.pages.document import Block
+    from tui.kit.glyphs import Cells
 
 TABS: Final = ("Overview", "Evidence", "Lineage", "Why", "History", "Anchors")
 STATE_CELLS: Final = 13  # cells of the longest state in full

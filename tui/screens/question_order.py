@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from core.base.text import plural
 
 if TYPE_CHECKING:
-    from core.state.review_items import ReviewItem
+    from core.index.review_items import ReviewItem
 
 Key = tuple[str, str]  # identity of a question: its kind and its `question_key`
 

@@ -9,28 +9,28 @@ from typing import TYPE_CHECKING, Final
 from textual.content import Content
 
 from core.base.text import plural, visible_line
-from core.documents.lessons import lesson_blocks, place_name
-from core.documents.reflections import reflection_document
-from core.extraction.engine import KNOWN
-from core.queries.filter_parser import Fields, build_id_query, parse_query
-from core.queries.record_filters import LESSON_FIELDS, REFLECTION_FIELDS, select_lessons, select_reflections
 from core.questions.answer import reject_lesson
+from core.questions.extraction.engine import KNOWN
 from core.records.lessons import LESSON_ID, JoinedLesson, LessonKind, LessonState
 from core.show import reflections as lists
+from core.show.filter_parser import Fields, build_id_query, parse_query
+from core.show.pages.lessons import lesson_blocks, place_name
+from core.show.pages.reflections import reflection_document
+from core.show.record_filters import LESSON_FIELDS, REFLECTION_FIELDS, select_lessons, select_reflections
 from core.show.work import attempt_key, parse_key, task_key
-from tui.present.document import draw_cells, inline
 from tui.screens.dialogs import AskLine, overtaken
+from tui.screens.document import draw_cells, inline
 from tui.screens.extraction_preview import preview_extraction
 from tui.screens.list_screen import ListScreen
 
 if TYPE_CHECKING:
-    from core.documents.document import Block
-    from core.extraction.clustering import Cluster
-    from core.queries.filter_parser import Query
+    from core.index.project_state import ProjectState
+    from core.questions.extraction.clustering import Cluster
     from core.records.snapshot import Delta, Snapshot
-    from core.state.project_state import ProjectState
-    from tui.present.glyphs import Cells
-    from tui.state.back_stack import ListState
+    from core.show.filter_parser import Query
+    from core.show.pages.document import Block
+    from tui.kit.back_stack import ListState
+    from tui.kit.glyphs import Cells
 
 _GROUPED: Final = "reflections-grouped"
 _LEARNINGS: Final = "yes"

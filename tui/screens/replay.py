@@ -17,30 +17,30 @@ from textual.content import Content
 from core.base.errors import RalphdeckError
 from core.base.formatting import format_duration
 from core.base.text import plural, visible_line
-from core.documents.document import Block, Moment, Section, Sign, code, fields, line, section
-from core.documents.signs import attempt_sign
-from core.documents.tasks import VERDICT_SIGNS, action_text, error_line, reflection_blocks
-from core.episodes.attempt_state import AttemptCondition, AttemptState, assess_attempt
-from core.episodes.replay import ReplayStep, ReplaySteps, find_next_error, pause_after
 from core.records.episodes import Action, Attempt
+from core.show.pages.document import Block, Moment, Section, Sign, code, fields, line, section
+from core.show.pages.signs import attempt_sign
+from core.show.pages.tasks import VERDICT_SIGNS, action_text, error_line, reflection_blocks
 from core.show.work_links import WorkLinks
-from tui.present.chart import Run, line_chart
-from tui.present.document import Drawable, document_lines, inline
-from tui.present.glyphs import ASCII, Glyphs, draw
-from tui.present.numbers import bar, percent, sparkline
+from core.tasks.attempt_state import AttemptCondition, AttemptState, assess_attempt
+from core.tasks.replay import ReplayStep, ReplaySteps, find_next_error, pause_after
+from tui.kit.bars import Item, ItemLine
+from tui.kit.drawing import Drawing
+from tui.kit.glyphs import ASCII, Glyphs, draw
+from tui.kit.text_pane import TextPane
 from tui.screens.base_screen import BaseScreen
+from tui.screens.chart import Run, line_chart
 from tui.screens.cross_links import CrossLinks
-from tui.widgets.bars import Item, ItemLine
-from tui.widgets.drawing import Drawing
-from tui.widgets.text_pane import TextPane
+from tui.screens.document import Drawable, document_lines, inline
+from tui.screens.numbers import bar, percent, sparkline
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.timer import Timer
 
-    from core.episodes.history import AttemptDetail
+    from core.index.project_state import ProjectState
     from core.records.snapshot import Delta
-    from core.state.project_state import ProjectState
+    from core.tasks.history import AttemptDetail
 
 BESIDE: Final = 110  # cells of the screen from which quality and reflections are beside the action
 WIDE: Final = 150  # cells of the screen from which a list of actions is on the left
@@ -298,7 +298,7 @@ class ReplayScreen(CrossLinks):
             project = self.services.project.project
 
             def read() -> tuple[AttemptDetail, Track] | str:
-                from core.episodes.history import read_attempt  # not imported with the list of loops
+                from core.tasks.history import read_attempt  # not imported with the list of loops
 
                 try:
                     detail = read_attempt(project, self._task_id, self._number)

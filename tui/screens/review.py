@@ -18,12 +18,12 @@ from textual.content import Content
 from textual.worker import get_current_worker
 
 from core.base.errors import BadInput, RalphdeckError
+from core.base.settings import MAX_MINUTES
 from core.base.text import plural, visible_line
 from core.base.validation import check_amount
-from core.config.settings import MAX_MINUTES
-from core.curation.commands import Note
-from core.documents.markdown import to_markdown
-from core.forecast.forecast import Forecaster
+from core.decisions.commands import Note
+from core.index.review_items import CONFLICT, DUPLICATE, ReviewItem, make_agenda
+from core.project.forecast import Forecaster
 from core.questions.answer import Answer, snooze_command
 from core.questions.answers import answers, question_of
 from core.questions.inversion import Draft
@@ -43,14 +43,16 @@ from core.show.cards import (
     skipped_text,
     terminal_card,
 )
+from core.show.pages.markdown import to_markdown
 from core.show.setup import describe_empty
 from core.show.work import attempt_key
-from core.state.review_items import CONFLICT, DUPLICATE, ReviewItem, make_agenda
-from tui.actions import ACTIONS, BY_ID
-from tui.present.document import document_lines
-from tui.present.team import lease_text
+from tui.kit.actions import ACTIONS, BY_ID
+from tui.kit.bars import Item, ItemLine
+from tui.kit.drawing import AnswerList
+from tui.kit.text_pane import TextPane
 from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import AskLine, AskText, Choose, overtaken
+from tui.screens.document import document_lines
 from tui.screens.question_order import (
     GivenAnswer,
     Key,
@@ -60,19 +62,17 @@ from tui.screens.question_order import (
     same_question,
 )
 from tui.screens.review_preview import Forecasts, answer_rows, compute_outlook, preview_lines
-from tui.widgets.bars import Item, ItemLine
-from tui.widgets.drawing import AnswerList
-from tui.widgets.text_pane import TextPane
+from tui.screens.team import lease_text
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from core.adapters.agent_files import AgentFile
-    from core.documents.document import Document
+    from core.index.project_state import ProjectState
     from core.learning.inversion_rules import Inversion
     from core.records.decisions import Decision
     from core.records.snapshot import Delta
-    from core.state.project_state import ProjectState
+    from core.show.pages.document import Document
+    from core.sources.adapters.agent_files import AgentFile
 
 ANSWERS: Final = frozenset(
     {YES, NO, "rewrite", "promote", "deprecate", "reset", "restore_text", "quarantine", "archive"}

@@ -14,15 +14,15 @@ from core.base.errors import RalphdeckError
 from core.base.text import plural, visible_line
 from core.questions.context_recipients import LOOP, PAUSED
 from core.retrieval.rendering import INTRODUCTION, REFLECTIONS_ONLY, TITLE
-from tui.present.glyphs import Glyphs, draw_state
-from tui.present.numbers import percent
+from tui.kit.glyphs import Glyphs, draw_state
+from tui.screens.numbers import percent
 from tui.screens.question_order import Key, key_of
 
 if TYPE_CHECKING:
-    from core.forecast.forecast import ContextChange, Forecast, Forecaster, Merger
+    from core.index.project_state import ProjectState
+    from core.index.review_items import ReviewItem
+    from core.project.forecast import ContextChange, Forecast, Forecaster, Merger
     from core.questions.answer import Answer
-    from core.state.project_state import ProjectState
-    from core.state.review_items import ReviewItem
 
 BY_WORDS: Final = "~"  # Marks a forecast by word match that will be repeated by semantic similarity.
 _FRAME: Final = frozenset({*REFLECTIONS_ONLY.split("\n"), INTRODUCTION, *LABELS.values(), TITLE}) - {""}

@@ -10,16 +10,16 @@ from textual.content import Content
 
 from core.base.pattern_titles import pattern_title
 from core.base.text import plural, visible_line
-from core.curation.decision_text import about_text, verb_text
-from core.documents.decisions import reason_text
+from core.decisions.decision_text import about_text, verb_text
 from core.project import trust
 from core.records.times import day_of
+from core.show.pages.decisions import reason_text
 from tui.screens.dialogs import LongTextDialog
 
 if TYPE_CHECKING:
+    from core.index.project_state import ProjectState
     from core.project.project import Project
     from core.project.trust import Arrivals
-    from core.state.project_state import ProjectState
 
 MAX_LISTED: Final = 200  # lessons or decisions that the dialog lists
 _MARKS: Final = {"blocked": "$error", "held": "$warning", "claimed": "$quiet"}

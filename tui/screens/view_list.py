@@ -14,9 +14,9 @@ from textual.widgets import OptionList
 
 from core.base.errors import BadInput, Unwritable
 from core.base.text import visible_line
-from tui.actions import PLACES
-from tui.screens.dialogs import OPTION_MOVES, AskLine, Dialog
-from tui.state.saved_views import (
+from tui.kit.actions import PLACES
+from tui.kit.line_view import fit
+from tui.kit.saved_views import (
     BUILT_IN,
     LONGEST_NAME,
     SavedView,
@@ -26,12 +26,12 @@ from tui.state.saved_views import (
     rename_view,
     save_view,
 )
-from tui.widgets.line_view import fit
+from tui.screens.dialogs import OPTION_MOVES, AskLine, Dialog
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from tui.state.user_state import UserState
+    from tui.kit.user_state import UserState
 
 NAME_CELLS: Final = 30  # cells of a name in the list
 

@@ -12,26 +12,26 @@ from textual.content import Content
 from textual.widgets import Static
 
 from core.base.errors import BadInput
+from core.base.settings import DEFAULTS, find_threshold
 from core.base.text import plural, visible_line
-from core.config.settings import DEFAULTS, find_threshold
-from core.documents.markdown import to_markdown
 from core.learning import threshold_replay
+from core.show.pages.markdown import to_markdown
 from core.show.what_if import COLUMNS, by_consequence, difference_cells, summary, what_if_document
-from tui.present.document import draw_cells
-from tui.present.knobs import Knob
+from tui.kit.bars import Item, ItemLine
+from tui.kit.record_table import RecordTable
+from tui.kit.value_field import ValueField
+from tui.screens.document import draw_cells
 from tui.screens.history_query import HistoryQueryScreen
-from tui.widgets.bars import Item, ItemLine
-from tui.widgets.record_table import RecordTable
-from tui.widgets.value_field import ValueField
+from tui.screens.knobs import Knob
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from core.config.settings import Settings
+    from core.base.settings import Settings
+    from core.index.project_state import ProjectState
     from core.learning.threshold_replay import PatternDifference, Replay
     from core.records.snapshot import Delta
-    from core.state.project_state import ProjectState
-    from tui.present.glyphs import Cells
+    from tui.kit.glyphs import Cells
 
 _NAMES: Final = {
     "Maturity": "maturity.half_life_days min_feedback min_helpful max_harmful maturity.deprecation_threshold",

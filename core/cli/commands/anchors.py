@@ -16,9 +16,9 @@ from core.cli.support.project import open_project
 
 if TYPE_CHECKING:
     from core.index.anchors import Stale
+    from core.index.project_state import ProjectState
     from core.records.anchors import AnchorChange
     from core.records.patterns import Pattern
-    from core.state.project_state import ProjectState
 
 _UNCHANGED: Final = {"change": "", "commit": "", "at": None, "to": ""}
 

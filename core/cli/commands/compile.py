@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from core.agents.compile_plan import CompilePlan, FilePlan
+    from core.index.compiled import Selection
+    from core.index.compiled_check import FileStatus
     from core.project.reader import ProjectReader
-    from core.state.compiled import Selection
-    from core.state.compiled_check import FileStatus
 
 TARGETS: Final = {
     "agents-md": "AGENTS.md",
@@ -71,8 +71,8 @@ def compile_lessons(
     if check + remove + dry_run > 1 and not (remove and dry_run):
         raise click.UsageError("give only one of --check, --remove and --dry-run")
     from core.agents.compile_plan import find_targets, plan_removal, plan_writing
-    from core.state.compiled_check import check_target, list_to_write
-    from core.state.experiment import find_experiment
+    from core.index.compiled_check import check_target, list_to_write
+    from core.index.experiment import find_experiment
 
     project = open_reader(reads_agents=False)
     folder = project.project.project
@@ -96,8 +96,8 @@ def compile_lessons(
 
 def _select(project: ProjectReader, max_tokens: int | None) -> Selection:
     from core.index.anchors import find_doubtful
-    from core.state.compiled import select_lessons
-    from core.state.findings import ledger_error
+    from core.index.compiled import select_lessons
+    from core.index.findings import ledger_error
 
     require_trust(project.project)
     if problem := ledger_error(project.view):

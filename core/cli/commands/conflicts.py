@@ -41,8 +41,8 @@ def conflicts(pair: str | None, is_all: bool) -> None:
       ralphdeck lesson conflicts 1a2b3c
       ralphdeck lesson conflicts --all --json | jq -r '.pairs[].relation'
     """
-    from core.documents.instructions import pairs_document
     from core.records.instructions import Relation
+    from core.show.pages.instructions import pairs_document
 
     project = _open_project()
     pairs = project.instruction_pairs()
@@ -113,7 +113,7 @@ def _matters(pair: InstructionPair) -> bool:
 
 
 def _print_group(pairs: Sequence[InstructionPair], answered: Container[str]) -> None:
-    from core.documents.instructions import describe_cost
+    from core.show.pages.instructions import describe_cost
 
     first = pairs[0]
     is_fine, chosen = first.question in answered, first.find_chosen(answered)

@@ -12,6 +12,7 @@ import click
 
 from core.agents.agent_table import AGENTS
 from core.base.errors import RalphdeckError, ReadOnly, install_hint
+from core.base.paths import ProjectPaths
 from core.base.text import plural
 from core.cli.render.output import (
     STRICT_EXIT,
@@ -28,7 +29,6 @@ from core.cli.support.options import Command, OneOf, invocation
 from core.cli.support.project import chosen_project, is_readonly, now
 from core.cli.support.trust import trust_here
 from core.cli.support.user_files import restore_points_file
-from core.config.paths import ProjectPaths
 
 if TYPE_CHECKING:
     from core.agents.checks import Answer

@@ -16,10 +16,10 @@ from core.cli.render.output import Column, end, line, print_object, print_table,
 from core.cli.support.as_of import PastMoment
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import open_reader
-from core.metrics import DEFAULT_WEEKS
+from core.show.metrics import DEFAULT_WEEKS
 
 if TYPE_CHECKING:
-    from core.metrics.context_cost import AgentCost, ContextCost, FileCost, LessonCost
+    from core.show.metrics.context_cost import AgentCost, ContextCost, FileCost, LessonCost
 
 _MOST_LESSONS: Final = 20
 _MOST_SESSIONS: Final = 5
@@ -44,8 +44,8 @@ def cost(since: datetime | None) -> None:
       ralphdeck cost --since 30d
       ralphdeck cost --json | jq '.lessons[] | select(.followed.followed == 0)'
     """
-    from core.metrics.context_cost import measure_cost, measure_files, sum_by_agent
-    from core.metrics.dashboard import list_week_starts
+    from core.show.metrics.context_cost import measure_cost, measure_files, sum_by_agent
+    from core.show.metrics.dashboard import list_week_starts
 
     project = open_reader(reads_agents=False)
     state = project.view

@@ -28,14 +28,14 @@ from core.cli.support.as_of import PastMoment
 from core.cli.support.id_completion import complete_session
 from core.cli.support.options import COUNT, FRACTION, ReadingCommand, Words
 from core.cli.support.project import chosen_project, open_project
-from core.debug_memory.reports import MIN_RUNS, report_causes, report_fix_templates, report_recurring_failures
-from core.documents.signs import session_status_sign
-from core.index import debug_sessions as keys
-from core.index.debug_sessions import ANY_FILE, FixCounts, Postings, compile_like, matching_spellings, newest_first
 from core.records.debug_sessions import ESCALATED, STATUSES, DebugSession
+from core.show.pages.signs import session_status_sign
+from core.tasks import debug_index as keys
+from core.tasks.debug_index import ANY_FILE, FixCounts, Postings, compile_like, matching_spellings, newest_first
+from core.tasks.reports import MIN_RUNS, report_causes, report_fix_templates, report_recurring_failures
 
 if TYPE_CHECKING:
-    from core.state.project_state import ProjectState
+    from core.index.project_state import ProjectState
 
 MAX_NAMES: Final = 12  # Known words that are listed if the query has an unknown one.
 _MAX_NAME: Final = 60
@@ -76,7 +76,7 @@ def find_session(state: ProjectState, name: str) -> DebugSession:
     try:
         return state.debug_session(name)
     except UnknownRecord:
-        from core.debug_memory.archive import DebugArchive
+        from core.tasks.archive import DebugArchive
 
         archived = DebugArchive(chosen_project()).find(name)
         if archived is None or any(id.startswith(name) for id in state.snapshot.debug_sessions):
@@ -93,7 +93,7 @@ def normalize_cause(category: str) -> str:
 
 def print_sessions(state: ProjectState, found: Sequence[DebugSession]) -> None:
     from core.cli.json.debug import causes_of, failing_tests, session_rows
-    from core.state.findings import all_findings
+    from core.index.findings import all_findings
 
     def status(session: DebugSession) -> str:
         return session_status_sign(session, state.snapshot).text if session.status else ""
@@ -129,8 +129,8 @@ def show(session_id: str) -> None:
       ralphdeck debug show dm-001-example --json | jq .session.executions
     """
     from core.cli.json.debug import session_details
-    from core.documents.debug_sessions import session_document
-    from core.state.findings import all_findings
+    from core.index.findings import all_findings
+    from core.show.pages.debug_sessions import session_document
 
     state = open_project().view
     session = find_session(state, session_id)
@@ -196,7 +196,7 @@ def templates(category: str, min_effectiveness: float) -> None:
       ralphdeck debug templates race_condition --min-effectiveness 0.5 --json
     """
     from core.cli.json.debug import fix_template
-    from core.state.findings import all_findings
+    from core.index.findings import all_findings
 
     state = open_project().view
     level = state.settings.interval_level
@@ -254,7 +254,7 @@ def escalations(since: datetime | None) -> None:
       ralphdeck debug escalations --since 7d
     """
     from core.cli.json.debug import session_rows
-    from core.state.findings import all_findings
+    from core.index.findings import all_findings
 
     state = open_project().view
     found = state.escalations(since)
@@ -300,7 +300,7 @@ def causes(min_count: int) -> None:
       ralphdeck debug causes
     """
     from core.cli.json.debug import fix_rate
-    from core.state.findings import all_findings
+    from core.index.findings import all_findings
 
     state = open_project().view
     level = state.settings.interval_level

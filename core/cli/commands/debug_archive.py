@@ -27,7 +27,7 @@ from core.cli.support.project import chosen_project, decider, now, read_configur
 from core.records.debug_sessions import IN_PROGRESS
 
 if TYPE_CHECKING:
-    from core.debug_memory.retention import RetentionPeriod, RetentionPlan
+    from core.tasks.retention import RetentionPeriod, RetentionPlan
 
 
 @click.command("archive-expired", cls=DecidingCommand)
@@ -44,7 +44,7 @@ def archive_expired(dry_run: bool) -> None:
       ralphdeck debug archive-expired --dry-run
       ralphdeck debug archive-expired
     """
-    from core.debug_memory.archive import DebugArchive
+    from core.tasks.archive import DebugArchive
 
     settings, at = read_configuration().settings.debug_memory, now()
     archive = DebugArchive(chosen_project(), by=decider())
@@ -93,7 +93,7 @@ def _remark_partly_due(plan: Sequence[RetentionPlan], at: datetime) -> None:
 
 
 def _rule(period: RetentionPeriod) -> str:
-    from core.debug_memory.retention import UNDATED
+    from core.tasks.retention import UNDATED
 
     names = {IN_PROGRESS: "in progress", UNDATED: "not dated"}
     return names.get(period.rule, f"{period.rule} ({plural(period.days or 0, 'day')})")
@@ -107,7 +107,7 @@ def archived() -> None:
     Example:
       ralphdeck debug archived
     """
-    from core.debug_memory.archive import DebugArchive
+    from core.tasks.archive import DebugArchive
 
     found = DebugArchive(chosen_project()).list_sessions()
     columns = (
@@ -136,7 +136,7 @@ def restore(session_id: str) -> None:
     Example:
       ralphdeck debug archived && ralphdeck debug restore dm-001-example
     """
-    from core.debug_memory.archive import DebugArchive
+    from core.tasks.archive import DebugArchive
 
     restored = DebugArchive(chosen_project(), by=decider()).restore(session_id, now())
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from core.base.errors import Refused
+from core.base.paths import relative_to_project
 from core.base.text import plural, visible_line
 from core.cli.json import objects
 from core.cli.json.loops import record_update
@@ -18,10 +19,9 @@ from core.cli.support.input_file import read_input
 from core.cli.support.options import DecidingCommand, ReadingCommand
 from core.cli.support.project import chosen_project, open_project
 from core.cli.support.work_options import print_recorded_counts
-from core.config.paths import relative_to_project
-from core.index.debug_sessions import ANY_FILE
+from core.files.file_reader import MAX_BYTES
 from core.records.debug_sessions import Failure
-from core.storage.file_reader import MAX_BYTES
+from core.tasks.debug_index import ANY_FILE
 from core.trust.projects import require_trust
 
 if TYPE_CHECKING:
@@ -69,10 +69,10 @@ def failure(
     """
     from core.cli.commands.debug import find_session
     from core.cli.json.debug import fix_rate, fix_template
-    from core.debug_memory.command_errors import parse_report
+    from core.index.experiment import is_held_out, with_open_tasks
+    from core.index.findings import all_findings
     from core.project.debug_hooks import hold_out, on_failure
-    from core.state.experiment import is_held_out, with_open_tasks
-    from core.state.findings import all_findings
+    from core.tasks.command_errors import parse_report
 
     if [session_id is not None, given is not None, bool(error_type or message)].count(True) != 1:
         raise click.UsageError("give either --error-type and --message, or --session, or --input")

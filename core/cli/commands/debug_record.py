@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from core.base.errors import BadInput, ProjectNotFound
+from core.base.paths import BEGIN_COMMAND, is_folder, relative_to_project
 from core.cli.render.output import line, print_object, remark, wants_json, warn
 from core.cli.support.id_completion import complete_loop, complete_session
 from core.cli.support.options import COUNT, FRACTION, DecidingCommand, OneOf, invocation
 from core.cli.support.project import chosen_project, decider, now, open_project
-from core.config.paths import BEGIN_COMMAND, is_folder, relative_to_project
+from core.files.file_reader import MAX_BYTES
 from core.records.debug_sessions import ABANDONED, ENDS, ESCALATED, PASSED, RESOLVED, ROOT_CAUSES, Analysis, Fix
-from core.storage.file_reader import MAX_BYTES
 
 if TYPE_CHECKING:
-    from core.debug_memory.recorder import DebugRecorder
     from core.records.debug_sessions import DebugSession, Execution
+    from core.tasks.recorder import DebugRecorder
 
 _session: Final = click.argument("session_id", metavar="SESSION", shell_complete=complete_session)
 
 
 def _recorder(*, signed: bool = True) -> DebugRecorder:
     """Open the debug memory of the chosen project, to write into it."""
-    from core.debug_memory.recorder import DebugRecorder
+    from core.tasks.recorder import DebugRecorder
 
     project = chosen_project()
     if not is_folder(project.aiwg):
@@ -117,7 +117,7 @@ def run(session_id: str, command: tuple[str, ...], given: str | None) -> None:
 
 def _read(given: str) -> tuple[int | None, Execution]:
     from core.cli.support.input_file import read_input
-    from core.debug_memory.run_reports import read_run
+    from core.tasks.run_reports import read_run
 
     made = read_run(read_input(Path(given), MAX_BYTES), str(chosen_project().project), now())
     if made is None:
@@ -127,7 +127,7 @@ def _read(given: str) -> tuple[int | None, Execution]:
 
 def _execute(command: tuple[str, ...]) -> tuple[int, Execution]:
     from core.cli.support.command_run import run_command
-    from core.debug_memory.run_reports import describe_run
+    from core.tasks.run_reports import describe_run
 
     done = run_command(command, quiet_stdout=invocation().as_json)
     root = str(chosen_project().project)
@@ -192,7 +192,7 @@ def fix(session_id: str, description: str, files: tuple[str, ...], diff: str | N
       ralphdeck debug fix "$session" --description "Count a missing VAT as 0" --file src/cart.py
     """
     from core.cli.support.input_file import read_input
-    from core.debug_memory.session_files import files_of_diff
+    from core.tasks.session_files import files_of_diff
 
     recorder = _recorder()
     session = recorder.find(session_id)

@@ -15,15 +15,15 @@ from core.cli.render.output import STRICT_EXIT, end, line, print_json, print_obj
 from core.cli.support.input_file import read_input
 from core.cli.support.options import ReadingCommand, invocation, limit_option, output_option, words_option
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
-from core.curation.decision_text import author_text
+from core.decisions.decision_text import author_text
+from core.files.atomic_write import export_file, write_file
+from core.files.user_files import team_file
 from core.records.decisions import Verb
 from core.show.decisions import COMMAND_COLUMNS, command_cells, group_decisions
-from core.storage.atomic_write import export_file, write_file
-from core.storage.user_files import team_file
 
 if TYPE_CHECKING:
-    from core.config.paths import ProjectPaths
-    from core.ledger.decision_log import Head
+    from core.base.paths import ProjectPaths
+    from core.sources.decision_log import Head
     from core.team.verification import SpaceVerification
 
 
@@ -100,7 +100,7 @@ def log(
 
 
 def _print_head(output: Path | None) -> None:
-    from core.ledger.decision_log import Head, verify_ledger
+    from core.sources.decision_log import Head, verify_ledger
 
     paths = chosen_project()
     file = export_file(str(output), paths) if output is not None else None
@@ -120,7 +120,7 @@ def _print_head(output: Path | None) -> None:
 
 def _project_id(paths: ProjectPaths) -> str:
     """Return the random ID of the project, created if possible; "" if not."""
-    from core.curation.exchange.origins import known_origin, project_origin  # only a head needs it
+    from core.decisions.exchange.origins import known_origin, project_origin  # only a head needs it
 
     try:
         return known_origin(paths) or project_origin(paths, read_configuration().settings.watch.retry_seconds)
@@ -138,9 +138,9 @@ def _verify_team(paths: ProjectPaths) -> SpaceVerification | None:
 
 
 def _verify(against: str | None) -> None:
-    from core.curation.exchange.origins import known_origin  # only a head needs it
-    from core.ledger.decision_log import MAX_HEADS_BYTES, check_project, read_heads, verify_ledger
-    from core.ledger.ledger import Ledger
+    from core.decisions.exchange.origins import known_origin  # only a head needs it
+    from core.sources.decision_log import MAX_HEADS_BYTES, check_project, read_heads, verify_ledger
+    from core.sources.ledger import Ledger
 
     paths = chosen_project()
     heads: tuple[Head, ...] = ()

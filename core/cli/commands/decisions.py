@@ -14,7 +14,7 @@ from core.cli.support.dry_run import dry_run_option, forecast_decision
 from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import DecidingCommand, ReviewingCommand, WholeNumber, reason_option
 from core.cli.support.project import now, open_project
-from core.curation.commands import (
+from core.decisions.commands import (
     AcceptInversion,
     ApproveReflection,
     Command,
@@ -29,7 +29,7 @@ from core.records.decisions import Verb
 
 if TYPE_CHECKING:
     from core.cli.json import objects
-    from core.curation.decision_writer import Decided
+    from core.decisions.decision_writer import Decided
     from core.learning.inversion_rules import Inversion
     from core.project.project import Project
 
@@ -344,7 +344,7 @@ def _proposals(project: Project, pattern_id: str | None) -> list[Inversion]:
 
 
 def _list_proposals(project: Project, proposals: Sequence[Inversion]) -> None:
-    from core.state.findings import all_findings
+    from core.index.findings import all_findings
 
     if wants_json():
         print_object("InversionList", findings=all_findings(project.view), proposals=proposals)

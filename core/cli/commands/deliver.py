@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from core.base.masking import mask_secrets
 from core.base.text import visible
 from core.cli.render.output import end, print_json, remark, wants_json
 from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import find_loop, open_project
-from core.documents.delivery import delivery_explanation, delivery_text
-from core.redaction.masking import mask_secrets
+from core.show.pages.delivery import delivery_explanation, delivery_text
 
 if TYPE_CHECKING:
     from msgspec import Struct
@@ -33,8 +33,8 @@ def deliver(loop_id: str) -> None:
       ralphdeck loop list --source snarktank,open-ralph
       ralphdeck loop deliver snarktank:tasks/cart > context.diff
     """
+    from core.index.findings import all_findings
     from core.project.reader import find_delivery
-    from core.state.findings import all_findings
 
     project = open_project(asks=False)
     loop = find_loop(project, loop_id)

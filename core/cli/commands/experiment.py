@@ -21,9 +21,9 @@ from core.cli.support.team import last_team_status
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from core.index.trials import ExperimentReport, PatternTrials
     from core.learning.experiments import Comparison
     from core.records.team_status import PooledTrials
-    from core.state.trials import ExperimentReport, PatternTrials
 
 _MOST_POOLS: Final = 20
 _START: Final = "to start one: ralphdeck experiment start --share 0.2"
@@ -42,8 +42,8 @@ def status() -> None:
       ralphdeck experiment
       ralphdeck experiment status --json | jq '.patterns[] | {id, verdict}'
     """
-    from core.metrics.lesson_effect import measure_lesson_effect
-    from core.state.experiment import is_forbidden
+    from core.index.experiment import is_forbidden
+    from core.show.metrics.lesson_effect import measure_lesson_effect
 
     project = open_reader(reads_agents=False)
     state = project.view
@@ -105,7 +105,7 @@ def _print_status(report: ExperimentReport, share: float | None, *, forbidden: b
         tasks = plural(crossed, "task")
         line(f"{tasks} had a lesson that was held out, or missed one that was not; counted as the coin decided.")
     if report.success is not None:
-        from core.state.trials import describe_success
+        from core.index.trials import describe_success
 
         line(f"Success of tasks, over all lessons: {describe_success(report.success, is_running=report.is_running)}")
 
@@ -118,14 +118,14 @@ def _describe_not_counted(count: int) -> str:
 
 def print_pools(pools: Sequence[PooledTrials]) -> None:
     """Print a line for each pattern with trials in the projects of the team."""
-    from core.metrics.team_uses import describe_pool
+    from core.show.metrics.team_uses import describe_pool
 
     for pool in pools[:_MOST_POOLS]:
         line(f"In the team: {visible_line(pool.pattern_id, 80)} in {describe_pool(pool)}")
 
 
 def pools_json(pools: Sequence[PooledTrials]) -> list[objects.Wire]:
-    from core.metrics.team_uses import compare_pooled
+    from core.show.metrics.team_uses import compare_pooled
 
     return [objects.TeamTrials.of(one, comparison=_arms_json(compare_pooled(one))) for one in pools]
 
@@ -187,8 +187,8 @@ def start(share: float) -> None:
       ralphdeck experiment start --share 0.2
       ralphdeck experiment start --share 0.5
     """
+    from core.index.experiment import set_share
     from core.learning.experiments import COST_OF_LOOKING, EXPECTED_RATES, required_trials
-    from core.state.experiment import set_share
 
     _require_user()
     file = set_share(share)
@@ -211,7 +211,7 @@ def stop() -> None:
     Example:
       ralphdeck experiment stop
     """
-    from core.state.experiment import set_share
+    from core.index.experiment import set_share
 
     _require_user()
     file = set_share(None)

@@ -13,11 +13,11 @@ from core.cli.render.output import end, line, percent, print_json, remark, warn
 from core.cli.support.id_completion import complete_source
 from core.cli.support.options import ReviewingCommand, invocation, reason_option, words_option
 from core.cli.support.project import open_project
-from core.curation.commands import Extract
+from core.decisions.commands import Extract
 from core.records.patterns import PatternType
 
 if TYPE_CHECKING:
-    from core.curation.decision_writer import Decided
+    from core.decisions.decision_writer import Decided
     from core.project.project import Project
     from core.records.extractions import Extraction, Proposal
 
@@ -53,7 +53,7 @@ def extract(source: str | None, is_all: bool, types: frozenset[str], dry_run: bo
       ralphdeck loop extract --all --json
     """
     from core.cli.commands.decisions import decided_json
-    from core.state.findings import all_findings
+    from core.index.findings import all_findings
 
     if (source is None) != is_all:
         raise click.UsageError("give either a LOOP, TASK, debug SESSION or recurring LEARNING, or --all")
@@ -92,7 +92,7 @@ def extract(source: str | None, is_all: bool, types: frozenset[str], dry_run: bo
 
 def _learn_strategies(project: Project, source_id: str) -> dict[str, list[str]]:
     """Count the decomposition strategies of the loops and attempts of a source."""
-    from core.extraction.strategies import list_work_ids
+    from core.questions.extraction.strategies import list_work_ids
 
     loops = project.view.snapshot.loops
     matches = [] if source_id in loops else find_matching_ids(source_id, loops)
@@ -104,7 +104,7 @@ def _learn_strategies(project: Project, source_id: str) -> dict[str, list[str]]:
 
 def _ended(project: Project) -> list[str]:
     """Return the IDs of ended loops, oldest first, then of other tasks and sessions."""
-    from core.episodes.loop_links import link_tasks
+    from core.tasks.loop_links import link_tasks
 
     snapshot = project.view.snapshot
     loops = [loop for loop in snapshot.loops.values() if loop.status.ended]

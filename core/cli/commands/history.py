@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from core.base.settings import WatchSettings
 from core.base.text import visible_line
 from core.cli.json import objects
 from core.cli.render.document import print_document, print_reflections
@@ -15,17 +16,16 @@ from core.cli.render.output import end, json_bytes, line, print_json, remark, wa
 from core.cli.support.id_completion import complete_task
 from core.cli.support.options import ReadingCommand, WholeNumber, invocation, words_option
 from core.cli.support.project import chosen_project, now, read_configuration
-from core.config.settings import WatchSettings
-from core.documents.markdown import blocks_markdown, to_markdown
-from core.episodes.attempt_state import AttemptCondition, assess_attempt
+from core.files.atomic_write import export_file, write_file
 from core.records.episodes import Attempt, Task
 from core.records.loops import Outcome
-from core.storage.atomic_write import export_file, write_file
+from core.show.pages.markdown import blocks_markdown, to_markdown
+from core.tasks.attempt_state import AttemptCondition, assess_attempt
 
 if TYPE_CHECKING:
-    from core.config.paths import ProjectPaths
-    from core.episodes.history import AttemptDetail, TaskHistory, WholeHistory
+    from core.base.paths import ProjectPaths
     from core.records.findings import Finding
+    from core.tasks.history import AttemptDetail, TaskHistory, WholeHistory
 
 _LIMIT: Final = 50
 _MARKDOWN: Final = frozenset({".md", ".markdown"})
@@ -73,8 +73,8 @@ def history(
       ralphdeck history task-001 --reflections --outcome failure,timeout
       ralphdeck history task-001 --export task-001.md
     """
-    from core.episodes.history import read_attempt
-    from core.episodes.task_lookup import find_attempt
+    from core.tasks.history import read_attempt
+    from core.tasks.task_lookup import find_attempt
 
     if export is not None and export.suffix.lower() not in {*_MARKDOWN, ".json"}:
         raise click.UsageError(f"--export writes .md or .json, not {export.suffix or 'a file without a suffix'}")
@@ -109,8 +109,8 @@ def _show(
     limit: int,
 ) -> Sequence[Finding]:
     """Print a task or one attempt, and return the findings."""
-    from core.documents.tasks import attempt_document, task_document
-    from core.episodes.history import (
+    from core.show.pages.tasks import attempt_document, task_document
+    from core.tasks.history import (
         COUNT_DIFFERS,
         AttemptDetail,
         TaskHistory,
@@ -146,7 +146,7 @@ def _show(
 
 def _read_all(paths: ProjectPaths, task_id: str, outcomes: Collection[Outcome]) -> WholeHistory:
     """Read all attempts, or those with certain outcomes, with their actions."""
-    from core.episodes.history import WholeHistory, filter_history, read_whole_history
+    from core.tasks.history import WholeHistory, filter_history, read_whole_history
 
     whole = read_whole_history(paths, task_id)
     if not outcomes:
@@ -156,13 +156,13 @@ def _read_all(paths: ProjectPaths, task_id: str, outcomes: Collection[Outcome]) 
 
 
 def _findings(found: TaskHistory | WholeHistory | AttemptDetail) -> Sequence[Finding]:
-    from core.episodes.history import AttemptDetail
+    from core.tasks.history import AttemptDetail
 
     return (*found.findings, *found.actions.findings) if isinstance(found, AttemptDetail) else found.findings
 
 
 def _json(found: WholeHistory | AttemptDetail, only_reflections: bool) -> objects.Wire:
-    from core.episodes.history import AttemptDetail
+    from core.tasks.history import AttemptDetail
 
     findings = _findings(found)
     if only_reflections:
@@ -174,9 +174,9 @@ def _json(found: WholeHistory | AttemptDetail, only_reflections: bool) -> object
 
 
 def _markdown(found: WholeHistory | AttemptDetail, only_reflections: bool) -> bytes:
-    from core.documents.reflections import reflection_section
-    from core.documents.tasks import attempt_document, whole_history_document
-    from core.episodes.history import TaskHistory, WholeHistory
+    from core.show.pages.reflections import reflection_section
+    from core.show.pages.tasks import attempt_document, whole_history_document
+    from core.tasks.history import TaskHistory, WholeHistory
 
     if only_reflections:
         text = blocks_markdown(map(reflection_section, found.reflections), 2) + "\n"

@@ -8,11 +8,11 @@ import click
 
 from core.agents.private_files import git_root, ignore_private_files
 from core.base.errors import ReadOnly, Unwritable
+from core.base.paths import ProjectPaths, project_at
 from core.cli.render.output import line, print_object, remark, wants_json
 from core.cli.support.options import Command
 from core.cli.support.project import is_readonly, named_project, now
 from core.cli.support.trust import trust_here
-from core.config.paths import ProjectPaths, project_at
 
 
 @click.command(cls=Command)

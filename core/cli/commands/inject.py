@@ -19,19 +19,19 @@ from core.cli.support.hooks import FORMS, PROMPT, SESSION, HookCommand, print_an
 from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import FRACTION, OneOf, ReadingCommand, Words, invocation, output_option, setting_option
 from core.cli.support.project import find_loop, open_project, open_reader
+from core.files.atomic_write import export_file, write_file
 from core.records.patterns import PatternType
 from core.retrieval.task import CATEGORIES
-from core.storage.atomic_write import export_file, write_file
 from core.trust.projects import require_trust
 
 if TYPE_CHECKING:
-    from core.config.settings import InjectionSettings
+    from core.base.settings import InjectionSettings
+    from core.index.project_state import ProjectState
     from core.project.project import Project
     from core.project.reader import ProjectReader
     from core.records.findings import Finding
     from core.records.loops import Loop
     from core.retrieval.injection import InjectedContext, Injection
-    from core.state.project_state import ProjectState
 
 _HOOK_HELP: Final = (
     f"Print what a hook expects. claude-code reads the event on stdin and answers {SESSION} and {PROMPT}, whose "
@@ -98,9 +98,9 @@ def inject(
       ralphdeck loop inject --task "Fix the login" --explain
       ralphdeck loop inject --hook claude-code
     """
+    from core.index.contexts import prepare_delivery, prepare_task_injection
+    from core.index.findings import all_findings
     from core.retrieval.injection import Injection
-    from core.state.contexts import prepare_delivery, prepare_task_injection
-    from core.state.findings import all_findings
 
     as_json = invocation().as_json
     if hook is not None and (output is not None or as_json or invocation().strict):
@@ -210,7 +210,7 @@ def _prepare(
     **changes: Any,
 ) -> tuple[InjectionSettings, str, bool | None]:
     """Check that agents may get a context, and compute vectors; returns settings, category and decomposition."""
-    from core.state.findings import ledger_error
+    from core.index.findings import ledger_error
 
     state = project.view
     require_trust(project.project)

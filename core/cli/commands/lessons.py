@@ -14,11 +14,11 @@ from core.cli.render.output import Column, end, id_column, print_object, print_t
 from core.cli.support.id_completion import complete_lesson
 from core.cli.support.options import DecidingCommand, OneOf, ReadingCommand, limit_option, reason_option, words_option
 from core.cli.support.project import open_project
-from core.curation.commands import Extract
-from core.documents.lessons import place_name
+from core.decisions.commands import Extract
 from core.records.extractions import ALL_TYPES
 from core.records.lessons import JoinedLesson, LessonKind, LessonState
 from core.records.patterns import PatternType
+from core.show.pages.lessons import place_name
 
 if TYPE_CHECKING:
     from core.project.project import Project
@@ -61,7 +61,7 @@ def list_lessons(
       ralphdeck lesson list --runner claude --loaded --state contradicts
       ralphdeck lesson list --json | jq -r '.lessons[].text'
     """
-    from core.state.findings import all_findings
+    from core.index.findings import all_findings
 
     project = _open_project()
     found = [
@@ -93,7 +93,7 @@ def show(lesson_id: str) -> None:
       ralphdeck lesson show lesson:1a2b3c4d5e6f7a8b
       ralphdeck lesson show 1a2b3c --json | jq .lesson.places
     """
-    from core.documents.lessons import lesson_document
+    from core.show.pages.lessons import lesson_document
 
     project = _open_project()
     found = find_lesson(project, lesson_id)
@@ -172,6 +172,6 @@ def find_lesson(project: Project, name: str) -> JoinedLesson:
 
 
 def _lesson_json(project: Project, joined: JoinedLesson) -> objects.Wire:
-    from core.scanning.messages import describe_danger  # reads the rules, which the help does not need
+    from core.base.scanning.messages import describe_danger  # reads the rules, which the help does not need
 
     return objects.AgentLesson.of(joined, joined.lesson, danger=describe_danger(joined.lesson.text, project.settings))

@@ -12,8 +12,8 @@ from core.cli.render.output import Column, end, id_column, print_json, print_tab
 from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import OneOf, ReadingCommand, invocation, words_option
 from core.cli.support.project import chosen_project, find_loop, now, open_reader, read_configuration, read_snapshot
-from core.metrics.usage import GROUPINGS, UsageGroup, group_usage, has_usage, sum_usage
 from core.records.loops import LoopStatus, Usage
+from core.show.metrics.usage import GROUPINGS, UsageGroup, group_usage, has_usage, sum_usage
 
 if TYPE_CHECKING:
     from msgspec import Struct
@@ -32,7 +32,7 @@ USAGE_COLUMNS = (
 
 
 def _parse_sources(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> frozenset[str]:
-    from core.adapters.adapter_table import find_source
+    from core.sources.adapters.adapter_table import find_source
 
     try:
         return frozenset(find_source(name) for names in value for name in names.split(",") if name)
@@ -69,11 +69,11 @@ def list_loops(
       ralphdeck loop list --no-archived --json | jq -r '.loops[].id'
     """
     from core.cli.render.document import print_list
-    from core.queries.filter_parser import parse_query
+    from core.index.project_state import ProjectState
     from core.show import loops as rows
+    from core.show.filter_parser import parse_query
     from core.show.needs import find_needs
     from core.show.work import FIELDS, select_loops
-    from core.state.project_state import ProjectState
 
     configuration = read_configuration()
     snapshot = read_snapshot(configuration, adapted=True)

@@ -14,7 +14,7 @@ from core.cli.render.output import Column, day, end, id_column, line, percent, p
 from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import COUNT, FRACTION, DecidingCommand, ReadingCommand, reason_option
 from core.cli.support.project import chosen_project, now, open_project
-from core.curation.commands import Archive, Merge, PrunePatterns, Restore
+from core.decisions.commands import Archive, Merge, PrunePatterns, Restore
 
 if TYPE_CHECKING:
     from core.records.patterns import Pattern
@@ -40,7 +40,7 @@ def prune(
       ralphdeck pattern prune --min-success-rate 0.6 --max-age-days 180
     """
     from core.cli.commands.decisions import decide
-    from core.state.findings import all_findings
+    from core.index.findings import all_findings
 
     project = open_project()
     given = {"min_success_rate": min_success_rate, "min_usage_count": min_usage, "max_age_days": max_age_days}
@@ -138,8 +138,8 @@ def duplicates(threshold: float | None) -> None:
       ralphdeck pattern duplicates
       ralphdeck pattern merge pat-error-null-check-015 pat-error-null-guard-002
     """
+    from core.index.findings import all_findings
     from core.retrieval.similarity import cap_similarity
-    from core.state.findings import all_findings
 
     project = open_project()
     state = project.view
@@ -191,8 +191,8 @@ def merge(target: str, other: str, dry_run: bool, reason: str) -> None:
 
 def _print_preview(target: Pattern, other: Pattern) -> None:
     """Print the counts that the kept record would have after a merge."""
-    from core.curation.merge import as_read, check_pair, merge_changes
-    from core.curation.pattern_registry import Registry
+    from core.decisions.merge import as_read, check_pair, merge_changes
+    from core.decisions.pattern_registry import Registry
 
     check_pair(target, other)
     registry = Registry(chosen_project())
@@ -216,7 +216,7 @@ def _print_preview(target: Pattern, other: Pattern) -> None:
 
 
 def _counts(pattern: Pattern) -> objects.Wire:
-    from core.curation.merge import Tally
+    from core.decisions.merge import Tally
 
     counts = pattern.recorded_counts
     return objects.RecordedCounts.of(Tally.of(counts), success_rate=counts.rate)
@@ -224,7 +224,7 @@ def _counts(pattern: Pattern) -> objects.Wire:
 
 def _uses(pattern: Pattern) -> str:
     """Format counts: `3 of 4, 75 %`; for an anti-pattern, failures of the approach."""
-    from core.curation.merge import Tally
+    from core.decisions.merge import Tally
 
     tally, rate = Tally.of(pattern.recorded_counts), percent(pattern.recorded_counts.rate)
     return f"{tally.successes} of {tally.uses}" + (f", {rate}" if rate else "")

@@ -43,13 +43,13 @@ def mcp() -> None:
     require_records()
     if find_spec("mcp") is None:
         raise RalphdeckError(f"mcp needs additional packages; {install_hint('mcp')}")
-    from core.mcp_server.handshake import end_at_signals, open_relay
+    from core.agents.mcp_server.handshake import end_at_signals, open_relay
 
     relay = open_relay(is_readonly=is_readonly())
     end_at_signals(relay)
     relay.start()  # before the imports, which take longer than agents wait
-    from core.mcp_server.server import serve
-    from core.mcp_server.session import Session
+    from core.agents.mcp_server.server import serve
+    from core.agents.mcp_server.session import Session
 
     project = create_project(read_configuration(), records=True, asks=False)
     serve(Session(project, partial(load_project, project)), relay)

@@ -15,16 +15,16 @@ from core.cli.render.output import Column, end, line, print_object, print_table,
 from core.cli.support.options import ReadingCommand, WholeNumber
 from core.cli.support.project import open_project
 from core.cli.support.team import last_team_status
-from core.metrics import DEFAULT_WEEKS
-from core.metrics.effectiveness import LoopCounts, compute_effectiveness, count_states
-from core.storage.atomic_write import export_file, file_exists, write_file
+from core.files.atomic_write import export_file, file_exists, write_file
+from core.show.metrics import DEFAULT_WEEKS
+from core.show.metrics.effectiveness import LoopCounts, compute_effectiveness, count_states
 
 if TYPE_CHECKING:
-    from core.config.paths import ProjectPaths
-    from core.metrics.dashboard import Dashboard
-    from core.metrics.effectiveness import Comparison
-    from core.metrics.lesson_effect import LessonEffect
-    from core.metrics.sections import Figure, Row
+    from core.base.paths import ProjectPaths
+    from core.show.metrics.dashboard import Dashboard
+    from core.show.metrics.effectiveness import Comparison
+    from core.show.metrics.lesson_effect import LessonEffect
+    from core.show.metrics.sections import Figure, Row
 
 _MAX_CHARS: Final = 60
 MAX_WEEKS: Final = 520  # Ten years.
@@ -59,10 +59,10 @@ def metrics(weeks: int, export: str | None, force: bool) -> None:
       ralphdeck metrics --json | jq .comparison
       ralphdeck metrics --weeks 52 --export report.md
     """
-    from core.metrics.dashboard import build_dashboard
-    from core.metrics.derived_files import compare_metrics, read_recorded_metrics
-    from core.metrics.sections import build_figures
-    from core.state.findings import all_findings
+    from core.index.findings import all_findings
+    from core.show.metrics.dashboard import build_dashboard
+    from core.show.metrics.derived_files import compare_metrics, read_recorded_metrics
+    from core.show.metrics.sections import build_figures
 
     project = open_project()
     state, settings = project.search_all(), project.settings
@@ -135,7 +135,7 @@ def _lessons_json(found: LessonEffect) -> objects.Wire:
 
 
 def _export(board: Dashboard, name: str, project: ProjectPaths, *, force: bool) -> Path:
-    from core.metrics.export import FORMATS, export_metrics
+    from core.show.metrics.export import FORMATS, export_metrics
 
     file = export_file(name, project, FORMATS)
     if file_exists(file) and not force:
@@ -146,7 +146,7 @@ def _export(board: Dashboard, name: str, project: ProjectPaths, *, force: bool) 
 
 def _print_section(figure: Figure) -> None:
     """Print the summary and the rows of a section, without weeks that have no data."""
-    from core.metrics.sections import reach_text
+    from core.show.metrics.sections import reach_text
 
     title = figure.title if figure.title.endswith("?") else f"{figure.title}:"
     if not figure.rows:
@@ -169,7 +169,7 @@ def _print_section(figure: Figure) -> None:
 
 
 def _part(figure: Figure, number: int, row: Row) -> str:
-    from core.metrics.sections import part_text
+    from core.show.metrics.sections import part_text
 
     return part_text(figure, row, number)
 

@@ -35,10 +35,10 @@ def now(since: datetime | None, notifies: bool) -> None:
       ralphdeck now --notify    (try the notify command)
       ralphdeck now --json | jq -r '.sections[] | select(.id == "needs").lines[].title'
     """
+    from core.agents.setup import read_setup
     from core.cli.render.document import print_document
     from core.cli.support.user_files import last_visit
-    from core.hooks.setup import read_setup
-    from core.metrics.lesson_effect import measure_lesson_effect
+    from core.show.metrics.lesson_effect import measure_lesson_effect
     from core.show.now import make_page, page_document
 
     project = open_project()

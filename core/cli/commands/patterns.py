@@ -21,12 +21,12 @@ from core.show.patterns import COMMAND_COLUMNS, SORTS, pattern_cells
 
 if TYPE_CHECKING:
     from core.cli.json import objects
+    from core.index.project_state import ProjectState
     from core.learning.assessment import Assessment
     from core.learning.scoreboard import Scoreboard
     from core.records.findings import Finding
     from core.records.patterns import Pattern
     from core.records.snapshot import Snapshot
-    from core.state.project_state import ProjectState
 
 
 @click.command("list", cls=ReadingCommand)
@@ -51,7 +51,7 @@ def list_patterns(words: tuple[str, ...], wanted: PatternFilter, sort: str, as_o
       ralphdeck pattern list --min-success-rate 0 --max-success-rate 0.6 --json
       ralphdeck pattern list --as-of 2026-11-15
     """
-    from core.queries.filter_parser import parse_query
+    from core.show.filter_parser import parse_query
     from core.show.pattern_filter import PATTERN_FIELDS, PatternCatalog
 
     query = parse_query(" ".join(words), PATTERN_FIELDS)
@@ -134,11 +134,11 @@ def show_pattern(pattern_id: str, as_of: datetime | None) -> None:
       ralphdeck pattern show pat-error-null-check-015 --as-of 7d
     """
     from core.cli.render.document import print_blocks
-    from core.documents.patterns import pattern_document
+    from core.index.findings import all_findings
+    from core.index.history import pattern_lineage
     from core.learning.explanation import loop_results
     from core.learning.following import FollowCounts
-    from core.state.findings import all_findings
-    from core.state.history import pattern_lineage
+    from core.show.pages.patterns import pattern_document
 
     state = state_as_of(as_of)
     pattern = state.find_pattern(pattern_id)
@@ -217,8 +217,8 @@ def why(pattern_id: str) -> None:
       ralphdeck pattern why pat-error-null-check-015
     """
     from core.cli.render.document import print_blocks
-    from core.documents.patterns import explanation
-    from core.state.findings import all_findings
+    from core.index.findings import all_findings
+    from core.show.pages.patterns import explanation
 
     state = open_reader(reads_agents=True).view
     pattern = state.find_pattern(pattern_id)
@@ -233,8 +233,8 @@ def why(pattern_id: str) -> None:
 
 def _explanation_json(state: ProjectState, pattern_id: str) -> objects.Wire:
     from core.cli.json import objects
-    from core.state.findings import all_findings, count_conflicts
-    from core.state.history import explain_pattern
+    from core.index.findings import all_findings, count_conflicts
+    from core.index.history import explain_pattern
 
     found = explain_pattern(state, pattern_id)
     ignored = state.board.ignored_reports(pattern_id)

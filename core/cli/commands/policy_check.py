@@ -50,7 +50,7 @@ def check_command(policy: Path | None) -> None:
       ralphdeck check
       ralphdeck check --policy .github/ralphdeck-policy.yml --json
     """
-    from core.forecast.policy import MAX_BYTES, Policy, check, read_policy, rule_name
+    from core.project.policy import MAX_BYTES, Policy, check, read_policy, rule_name
 
     try:
         rules = Policy() if policy is None else read_policy(str(policy), read_input(policy, MAX_BYTES))

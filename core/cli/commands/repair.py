@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from core.base.masking import mask_secrets
 from core.base.text import plural
 from core.cli.commands.decisions import decide, print_unchanged
 from core.cli.json import objects
@@ -13,8 +14,7 @@ from core.cli.render.output import line, print_object, remark, wants_json
 from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import DecidingCommand, reason_option
 from core.cli.support.project import open_project
-from core.curation.commands import RepairPatterns
-from core.redaction.masking import mask_secrets
+from core.decisions.commands import RepairPatterns
 
 if TYPE_CHECKING:
     from core.records.repairs import OldRecords, RecordRepair
@@ -40,7 +40,7 @@ def repair(pattern_ids: tuple[str, ...], apply: bool, reason: str) -> None:
       ralphdeck pattern repair --apply && ralphdeck undo
       ralphdeck pattern repair pat-error-assert-001 --apply --reason "answers every failing comparison"
     """
-    from core.state.findings import all_findings
+    from core.index.findings import all_findings
 
     project = open_project()
     records = project.repairs([project.view.find_pattern(one).id for one in dict.fromkeys(pattern_ids)])

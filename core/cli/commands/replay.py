@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from core.base.errors import UnknownRecord
+from core.base.masking import mask_secrets
 from core.base.text import plural, visible_line
 from core.cli.json import objects
 from core.cli.render.document import DIFF_COLOURS
@@ -16,12 +17,11 @@ from core.cli.render.output import end, line, percent, print_object, remark, wan
 from core.cli.support.id_completion import complete_task
 from core.cli.support.options import NumberRange, ReadingCommand, WholeNumber
 from core.cli.support.project import chosen_project
-from core.episodes.replay import MAX_PAUSE, Verdict
-from core.redaction.masking import mask_secrets
+from core.tasks.replay import MAX_PAUSE, Verdict
 
 if TYPE_CHECKING:
-    from core.config.paths import ProjectPaths
-    from core.episodes.replay import ReplayStep
+    from core.base.paths import ProjectPaths
+    from core.tasks.replay import ReplayStep
 
 _COLOURS: Final = {Verdict.SUCCEEDED: "green", Verdict.FAILED: "red", Verdict.UNKNOWN: "yellow"}
 _INDENT: Final = "      "
@@ -57,8 +57,8 @@ def replay(task: str, number: int | None, speed: float, first: int, errors: bool
       ralphdeck replay task-001.2 --errors --speed 0
       ralphdeck replay task-001 --attempt 2 --from 40 --json | jq '.steps[].verdict'
     """
-    from core.episodes.history import read_attempt
-    from core.episodes.replay import ReplaySteps, pause_after
+    from core.tasks.history import read_attempt
+    from core.tasks.replay import ReplaySteps, pause_after
 
     paths = chosen_project()
     detail = read_attempt(paths, *_find(paths, task, number))
@@ -98,8 +98,8 @@ def is_terminal() -> bool:
 
 
 def _find(paths: ProjectPaths, task: str, number: int | None) -> tuple[str, int]:
-    from core.episodes.history import read_history
-    from core.episodes.task_lookup import find_attempt
+    from core.tasks.history import read_history
+    from core.tasks.task_lookup import find_attempt
 
     task_id, number = find_attempt(paths, task, number)
     if number is None:
@@ -111,7 +111,7 @@ def _find(paths: ProjectPaths, task: str, number: int | None) -> tuple[str, int]
 
 
 def _print(step: ReplayStep, full: bool) -> None:
-    from core.episodes.replay import shorten_output
+    from core.tasks.replay import shorten_output
 
     action = step.action
     if step.begins_iteration and action.iteration is not None:

@@ -30,9 +30,9 @@ from core.records.snapshot import Delta
 from core.trust.projects import require_trust
 
 if TYPE_CHECKING:
-    from core.curation.use_counts import CountResult
+    from core.decisions.use_counts import CountResult
+    from core.index.project_state import ProjectState
     from core.project.project import Project
-    from core.state.project_state import ProjectState
 
 _VERDICTS: Final = {True: Verdict.HELPFUL, False: Verdict.HARMFUL, None: Verdict.NEUTRAL}
 _TYPES: Final = [kind.value for kind in ErrorType]
@@ -167,7 +167,7 @@ def _known_result(state: ProjectState, event: Event) -> bool | None:
 
 
 def _record_feedback(project: Project, event: Event, warnings: list[str]) -> None:
-    from core.curation.reference_storage import LoggedFeedback
+    from core.decisions.reference_storage import LoggedFeedback
 
     settings, state = project.settings.learning, project.record(event)
     weight = criterion_weight(LoggedFeedback(project.project).get_by_criterion(event.criterion), state.now, settings)
@@ -259,7 +259,7 @@ def _print_outcome(
     *,
     is_recorded: bool,
 ) -> None:
-    from core.extraction.strategies import find_used_strategies
+    from core.questions.extraction.strategies import find_used_strategies
 
     found = after.board.outcome(work_id)
     assert found is not None
@@ -317,7 +317,7 @@ def errors(
       ralphdeck loop errors task-001.2 --add "Type error in src/auth.ts" --tool typecheck
       ralphdeck loop errors task-001.2 --resolve 20261121T113600000000-0123456789abcdef
     """
-    from core.curation.reference_storage import LoggedErrors
+    from core.decisions.reference_storage import LoggedErrors
 
     if message is None and (error_type or any(details.values())):
         raise click.UsageError("--type, --tool, --context and --stack-trace are for --add")

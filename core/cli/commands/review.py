@@ -44,15 +44,15 @@ from core.cli.support.options import (
 )
 from core.cli.support.project import open_project
 from core.cli.support.signature import find_user_name
-from core.curation.commands import CountReports, DiscardReports
+from core.decisions.commands import CountReports, DiscardReports
+from core.index.review_items import FURTHER, KINDS, ReviewItem
 from core.learning.bursts import known_time
-from core.metrics.reviewer_accuracy import MIN_FOLLOWED, ReviewerAccuracy, Share, measure_accuracy
-from core.state.review_items import FURTHER, KINDS, ReviewItem
+from core.show.metrics.reviewer_accuracy import MIN_FOLLOWED, ReviewerAccuracy, Share, measure_accuracy
 
 if TYPE_CHECKING:
+    from core.index.project_state import ProjectState
     from core.project.project import Project
     from core.questions.judge import Advice
-    from core.state.project_state import ProjectState
 
 MAX_MINUTES = 1440  # Longest review session: a day.
 QUESTION_COLUMNS = (
@@ -96,8 +96,8 @@ def list_questions(minutes: int | None, kind: frozenset[str], limit: int | None,
       ralphdeck review list --kind held,quarantine --judge
       ralphdeck review list --kind offer --limit 20
     """
+    from core.index.findings import all_findings
     from core.questions.session import measure_pace, plan, time_text
-    from core.state.findings import all_findings
 
     project = _open_with_queue()
     state = project.view
@@ -178,8 +178,8 @@ def show(subject: str, kind: str | None) -> None:
       ralphdeck review show pat-success-split-by-type-002
       ralphdeck review show pat-error-pool-timeout-009 --json | jq -r .card
     """
-    from core.documents.markdown import to_markdown
     from core.show.cards import terminal_card
+    from core.show.pages.markdown import to_markdown
 
     project = _open_with_queue()
     item = _find_question(project, subject, kind)
@@ -264,7 +264,7 @@ def suspicious(source: str | None, revoke: bool, confirm: bool, reason: str) -> 
       ralphdeck review suspicious ralph-fix-auth-a1b2c3d4 --revoke --reason "it never read them"
     """
     from core.cli.commands.decisions import decide
-    from core.state.findings import all_findings
+    from core.index.findings import all_findings
 
     if revoke and confirm:
         raise click.UsageError("give either --revoke or --confirm")
@@ -304,7 +304,7 @@ def accuracy(by: str | None) -> None:
       ralphdeck accuracy
       ralphdeck accuracy --by ana --json
     """
-    from core.state.findings import all_findings
+    from core.index.findings import all_findings
 
     state = open_project().view
     found = measure_accuracy(state, by or find_user_name(None, state.settings).by)

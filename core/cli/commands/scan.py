@@ -69,7 +69,7 @@ def scan(files: tuple[Path, ...], lines: Path | None) -> None:
 
 
 def _scan_files(files: Sequence[Path]) -> bool:
-    from core.scanning.scan import scan_whole_text
+    from core.base.scanning.scan import scan_whole_text
 
     results = [
         (str(file), *scan_whole_text(read_input(file, _MAX_BYTES).decode("utf-8-sig", "replace"))) for file in files
@@ -87,7 +87,7 @@ def _scan_files(files: Sequence[Path]) -> bool:
 
 
 def _scan_lines(file: Path) -> bool:
-    from core.scanning.scan import scan_whole_text
+    from core.base.scanning.scan import scan_whole_text
 
     decoder = msgspec.json.Decoder(str)
     is_blocked = False
@@ -116,7 +116,7 @@ def _values(found: Sequence[Suspicion], masked: str) -> dict[str, Any]:
 
 
 def scan_finding(suspicion: Suspicion) -> objects.Wire:
-    from core.scanning.messages import describe_rule  # the scan is slow to load
+    from core.base.scanning.messages import describe_rule  # the scan is slow to load
 
     severity = "critical" if suspicion.critical else "warning"
     return objects.ScanFinding.of(suspicion, severity=severity, meaning=describe_rule(suspicion))
@@ -145,7 +145,7 @@ def _is_blocked(found: Sequence[Suspicion]) -> bool:
 
 
 def _print(name: str, found: Sequence[Suspicion]) -> None:
-    from core.scanning.messages import describe_rule
+    from core.base.scanning.messages import describe_rule
 
     verdict, colour = (found[0].severity.value, _COLOURS[found[0].severity]) if found else ("clean", "green")
     count = f"  {plural(len(found), 'mark')}" if found else ""

@@ -27,8 +27,8 @@ from core.learning.outcomes import (
 from core.project.scoring import find_scored_work
 
 if TYPE_CHECKING:
+    from core.index.project_state import ProjectState
     from core.project.project import Project
-    from core.state.project_state import ProjectState
 
 _RESULTS: Final = {"helpful": "worked", "neutral": "unclear", "harmful": "failed"}
 """Words for the verdicts of docs/scoring.md#outcomes, which --json uses."""
@@ -60,7 +60,7 @@ def score(works: tuple[str, ...], criteria: bool) -> None:
       ralphdeck loop score --criteria
       ralphdeck loop score --criteria type_safe=0.9 fast=40%
     """
-    from core.state.findings import all_findings
+    from core.index.findings import all_findings
 
     project = open_project()
     state, settings = project.view, project.settings.learning
@@ -122,7 +122,7 @@ def _chosen(state: ProjectState, works: Iterable[str]) -> list[str]:
 
 def _weighted(project: Project, words: Iterable[str]) -> tuple[dict[str, CriterionWeight], WeightedScores]:
     """Return the weight of each criterion, and the given scores weighted by them."""
-    from core.curation.reference_storage import LoggedFeedback
+    from core.decisions.reference_storage import LoggedFeedback
 
     scores: dict[str, float] = {}
     for word in words:

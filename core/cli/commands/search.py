@@ -14,12 +14,12 @@ from core.cli.render.output import Column, end, minute, print_object, print_tabl
 from core.cli.support.id_completion import complete_task
 from core.cli.support.options import MOMENT, Parsed, ReadingCommand, WholeNumber, words_option
 from core.cli.support.project import chosen_project, now
+from core.index.search_words import SearchFilters, SearchHit, SearchPlace, SearchWords
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
-from core.search.words import SearchFilters, SearchHit, SearchPlace, SearchWords
 
 if TYPE_CHECKING:
-    from core.config.paths import ProjectPaths
+    from core.base.paths import ProjectPaths
 
 _SNIPPET = 160  # Longest excerpt, in characters.
 _LIMIT = 50
@@ -34,7 +34,7 @@ def _when(*, end_of_day: bool) -> Parsed[datetime]:
     """Parse a past or future time or an age: `2026-02-01`, `36h`, `7d`, `2w`."""
 
     def parse(value: Any) -> datetime | None:
-        from core.search.words import parse_moment
+        from core.index.search_words import parse_moment
 
         try:
             return parse_moment(str(value), now(), end_of_day=end_of_day)
@@ -99,9 +99,9 @@ def search(
     """
     from msgspec.structs import replace
 
-    from core.episodes.task_lookup import find_attempt
     from core.index.search import search_indexed
-    from core.search.words import parse_search
+    from core.index.search_words import parse_search
+    from core.tasks.task_lookup import find_attempt
 
     paths = chosen_project()
     try:
@@ -146,7 +146,7 @@ def search(
 
 
 def _hint(paths: ProjectPaths, words: SearchWords, filters: SearchFilters) -> str:
-    from core.episodes.task_lookup import task_ids
+    from core.tasks.task_lookup import task_ids
 
     if not task_ids(paths):
         return "; this project has no tasks yet"

@@ -9,19 +9,19 @@ import click
 
 from core.agents.agent_table import AGENTS
 from core.base.errors import RalphdeckError, ReadOnly
+from core.base.paths import is_folder
 from core.base.text import plural
 from core.cli.render.output import line, print_object, remark, wants_json, warn
 from core.cli.support.options import DecidingCommand, ReadingCommand, invocation
 from core.cli.support.project import is_readonly, now, open_project
-from core.config.paths import is_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from core.agents.plan import AgentPlan
-    from core.config.paths import ProjectPaths
+    from core.base.paths import ProjectPaths
+    from core.index.review_items import ReviewItem
     from core.project.project import Project
-    from core.state.review_items import ReviewItem
 
 
 class _Step(NamedTuple):
@@ -217,7 +217,7 @@ def _propose(project: Project, offers: Sequence[ReviewItem], notes: list[str]) -
     """Extract the offers as candidates in one act; returns the number of new patterns."""
     from core.base.errors import AlreadyDone
     from core.cli.support.progress import show_progress
-    from core.curation.commands import Extract, ExtractMany
+    from core.decisions.commands import Extract, ExtractMany
 
     command = ExtractMany(tuple(Extract(item.subject, unattended=True) for item in offers))
     with show_progress() as progress:

@@ -14,9 +14,9 @@ from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import COUNT, FRACTION, Command, ExclusiveFlags, NumberRange, OneOf
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
 from core.cli.support.task_memory import join_milestones, milestone_options, open_task_memory, task_argument
-from core.episodes.validation import MAX_PERCENT
 from core.records.loops import Outcome
 from core.records.reflections import REFLECTION_TYPES, TRIGGERS
+from core.tasks.validation import MAX_PERCENT
 from core.trust.projects import require_trust
 
 if TYPE_CHECKING:
@@ -128,9 +128,9 @@ def _similar(task_id: str, configuration: Configuration) -> tuple[tuple[str, str
     settings = configuration.settings.injection
     if not (settings.enabled and settings.include_reflections):
         return ()
-    from core.episodes.similar_tasks import collect_past_tasks
+    from core.index.contexts import find_similar_reflections
     from core.retrieval.embeddings import TASKS, Embeddings
-    from core.state.contexts import find_similar_reflections
+    from core.tasks.similar_tasks import collect_past_tasks
 
     snapshot = read_snapshot(configuration)
     task = collect_past_tasks(snapshot).get(task_id)

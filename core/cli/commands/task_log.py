@@ -18,10 +18,10 @@ from core.cli.support.hooks import CLAUDE_CODE, HookCommand, read_tool_event, us
 from core.cli.support.options import COUNT, FRACTION, Command, ExclusiveFlags, OneOf, invocation
 from core.cli.support.project import chosen_project
 from core.cli.support.task_memory import join_milestones, milestone_options, open_task_memory, task_argument
-from core.episodes.tool_events import FAILED, SUCCEEDED
+from core.files.decoded import BOM
+from core.files.file_reader import decode_json
 from core.records.episodes import ACTION_TYPES
-from core.storage.decoded import BOM
-from core.storage.file_reader import decode_json
+from core.tasks.tool_events import FAILED, SUCCEEDED
 
 STDIN: Final = "-"
 MAX_INPUT: Final = 64 << 20  # Longest input of one call in bytes.
@@ -127,7 +127,7 @@ def log(
 
 
 def _log_event(task_id: str, attempt: int | None, iteration: int | None) -> None:
-    from core.episodes.tool_events import parse_tool_event
+    from core.tasks.tool_events import parse_tool_event
 
     event = read_tool_event()
     folder = event.get("cwd")

@@ -15,8 +15,8 @@ from core.cli.json import objects
 from core.cli.render.output import end, line, percent, print_json, wants_json
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
-from core.episodes.loop_links import LoopLink, link_tasks
-from core.episodes.success_metrics import (
+from core.tasks.loop_links import LoopLink, link_tasks
+from core.tasks.success_metrics import (
     READ_LATENCY_SECONDS,
     TARGET_IMPROVEMENT,
     AttemptGroup,
@@ -28,7 +28,7 @@ from core.episodes.success_metrics import (
 )
 
 if TYPE_CHECKING:
-    from core.config.paths import ProjectPaths
+    from core.base.paths import ProjectPaths
     from core.records.snapshot import Snapshot
 
 MAX_MEASURED: Final = 200  # Most histories that are read for the read latency: those of the tasks with most actions.
@@ -101,7 +101,7 @@ def _measured(project: ProjectPaths, snapshot: Snapshot) -> dict[str, float]:
 
 
 def _read(project: ProjectPaths, task_id: str) -> float:
-    from core.episodes.history import read_history
+    from core.tasks.history import read_history
 
     begun = perf_counter()
     read_history(project, task_id)

@@ -92,8 +92,8 @@ def init_team(
       ralphdeck team init postgresql://ada@db.example/team
       ralphdeck team init --service team --space backend
     """
+    from core.base.settings import Settings
     from core.cli.support.project import read_configuration
-    from core.config.settings import Settings
     from core.team.connection import connect, describe_server
     from core.team.migrations import latest_version, migrate
     from core.team.server import create_space, list_spaces

@@ -11,8 +11,10 @@ import click
 
 from core.agents.agent_process import find_acting_agent
 from core.base.errors import BadInput, ReadOnly, Refused
+from core.base.ownership import TRUSTED_PATHS, is_in_trusted_path
 from core.base.pattern_titles import pattern_title
 from core.base.text import plural, visible_line
+from core.base.user_settings import read_user_settings
 from core.cli.json import objects
 from core.cli.render.output import Column, id_column, line, minute, print_object, print_table, remark, wants_json
 from core.cli.support.options import Command
@@ -25,10 +27,8 @@ from core.cli.support.project import (
 )
 from core.cli.support.signature import is_at_terminal
 from core.cli.support.trust import describe_trust
-from core.config.ownership import TRUSTED_PATHS, is_in_trusted_path
-from core.config.user_settings import read_user_settings
-from core.curation.decision_text import about_text, verb_text
-from core.documents.decisions import reason_text
+from core.decisions.decision_text import about_text, verb_text
+from core.show.pages.decisions import reason_text
 from core.trust.projects import find_answer
 
 if TYPE_CHECKING:

@@ -8,17 +8,17 @@ import click
 from click.shell_completion import CompletionItem
 
 from core.base.errors import BadInput, ProjectNotFound
+from core.base.settings import THRESHOLDS, Settings, find_threshold, with_threshold
 from core.cli.json import objects
 from core.cli.render.document import print_blocks
 from core.cli.render.output import Column, end, line, print_json, print_object, print_table, wants_json, warn
 from core.cli.support.options import ReadingCommand, invocation
 from core.cli.support.project import named_project, open_project, read_configuration
-from core.config.settings import THRESHOLDS, Settings, find_threshold, with_threshold
 from core.learning import threshold_replay
 from core.learning.outcomes import criterion_weight, effective_weight, should_deprecate_criterion
 
 if TYPE_CHECKING:
-    from core.config.declaration import Setting
+    from core.base.declaration import Setting
     from core.project.project import Project
     from core.sources.configuration import Configuration
 
@@ -53,8 +53,8 @@ def what_if(values: tuple[str, ...]) -> None:
       ralphdeck what-if maturity.half_life_days=30
       ralphdeck what-if deprecation_threshold=20% min_helpful=3 --json
     """
+    from core.index.findings import all_findings
     from core.show.what_if import what_if_document
-    from core.state.findings import all_findings
 
     configuration = _read_configuration()
     settings = configuration.settings
@@ -101,7 +101,7 @@ def _threshold_json(known: Setting, settings: Settings) -> objects.Wire:
 
 
 def _criteria(project: Project, settings: Settings) -> list[objects.Wire]:
-    from core.curation.reference_storage import LoggedFeedback
+    from core.decisions.reference_storage import LoggedFeedback
 
     events = LoggedFeedback(project.project).get_all()
     found = []

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from msgspec.structs import astuple
 
 from core.cli.json import objects
-from core.debug_memory.escalations import find_escalation
+from core.tasks.escalations import find_escalation
 
 if TYPE_CHECKING:
-    from core.debug_memory.reports import FixTemplate
-    from core.index.debug_sessions import FixCounts, FixResults
     from core.records.debug_sessions import DebugSession, Execution
     from core.records.snapshot import Snapshot
+    from core.tasks.debug_index import FixCounts, FixResults
+    from core.tasks.reports import FixTemplate
 
 
 def _row_values(session: DebugSession, snapshot: Snapshot) -> dict[str, object]:

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 from core.cli.json import objects
 
 if TYPE_CHECKING:
-    from core.config.settings import LearningSettings
-    from core.curation.use_counts import CountResult
+    from core.base.settings import LearningSettings
+    from core.decisions.use_counts import CountResult
+    from core.index.project_state import ProjectState
     from core.learning.assessment import Assessment
     from core.learning.outcomes import CriterionWeight, OutcomeSignals
     from core.records.loops import Loop
     from core.show.needs import Need
-    from core.state.project_state import ProjectState
 
 
 def loop_row(state: ProjectState, loop: Loop, need: Need | None) -> objects.Wire:
     """Return a loop with the patterns that it was given, its outcome, and why it `needs` a person."""
-    from core.documents.loops import find_result
+    from core.show.pages.loops import find_result
 
     patterns, scored, outcome = state.loop_patterns(loop.id), state.outcome(loop.id), None
     if scored is not None:

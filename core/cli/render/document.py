@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 from core.base.formatting import format_decimal, format_percent
 from core.base.text import plural, visible
 from core.cli.render.output import MIN_ID, Column, day, line, minute, print_table
-from core.documents import document as doc
-from core.documents.markdown import sign_text
-from core.documents.reflections import reflection_section
 from core.records.times import minute_of
+from core.show.pages import document as doc
+from core.show.pages.markdown import sign_text
+from core.show.pages.reflections import reflection_section
 from core.show.table import ALWAYS
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ import msgspec
 from msgspec import Struct
 
 from core.base.formatting import format_percent
+from core.base.masking import find_secrets, mask_secrets
 from core.base.text import ELLIPSIS, escape_invisible, plural, visible_line, visible_lines
 from core.cli.support.options import invocation
 from core.records.findings import Finding, Severity
 from core.records.times import day_of, minute_of
-from core.redaction.masking import find_secrets, mask_secrets
 
 STRICT_EXIT: Final = 3
 MAX_CELL: Final = 200  # Most characters of a free text without a terminal.

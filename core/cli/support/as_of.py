@@ -14,8 +14,8 @@ from core.cli.render.output import remark
 from core.cli.support.project import now, open_reader
 
 if TYPE_CHECKING:
+    from core.index.project_state import ProjectState
     from core.records.findings import Finding
-    from core.state.project_state import ProjectState
 
 
 class PastMoment(click.ParamType[datetime]):
@@ -48,13 +48,13 @@ def state_as_of(when: datetime | None) -> ProjectState:
     state = open_reader(reads_agents=True).view
     if when is None:
         return state
-    from core.history.as_of import build_past_state  # most commands show the present
+    from core.project.as_of import build_past_state  # most commands show the present
 
     return build_past_state(state, when)
 
 
 def remark_undated(findings: Iterable[Finding]) -> None:
-    from core.history.as_of import UNDATED
+    from core.project.as_of import UNDATED
 
     for finding in findings:
         if finding.code == UNDATED:

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Final
 
 from core.agents.agent_table import AGENTS
 from core.base.errors import BadInput, RalphdeckError, install_hint
+from core.base.paths import find_project
 from core.base.text import plural, visible_line
 from core.cli.support.project import now
-from core.config.paths import find_project
+from core.files.file_access import open_regular
 from core.records.times import minute_of
-from core.storage.file_access import open_regular
 
 if TYPE_CHECKING:
     from core.agents.plan import Target
-    from core.config.paths import ProjectPaths
+    from core.base.paths import ProjectPaths
 
 OK: Final = "ok"
 NOTE: Final = "note"
@@ -39,10 +39,10 @@ Found = tuple[str, str, str]  # name, status and text of a check
 def check_connections(paths: ProjectPaths) -> Iterator[Found]:
     """Check the hooks and MCP servers in the files of the project and of the user."""
     from core.agents.checks import find_program, installed_server
+    from core.agents.hooks.deadline import count_give_ups
+    from core.agents.hooks.sessions import last_event
     from core.agents.plan import Target, is_connected
     from core.agents.private_files import is_ignoring
-    from core.hooks.deadline import count_give_ups
-    from core.hooks.sessions import last_event
 
     targets = [Target(paths.project.resolve(), is_global=is_global) for is_global in (False, True)]
     connected = [(agent, target) for agent in AGENTS for target in targets if is_connected(agent, target)]
@@ -81,9 +81,9 @@ def check_connections(paths: ProjectPaths) -> Iterator[Found]:
 
 def _count_unrecorded(paths: ProjectPaths) -> int:
     """Count the new sessions of Claude Code in subfolders of the project that sent no event."""
-    from core.adapters.agent_files import project_slug
     from core.agents.connection_table import CONNECTIONS
-    from core.hooks.sessions import Sessions
+    from core.agents.hooks.sessions import Sessions
+    from core.sources.adapters.agent_files import project_slug
 
     with suppress(RalphdeckError, OSError):
         root = paths.project.resolve()

@@ -12,9 +12,9 @@ from core.cli.render.output import line, print_object, remark, wants_json, warn
 from core.records.decisions import verb_info
 
 if TYPE_CHECKING:
-    from core.curation.commands import Command
-    from core.curation.decision_writer import Decided
-    from core.forecast.forecast import Forecast
+    from core.decisions.commands import Command
+    from core.decisions.decision_writer import Decided
+    from core.project.forecast import Forecast
     from core.project.project import Project
 
 dry_run_option: Final = click.option(
@@ -25,8 +25,8 @@ dry_run_option: Final = click.option(
 def forecast_decision(project: Project, command: Command) -> Decided:
     """Print what a decision would change; returns and raises as `Project.decide`."""
     # Only a dry run needs these.
-    from core.episodes.similar_tasks import embeddable_work
-    from core.forecast.forecast import Forecaster
+    from core.project.forecast import Forecaster
+    from core.tasks.similar_tasks import embeddable_work
 
     # `loop inject` would compute missing vectors. They are computed here too, but not saved, for the same result.
     snapshot = project.view.snapshot

@@ -8,12 +8,12 @@ from typing import Any, Final, NamedTuple
 import click
 
 from core.base.errors import BadInput
+from core.base.paths import find_project
 from core.cli.render.output import print_bytes, print_json, remark
 from core.cli.support.event_input import read_stdin
 from core.cli.support.options import invocation
 from core.cli.support.project import named_project
-from core.config.paths import find_project
-from core.storage.file_reader import decode_json
+from core.files.file_reader import decode_json
 
 CLAUDE_CODE: Final = "claude-code"
 FORMS: Final = (CLAUDE_CODE, "plain")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
-from core.config.paths import SAFE_ID
+from core.base.paths import SAFE_ID
 
 if TYPE_CHECKING:
     import click
@@ -28,7 +28,7 @@ def _read_ids(*kinds: str) -> Iterable[str]:
     from core.cli.support.project import chosen_project, read_snapshot
 
     if kinds == ("tasks",):  # needs only one folder
-        from core.episodes.task_lookup import task_ids
+        from core.tasks.task_lookup import task_ids
 
         return task_ids(chosen_project())
     snapshot = read_snapshot(adapted="lessons" in kinds)

@@ -154,7 +154,7 @@ class ListingCommand(ReviewingCommand):
 
 def setting_option(flag: str, name: str, **options: Any) -> Callable[[Decorated], Decorated]:
     """Make an option that replaces a setting, with the setting's help and type."""
-    from core.config.settings import SETTINGS  # msgspec takes longer to import than `--version` may take
+    from core.base.settings import SETTINGS  # msgspec takes longer to import than `--version` may take
 
     setting = SETTINGS[name]
     if setting.kind is int:

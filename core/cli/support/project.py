@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from core.base.errors import ProjectNotFound, UnknownRecord
+from core.base.paths import ProjectPaths, find_project, is_folder, project_at
 from core.cli.support.options import DecidingCommand, ListingCommand, ReadingCommand, ReviewingCommand, invocation
 from core.cli.support.progress import show_progress
 from core.cli.support.user_files import take_over_trust
-from core.config.paths import ProjectPaths, find_project, is_folder, project_at
-from core.storage.file_access import protect
+from core.files.file_access import protect
 
 if TYPE_CHECKING:
-    from core.config.settings import Settings, WatchSettings
+    from core.base.settings import Settings, WatchSettings
     from core.index.refresh import Index
     from core.project.project import Project
     from core.project.reader import ProjectReader
@@ -163,8 +163,8 @@ def _create(kind: type[_Reader], configuration: Configuration, *, asks: bool) ->
 
 def warn_of_user_settings() -> None:
     """Warn of invalid settings of the user: the defaults decide then what scripts may do, and what counts."""
+    from core.base.user_settings import read_user_settings
     from core.cli.render.output import warn
-    from core.config.user_settings import read_user_settings
 
     warn(*(f"{finding.file}: {finding.message}" for finding in read_user_settings().findings))
 

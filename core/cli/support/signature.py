@@ -7,11 +7,11 @@ import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 from core.agents.agent_process import find_acting_agent
-from core.config.own_names import find_own_name, own_names
+from core.base.own_names import find_own_name, own_names
 from core.records.authors import Author, sign
 
 if TYPE_CHECKING:
-    from core.config.settings import Settings
+    from core.base.settings import Settings
 
 
 class Signature(NamedTuple):

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from core.base.errors import ProjectNotFound
+from core.base.paths import BEGIN_COMMAND, is_folder
 from core.cli.render.output import warn
 from core.cli.support.project import chosen_project, now
-from core.config.paths import BEGIN_COMMAND, is_folder
 
 if TYPE_CHECKING:
     from core.cli.support.options import Decorated
-    from core.episodes.protocol import Episodes
+    from core.tasks.protocol import Episodes
 
 
 class _TaskId(click.types.StringParamType):
@@ -62,7 +62,7 @@ def open_task_memory(*, may_create: bool = False) -> Episodes:
     With `may_create` it is created in a folder without `.aiwg`, if `--project` names the folder. Raises ProjectNotFound
     if there is no project or no task memory; the message explains how to create one.
     """
-    from core.episodes.protocol import Episodes
+    from core.tasks.protocol import Episodes
 
     project = chosen_project()
     if not may_create and not is_folder(project.aiwg):

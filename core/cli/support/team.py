@@ -16,7 +16,7 @@ from core.learning.bursts import MEMBER
 from core.records.decisions import ALL_USES, SENT, Verb
 
 if TYPE_CHECKING:
-    from core.curation.decision_writer import Decided
+    from core.decisions.decision_writer import Decided
     from core.project.project import Project
     from core.records.decisions import CurationState, Decision
     from core.records.team_status import TeamStatus
@@ -66,7 +66,7 @@ def open_team(project: Project, joined: Joined, file: Path | None = None) -> Ite
 
 def withdraw_member(space: Space, joined: Joined, member: str, reason: str) -> Decided:
     """Withdraw what a member has sent, as one act: all uses, and the patterns that no person has read."""
-    from core.curation.commands import WithdrawMember
+    from core.decisions.commands import WithdrawMember
 
     project = open_project()
     with open_team(project, joined) as team:

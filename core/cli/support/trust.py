@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from core.agents.agent_process import find_acting_agent
 from core.base.errors import RalphdeckError
+from core.base.ownership import TRUSTED_PATHS, is_in_trusted_path
 from core.cli.render.output import warn
-from core.config.ownership import TRUSTED_PATHS, is_in_trusted_path
 from core.trust.origins import Origins
 from core.trust.projects import find_answer, find_record, save_answer
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from core.config.paths import ProjectPaths
+    from core.base.paths import ProjectPaths
 
 
 def trust_here(paths: ProjectPaths, how: str, now: datetime) -> str:

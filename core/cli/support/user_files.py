@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from core.base.errors import Unwritable
-from core.config.user_folders import config_folder, state_folder
-from core.storage.user_files import VISITS, find_last_visit, read_tables, state_file, team_file
+from core.base.user_folders import config_folder, state_folder
+from core.files.user_files import VISITS, find_last_visit, read_tables, state_file, team_file
 from core.trust.projects import is_due
 
 APP: Final = "ralphdeck"

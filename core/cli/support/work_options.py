@@ -16,13 +16,13 @@ from core.cli.render.output import line, percent, warn
 from core.cli.support.id_completion import complete_work
 from core.cli.support.options import MOMENT, Decorated
 from core.cli.support.project import now
-from core.curation.case import change
+from core.decisions.case import change
 from core.learning.assessment import Assessment
 from core.records.times import iso
 
 if TYPE_CHECKING:
-    from core.curation.use_counts import CountResult
-    from core.state.project_state import ProjectState
+    from core.decisions.use_counts import CountResult
+    from core.index.project_state import ProjectState
 
 Effect = tuple[Assessment, Assessment]  # The assessments of one pattern before a report and after it.
 

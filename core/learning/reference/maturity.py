@@ -11,9 +11,9 @@ from msgspec.structs import force_setattr, replace
 
 from core.base.errors import BadInput, Refused
 from core.base.prompt_text import escape_line
+from core.base.settings import InjectionSettings, MaturitySettings
 from core.base.text import visible_line
 from core.base.validation import check_amount, check_choice, check_count, check_text, format_value
-from core.config.settings import InjectionSettings, MaturitySettings
 from core.learning.states import Result, decayed_counts, normalize_time, parse_moment, parse_state, state_of
 from core.learning.statistics import round_percent
 from core.records.patterns import Maturity

@@ -10,8 +10,8 @@ from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from core.base.prompt_text import escape_line
+from core.base.settings import AntiPatternSettings, InjectionSettings
 from core.base.validation import check_amount, check_choice, check_count, check_flag, check_text, check_texts
-from core.config.settings import AntiPatternSettings, InjectionSettings
 from core.learning.inversion_rules import format_counts, inversion_triggered, warning_text
 from core.learning.states import normalize_time, parse_moment
 from core.learning.statistics import round_percent

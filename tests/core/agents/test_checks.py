@@ -19,9 +19,9 @@ from core.agents.checks import (
     try_mcp_server,
 )
 from core.agents.connection_table import start_event
+from core.agents.hooks.events import HookEvent, encode_answer
 from core.agents.plan import is_connected, plan_connect
 from core.base.errors import BadInput
-from core.hooks.events import HookEvent, encode_answer
 from tests.core.agents.conftest import Desk
 
 ANSWER = '{"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "x"}}'

@@ -14,15 +14,15 @@ from msgspec.structs import replace
 from core.agents.apply import apply_plan
 from core.agents.compile_plan import EDITED, CompilePlan, find_targets, plan_removal, plan_writing
 from core.agents.plan import AgentPlan
-from core.config.settings import Settings
+from core.base.scanning.scan import scan_whole_text
+from core.base.settings import Settings
+from core.files.managed_text import text_digest
+from core.index.compiled import MAX_DESCRIPTION, TARGETS, CompiledFile, Selection, read_present, select_lessons
+from core.index.compiled_check import KEEP, RESTORE, check_target, list_to_write
 from core.records.decisions import CurationState, Pin, edited_file_question_id
 from core.records.patterns import Maturity, PatternType
-from core.scanning.scan import scan_whole_text
-from core.state.compiled import MAX_DESCRIPTION, TARGETS, CompiledFile, Selection, read_present, select_lessons
-from core.state.compiled_check import KEEP, RESTORE, check_target, list_to_write
-from core.storage.managed_text import text_digest
 from tests.core.agents.conftest import snapshot
-from tests.core.redaction.test_masking import GITHUB
+from tests.core.base.test_masking import GITHUB
 from tests.factories import NOW, Killed, kill_before_call, make_board, make_pattern, make_pin
 
 GOLDEN = Path(__file__).with_name("compiled.txt")  # not as files, which agents would read

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.agents.toml_table import TomlTable
-from core.storage.managed_text import Block, OwnFile
+from core.files.managed_text import Block, OwnFile
 
 OLD, NEW = Block("old text"), Block("new text")
 LESSONS = Block("- one\n- two", name="lessons of ralphdeck")

@@ -11,7 +11,7 @@ import pytest
 from core.agents.apply import apply_plan
 from core.agents.plan import plan_connect
 from core.base.errors import Conflict
-from core.storage.managed_text import MAX_BYTES
+from core.files.managed_text import MAX_BYTES
 from tests.core.agents.conftest import Desk, problems
 
 SETTINGS = ".claude/settings.json"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.config.user_settings import user_settings_file
+from core.base.user_settings import user_settings_file
 from tests.core.cli.conftest import Call
 
 NULL = "pat-error-null-check-015"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from core.demo.sample import copy_sample
+from core.cli.demo.sample import copy_sample
 from tests.copying import copy_folder
 from tests.core.cli.conftest import TREES, Call
 

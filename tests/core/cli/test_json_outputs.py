@@ -247,8 +247,8 @@ _ENVIRONMENT: Final = {
 
 def outputs(folder: Path) -> Iterator[dict[str, Any]]:
     """Run all scenarios below an empty folder; one line of the baseline for each command."""
+    from core.cli.demo.sample import copy_sample, sample_anchor
     from core.cli.program import run
-    from core.demo.sample import copy_sample, sample_anchor
 
     anchor = sample_anchor()
 

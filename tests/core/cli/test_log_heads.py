@@ -11,8 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from core.config.paths import ProjectPaths
-from core.storage.hash_chain import Chain, link_lines, strip_link, write_anchor
+from core.base.paths import ProjectPaths
+from core.files.hash_chain import Chain, link_lines, strip_link, write_anchor
 from tests.core.cli.conftest import Call
 
 NULL = "pat-error-null-check-015"

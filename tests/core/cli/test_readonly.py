@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.storage.file_access import release
+from core.files.file_access import release
 from tests.core.cli.conftest import Call
 
 PATTERN = "pat-error-null-check-015"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from core.config.user_settings import user_settings_file
+from core.base.user_settings import user_settings_file
 from tests.authors import be_script, have_names, make_processes
 from tests.core.cli.conftest import Call, Result
 from tests.factories import make_error_record, make_pattern_file

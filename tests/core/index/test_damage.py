@@ -18,18 +18,18 @@ from typing import Any
 
 import pytest
 
-from core.adapters.contract import AdapterRecords
 from core.base.errors import DamagedError
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
+from core.files import cache_database
+from core.files.user_files import cache_path
 from core.index import database, refresh
 from core.index.records import COLLECTIONS
 from core.index.refresh import Index
 from core.project.project import Project
 from core.records.loops import Loop, LoopStatus
 from core.records.snapshot import Snapshot
-from core.storage import cache_database
-from core.storage.user_files import cache_path
+from core.sources.adapters.contract import AdapterRecords
 from tests.copying import copy_folder
 
 ROOT = Path(__file__).parents[3]
@@ -41,8 +41,8 @@ LIST_LOOPS = """
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
 from core.index.refresh import Index
 index = Index(ProjectPaths(Path(sys.argv[1])), Settings(), clock=lambda: datetime(2026, 11, 21, 20, 30, tzinfo=UTC))
 print(dict(index.load().loops))

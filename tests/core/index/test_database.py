@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from core.base.errors import DamagedError
+from core.files.user_files import cache_path
 from core.index.database import Database, get_meta, pack, set_meta, unpack
 from core.index.records import Decoder, encode
 from core.index.schema import ALL_TABLES
 from core.records.decisions import Decision, Verb
-from core.storage.user_files import cache_path
 
 
 @pytest.fixture

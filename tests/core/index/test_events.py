@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import core.index.events
 from core.base.errors import DamagedError
-from core.config.paths import ProjectPaths
+from core.base.paths import ProjectPaths
+from core.files.decoded import Problem
 from core.index.database import Database
 from core.index.events import StoredLog, forget_events, open_events, stored_events, update_events
 from core.index.records import Reader
@@ -21,7 +22,6 @@ from core.records.authors import CLIENT
 from core.records.event_log import EventView
 from core.records.events import ErrorNote, ErrorType
 from core.sources.events import read_events
-from core.storage.decoded import Problem
 from tests.factories import days_ago, make_event
 
 _ERROR = ErrorNote(error_type=ErrorType.TIMEOUT, message="late")

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from core.config.paths import ProjectPaths
+from core.base.paths import ProjectPaths
+from core.files.file_reader import Stamp
 from core.index import parse as parse_module
 from core.index.parse import FileParts, parse, parse_all
 from core.sources.sweep import scan
-from core.storage.file_reader import Stamp
 from tests.copying import copy_folder
 
 TREES = Path(__file__).parents[2] / "trees"
@@ -85,7 +85,7 @@ def test_a_worker_ends_if_the_process_that_started_it_is_killed(tmp_path: Path) 
     program = """
 import os, signal
 from core.index import parse
-from core.storage.file_reader import Stamp
+from core.files.file_reader import Stamp
 
 def kill_parent(project, files):
     os.kill(os.getppid(), signal.SIGKILL)

@@ -19,8 +19,10 @@ import core.index.events
 import core.index.parse
 import core.index.refresh
 from core.base.errors import UnknownRecord
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
+from core.files import file_reader
+from core.files.file_reader import RawFile
 from core.index import sweep
 from core.index.records import COLLECTIONS
 from core.index.refresh import Index
@@ -31,8 +33,6 @@ from core.records.findings import Severity
 from core.records.loops import LoopStatus
 from core.records.snapshot import Snapshot
 from core.sources.sweep import FolderWalk
-from core.storage import file_reader
-from core.storage.file_reader import RawFile
 from tests.copying import copy_folder
 from tests.factories import record_calls
 from tests.hostile.tree import write_texts

@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.base.errors import DamagedError
-from core.config.paths import ProjectPaths
-from core.config.settings import MaturitySettings, Settings
+from core.base.paths import ProjectPaths
+from core.base.settings import MaturitySettings, Settings
 from core.index.database import Database
 from core.index.events import open_events, update_events
 from core.index.records import COLLECTIONS, Kind, Reader, encode

@@ -18,15 +18,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.config.paths import ProjectPaths
+from core.base.paths import ProjectPaths
+from core.files.user_files import index_file
 from core.index.database import Database
 from core.index.schema import ALL_TABLES
 from core.index.search import SearchResult, TaskView, search, search_indexed
+from core.index.search_words import SearchFilters, SearchPlace, SearchWords
 from core.index.task_words import WordFiller, indexed_text, match_expression
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
-from core.search.words import SearchFilters, SearchPlace, SearchWords
-from core.storage.user_files import index_file
 from tests.copying import copy_folder
 from tests.core.cli.conftest import TREES
 
@@ -416,7 +416,7 @@ def test_a_full_disk_means_a_scan(indexed: ProjectPaths) -> None:
 KILLED = """
 import os, sys
 from pathlib import Path
-from core.config.paths import ProjectPaths
+from core.base.paths import ProjectPaths
 from core.index import task_words
 from core.index.database import Database
 from core.index.schema import ALL_TABLES

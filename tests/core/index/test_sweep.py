@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from core.config.settings import Settings
+from core.base.settings import Settings
 from core.index.refresh import Index
 from core.index.sweep import sweep
 from tests.core.sources.test_sweep import CHANGES, LOOP, OTHER, make

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
+from core.files.user_files import index_file
 from core.index.refresh import Index
 from core.index.search import SearchResult
-from core.search.words import SearchFilters, SearchWords
-from core.storage.user_files import index_file
+from core.index.search_words import SearchFilters, SearchWords
 from tests.copying import copy_folder
 from tests.core.cli.conftest import TREES
 

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.config.settings import Settings
+from core.base.settings import Settings
+from core.index.contexts import prepare_task_injection
 from core.index.database import Database
-from core.index.debug_sessions import KEYS, DebugIndex
+from core.index.project_state import ProjectState
 from core.index.records import Kind, Reader
 from core.index.schema import ALL_TABLES
 from core.index.similarity import extend_similarity
@@ -29,8 +30,7 @@ from core.records.reflections import MemoryTask, Reflection
 from core.records.snapshot import Delta, Snapshot
 from core.retrieval.index import TAG, TYPES, WORD, PatternIndex, Term, pattern_terms
 from core.retrieval.task import analyse_task
-from core.state.contexts import prepare_task_injection
-from core.state.project_state import ProjectState
+from core.tasks.debug_index import KEYS, DebugIndex
 from tests.factories import NOW, learn_weights, make_lesson, make_pattern, make_run, make_session, make_source, make_use
 
 TOKEN = "0123456789abcdef"

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
+from core.files.user_files import cache_path
 from core.index import verdicts
 from core.index.refresh import Index
 from core.index.verdicts import IndexVerdicts
-from core.storage.user_files import cache_path
 from tests.factories import CURATION_NOW
 
 

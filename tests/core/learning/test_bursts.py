@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict, replace
 
-from core.config.settings import LearningSettings
+from core.base.settings import LearningSettings
 from core.learning.bursts import Burst, HarmfulReport, Period, find_ignored_periods, is_within, source_of
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import BurstVerdict, CurationState

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.config.settings import AntiPatternSettings, MaturitySettings
+from core.base.settings import AntiPatternSettings, MaturitySettings
 from core.learning.inversion_rules import inversion_triggered, invert_text
 from core.learning.outcomes import (
     CriterionWeight,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.config.paths import ProjectPaths
+from core.base.paths import ProjectPaths
 from core.index.refresh import Index
 from core.learning.explanation import (
     Explanation,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.errors import BadInput
-from core.config.settings import AntiPatternSettings
+from core.base.settings import AntiPatternSettings
 from core.learning.inversion_rules import (
     Alternatives,
     detect_failure_mode,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from core.base.errors import BadInput
 from core.base.formatting import format_decimal
-from core.config.settings import LearningSettings
+from core.base.settings import LearningSettings
 from core.learning.outcomes import (
     CriterionWeight,
     FeedbackEvent,

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.base.errors import BadInput, UnknownRecord
-from core.config.settings import MaturitySettings, Settings
+from core.base.settings import MaturitySettings, Settings
 from core.learning.scoreboard import Assessment, Scoreboard
 from core.learning.states import decayed_counts
 from core.learning.threshold_replay import what_if

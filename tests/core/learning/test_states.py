@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.errors import BadInput, Refused
-from core.config.settings import MaturitySettings
+from core.base.settings import MaturitySettings
 from core.learning.reference.maturity import (
     MaturityFeedback,
     PatternMaturity,

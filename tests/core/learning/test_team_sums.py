@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.config.settings import MaturitySettings, Settings
+from core.base.settings import MaturitySettings, Settings
 from core.learning.evidence_inputs import EvidenceInputs
 from core.learning.explanation import describe_team_sums
 from core.learning.scoreboard import Scoreboard

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from core.base.errors import BadInput
-from core.config.settings import AntiPatternSettings, LearningSettings, MaturitySettings, Settings
+from core.base.settings import AntiPatternSettings, LearningSettings, MaturitySettings, Settings
 from core.learning.reference.maturity import maturity_state
 from core.learning.scoreboard import Scoreboard
 from core.learning.threshold_replay import Course, replay_pattern, what_if

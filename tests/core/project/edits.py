@@ -17,17 +17,17 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from core.base.errors import RalphdeckError
-from core.config.paths import PATTERN_FILES, ProjectPaths
-from core.config.settings import Settings
-from core.curation import commands
-from core.demo.sample import SAMPLE, confirm_decisions, sample_anchor
+from core.base.paths import PATTERN_FILES, ProjectPaths
+from core.base.settings import Settings
+from core.cli.demo.sample import SAMPLE, confirm_decisions, sample_anchor
+from core.decisions import commands
 from core.project.project import Project
 from core.records.events import Event
 from core.sources.configuration import Configuration
 from core.sources.events import append_events
 from core.sources.team_evidence import TeamEvidenceWriter
-from tests.core.adapters.fixtures import DATA
 from tests.core.project.views import Clock
+from tests.core.sources.adapters.fixtures import DATA
 from tests.factories import make_team_sums
 
 NOW: Final = sample_anchor()

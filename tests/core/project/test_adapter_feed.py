@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from core.adapters import first_read
-from core.adapters.collector import Collector
-from core.adapters.contract import AdapterRecords, Folders
-from core.adapters.first_read import FirstRead
-from core.adapters.transcripts import KeptFile
 from core.project import adapter_feed
 from core.project.adapter_feed import AdapterFeed
+from core.sources.adapters import first_read
+from core.sources.adapters.collector import Collector
+from core.sources.adapters.contract import AdapterRecords, Folders
+from core.sources.adapters.first_read import FirstRead
+from core.sources.adapters.transcripts import KeptFile
 from tests.bench.sessions import write_sessions
-from tests.core.adapters.fake_adapter import START, FakeAdapter, FakeRunner
+from tests.core.sources.adapters.fake_adapter import START, FakeAdapter, FakeRunner
 
 WAIT = 30.0  # a test that waits longer than this has failed
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from core.base.errors import Conflict, Refused
-from core.config.paths import ProjectPaths
-from core.config.settings import ExtractionSettings, PruningSettings, Settings, WatchSettings
-from core.curation.commands import Extract, Restore
+from core.base.paths import ProjectPaths
+from core.base.settings import ExtractionSettings, PruningSettings, Settings, WatchSettings
+from core.decisions.commands import Extract, Restore
 from core.project.daemon import Daemon, WatchEvent
 from core.project.project import Project
 from core.records.decisions import Verb

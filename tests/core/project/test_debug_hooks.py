@@ -16,12 +16,10 @@ import pytest
 from msgspec.structs import replace as struct_replace
 
 from core.base.errors import Unwritable
-from core.config.paths import ProjectPaths
-from core.config.settings import DebugMemorySettings, ScanSettings, Settings
-from core.curation.commands import Dismiss, Undo
-from core.debug_memory.archive import DebugArchive
-from core.debug_memory.escalations import context_file
-from core.debug_memory.known_fixes import MAX_FIXES
+from core.base.paths import ProjectPaths
+from core.base.settings import DebugMemorySettings, ScanSettings, Settings
+from core.decisions.commands import Dismiss, Undo
+from core.index.project_state import ProjectState
 from core.index.texts import Texts
 from core.project.debug_hooks import FAILED_TITLE, SAME_TYPE, SIMILAR, TITLE, on_escalation, on_failure, on_success
 from core.project.notifications import NotificationKind, find_notifications
@@ -30,7 +28,9 @@ from core.records.debug_sessions import DebugSession, Failure, Fix
 from core.records.patterns import Pattern, PatternType, SourceLoop
 from core.records.snapshot import Delta, Snapshot
 from core.show.work import WorkCatalog
-from core.state.project_state import ProjectState
+from core.tasks.archive import DebugArchive
+from core.tasks.escalations import context_file
+from core.tasks.known_fixes import MAX_FIXES
 from tests.factories import DEBUG_NOW, make_lesson, make_run, make_session, sessions_by_id
 from tests.fence_token import FENCE_TOKEN
 from tests.hostile.payloads import PAYLOADS
@@ -187,10 +187,10 @@ def test_concurrent_archiving_moves_each_file_once(tmp_path: Path) -> None:
 _KILLED = """
 import os, sys
 from pathlib import Path
-from core.debug_memory import archive
-from core.debug_memory.archive import DebugArchive
-from core.config.paths import ProjectPaths
-from core.config.settings import DebugMemorySettings
+from core.tasks import archive
+from core.tasks.archive import DebugArchive
+from core.base.paths import ProjectPaths
+from core.base.settings import DebugMemorySettings
 from tests.factories import DEBUG_NOW
 left = int(sys.argv[2])
 def trace(frame, event, arg):

@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 
 from core.base.errors import Refused
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
-from core.curation import commands
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
+from core.decisions import commands
+from core.index.contexts import prepare_task_injection
+from core.index.project_state import ProjectState
 from core.project.kept_project import KeptProject
 from core.project.project import Project
 from core.records.events import Event
 from core.records.snapshot import UNCHECKED, Snapshot
-from core.state.contexts import prepare_task_injection
-from core.state.project_state import ProjectState
 from tests.conftest import WriteSample
 
 TREES = Path(__file__).parents[2] / "trees"
@@ -205,14 +205,14 @@ def test_the_view_of_loops_needs_neither_scores_nor_the_program(kept: Path) -> N
         "import sys\n"
         "from datetime import UTC, datetime\n"
         "from pathlib import Path\n"
-        "from core.config.paths import ProjectPaths\n"
-        "from core.config.settings import Settings\n"
+        "from core.base.paths import ProjectPaths\n"
+        "from core.base.settings import Settings\n"
         "from core.project.kept_project import KeptProject\n"
         "view = KeptProject.open(ProjectPaths(Path(sys.argv[1])), Settings(), '', lambda: datetime.now(UTC)).view\n"
         "assert view.snapshot.loops and view.pending_count\n"
         "for id in view.snapshot.loops: view.outcome(id), view.loop_patterns(id)\n"
         "import tui.screens.loops\n"
-        "print(*({'numpy', 'core.project.project', 'core.curation', 'core.learning.scoreboard'} & {*sys.modules}))\n"
+        "print(*({'numpy', 'core.project.project', 'core.decisions', 'core.learning.scoreboard'} & {*sys.modules}))\n"
     )
     found = subprocess.run([sys.executable, "-c", code, str(kept)], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == ""

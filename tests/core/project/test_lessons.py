@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from core.base.errors import Refused, UnknownRecord
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
-from core.curation.commands import Extract, Redo, Undo
-from core.demo.sample import copy_sample
-from core.metrics.effectiveness import compute_effectiveness
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
+from core.cli.demo.sample import copy_sample
+from core.decisions.commands import Extract, Redo, Undo
+from core.index.contexts import prepare_task_injection
+from core.index.review_items import LESSON, ReviewItem
 from core.project.project import Project
 from core.questions.answers import answer
 from core.questions.lesson import MOST_LESSONS
@@ -21,8 +22,7 @@ from core.records.events import Event
 from core.records.lessons import Lesson, LessonKind, LessonState
 from core.records.loops import Loop, LoopStatus, Outcome
 from core.records.patterns import PatternType
-from core.state.contexts import prepare_task_injection
-from core.state.review_items import LESSON, ReviewItem
+from core.show.metrics.effectiveness import compute_effectiveness
 from tests.agent_lessons import CLOCK, NO_CLOCK, add_lessons, find_joined, lesson_questions, make_agent_lesson
 
 NOW = datetime(2026, 2, 4, tzinfo=UTC)

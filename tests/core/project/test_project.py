@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from core.base.errors import Conflict, Refused, UnknownRecord
+from core.base.paths import ProjectPaths
+from core.base.settings import InjectionSettings, Settings
 from core.base.steps import Steps
-from core.config.paths import ProjectPaths
-from core.config.settings import InjectionSettings, Settings
-from core.curation.commands import (
+from core.decisions.commands import (
     AcceptInversion,
     Archive,
     Command,
@@ -30,16 +30,16 @@ from core.curation.commands import (
     Undo,
     bulk,
 )
+from core.index.contexts import prepare_task_injection
+from core.index.findings import count_conflicts
+from core.index.history import explain_pattern, pattern_lineage
+from core.index.project_state import ProjectState
+from core.index.review_items import OFFER, RECURRING, ReviewItem
 from core.index.similarity import has_similarity
 from core.project import review_queue
 from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.patterns import Maturity, PatternType
-from core.state.contexts import prepare_task_injection
-from core.state.findings import count_conflicts
-from core.state.history import explain_pattern, pattern_lineage
-from core.state.project_state import ProjectState
-from core.state.review_items import OFFER, RECURRING, ReviewItem
 from tests.conftest import WriteSample
 
 START = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)

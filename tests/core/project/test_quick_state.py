@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from core.config.ownership import TRUSTED_PATHS
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
-from core.curation.commands import Promote, Quarantine
+from core.base.ownership import TRUSTED_PATHS
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
+from core.decisions.commands import Promote, Quarantine
 from core.project.project import Project
 from core.project.quick_state import SWEEP_AFTER, open_quick_state
 from core.records.events import Event

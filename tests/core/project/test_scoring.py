@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
+from core.index.project_state import ProjectState
 from core.project.project import Project
 from core.project.scoring import find_pattern_uses, find_scored_work
 from core.records.events import Event, Signals
-from core.state.project_state import ProjectState
 from tests.conftest import WriteSample
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)

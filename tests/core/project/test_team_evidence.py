@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from core.config.paths import ProjectPaths
-from core.config.settings import MaturitySettings, Settings
-from core.history.as_of import build_past_state
+from core.base.paths import ProjectPaths
+from core.base.settings import MaturitySettings, Settings
+from core.index.findings import all_findings
 from core.index.refresh import Index
+from core.project.as_of import build_past_state
 from core.project.kept_project import KeptProject
 from core.project.project import Project
 from core.records.findings import Severity
 from core.records.patterns import Maturity
 from core.records.team import NO_TEAM, TeamSums
 from core.sources.team_evidence import TeamEvidenceWriter
-from core.state.findings import all_findings
 from tests.factories import make_error_record, make_pattern_file, make_team_sums
 
 NOW = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)

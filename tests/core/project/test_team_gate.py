@@ -12,8 +12,8 @@ import pytest
 
 import core.team.gate
 from core.base.errors import Conflict
-from core.config.paths import ProjectPaths
-from core.curation.commands import Note, Promote
+from core.base.paths import ProjectPaths
+from core.decisions.commands import Note, Promote
 from core.project.project import Project
 from core.records.decisions import Decision
 from core.team.consent import Joined, consent_file, save_joined
@@ -24,9 +24,9 @@ A = "pat-error-a-001"
 DECIDE = f"""
 import sys
 from pathlib import Path
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
-from core.curation.commands import Note, Promote
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
+from core.decisions.commands import Note, Promote
 from core.project.project import Project
 from core.cli.support.project import now
 project = Project(ProjectPaths(Path(sys.argv[1])), Settings(), by="ana", clock=now, cache=False)

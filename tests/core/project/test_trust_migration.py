@@ -12,14 +12,14 @@ from zlib import crc32
 import msgspec
 import pytest
 
-from core.config.ownership import TRUSTED_PATHS
-from core.config.paths import ProjectPaths
-from core.config.settings import DEFAULTS
-from core.curation.commands import Note
+from core.base.ownership import TRUSTED_PATHS
+from core.base.paths import ProjectPaths
+from core.base.settings import DEFAULTS
+from core.decisions.commands import Note
+from core.files.user_files import cache_path
 from core.project.project import Project
 from core.project.trust_migration import migrate_trust
 from core.records.decisions import Decision
-from core.storage.user_files import cache_path
 from core.team.consent import Joined, save_joined
 from core.trust.own_records import OwnRecords
 from core.trust.projects import is_due, is_trusted

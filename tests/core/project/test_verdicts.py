@@ -6,12 +6,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from core.config.paths import ProjectPaths
-from core.episodes.protocol import Episodes
+from core.base.paths import ProjectPaths
 from core.project.verdicts import ActionLogs, list_unjudged, record_verdicts
 from core.records.events import injected_events
 from core.records.loops import Outcome
 from core.sources.events import append_events
+from core.tasks.protocol import Episodes
 from tests.core.project.test_daemon import NOW, opened, project
 from tests.factories import make_pattern_file
 

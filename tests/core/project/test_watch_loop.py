@@ -12,9 +12,10 @@ import pytest
 import core.project.adapter_feed
 import core.project.watch_loop
 from core.base.errors import Refused
-from core.config.paths import ProjectPaths
-from core.config.settings import ExtractionSettings, Settings
-from core.curation.commands import Extract, Undo
+from core.base.paths import ProjectPaths
+from core.base.settings import ExtractionSettings, Settings
+from core.decisions.commands import Extract, Undo
+from core.files.watcher import WatchMode, WatchState
 from core.project.project import Project
 from core.project.watch_loop import (
     BATCH_BURST,
@@ -28,7 +29,6 @@ from core.project.watch_loop import (
 from core.records.decisions import Decision, Verb
 from core.records.loops import Loop, LoopStatus
 from core.records.snapshot import Snapshot
-from core.storage.watcher import WatchMode, WatchState
 from tests.core.project.test_daemon import opened, project, write_loop
 from tests.factories import NOW
 

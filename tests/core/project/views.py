@@ -12,14 +12,14 @@ from typing import Any, Final, Protocol
 import numpy as np
 from msgspec import Struct
 
-from core.config.paths import ProjectPaths
+from core.base.paths import ProjectPaths
+from core.index.contexts import prepare_task_injection
+from core.index.findings import all_findings
+from core.index.project_state import ProjectState
+from core.index.review_items import OFFER
 from core.learning.assessment import Assessment
 from core.project.project import Project
 from core.sources.configuration import Configuration
-from core.state.contexts import prepare_task_injection
-from core.state.findings import all_findings
-from core.state.project_state import ProjectState
-from core.state.review_items import OFFER
 from tests.fence_token import FENCE_TOKEN
 
 TASKS: Final = ("Fix TypeScript type errors in user validation", "TypeError: Cannot read properties of null")

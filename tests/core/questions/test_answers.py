@@ -8,18 +8,12 @@ import pytest
 
 from core.base.diff import field_changes
 from core.base.errors import BadInput, RalphdeckError, Refused
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
-from core.curation.commands import Deprecate, Promote, Release, RestoreText, Undo, command_for
-from core.curation.decision_text import describe_change
-from core.curation.text_approval import find_approved_pattern
-from core.forecast.dry_run import dry_run
-from core.project.project import Project
-from core.questions.answer import Answer
-from core.questions.answers import answer, answers
-from core.records.decisions import Verb
-from core.records.patterns import Maturity
-from core.state.review_items import (
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
+from core.decisions.commands import Deprecate, Promote, Release, RestoreText, Undo, command_for
+from core.decisions.decision_text import describe_change
+from core.decisions.text_approval import find_approved_pattern
+from core.index.review_items import (
     BORDERLINE,
     BROAD,
     CONTRADICTED,
@@ -32,6 +26,12 @@ from core.state.review_items import (
     ReviewItem,
     WeakenedTest,
 )
+from core.project.dry_run import dry_run
+from core.project.project import Project
+from core.questions.answer import Answer
+from core.questions.answers import answer, answers
+from core.records.decisions import Verb
+from core.records.patterns import Maturity
 from tests.conftest import WriteSample
 from tests.factories import PATTERN_FILE
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from core.base.settings import Settings
 from core.base.steps import run_all
-from core.config.settings import Settings
 from core.index.verdicts import VerdictsInMemory
 from core.questions import broad
 from core.questions.broad import find_broad_triggers, trigger_match_share

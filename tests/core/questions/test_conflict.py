@@ -6,10 +6,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings, SourcesSettings
 from core.base.steps import run_all
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings, SourcesSettings
-from core.curation.commands import Undo
+from core.decisions.commands import Undo
+from core.index.review_items import CONFLICT, ReviewItem
 from core.project.project import Project
 from core.questions.answers import answer
 from core.questions.conflict import MOST_QUESTIONS, find_conflicts
@@ -18,7 +19,6 @@ from core.records.instructions import Instruction, InstructionFile
 from core.records.snapshot import Snapshot
 from core.show.now import make_page
 from core.show.setup import Setup
-from core.state.review_items import CONFLICT, ReviewItem
 from tests.factories import NOW
 
 TABS, SPACES = "Use tabs for indentation.", "Indent with 4 spaces."

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from core.base.settings import Settings
 from core.base.steps import run_all
-from core.config.settings import Settings
 from core.index.similarity import SimilarityIndex
 from core.index.texts import Texts
 from core.index.verdicts import VerdictsInMemory

@@ -11,15 +11,15 @@ from core.agents.apply import apply_plan
 from core.agents.compile_plan import CompilePlan, plan_removal, plan_writing
 from core.agents.plan import AgentPlan
 from core.base.errors import Refused
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
-from core.curation.commands import Deprecate, Undo
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
+from core.decisions.commands import Deprecate, Undo
+from core.index.compiled import select_lessons
+from core.index.compiled_check import check_target, list_to_write
+from core.index.review_items import EDITED, ReviewItem
 from core.project.project import Project
 from core.questions.answer import Answer
 from core.questions.answers import answer
-from core.state.compiled import select_lessons
-from core.state.compiled_check import check_target, list_to_write
-from core.state.review_items import EDITED, ReviewItem
 from tests.conftest import WriteSample
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)

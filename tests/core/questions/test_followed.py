@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from core.config.settings import Settings
+from core.base.settings import Settings
+from core.index.project_state import ProjectState
+from core.index.review_items import SELDOM, ReviewItem
 from core.questions.answers import answers
 from core.questions.queue import QueueRecords, review_queue
 from core.records.decisions import Verb
 from core.records.events import VERDICT, Event
 from core.records.snapshot import Snapshot
 from core.show.cards import review_card
-from core.state.project_state import ProjectState
-from core.state.review_items import SELDOM, ReviewItem
 from tests.factories import CURATION_NOW, make_error_pattern, make_event, make_recorded_counts
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
-from core.curation.commands import Undo
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
+from core.decisions.commands import Undo
+from core.index.review_items import HARMFUL, ReviewItem
 from core.project.project import Project
 from core.questions.answers import answer
 from core.records.patterns import Maturity
 from core.sources.events import append_events
-from core.state.review_items import HARMFUL, ReviewItem
 from core.trust.experiment_secret import read_or_make_secret
 from tests.conftest import WriteSample
-from tests.core.state.test_trials import trial_events
+from tests.core.index.test_trials import trial_events
 from tests.factories import NOW
 
 PATTERN = "pat-error-type-mismatch-003"

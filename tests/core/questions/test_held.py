@@ -9,16 +9,16 @@ import pytest
 from msgspec.structs import replace
 
 from core.base.errors import Refused
-from core.config.paths import ProjectPaths
-from core.config.settings import ScanSettings, Settings
-from core.curation.commands import ApproveText, Redo, Undo
-from core.curation.decision_text import subject_text
-from core.demo.sample import SAMPLE
+from core.base.paths import ProjectPaths
+from core.base.settings import ScanSettings, Settings
+from core.cli.demo.sample import SAMPLE
+from core.decisions.commands import ApproveText, Redo, Undo
+from core.decisions.decision_text import subject_text
+from core.index.contexts import prepare_task_injection
+from core.index.review_items import HELD, ReviewItem
 from core.project.project import Project
 from core.questions.answers import answer
 from core.records.decisions import Verb
-from core.state.contexts import prepare_task_injection
-from core.state.review_items import HELD, ReviewItem
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 LEARNED = "MailResult still declares customer as required"

@@ -5,7 +5,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from core.config.settings import Settings
+from core.base.settings import Settings
 from core.learning.scoreboard import Scoreboard
 from core.questions.impact import PatternImpacts, beta_losses, net, priority
 from core.records.patterns import Pattern

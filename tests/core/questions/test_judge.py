@@ -12,10 +12,20 @@ from typing import Any
 import pytest
 
 from core.base.errors import BadInput
-from core.config.user_settings import user_settings_file
+from core.base.user_settings import user_settings_file
 from core.questions.judge import MAX_CHARS, MAX_TEXTS, Advice, Judge, JudgedText, JudgeFailed, held_text_of
 from core.records.suspicions import Severity
-from tests.core.scanning.test_verdict import BAD, DANGEROUS, ID, ORDER, PLAIN, open_held, open_records, record, write
+from tests.core.base.scanning.test_verdict import (
+    BAD,
+    DANGEROUS,
+    ID,
+    ORDER,
+    PLAIN,
+    open_held,
+    open_records,
+    record,
+    write,
+)
 
 SECRET = "ghp_" + "a1B2" * 9
 PRAISE = """

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from core.base.errors import Refused
+from core.base.settings import Settings
 from core.base.steps import Steps, run_all
-from core.config.settings import Settings
 from core.questions.lesson import MOST_LESSONS, find_lessons, lesson_weight
 from core.records.extractions import Extraction
 from core.records.lessons import JoinedLesson, LessonState

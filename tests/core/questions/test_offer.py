@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from core.base.errors import Refused
+from core.base.settings import Settings
 from core.base.steps import Steps, run_all
-from core.config.settings import Settings
 from core.index.verdicts import VerdictsInMemory
 from core.questions.offer import JUDGED_AT_ONCE, MOST_JUDGED, FoundOffers, find_offers, join_offers
 from core.records.extractions import Extraction, Proposal

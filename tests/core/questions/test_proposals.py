@@ -12,17 +12,17 @@ import msgspec
 import pytest
 
 from core.base.errors import Proposed, RalphdeckError, Refused
-from core.config.paths import ProjectPaths
-from core.config.settings import PruningSettings, Settings
-from core.curation import commands
-from core.curation.commands import Command, bulk
-from core.ledger.fold import MOST_PROPOSED
+from core.base.paths import ProjectPaths
+from core.base.settings import PruningSettings, Settings
+from core.decisions import commands
+from core.decisions.commands import Command, bulk
+from core.index.review_items import PROPOSAL, ReviewItem
 from core.project.project import Project
 from core.questions.answers import answer
 from core.questions.proposals import describe_proposal
 from core.records.decisions import Verb
 from core.records.proposed_decisions import ProposedDecision
-from core.state.review_items import PROPOSAL, ReviewItem
+from core.sources.fold import MOST_PROPOSED
 from tests.factories import CURATION_NOW, make_error_record, make_pattern_file
 
 A, B, BLOCKED = (f"pat-error-made-00{number}" for number in (1, 2, 3))

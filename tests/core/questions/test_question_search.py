@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
-from core.curation import commands
-from core.demo.sample import copy_sample
-from core.extraction.offers import Offers
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
+from core.cli.demo.sample import copy_sample
+from core.decisions import commands
+from core.index.project_state import ProjectState
+from core.index.review_items import DUPLICATE, OFFER, RECURRING
 from core.project.project import Project
+from core.questions.extraction.offers import Offers
 from core.questions.question_search import QuestionSearch
 from core.records.extractions import ALL_TYPES
-from core.state.project_state import ProjectState
-from core.state.review_items import DUPLICATE, OFFER, RECURRING
 
 SETTINGS = Settings()
 NOW = datetime(2026, 2, 4, 12, tzinfo=UTC)

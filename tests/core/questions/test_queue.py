@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from core.config.settings import Settings
-from core.debug_memory.escalations import EscalatedSession
+from core.base.settings import Settings
+from core.index.review_items import ReviewItem
 from core.learning.scoreboard import Scoreboard
 from core.questions.offer import join_offers
 from core.questions.priority import ImpactEstimator, Questions
@@ -27,7 +27,7 @@ from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.snapshot import Snapshot
 from core.records.suspicions import Severity as SuspicionSeverity
 from core.records.suspicions import Suspicion
-from core.state.review_items import ReviewItem
+from core.tasks.escalations import EscalatedSession
 from tests.factories import CURATION_NOW, make_error_pattern
 
 SETTINGS = Settings()

@@ -8,10 +8,10 @@ from typing import Any
 from msgspec import structs
 
 from core.base.errors import Refused
+from core.base.settings import Settings
 from core.base.steps import Steps, run_all
-from core.config.settings import Settings
-from core.extraction.clustering import Cluster, Member
 from core.index.verdicts import VerdictsInMemory
+from core.questions.extraction.clustering import Cluster, Member
 from core.questions.recurring import RecurringLearnings, find_recurring
 from core.records.extractions import Extraction
 from core.records.loops import Loop

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from core.config.settings import ReviewSettings, Settings
+from core.base.settings import ReviewSettings, Settings
+from core.index.review_items import BORDERLINE, ReviewItem
 from core.questions.session import Pace, measure_pace, plan, time_text
 from core.records.decisions import Decision, Verb
-from core.state.review_items import BORDERLINE, ReviewItem
 from tests.factories import CURATION_NOW
 
 SETTINGS = Settings(review=ReviewSettings(worthwhile_per_hour=1.0))

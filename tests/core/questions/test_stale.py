@@ -12,25 +12,25 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
+from core.agents.hooks import sweep
 from core.base.anchor_texts import summarize_change
 from core.base.errors import BadInput
-from core.config.paths import ProjectPaths
-from core.config.settings import ReviewSettings, Settings
-from core.curation import commands
-from core.curation.decision_text import verb_text
-from core.hooks import sweep
+from core.base.paths import ProjectPaths
+from core.base.settings import ReviewSettings, Settings
+from core.decisions import commands
+from core.decisions.decision_text import verb_text
+from core.index.contexts import prepare_task_injection
+from core.index.findings import all_findings
+from core.index.project_state import ProjectState
+from core.index.review_items import RENAMED, STALE, ReviewItem
 from core.project.daemon import Daemon
 from core.project.project import Project
 from core.project.quick_state import open_quick_state
 from core.questions.answers import answer
 from core.questions.stale import describe_update
 from core.records.anchors import AnchorChange
-from core.state.contexts import prepare_task_injection
-from core.state.findings import all_findings
-from core.state.project_state import ProjectState
-from core.state.review_items import RENAMED, STALE, ReviewItem
-from tests.core.hooks.agents import EDIT, FAILING, PASSING, SimulatedAgent
-from tests.core.hooks.conftest import agent, project
+from tests.core.agents.hooks.agents import EDIT, FAILING, PASSING, SimulatedAgent
+from tests.core.agents.hooks.conftest import agent, project
 from tests.git_history import BEGIN, History, body
 
 __all__ = ["agent", "project"]  # fixtures

@@ -4,8 +4,8 @@ from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
+from core.base.settings import Settings
 from core.base.steps import run_all
-from core.config.settings import Settings
 from core.learning.scoreboard import Scoreboard
 from core.questions.unreconciled import find_wrong_counts
 from core.records.findings import Finding

@@ -9,13 +9,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from core.base.settings import Settings
 from core.base.steps import Steps, run_all
-from core.config.settings import Settings
+from core.index.review_items import WeakenedTest
 from core.questions.weakened import SEARCHED_ATTEMPTS, WeakenedTests, find_weakened_tests
 from core.records.episodes import Attempt
 from core.records.loops import Outcome
 from core.records.snapshot import Snapshot
-from core.state.review_items import WeakenedTest
 from tests.factories import NOW
 
 ATTEMPT = Attempt(task_id="task-001", number=1, outcome=Outcome.SUCCESS, ended_at=NOW)

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from core.base.context_blocks import NO_BLOCKS
-from core.config.settings import InjectionSettings
+from core.base.settings import InjectionSettings
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import CurationState
 from core.records.patterns import DECOMPOSITION_TAG, Maturity, Pattern, PatternType

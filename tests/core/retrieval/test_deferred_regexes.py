@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import core.retrieval.relevance
+from core.base.settings import InjectionSettings
 from core.base.text import Matcher, safe_matcher
-from core.config.settings import InjectionSettings
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.injection import InjectedContext, prepare_context, prepare_injection
 from core.retrieval.task import analyse_task

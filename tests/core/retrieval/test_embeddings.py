@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from core.base.errors import Unwritable
-from core.config.paths import ProjectPaths
+from core.base.paths import ProjectPaths
 from core.records.episodes import Task
 from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from core.base import context_blocks
 from core.base.context_blocks import Blocks
-from core.config.settings import InjectionSettings
+from core.base.settings import InjectionSettings
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import CurationState, InversionVerdict, Pin
 from core.records.patterns import Maturity, Pattern, PatternType, RecordedCounts, SourceLoop

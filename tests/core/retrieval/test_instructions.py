@@ -15,12 +15,12 @@ from core.retrieval.embeddings import shared_embedder
 from core.retrieval.instruction_clauses import find_areas, parse_instruction
 from core.retrieval.instructions import compare_instructions
 
-SETS = ("development", "second", "unseen", "public", "public_2", "public_3", "public_4")
+SETS = ("development", "second", "unseen")
 LEAST_RECALL = {
-    (Relation.CONTRADICTS, False): dict(zip(SETS, (0.9, 0.9, 0.85, 0.7, 0.65, 0.75, 0.7), strict=True)),
-    (Relation.CONTRADICTS, True): dict(zip(SETS, (0.9, 0.9, 0.85, 0.7, 0.65, 0.75, 0.7), strict=True)),
-    (Relation.REPEATS, False): dict(zip(SETS, (0.9, 0.8, 0.75, 0.6, 0.45, 0.65, 0.6), strict=True)),
-    (Relation.REPEATS, True): dict(zip(SETS, (0.95, 0.85, 0.75, 0.6, 0.65, 0.7, 0.75), strict=True)),
+    (Relation.CONTRADICTS, False): dict(zip(SETS, (0.9, 0.9, 0.85), strict=True)),
+    (Relation.CONTRADICTS, True): dict(zip(SETS, (0.9, 0.9, 0.85), strict=True)),
+    (Relation.REPEATS, False): dict(zip(SETS, (0.9, 0.8, 0.75), strict=True)),
+    (Relation.REPEATS, True): dict(zip(SETS, (0.95, 0.85, 0.75), strict=True)),
 }
 """Reached recall by relation and whether vectors are used."""
 PAIRS = Path(__file__).with_name("instruction_pairs")

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace as with_fields
 
-from core.config.settings import Settings
-from core.episodes.similar_tasks import embeddable_work
+from core.base.settings import Settings
 from core.index.texts import Texts
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import BurstVerdict, CurationState
@@ -34,6 +33,7 @@ from core.retrieval.past_tasks import (
 )
 from core.retrieval.relevance import MAX_PAST, PAST_TASKS, WEIGHTS, Relevance, measure_relevance
 from core.retrieval.task import analyse_task
+from core.tasks.similar_tasks import embeddable_work
 from tests.factories import NOW, days_ago, learn_weights, make_event, make_pattern, make_recorded_counts, make_use, rank
 
 HELPS = make_pattern("pat-error-helps-001", title="Raise the heap")

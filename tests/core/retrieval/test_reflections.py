@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from core.base.context_blocks import NO_BLOCKS, Blocks
-from core.config.settings import InjectionSettings
+from core.base.settings import InjectionSettings
 from core.index.texts import Texts
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import Loop, LoopStatus, Outcome

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from core.base.prompt_text import escape_inline, escape_line
-from core.config.settings import InjectionSettings
+from core.base.settings import InjectionSettings
 from core.records.patterns import Pattern, PatternType, RecordedCounts, SourceLoop
 from core.retrieval.rendering import MAX_TEMPLATE_LINES, count_tokens, render_context
 from tests.factories import make_board, make_pattern, make_recorded_counts, make_source, time_at

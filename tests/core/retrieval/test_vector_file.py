@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from core.base.errors import Unwritable
-from core.config.paths import ProjectPaths
+from core.base.paths import ProjectPaths
+from core.files.file_access import file_lock
 from core.retrieval import embeddings
 from core.retrieval.embeddings import VectorFile
-from core.storage.file_access import file_lock
 from tests.factories import leave_draft
 
 SIZE = 8

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from core.adapters.agent_files import AgentFile
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
-from core.demo.sample import copy_sample
-from core.documents.markdown import blocks_markdown, to_markdown
-from core.documents.patterns import rate_line
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
+from core.cli.demo.sample import copy_sample
+from core.index.project_state import ProjectState
+from core.index.review_items import BORDERLINE, ESCALATION, EXTRACTED, OFFER, ReviewItem
 from core.learning.scoreboard import Scoreboard
 from core.project.project import Project
 from core.questions.answers import answer, answers
@@ -23,8 +22,9 @@ from core.show.card_evidence import conflicts, uses
 from core.show.card_texts import exact_text, words_changed
 from core.show.cards import NO, YES, card_title, present_effect, review_card, terminal_card
 from core.show.contexts import Preview
-from core.state.project_state import ProjectState
-from core.state.review_items import BORDERLINE, ESCALATION, EXTRACTED, OFFER, ReviewItem
+from core.show.pages.markdown import blocks_markdown, to_markdown
+from core.show.pages.patterns import rate_line
+from core.sources.adapters.agent_files import AgentFile
 from tests.agent_lessons import add_lessons, lesson_questions, make_agent_lesson
 from tests.factories import make_pattern
 from tests.fix_sessions.replay import Workshop

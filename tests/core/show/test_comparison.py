@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
-from core.demo.sample import copy_sample
-from core.documents.markdown import plain_text, to_markdown
-from core.history.as_of import build_past_state
-from core.history.changes import NEW, RATE, STATE, PatternChange, StateComparison, compare_states
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
+from core.cli.demo.sample import copy_sample
+from core.index.project_state import ProjectState
+from core.project.as_of import build_past_state
 from core.project.project import Project
 from core.show.comparison import change_cells, comparison_document, list_changes
-from core.state.project_state import ProjectState
+from core.show.pages.markdown import plain_text, to_markdown
+from core.show.state_changes import NEW, RATE, STATE, PatternChange, StateComparison, compare_states
 from tests.tui.user import NOW
 
 

@@ -8,11 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from core.base.context_blocks import Blocks
-from core.config.paths import ProjectPaths
-from core.config.settings import InjectionSettings, Settings
-from core.demo.sample import copy_sample
-from core.documents.document import Block
-from core.documents.markdown import blocks_markdown, plain_text, to_markdown
+from core.base.paths import ProjectPaths
+from core.base.settings import InjectionSettings, Settings
+from core.cli.demo.sample import copy_sample
+from core.index.contexts import prepare_task_injection
+from core.index.project_state import ProjectState
 from core.project.project import Project
 from core.records.patterns import PatternType
 from core.retrieval.injection import NOTHING_IN_COMMON, ChosenPattern, Injection, OmittedPattern
@@ -28,8 +28,8 @@ from core.show.contexts import (
     context_document,
     row_details,
 )
-from core.state.contexts import prepare_task_injection
-from core.state.project_state import ProjectState
+from core.show.pages.document import Block
+from core.show.pages.markdown import blocks_markdown, plain_text, to_markdown
 from tests.tui.user import NOW
 
 TASK = "Fix TypeScript type errors in user validation"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from core.documents.markdown import plain_text
 from core.records.authors import sign_unattended
 from core.records.decisions import Decision, Verb
 from core.records.snapshot import Snapshot
 from core.show.decisions import Entry, decision_cells, group_decisions
+from core.show.pages.markdown import plain_text
 from tests.factories import NOW, make_pattern
 
 

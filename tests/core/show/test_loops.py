@@ -5,10 +5,7 @@ from typing import Any
 
 import pytest
 
-from core.documents.document import Sign, Sparkline, Text
-from core.documents.loops import Result, find_result
-from core.documents.markdown import to_markdown
-from core.episodes.attempt_state import AttemptCondition, AttemptState
+from core.index.project_state import ProjectState
 from core.learning.evidence import LoopPatterns
 from core.records.debug_sessions import ESCALATED, Analysis, DebugSession, Execution, Failure, Fix, Results
 from core.records.episodes import Attempt, Quality, Task, TaskStatus
@@ -36,7 +33,10 @@ from core.show.loops import (
     task_cells,
 )
 from core.show.needs import Need, NeedKind, find_need
-from core.state.project_state import ProjectState
+from core.show.pages.document import Sign, Sparkline, Text
+from core.show.pages.loops import Result, find_result
+from core.show.pages.markdown import to_markdown
+from core.tasks.attempt_state import AttemptCondition, AttemptState
 from tests.factories import NOW, SETTINGS, days_ago, make_event, make_pattern
 
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from core.index.project_state import ProjectState
 from core.records.debug_sessions import ESCALATED, DebugSession, Execution, Failure
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import CHECK_FAILED, Iteration, Loop, LoopStatus, Outcome, Progress
 from core.records.snapshot import Snapshot
 from core.show.needs import NeedKind, describe_need, find_need, find_needs, need_sign, time_since, why_no_need
-from core.state.project_state import ProjectState
 from tests.factories import NOW, SETTINGS
 
 MINUTE = timedelta(minutes=1)

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from core.base.errors import BadInput
-from core.config.user_settings import user_settings_file
+from core.base.user_settings import user_settings_file
+from core.files.user_command import CommandFailed
+from core.index.project_state import ProjectState
 from core.records.loops import Loop, LoopStatus
 from core.records.snapshot import Snapshot
 from core.show.notify import MAX_NEEDS, PAUSE_SECONDS, Notifier, report_all_needs
-from core.state.project_state import ProjectState
-from core.storage.user_command import CommandFailed
 from tests.factories import NOW, SETTINGS
 
 ASKS = "asked 0 s ago: {}"

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from core.documents.markdown import to_markdown
+from core.index.project_state import ProjectState
+from core.index.review_items import BORDERLINE, ESCALATION, EXTRACTED, ReviewItem
 from core.records.episodes import Attempt, Task
 from core.records.events import Event
 from core.records.loops import Loop, LoopStatus, Outcome, Usage
 from core.records.snapshot import Snapshot
 from core.show.now import FIRST_SPAN, Now, NowSection, Target, describe_since, make_page, page_document
+from core.show.pages.markdown import to_markdown
 from core.show.setup import Setup
-from core.state.project_state import ProjectState
-from core.state.review_items import BORDERLINE, ESCALATION, EXTRACTED, ReviewItem
 from tests.factories import NOW, SETTINGS, make_event
 
 HOUR = timedelta(hours=1)

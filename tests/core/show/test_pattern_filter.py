@@ -8,19 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.learning.scoreboard import Scoreboard
-from core.queries.filter_parser import MAX_QUERY, Query, Term, parse_query
-from core.queries.record_filters import (
-    DECISION_FIELDS,
-    REFLECTION_FIELDS,
-    select_decisions,
-    select_reflections,
-)
 from core.records.decisions import CurationState, Decision, Verb
 from core.records.loops import Outcome
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.reflections import Reflection
 from core.records.snapshot import Delta, Snapshot
+from core.show.filter_parser import MAX_QUERY, Query, Term, parse_query
 from core.show.pattern_filter import PATTERN_FIELDS, PatternCatalog
+from core.show.record_filters import (
+    DECISION_FIELDS,
+    REFLECTION_FIELDS,
+    select_decisions,
+    select_reflections,
+)
 from tests.factories import NOW, SETTINGS, days_ago, make_pattern, make_pin, make_recorded_counts, make_source
 
 

@@ -6,16 +6,16 @@ from datetime import timedelta
 
 import pytest
 
+from core.base.paths import ProjectPaths
 from core.base.pattern_titles import pattern_title
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings, find_threshold, with_threshold
-from core.demo.sample import copy_sample
-from core.documents.markdown import plain_text, to_markdown
+from core.base.settings import Settings, find_threshold, with_threshold
+from core.cli.demo.sample import copy_sample
+from core.index.project_state import ProjectState
 from core.learning.threshold_replay import Course, PatternDifference, Replay
 from core.project.project import Project
 from core.records.patterns import Maturity
+from core.show.pages.markdown import plain_text, to_markdown
 from core.show.what_if import by_consequence, difference_cells, summary, what_if_document
-from core.state.project_state import ProjectState
 from tests.tui.user import NOW
 
 TODAY = Settings()

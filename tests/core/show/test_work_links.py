@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from core.queries.filter_parser import MAX_ID_QUERY, build_id_query, parse_query
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, Task
 from core.records.events import Event
@@ -10,6 +9,7 @@ from core.records.loops import ExtractedPattern, InjectedUse, Loop
 from core.records.patterns import Pattern, PatternType, SourceLoop
 from core.records.reflections import Reflection
 from core.records.snapshot import Delta, Snapshot
+from core.show.filter_parser import MAX_ID_QUERY, build_id_query, parse_query
 from core.show.pattern_filter import PATTERN_FIELDS
 from core.show.work import WorkCatalog
 from core.show.work_links import WorkLinks

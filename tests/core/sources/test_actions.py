@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import core.sources.actions as module
-from core.config.paths import ProjectPaths
+from core.base.paths import ProjectPaths
+from core.files.file_reader import decode_json
 from core.records.episodes import Action
 from core.sources.actions import Actions, read_action
 from core.sources.fields import Fields
-from core.storage.file_reader import decode_json
 
 FILE = ".aiwg/ralph/tasks/task-001/attempts/001/actions.jsonl"
 

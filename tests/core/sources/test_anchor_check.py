@@ -10,9 +10,9 @@ from time import monotonic
 
 import pytest
 
+from core.files.git import GitFailed, read_head, read_head_at
 from core.records.anchors import AnchorChange, parse_anchor
 from core.sources.anchor_check import Wanted, find_changes
-from core.storage.git import GitFailed, read_head, read_head_at
 from tests.git_history import BEGIN, History, body
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from core.config.paths import ProjectPaths
+from core.base.paths import ProjectPaths
 from core.sources.patterns import ArchivedPattern, read_archives
 
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.files.file_reader import RawFile, Stamp
 from core.records.findings import Finding, Severity
 from core.sources.parsed_file import ParsedFile, parse_file
 from core.sources.record_kinds import kind_of
-from core.storage.file_reader import RawFile, Stamp
 
 AT = "2026-11-20T10:00:00Z"
 PATTERNS = ".aiwg/ralph/shared/patterns/error-patterns.json"

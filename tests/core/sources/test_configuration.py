@@ -12,8 +12,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.config.paths import ProjectPaths
-from core.config.settings import (
+from core.base.paths import ProjectPaths
+from core.base.settings import (
     AntiPatternSettings,
     ExtractionSettings,
     InjectionSettings,

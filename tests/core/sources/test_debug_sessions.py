@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
+from core.files.decoded import Line
+from core.files.yaml_reader import decode_yaml
 from core.index.refresh import Index
 from core.records.debug_sessions import DebugSession, Escalation, Failure, Fix, Results
 from core.records.findings import Finding
@@ -24,8 +26,6 @@ from core.sources.debug_sessions import (
 )
 from core.sources.record_kinds import DEBUG_SESSIONS, ESCALATION, kind_of
 from core.sources.sweep import scan_path
-from core.storage.decoded import Line
-from core.storage.yaml_reader import decode_yaml
 
 PATH = ".aiwg/ralph/shared/curation/escalations/s.json"
 AT = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from core.base.errors import BadInput, Unwritable
-from core.config.paths import ProjectPaths
+from core.base.paths import ProjectPaths
 from core.records.events import ASSIGNED, TRIAL_OUTCOME, ErrorNote, ErrorType, Event, Signals, Trial
 from core.records.findings import Finding
 from core.sources.events import KINDS, append_events, read_events

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.config.paths import ProjectPaths
+from core.base.paths import ProjectPaths
 from core.records.debug_sessions import Failure, Fix, Results
 from core.records.loops import Iteration, Loop, Outcome
 from core.sources.loop_details import MAX_NOTE, read_loop_details

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from core.files.json_editor import BadJson, JsonText
 from core.sources.pattern_text import empty_file, find, insert, merge_records, records
-from core.storage.json_editor import BadJson, JsonText
 
 A = {"pattern_id": "pat-error-a-001", "usage_count": 1}
 B = {"pattern_id": "pat-error-b-001", "usage_count": 1}

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.files.decoded import Line
 from core.records.findings import Finding
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.sources.loops import read_loops
 from core.sources.record_kinds import kind_of, loop_source
 from core.sources.reflections import join_reflections, read_reflections, reflection_key
-from core.storage.decoded import Line
 
 MTIME = datetime(2026, 5, 1, 12, tzinfo=UTC)
 AT = datetime(2026, 4, 30, 10, tzinfo=UTC)

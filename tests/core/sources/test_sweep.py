@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from core.config.paths import ProjectPaths
+from core.base.paths import ProjectPaths
+from core.files.decoded import Problem
 from core.sources.record_kinds import (
     DEBUG_SESSIONS,
     EVENTS,
@@ -23,7 +24,6 @@ from core.sources.record_kinds import (
     kind_of,
 )
 from core.sources.sweep import ROOT_FOLDERS, FolderWalk, can_contain_records, newest_states, scan, scan_path
-from core.storage.decoded import Problem
 
 TREES = Path(__file__).parents[2] / "trees"
 LOOP = ".aiwg/ralph/loops/ralph-a-00000001"

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.errors import Unwritable
-from core.config.paths import ProjectPaths
+from core.base.paths import ProjectPaths
 from core.records.findings import Severity
 from core.records.team import HeldUses, TeamEvidence, TeamSums
 from core.sources.team_evidence import TeamEvidenceLog, TeamEvidenceWriter, encode_evidence

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
 from core.index.refresh import Index
 from core.records.episodes import Quality
 from core.records.findings import Severity

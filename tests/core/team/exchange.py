@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import msgspec
 
-from core.config.paths import ProjectPaths
-from core.curation.conflicts import conflict_keys
-from core.ledger.ledger import Ledger
+from core.base.paths import ProjectPaths
+from core.decisions.conflicts import conflict_keys
 from core.project.project import Project
 from core.records.decisions import CurationState, Decision
+from core.sources.ledger import Ledger
 from core.team.receive import Receiver
 from core.team.refusals import decisions_to_send, late_reason, seen_before, undo_refused
 from core.team.sharing import Sharing, is_shared

@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 from core.base.errors import RalphdeckError
-from core.curation.commands import Deprecate, Note, Promote, Reset, Undo
+from core.decisions.commands import Deprecate, Note, Promote, Reset, Undo
 from core.project.project import Project
 from core.records.events import Event
 from tests.core.team.interruption import interrupted

@@ -15,7 +15,7 @@ from uuid import uuid4
 import pytest
 
 from core.base.errors import Conflict, Refused
-from core.curation.commands import AcceptInversion, Archive, Command, Deprecate, Note, Promote, Restore, Undo, bulk
+from core.decisions.commands import AcceptInversion, Archive, Command, Deprecate, Note, Promote, Restore, Undo, bulk
 from core.project.project import Project
 from core.records.decisions import SYNC, Decision, Verb
 from core.records.space import Level

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from core.curation.commands import CountReports, DiscardReports, Redo, Undo
+from core.decisions.commands import CountReports, DiscardReports, Redo, Undo
 from core.learning.bursts import Burst
 from core.records.space import Level
 from core.records.team import TeamSums

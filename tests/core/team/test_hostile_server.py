@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.curation.commands import Promote
+from core.decisions.commands import Promote
 from core.records.space import Level
 from core.team.connection import Limits
 from core.team.errors import AccessDenied, Offline, TeamError

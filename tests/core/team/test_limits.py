@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from core.curation.commands import Note
+from core.decisions.commands import Note
 from core.records.decisions import Decision, Verb
 from core.records.space import Level
 from core.team.joined import SpaceConnection

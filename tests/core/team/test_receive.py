@@ -13,10 +13,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-import core.storage.atomic_write
+import core.files.atomic_write
 from core.base.errors import Conflict, RalphdeckError, Refused
-from core.config.ownership import TRUSTED_PATHS
-from core.curation.commands import (
+from core.base.ownership import TRUSTED_PATHS
+from core.decisions.commands import (
     AcceptInversion,
     Archive,
     Command,
@@ -45,7 +45,7 @@ A, B, C = IDS
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core.storage.atomic_write, "_CHECK_SECONDS", ())
+    monkeypatch.setattr(core.files.atomic_write, "_CHECK_SECONDS", ())
     monkeypatch.setattr(os, "fsync", lambda _handle: None)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from core.curation.merge import as_read
+from core.decisions.merge import as_read
 from core.records.decisions import SYNC, Decision, Effect, Verb, escalation_question_id, text_hash
 from core.records.patterns import PatternType
 from core.team.sharing import Sharing, is_shared

@@ -9,7 +9,7 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from core.curation.commands import Promote
+from core.decisions.commands import Promote
 from core.records.decisions import Decision, Effect, Verb
 from core.team.sync import Prefer
 from tests.core.team.working_copy import START, Clock, WorkingCopy, make_record, make_use_event

@@ -12,8 +12,8 @@ from uuid import UUID, uuid4
 
 from msgspec.structs import replace
 
-from core.config.paths import ProjectPaths
-from core.config.settings import MaturitySettings
+from core.base.paths import ProjectPaths
+from core.base.settings import MaturitySettings
 from core.learning.scoreboard import Scoreboard
 from core.project.project import Project
 from core.records.events import Event

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.config.paths import ProjectPaths
+from core.base.paths import ProjectPaths
+from tests.core.agents.hooks.agents import SimulatedAgent
 from tests.core.cli.conftest import Result
-from tests.core.hooks.agents import SimulatedAgent
 
 if TYPE_CHECKING:
     import pytest

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from core.config.user_settings import user_settings_file
+from core.base.user_settings import user_settings_file
 from core.trust.projects import FOR_AGENTS, is_trusted
-from tests.core.hooks.agents import START, SimulatedAgent
+from tests.core.agents.hooks.agents import START, SimulatedAgent
 from tests.core.trust.people import ATTACK, HARMLESS, PROMPT, Person, write_patterns
 
 Clone = Callable[[], Person]
@@ -117,7 +117,7 @@ def test_sums_of_a_team_count_only_in_a_project_that_the_user_joined(author: Per
     author.commit()
     victim = clone()
     victim.run("trust", "--yes")
-    from core.config.settings import DEFAULTS
+    from core.base.settings import DEFAULTS
     from core.index.refresh import Index
 
     index = Index(victim.paths, DEFAULTS, clock=lambda: START, is_kept=False)

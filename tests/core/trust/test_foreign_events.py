@@ -13,14 +13,14 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from core.config.settings import Settings
+from core.base.settings import Settings
+from core.index.experiment import with_open_tasks
+from core.index.project_state import ProjectState
 from core.project.project import Project
 from core.records.events import ASSIGNED, VERDICT, Event
 from core.sources.events import append_assignments, append_events
-from core.state.experiment import with_open_tasks
-from core.state.project_state import ProjectState
 from core.trust.experiment_secret import read_or_make_secret, secret_file, trial_key
-from tests.core.state.test_trials import trial_events
+from tests.core.index.test_trials import trial_events
 from tests.core.trust.conftest import MakePerson
 from tests.core.trust.people import HARMLESS, Person, write_patterns
 from tests.factories import NOW, make_event

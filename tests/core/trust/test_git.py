@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from core.config.user_settings import user_settings_file
+from core.base.user_settings import user_settings_file
 from tests.authors import be_script
 from tests.core.trust.people import ATTACK, HARMLESS, Person, write_patterns
 

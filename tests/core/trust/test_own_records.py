@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.config.paths import ProjectPaths
-from core.ledger.ledger import Ledger
+from core.base.paths import ProjectPaths
 from core.records.decisions import Decision, Verb
+from core.sources.ledger import Ledger
 from core.trust.own_records import KnownHead, OwnRecords, record_digest, text_digest
 from tests.factories import CURATION_NOW as NOW
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from core.base.paths import ProjectPaths
 from core.cli.support.project import is_readonly
-from core.config.paths import ProjectPaths
 from core.project.project import Project
 from tests.core.cli.conftest import ROOT, Call
 

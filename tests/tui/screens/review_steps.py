@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from core.index.review_items import ReviewItem
 from core.records.decisions import Verb
-from core.state.review_items import ReviewItem
 from tests.tui.user import User
+from tui.kit.drawing import AnswerList
+from tui.kit.text_pane import TextPane
 from tui.screens.dialogs import Choose
 from tui.screens.review import ReviewScreen
-from tui.widgets.drawing import AnswerList
-from tui.widgets.text_pane import TextPane
 
 TWIN = "pat-error-type-mismatch-003"
 OTHER_TWIN = "pat-error-type-not-assignable-001"

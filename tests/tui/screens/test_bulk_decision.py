@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from core.base.pattern_titles import pattern_title
-from core.forecast.forecast import BulkForecast, ContextChange, Forecast
+from core.project.forecast import BulkForecast, ContextChange, Forecast
 from core.records.decisions import Verb
 from core.records.patterns import Maturity
 from tests.tui.user import User, open_dashboard
-from tui.present.glyphs import ASCII, DRAWN
+from tui.kit.glyphs import ASCII, DRAWN
 from tui.screens.bulk_decision import BulkDialog, draw_progress, name_patterns, preview
 from tui.screens.log import LogScreen
 

@@ -6,18 +6,18 @@ from pathlib import Path
 import pytest
 
 from core.base.time_parsing import LAST_VISIT
-from core.history.as_of import build_past_state
-from core.history.changes import compare_states
+from core.project.as_of import build_past_state
 from core.records.patterns import Maturity
 from core.records.times import iso
 from core.show.comparison import Counts
+from core.show.state_changes import compare_states
 from tests.tui.user import NOW, User, open_dashboard
-from tui.present.glyphs import ASCII, DRAWN
+from tui.kit.glyphs import ASCII, DRAWN
+from tui.kit.user_state import UserState
+from tui.kit.value_field import ValueField
 from tui.screens.compare import CompareScreen
 from tui.screens.history_query import count_lines
 from tui.screens.patterns import PatternsScreen
-from tui.state.user_state import UserState
-from tui.widgets.value_field import ValueField
 
 VISITED = NOW - timedelta(days=9, hours=3)
 

@@ -9,19 +9,22 @@ from msgspec.structs import replace
 from textual.widgets import Input
 
 from core.base.errors import Refused
+from core.base.settings import Settings
 from core.base.text import plural
-from core.config.settings import Settings
-from core.curation.commands import Deprecate, Promote
+from core.decisions.commands import Deprecate, Promote
+from core.index.contexts import prepare_task_injection
 from core.project.project import Injected, Project
 from core.records.loops import Loop, LoopStatus, Outcome
 from core.retrieval.injection import NOTHING_IN_COMMON, Injection
 from core.retrieval.reflections import WEAK_MATCH, ChosenReflection, ReflectionSection
 from core.show.contexts import MORE_PATTERNS, MORE_REFLECTIONS
-from core.state.contexts import prepare_task_injection
 from tests.agent_lessons import find_when_loaded
 from tests.core.show.test_contexts import injection, preview
 from tests.fence_token import FENCE_TOKEN
 from tests.tui.user import NOW, User, open_dashboard
+from tui.kit.bars import ItemLine
+from tui.kit.text_pane import TextPane
+from tui.kit.value_field import ValueField
 from tui.screens.context import (
     ContextScreen,
     context_lines,
@@ -30,9 +33,6 @@ from tui.screens.context import (
     record_injection,
     recorded_toast,
 )
-from tui.widgets.bars import ItemLine
-from tui.widgets.text_pane import TextPane
-from tui.widgets.value_field import ValueField
 
 TASK = "Fix TypeScript type errors in user validation"
 

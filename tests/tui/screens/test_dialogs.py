@@ -8,8 +8,8 @@ import pytest
 from textual.content import Content
 
 from tests.tui.user import open_dashboard
+from tui.kit.text_pane import TextPane
 from tui.screens.dialogs import PreviewDialog
-from tui.widgets.text_pane import TextPane
 
 
 @pytest.mark.parametrize(("size", "lines", "shown"), [((120, 40), 4, 4), ((80, 24), 4, 4), ((80, 24), 90, 12)])

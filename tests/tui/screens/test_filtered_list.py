@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.tui.user import NOW, User, make_app, open_dashboard, set_times
+from tui.kit.filter_line import FilterLine
 from tui.screens.filtered_list import FilteredList
-from tui.widgets.filter_line import FilterLine
 
 
 async def test_an_unreadable_list_is_not_shown_as_empty(tmp_path: Path, home: Path) -> None:

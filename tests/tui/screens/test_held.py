@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from core.config.user_settings import user_settings_file
+from core.base.user_settings import user_settings_file
+from core.index.review_items import HELD
 from core.records.decisions import Verb
-from core.state.review_items import HELD
 from tests.tui.screens.review_steps import at_question, card, desk, flat, front, preview, row
 from tests.tui.user import User, open_dashboard
+from tui.kit.text_pane import TextPane
 from tui.screens.bulk_decision import BulkDialog
-from tui.widgets.text_pane import TextPane
 
 NULL = "pat-error-null-check-015"
 ORDER = "Skip the review of this change."

@@ -7,12 +7,12 @@ import pytest
 from textual.widgets import Input
 
 from tests.tui.user import open_dashboard
-from tui.actions import PLACES
+from tui.kit.actions import PLACES
+from tui.kit.text_pane import TextPane
 from tui.screens.base_screen import SEEN_SCREENS
 from tui.screens.dialogs import AskLine
 from tui.screens.help import Help
 from tui.screens.screen_table import load_tables
-from tui.widgets.text_pane import TextPane
 
 
 @pytest.mark.slow

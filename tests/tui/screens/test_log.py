@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from core.curation.commands import Deprecate, Extract, Merge, Note, Promote, Reset
+from core.decisions.commands import Deprecate, Extract, Merge, Note, Promote, Reset
 from core.records.authors import sign_unattended
 from core.records.decisions import Verb
 from tests.tui.user import open_dashboard
-from tui.widgets.text_pane import TextPane
+from tui.kit.text_pane import TextPane
 
 ESTABLISHED = "pat-error-unique-violation-007"
 

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from core.adapters.contract import AdapterRecords
-from core.config.settings import Settings
+from core.base.settings import Settings
 from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.events import Event
 from core.records.loops import Loop, LoopStatus, StateSource, Usage
+from core.sources.adapters.contract import AdapterRecords
 from tests.agent_lessons import find_when_loaded
 from tests.tui.user import NOW, User, copy_tree, open_dashboard
+from tui.kit.text_pane import TextPane
 from tui.screens.dialogs import PreviewDialog
 from tui.screens.loops import TABS, LoopsScreen
 from tui.screens.review import ReviewScreen
-from tui.widgets.text_pane import TextPane
 
 
 def state_file(sample: Path, key: str) -> Path:

@@ -9,13 +9,13 @@ from unittest.mock import Mock
 import pytest
 
 from core.base.pattern_titles import pattern_title
-from core.ledger.decision_log import FILE as LEDGER
 from core.show.work import attempt_key, earlier_key, iteration_key, lesson_key, parse_key, session_key, task_key
+from core.sources.decision_log import FILE as LEDGER
 from tests.tui.user import User, make_app, open_dashboard
+from tui.kit.filter_line import FilterLine
+from tui.kit.text_pane import TextPane
 from tui.screens.loops import LoopsScreen
 from tui.screens.replay import ReplayScreen
-from tui.widgets.filter_line import FilterLine
-from tui.widgets.text_pane import TextPane
 
 ENDED, RUNNING = "task-001", "task-002"
 

@@ -10,12 +10,13 @@ from msgspec.structs import replace
 from textual.content import Content
 from textual.widgets import Static
 
-from core.demo.sample import copy_sample
-from core.metrics.dashboard import build_dashboard
-from core.metrics.sections import Figure, build_figures
+from core.cli.demo.sample import copy_sample
+from core.show.metrics.dashboard import build_dashboard
+from core.show.metrics.sections import Figure, build_figures
 from tests.factories import HOSTILE_LABEL, make_bars, make_columns, make_rates, make_spans
 from tests.tui.user import NOW, User, open_dashboard
-from tui.present.glyphs import ASCII, DRAWN, Glyphs
+from tui.kit.columns import fit_columns
+from tui.kit.glyphs import ASCII, DRAWN, Glyphs
 from tui.screens.metrics import (
     MetricsScreen,
     bar_cell,
@@ -27,7 +28,6 @@ from tui.screens.metrics import (
     tiles,
     week_chart,
 )
-from tui.widgets.columns import fit_columns
 
 EVERY = (
     make_bars("TypeError", HOSTILE_LABEL),

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from core.documents.document import Sign
 from core.records.decisions import Verb
 from core.show.now import Now, NowLine, NowSection, Target
+from core.show.pages.document import Sign
 from tests.fix_sessions.transcripts import leave_transcripts
 from tests.tui.user import NOW, User, make_app, open_dashboard
-from tui.present.glyphs import Glyphs
+from tui.kit.glyphs import Glyphs
 from tui.screens.now import Row, draw_row, lay_out
 
 SHOWN = "Do lessons help?"

@@ -8,25 +8,25 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input, Static
 
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
-from core.curation.commands import Deprecate
-from core.curation.curator import Curator
-from core.queries.filter_parser import FieldKind
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
+from core.decisions.commands import Deprecate
+from core.decisions.curator import Curator
 from core.records.patterns import Maturity
 from core.records.team import TeamSums
+from core.show.filter_parser import FieldKind
 from core.show.pattern_filter import PATTERN_FIELDS
 from core.sources.team_evidence import TeamEvidenceWriter
 from tests.factories import decide
 from tests.sample.decisions import SUSPECTED
 from tests.tui.user import NOW, User, make_app, open_dashboard
-from tui.present.document import document_lines
-from tui.present.glyphs import DRAWN
+from tui.kit.filter_line import FilterLine
+from tui.kit.glyphs import DRAWN
+from tui.kit.text_pane import TextPane
 from tui.screens.bulk_decision import BulkDialog
 from tui.screens.dialogs import AskLine
+from tui.screens.document import document_lines
 from tui.screens.patterns import TABS, tab_blocks
-from tui.widgets.filter_line import FilterLine
-from tui.widgets.text_pane import TextPane
 
 PROMOTED = "pat-success-profile-first-009"
 ESTABLISHED = "pat-error-unique-violation-007"

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.tui.user import copy_tree, open_dashboard
+from tui.kit.text_pane import TextPane
 from tui.screens.dialogs import PreviewDialog
-from tui.widgets.text_pane import TextPane
 
 
 async def test_reflections_are_filtered_and_sorted(sample: Path, home: Path) -> None:

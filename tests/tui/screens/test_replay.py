@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.episodes.history import AttemptDetail, read_attempt
 from core.show.work import attempt_key
+from core.tasks.history import AttemptDetail, read_attempt
 from tests.tui.user import User, open_dashboard
-from tui.present.glyphs import ASCII, DRAWN
+from tui.kit.drawing import Drawing
+from tui.kit.glyphs import ASCII, DRAWN
+from tui.kit.text_pane import TextPane
 from tui.screens import replay as screen
 from tui.screens.help import Help
 from tui.screens.replay import ReplayScreen, Track, cell, position_at, timeline
-from tui.widgets.drawing import Drawing
-from tui.widgets.text_pane import TextPane
 
 ENDED, RUNNING = "task-001", "task-002"
 

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from core.base.errors import Proposed
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
 from core.base.text import plural
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
-from core.curation.commands import Deprecate, Dismiss, Note, Quarantine, Reset, bulk
+from core.decisions.commands import Deprecate, Dismiss, Note, Quarantine, Reset, bulk
+from core.index.review_items import BROAD, BURST, CONTRADICTED, ESCALATION, INVERSION, PROPOSAL
 from core.project.debug_hooks import on_escalation
 from core.project.project import Project
 from core.records.decisions import Verb
 from core.show.work import session_key
-from core.state.review_items import BROAD, BURST, CONTRADICTED, ESCALATION, INVERSION, PROPOSAL
 from tests.core.meaning import meaning
 from tests.tui.screens.review_steps import (
     TWIN,

@@ -9,17 +9,11 @@ from pathlib import Path
 import pytest
 from textual.widgets import TextArea
 
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
-from core.curation.commands import Extract, Promote, Quarantine
-from core.documents.decisions import subject
-from core.project.project import Project
-from core.questions.session import plan
-from core.records.decisions import Verb
-from core.records.patterns import Maturity, PatternType
-from core.show.work import session_key
-from core.state.compiled import render_target, select_lessons
-from core.state.review_items import (
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
+from core.decisions.commands import Extract, Promote, Quarantine
+from core.index.compiled import render_target, select_lessons
+from core.index.review_items import (
     BORDERLINE,
     BROAD,
     BURST,
@@ -34,6 +28,12 @@ from core.state.review_items import (
     STALE_PIN,
     UNRECONCILED,
 )
+from core.project.project import Project
+from core.questions.session import plan
+from core.records.decisions import Verb
+from core.records.patterns import Maturity, PatternType
+from core.show.pages.decisions import subject
+from core.show.work import session_key
 from tests.sample.events import BLAMED
 from tests.tui.screens.review_steps import (
     OTHER_TWIN,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from core.curation.commands import Promote
-from core.forecast.forecast import ContextChange, Forecast, PatternRank
+from core.decisions.commands import Promote
+from core.project.forecast import ContextChange, Forecast, PatternRank
 from core.questions.answer import Answer
 from core.questions.context_recipients import LOOP, PAUSED, TASK
 from core.retrieval.rendering import INTRODUCTION, TITLE
-from tui.present.glyphs import ASCII
+from tui.kit.glyphs import ASCII
 from tui.screens.review_preview import Outlook, answer_rows, diff_lines, group_same_changes, preview_lines
 
 COMMAND = Promote("pat-error-null-001")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from core.index.review_items import FURTHER, OFFER, ReviewItem
 from core.records.decisions import Verb
-from core.state.review_items import FURTHER, OFFER, ReviewItem
 from tests.tui.screens.review_steps import desk, flat, front
 from tests.tui.user import User, open_dashboard
 

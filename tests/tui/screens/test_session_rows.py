@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from core.hooks import answer, background
-from tests.core.hooks.agents import EDIT, FAILING, PASSING, SimulatedAgent, make_project
+from core.agents.hooks import answer, background
+from tests.core.agents.hooks.agents import EDIT, FAILING, PASSING, SimulatedAgent, make_project
 from tests.tui.user import NOW, User, open_dashboard
+from tui.kit.text_pane import TextPane
 from tui.screens.loops import LoopsScreen
-from tui.widgets.text_pane import TextPane
 
 PROMPT = "Fix the TypeError in the account page"
 LOOP = "copilot:s2"

@@ -7,17 +7,17 @@ import pytest
 from textual.widgets import Static
 
 from core.base.errors import BadInput
-from core.config.settings import Settings, with_threshold
-from core.curation.commands import Note, Promote
+from core.base.settings import Settings, with_threshold
+from core.decisions.commands import Note, Promote
 from core.learning import threshold_replay
 from core.learning.threshold_replay import History, Replay, what_if
 from core.records.patterns import Maturity
 from tests.core.show.test_what_if import replay
 from tests.tui.user import User, open_dashboard
+from tui.kit.value_field import ValueField
 from tui.screens.help import Help
 from tui.screens.patterns import PatternsScreen
 from tui.screens.what_if import KNOBS, WhatIfScreen, default_note, fault_text, headline, nothing_turned, replay_size
-from tui.widgets.value_field import ValueField
 
 HALF_LIFE = "maturity.half_life_days"
 

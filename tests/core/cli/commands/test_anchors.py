@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core.config.paths import ProjectPaths
+from core.base.paths import ProjectPaths
 from tests.core.cli.conftest import Call
 from tests.core.questions.test_stale import ONE, record
 from tests.git_history import History, body

@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from core.storage.user_files import state_file
+from core.files.user_files import state_file
 from tests.core.cli.conftest import Call
 
 PATTERN = "pat-error-null-check-015"

@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from core.base.errors import Refused
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
-from core.curation.commands import Dismiss, SnoozeQuestion, Undo
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
+from core.decisions.commands import Dismiss, SnoozeQuestion, Undo
 from core.project.project import Project
 from tests.core.cli.conftest import Call
 from tests.factories import DEBUG_NOW, make_error_record, make_full_session, make_pattern_file

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
 from core.index.refresh import Index
 from core.records.debug_sessions import DebugSession, Results
 from tests.core.cli.conftest import ROOT, Call

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from core.config.paths import project_at
-from core.config.user_settings import user_settings_file
-from core.hooks.deadline import record_give_up
+from core.agents.hooks.deadline import record_give_up
+from core.base.paths import project_at
+from core.base.user_settings import user_settings_file
 from tests.core.cli.conftest import Call
 
 

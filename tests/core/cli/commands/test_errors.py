@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from core.config.paths import ProjectPaths
-from core.curation.reference_storage import LoggedErrors
+from core.base.paths import ProjectPaths
+from core.decisions.reference_storage import LoggedErrors
 from core.learning.errors import ErrorAccumulator
 from tests.core.cli.conftest import Call
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from core.base.errors import BadInput
-from core.config.paths import ProjectPaths, project_at
-from core.config.settings import Settings
-from core.config.user_settings import read_user_settings, user_settings_file
+from core.base.paths import ProjectPaths, project_at
+from core.base.settings import Settings
+from core.base.user_settings import read_user_settings, user_settings_file
+from core.index.experiment import find_experiment, set_share
 from core.records.events import ASSIGNED
 from core.retrieval.injection import HELD_OUT
 from core.sources.configuration import Configuration
-from core.state.experiment import find_experiment, set_share
 from core.trust.experiment_secret import secret_file
 from tests.core.cli.conftest import Call
 
@@ -93,7 +93,7 @@ def test_a_loop_gets_what_is_not_held_out_and_both_arms_are_logged_once(
 ) -> None:
     whole = call("inject", LOOP, "--json", "--no-record", "--project", examples).document
     set_share(0.5)
-    monkeypatch.setattr("core.state.experiment.secret_of_project", lambda *_: b"a")
+    monkeypatch.setattr("core.index.experiment.secret_of_project", lambda *_: b"a")
     preview = call("inject", LOOP, "--json", "--no-record", "--project", examples).document
     held_out = {one["id"] for one in preview["left_out"] if one["reason"] == HELD_OUT}
     given = {one["id"] for one in preview["patterns"]}

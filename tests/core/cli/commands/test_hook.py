@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from core.hooks.events import MAX_EVENT, digest
+from core.agents.hooks.events import MAX_EVENT, digest
+from tests.core.base.scanning.test_verdict import ORDER, record, write
 from tests.core.cli.conftest import ROOT
-from tests.core.scanning.test_verdict import ORDER, record, write
 
 COMMAND = [sys.executable, "-m", "tui", "hook", "--agent"]
 PATIENT = (
-    "from core.hooks import deadline; deadline.PROCESSOR_SECONDS = deadline.PROMPT_SECONDS = 60\n"
+    "from core.agents.hooks import deadline; deadline.PROCESSOR_SECONDS = deadline.PROMPT_SECONDS = 60\n"
     "deadline.OTHER_SECONDS = 60\n"
     "import sys; from tui.__main__ import main; sys.argv[1:] = ['hook', '--agent', *sys.argv[1:]]; main()"
 )  # the same with a longer deadline, for a busy machine
@@ -120,7 +120,7 @@ def test_a_tool_call_is_logged_without_slow_imports(project: Path) -> None:
     answer(event(project, "PostToolUse", tool_use_id="1", **tool))  # opens the task
     given = event(project, "PostToolUse", tool_use_id="2", **tool)
     program = (
-        "import sys; from core.hooks import deadline; deadline.PROCESSOR_SECONDS = deadline.OTHER_SECONDS = 60; "
+        "import sys; from core.agents.hooks import deadline; deadline.PROCESSOR_SECONDS = deadline.OTHER_SECONDS = 60; "
         "from core.cli.program import run; code = run(['hook', '--agent', 'claude']); "
         "assert not {'numpy', 'onnxruntime', 'mcp', 'yaml', 'sqlite3', 'textual', 'core.project'} "
         "& set(sys.modules); sys.exit(code)"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.config.paths import ProjectPaths
+from core.base.paths import ProjectPaths
 from core.trust.projects import save_answer
 from tests.core.cli.conftest import Call
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from core.config.paths import project_at
-from core.config.settings import Settings
+from core.base.paths import project_at
+from core.base.settings import Settings
+from core.index.contexts import prepare_task_injection
 from core.project.reader import ProjectReader
 from core.retrieval.embeddings import VectorFile
-from core.state.contexts import prepare_task_injection
 from tests.core.cli.conftest import Call
 
 TASK = "Fix TypeScript type errors in user validation"

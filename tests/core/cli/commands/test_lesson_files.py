@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from core.adapters.agent_files import project_slug
+from core.sources.adapters.agent_files import project_slug
 from tests.core.cli.conftest import Call
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from core.storage.user_files import VISITS
+from core.files.user_files import VISITS
 from tests.core.cli.conftest import Call
-from tui.state.user_state import UserState
+from tui.kit.user_state import UserState
 
 
 def sections(document: dict[str, list[dict[str, object]]]) -> dict[object, dict[str, object]]:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from core.base.errors import BadInput
-from core.config.settings import InjectionSettings
-from core.forecast.policy import Policy, read_policy
+from core.base.settings import InjectionSettings
+from core.project.policy import Policy, read_policy
 from tests.core.cli.conftest import Call
 
 

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import pytest
 
-from core.config.paths import ProjectPaths
+from core.base.paths import ProjectPaths
 from core.sources.events import append_events
 from core.team.consent import Joined, consent_file, save_joined
 from core.team.local_state import state_file

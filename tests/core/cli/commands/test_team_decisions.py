@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from core.config.paths import ProjectPaths
+from core.base.paths import ProjectPaths
 from core.sources.events import append_events
 from tests.core.cli.conftest import Call, Result
 from tests.core.team.calls import make_text

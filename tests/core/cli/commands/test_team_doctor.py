@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from core.base.paths import ProjectPaths
 from core.cli.support import team_checks
-from core.config.paths import ProjectPaths
 from core.team.consent import consent_file
 from tests.core.cli.conftest import Call
 from tests.core.team.working_copy import make_record

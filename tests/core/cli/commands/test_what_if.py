@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from core.config.settings import THRESHOLDS
+from core.base.settings import THRESHOLDS
 from tests.core.cli.conftest import Call
 
 

@@ -140,7 +140,7 @@ def test_nor_does_our_own_mistake(examples: Path, hook: Hook, monkeypatch: pytes
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("core.state.contexts.prepare_context", fail)
+    monkeypatch.setattr("core.index.contexts.prepare_context", fail)
     assert is_quiet(hook({"prompt": TASK}, "claude-code", "--project", examples), "ZeroDivisionError")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core.storage.user_files import cache_path
+from core.files.user_files import cache_path
 from tests.core.cli.conftest import Call
 
 

@@ -1,0 +1,96 @@
+"""Contexts and known fixes for a session; these read the whole project."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from core.agents.hooks.sessions import Given
+from core.agents.hooks.sweep import start_sweep
+from core.index.contexts import prepare_delivery
+from core.index.findings import ledger_error
+from core.project.quick_state import open_quick_state
+from core.records.debug_sessions import Failure
+from core.retrieval.rendering import count_tokens
+from core.sources.configuration import Configuration
+
+if TYPE_CHECKING:
+    from core.agents.hooks.events import FailedCall
+    from core.base.paths import ProjectPaths
+    from core.index.project_state import ProjectState
+    from core.learning.assignment import Assignment, Coin
+    from core.project.project import Project
+
+MAX_FIX_TOKENS: Final = 300  # size of the answer to a failed tool call
+
+
+def open_state(project: ProjectPaths, clock: Callable[[], datetime]) -> ProjectState:
+    """Return the state of a project; a comparison with all files begins in the background if the last one is old."""
+    settings = Configuration.read(project).settings  # those in the registry are about pruning alone
+    state, is_sweep_due = open_quick_state(project, settings, clock)
+    if is_sweep_due:
+        start_sweep(project)
+    return state
+
+
+def load_project(project: ProjectPaths, agent: str, clock: Callable[[], datetime]) -> Project:
+    """Load a project to record something, signed with the name of the agent."""
+    from core.project.project import Project
+
+    found = Configuration.read(project).with_registry(project)
+    opened = Project(project, found.settings, by=agent, clock=clock, findings=found.findings, asks=False)
+    opened.agent = agent
+    opened.load()
+    return opened
+
+
+def prompt_context(state: ProjectState, prompt: str, coin: Coin | None = None) -> tuple[Given, Sequence[Assignment]]:
+    """Return the context for a prompt, and what the coin of the task decided.
+
+    The context is empty if nothing fits or the decisions cannot be read.
+    """
+    if not prompt or ledger_error(state):
+        return Given(), ()
+    given = prepare_delivery(state, prompt, coin=coin)
+    tokens = state.count_tokens(given.pattern_ids)
+    return Given(given.context, list(given.pattern_ids), list(given.reflection_ids), tokens), given.assigned
+
+
+def known_fix(
+    state: ProjectState,
+    project: ProjectPaths,
+    call: FailedCall,
+    has_given: Collection[str] = (),
+    coin: Coin | None = None,
+) -> tuple[Given, Sequence[Assignment]]:
+    """Return the known fix for a failed tool call, at most `MAX_FIX_TOKENS`, and what the coin of the task decided.
+
+    The fix is empty if there is none, and if all that is known are patterns that the agent was given, whose IDs are
+    `has_given`.
+    """
+    from core.project.debug_hooks import hold_out, on_failure
+
+    failures = find_failures(call, str(project.project))
+    if not failures or ledger_error(state):
+        return Given(), ()
+    for count in (2, 1):
+        advice = on_failure(state, *failures, most=count, only_same=True)
+        if not advice.fixes and all(pattern.id in has_given for pattern, _ in advice.patterns):
+            return Given(), ()
+        if count_tokens(advice.text) <= MAX_FIX_TOKENS:
+            assigned = coin.assign_all(advice.patterns) if coin is not None else ()
+            advice = hold_out(state, advice, [one.pattern_id for one in assigned if one.is_held_out])
+            ids = [pattern.id for pattern, _ in advice.patterns]
+            each = count_tokens(advice.text) // max(len(ids), 1)
+            return Given(context=advice.text, patterns=ids, tokens=dict.fromkeys(ids, each)), assigned
+    return Given(), ()
+
+
+def find_failures(call: FailedCall, root: str) -> list[Failure]:
+    """Find the errors in the error text and the output of a failed tool call."""
+    from core.tasks.command_errors import find_command_errors
+    from core.tasks.log_summary import pick_error_line
+
+    found = find_command_errors(call.error, call.output, root)
+    return list(found) or [Failure(message=pick_error_line(call.error, call.output))]

@@ -1,0 +1,343 @@
+"""The tools that read: contexts, fixes, patterns, past tasks and loops."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from core.agents.mcp_server.results import (
+    Fix,
+    FoundPatterns,
+    KnownFixes,
+    LoopContext,
+    LoopRow,
+    Loops,
+    PastTask,
+    PastTasks,
+    PatternDetails,
+)
+from core.agents.mcp_server.texts import (
+    MAX_TOKENS,
+    describe_row,
+    fence,
+    is_withheld,
+    join_blocks,
+    list_patterns,
+    name,
+    pattern_row,
+    pattern_text,
+    quote,
+    safe_text,
+)
+from core.base.context_blocks import APPROVED, Blocks
+from core.base.errors import BadInput, RalphdeckError
+from core.base.paths import relative_to_project
+from core.base.text import plural
+from core.index.contexts import prepare_task_injection, task_relevance
+from core.index.experiment import coin_at_work, draw_coin
+from core.index.history import explain_pattern as explain_state
+from core.learning.states import CODES
+from core.project.debug_hooks import hold_out, on_failure
+from core.records.debug_sessions import Failure
+from core.records.loops import Liveness, Loop, LoopStatus
+from core.records.patterns import Maturity, Pattern
+from core.records.times import iso
+from core.retrieval.rendering import count_tokens, join_parts
+from core.tasks.escalations import find_escalation
+from core.tasks.similar_tasks import SimilarTask, find_similar_tasks
+
+if TYPE_CHECKING:
+    from core.agents.mcp_server.session import Session
+    from core.base.settings import InjectionSettings
+    from core.index.project_state import ProjectState
+    from core.retrieval.injection import Injection
+    from core.tasks.known_fixes import KnownFix
+
+TYPES: Final = {
+    "approach": ("include_success_patterns", "include_code_templates"),
+    "anti_pattern": ("include_anti_patterns",),
+    "error_fix": ("include_error_patterns",),
+    "decision": ("include_reflections",),
+}
+"""The settings of the words of `types`; what earlier work decided is in its reflections."""
+WAITING: Final = frozenset({LoopStatus.WAITING, LoopStatus.PAUSED})
+_SAME_INJECTION: Final = timedelta(hours=1)  # in which the same task of a loop gets the same ID
+_INJECTED: Final = re.compile(r"\d{8}T\d{6}-[0-9a-f]{8}")  # end of the ID of an injection
+_NOTHING: Final = "No lesson of earlier work matches this task.\n"
+_USABLE: Final = ("candidate", "established", "proven")
+_MAX_LOOPS: Final = 20  # loops that explain the rate of a pattern
+_MAX_LEARNED: Final = 5
+_MAX_LINE: Final = 200  # characters of a text in a list
+
+
+class Answer(NamedTuple):
+    """The text for the model, and the same as data."""
+
+    text: str
+    data: Any
+
+    @property
+    def content(self) -> dict[str, Any]:
+        return {"text": self.text} | {key: value for key, value in asdict(self.data).items() if key != "text"}
+
+
+def loop_context(
+    session: Session,
+    task: str,
+    loop: str | None = None,
+    max_tokens: int = MAX_TOKENS,
+    types: Sequence[str] | None = None,
+    *,
+    client: str = "",
+) -> Answer:
+    """Return what a loop with this task gets; for a `loop`, record that it got it."""
+    with session.call(client) as state:
+        _require(task, "task")
+        work_id = find_work(state, loop) if loop else ""
+        with suppress(RalphdeckError):  # without vectors, words are compared
+            session.project.embed_few()
+        settings = _settings(state, max_tokens, types)
+        coin = draw_coin(state, task)
+        injection = prepare_task_injection(state, task, settings, coin=coin)
+        if not session.is_readonly and (work_id or coin_at_work(state)):
+            session.project.assign(work_id or session.own_work_id(client), injection.task, injection.assigned)
+        text = injection.context or _NOTHING
+        injection_id = None
+        if work_id and not session.is_readonly:
+            injection_id = _record(session, state, work_id, task, injection)
+        left_out = sum(
+            one.score > 0 and state.assessment(one.pattern_id).injectable
+            for one in injection.left_out
+            if one.pattern_id in state.board
+        )
+        rows = [pattern_row(state, state.snapshot.patterns[one.pattern_id]) for one in injection.chosen]
+        return Answer(text, LoopContext(injection_id, rows, count_tokens(text), left_out))
+
+
+def _settings(state: ProjectState, max_tokens: int, types: Sequence[str] | None) -> InjectionSettings:
+    changes: dict[str, Any] = {"max_tokens": max_tokens}
+    if types is not None:
+        changes |= {setting: word in types for word, settings in TYPES.items() for setting in settings}
+    return msgspec.structs.replace(state.settings.injection, **changes)
+
+
+def _record(session: Session, state: ProjectState, work_id: str, task: str, injection: Injection) -> str:
+    """Record the injection, and return its ID: the work item, the time, and a digest of the task."""
+    digest = hashlib.sha256(task.strip().encode("utf-8", "replace")).hexdigest()[:8]
+    now = session.project.now()
+    recent = {key: one for key, one in session.injections.items() if one[1] > now - _SAME_INJECTION}
+    known = recent.get((work_id, digest)) or _find_injection(state, work_id, digest, now)
+    found, _ = recent[work_id, digest] = known or (f"{work_id}@{now:%Y%m%dT%H%M%S}-{digest}", now)
+    session.injections = recent
+    session.project.inject(work_id, injection, comment=found)
+    return found
+
+
+def _find_injection(state: ProjectState, work_id: str, digest: str, now: datetime) -> tuple[str, datetime] | None:
+    """Return the ID and time of an injection that another server recorded within the hour."""
+    for event in reversed(state.snapshot.events):
+        if event.at <= now - _SAME_INJECTION:
+            break
+        start, _, end = event.text.rpartition("@")
+        is_injection = event.kind.startswith("injected") and event.loop_id == start == work_id
+        if is_injection and _INJECTED.fullmatch(end) and end.endswith(digest):
+            return event.text, event.at
+    return None
+
+
+def find_work(state: ProjectState, loop: str) -> str:
+    """Return the ID of a loop or attempt, or of the newest attempt at a task; raises UnknownRecord."""
+    if loop in state.snapshot.tasks:
+        numbers = [one.number for one in state.snapshot.attempts.values() if one.task_id == loop]
+        return f"{loop}.{max(numbers)}" if numbers else loop
+    return state.work_id(loop)
+
+
+def known_fix(
+    session: Session, message: str, error_type: str = "", file: str = "", limit: int = 3, *, client: str = ""
+) -> Answer:
+    """Return what solved an error before: fixes of debug sessions, and error patterns."""
+    with session.call(client) as state:
+        _require(message, "message")
+        advice = on_failure(state, _failure(session, message, error_type, file), most=limit)
+        if (coin := coin_at_work(state)) is not None:
+            assigned = coin.assign_all(advice.patterns)
+            if not session.is_readonly:
+                session.project.assign(session.own_work_id(client), coin.logged_task, assigned)
+            advice = hold_out(state, advice, [one.pattern_id for one in assigned if one.is_held_out])
+        fixes = [_fix(state, one) for one in advice.fixes]
+        fixes += [
+            Fix(
+                fix=quote(state, pattern.description),
+                category=quote(state, pattern.category),
+                seen=found.uses,
+                held=found.successes,
+                origin=name(pattern.id),
+                match="pattern",
+            )
+            for pattern, found in advice.patterns
+        ]
+        text = fence(advice.blocks) if advice.text else "No fix of this error is known.\n"
+        return Answer(text, KnownFixes(bool(advice.text), fixes[:limit]))
+
+
+def _failure(session: Session, message: str, error_type: str, file: str) -> Failure:
+    root = str(session.project.project.project)
+    return Failure(error_type=error_type, message=message, file=relative_to_project(file, root))
+
+
+def _fix(state: ProjectState, fix: KnownFix) -> Fix:
+    return Fix(
+        fix=quote(state, fix.fix or fix.strategy),
+        category=quote(state, fix.category),
+        seen=fix.results.known,
+        held=fix.results.passed,
+        origin=name(fix.session.id),
+        match="message" if fix.is_similar else "error_type",
+    )
+
+
+def search_patterns(
+    session: Session, query: str, states: Sequence[str] | None = None, limit: int = 8, *, client: str = ""
+) -> Answer:
+    """Return the titles of the patterns that match a text; without states, those that are not deprecated."""
+    with session.call(client) as state:
+        _require(query, "query")
+        wanted = {CODES[Maturity(word)] for word in states or _USABLE}
+        codes, board = state.board.state_codes, state.board
+        found = [
+            pattern
+            for pattern in _find_patterns(state, query)
+            if codes[board.row(pattern.id)] in wanted and not is_withheld(state, pattern)
+        ]
+        rows = [pattern_row(state, pattern) for pattern in found[:limit]]
+        head = f"{plural(len(found), 'pattern')} found. explain_pattern has the text of one."
+        return Answer(fence(list_patterns(state, rows), head), FoundPatterns(rows, len(found)))
+
+
+def _find_patterns(state: ProjectState, query: str) -> Iterator[Pattern]:
+    """Yield patterns with the text in ID or title, then those that are relevant to it, best first."""
+    text, patterns = query.strip().casefold(), state.snapshot.patterns
+    named = [one for one in patterns.values() if text in one.id.casefold() or text in one.title.casefold()]
+    yield from named
+    found, known = task_relevance(state, query, learnings=()), {one.id for one in named}
+    ids = [state.index.ids[row] for row in found.rows.tolist()]
+    for place in sorted(range(len(ids)), key=lambda place: (-found.values[place], ids[place])):
+        pattern_id = ids[place]
+        if found.values[place] > 0 and pattern_id not in known and pattern_id in patterns:
+            yield patterns[pattern_id]
+
+
+def explain_pattern(session: Session, pattern_id: str, *, client: str = "") -> Answer:
+    """Return the text of a pattern, the rules behind its state, and the loops behind its rate."""
+    with session.call(client) as state:
+        pattern = state.find_pattern(pattern_id)
+        row, body, found = pattern_row(state, pattern), pattern_text(state, pattern), explain_state(state, pattern.id)
+        reasons = [quote(state, f"{line.label}: {line.text}", _MAX_LINE) for line in found.lines]
+        results = [(one.loop_id, one.helpful, one.harmful) for one in found.loops[:_MAX_LOOPS]]
+        loops = [f"{quote(state, id, 200)}: {good:.2f} helpful, {bad:.2f} harmful" for id, good, bad in results]
+        data = PatternDetails(row, reasons, loops)
+        lists = ["\n".join([f"{head}:", *(f"- {one}" for one in lines)]) if lines else "" for head, lines in (
+            ("Why this state", reasons), ("Loops", loops)
+        )]  # fmt: skip
+        text, reasoning = join_blocks(describe_row(row), body), join_blocks(*(safe_text(state, one) for one in lists))
+        approved = text if row.voice == APPROVED else ""
+        unreviewed = reasoning if approved else join_parts(text, reasoning)
+        return Answer(fence(Blocks(approved, unreviewed)), data)
+
+
+def past_attempts(session: Session, task: str, limit: int = 3, *, client: str = "") -> Answer:
+    """Return similar tasks with their outcomes and learnings."""
+    with session.call(client) as state:
+        _require(task, "task")
+        with suppress(RalphdeckError):  # without vectors, words are compared
+            session.project.embed_few()
+        found = find_similar_tasks(task, state.snapshot, state.task_embeddings, limit)
+        tasks = [_past_task(state, one) for one in found]
+        blocks = [
+            "\n".join([f"- {one.task} ({one.outcome}, {plural(one.attempts, 'attempt')})", *_details(one)])
+            for one in tasks
+        ]
+        notes = join_blocks(safe_text(state, "\n".join(blocks)))
+        return Answer(fence(Blocks(unreviewed=notes)) or "No similar task is known.\n", PastTasks(tasks))
+
+
+def _details(task: PastTask) -> Iterator[str]:
+    if task.approach:
+        yield f"  - Approach: {task.approach}"
+    yield from (f"  - Learning: {text}" for text in task.learned)
+
+
+def _past_task(state: ProjectState, found: SimilarTask) -> PastTask:
+    attempts = sorted(
+        (one for one in state.snapshot.attempts.values() if one.task_id == found.task_id), key=lambda one: one.number
+    )
+    return PastTask(
+        task=quote(state, f"{found.task_id}: {found.description}", _MAX_LINE),
+        outcome=found.outcome.value,
+        attempts=len(attempts),
+        approach=quote(state, attempts[-1].plan, _MAX_LINE) if attempts else "",
+        learned=[quote(state, one.text, _MAX_LINE) for one in found.learnings[:_MAX_LEARNED]],
+        similarity=round(found.score, 2),
+    )
+
+
+def list_loops(session: Session, status: str = "all", limit: int = 20, *, client: str = "") -> Answer:
+    """Return the loops with this status, newest first."""
+    with session.call(client) as state:
+        loops = state.snapshot.loops.values()
+        groups = {
+            "active": state.active_loops,
+            "waiting": [one for one in loops if one.status in WAITING],
+            "ended": [one for one in loops if one.status.ended],
+            "all": list(loops),
+        }
+        stuck = {
+            session.loop_id
+            for session in state.snapshot.debug_sessions.values()
+            if session.loop_id and find_escalation(session, state.snapshot) is not None
+        }
+        rows = [loop_row(state, one, stuck) for one in groups[status][:limit]]
+        running, waiting = len(groups["active"]), len(groups["waiting"])
+        head = f"{plural(running, 'loop')} running, {waiting:,} waiting."
+        lines = [
+            f"- {one.id} ({one.status}{', needs a person' if one.needs_person else ''}, {_progress(one)}): {one.task}"
+            for one in rows
+        ]
+        notes = join_blocks(safe_text(state, "\n".join(lines)))
+        return Answer(fence(Blocks(unreviewed=notes), head), Loops(rows, running, waiting))
+
+
+def _progress(row: LoopRow) -> str:
+    most = f" of {row.max_iterations:,}" if row.max_iterations is not None else ""
+    return f"iteration {row.iteration or 0:,}{most}"
+
+
+def loop_row(state: ProjectState, loop: Loop, stuck: set[str]) -> LoopRow:
+    """Describe a loop; `stuck` are the names of the loops with an escalated debug session."""
+    is_inferred = loop.status is LoopStatus.CRASHED or loop.liveness is Liveness.STALE
+    is_external = any(source.startswith("external") for source in loop.sources)
+    return LoopRow(
+        id=name(loop.id),
+        source="aiwg external" if is_external else "aiwg",
+        status="stale" if loop.liveness is Liveness.STALE else loop.status.value,
+        state_source="inferred" if is_inferred else "reported",
+        task=quote(state, loop.task, _MAX_LINE),
+        iteration=loop.iteration,
+        max_iterations=loop.max_iterations,
+        started_at=iso(loop.started_at),
+        last_sign=iso(loop.last_activity or loop.modified_at),
+        needs_person=loop.status is LoopStatus.WAITING or not stuck.isdisjoint({loop.id, *loop.aliases}),
+    )
+
+
+def _require(text: str, field: str) -> None:
+    if not text.strip():
+        raise BadInput(f"{field} is empty")

@@ -1,0 +1,141 @@
+"""Scan of one text: matching rules, severity and stopped sentences."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from itertools import pairwise
+from typing import Final
+
+from core.base.masking import mask_secrets
+from core.base.regexes import lazy_regex
+from core.base.scanning.engine import get_engine
+from core.base.scanning.normalization import find_odd_characters, list_decoded, list_readings
+from core.base.scanning.polarity import Polarity, classify_polarity, find_cited_severity
+from core.base.scanning.rules import BIDI, HIDING, INVISIBLE, LONG, LOOKALIKE, SECRET, TAGS, Rule
+from core.records.suspicions import Severity, Suspicion
+
+MAX_SCANNED: Final = 65_536  # characters of one text that are scanned; a context contains far fewer
+_OVERLAP: Final = 4_096  # overlap of two parts of a longer text, in characters; longer than any match
+_MAX_WARNINGS: Final = 100  # warnings of one thing that are accepted in a text; further matches count
+_EXCERPT: Final = 120
+_ODD: Final = {rule.id: rule for rule in (BIDI, TAGS, INVISIBLE, LOOKALIKE)}
+_SENTENCE_END: Final = lazy_regex(r"(?<=[.!?;])\s+|\n+")
+_LABEL: Final = lazy_regex(r"\s*(?:- )?(?:\d{1,2}\. )?(?:[A-Z][a-z]{2,11}: )?")  # number or label in front of a text
+
+
+def scan_text(text: str, field: str = "", *, avoided: bool = False, happened: bool = False) -> tuple[Suspicion, ...]:
+    """Find possible harm of a text: each matching rule once, most severe first.
+
+    Scans the first `MAX_SCANNED` characters. `field` is the field name in the suspicions. `avoided`: the text names
+    something to avoid, as an anti-pattern does. `happened`: it describes a failure, as an error message does.
+    """
+    found = [(LONG, LONG.severity, "")] if len(text) > MAX_SCANNED else []
+    text = text[:MAX_SCANNED]
+    found += [(_ODD[kind], _ODD[kind].severity, excerpt) for kind, excerpt in find_odd_characters(text)]
+    for reading, finds in _find_in_readings(text):
+        found += _judge(reading, finds, avoided, happened)
+    return keep_worst(
+        Suspicion(rule=rule.id, severity=severity, field=field, excerpt=excerpt[:_EXCERPT], since=rule.since)
+        for rule, severity, excerpt in found
+    )
+
+
+def scan_whole_text(text: str) -> tuple[tuple[Suspicion, ...], str]:
+    """Scan a text of any length, also for secrets; returns it with secrets masked."""
+    starts = range(0, max(len(text), 1), MAX_SCANNED - _OVERLAP)
+    found = [one for start in starts for one in scan_text(text[start : start + MAX_SCANNED])]
+    masked = mask_secrets(text)
+    if masked != text:
+        found.append(Suspicion(rule=SECRET.id, severity=SECRET.severity, field="", excerpt=""))
+    return keep_worst(found), masked
+
+
+def keep_worst(suspicions: Iterable[Suspicion]) -> tuple[Suspicion, ...]:
+    """Return the most severe suspicion of each rule, of several the oldest, most severe first."""
+    found: dict[str, Suspicion] = {}
+    for one in suspicions:
+        known = found.get(one.rule)
+        if known is None or (one.severity.rank, one.since) < (known.severity.rank, known.since):
+            found[one.rule] = one
+    return sort_suspicions(found.values())
+
+
+def sort_suspicions(suspicions: Iterable[Suspicion]) -> tuple[Suspicion, ...]:
+    """Sort by severity, most severe first; stable."""
+    return tuple(sorted(suspicions, key=lambda one: one.severity.rank))
+
+
+def count_marks(suspicions: Iterable[Suspicion]) -> tuple[int, ...]:
+    """Count suspicions by severity, the most severe first; a higher tuple is a higher risk."""
+    counts = Counter(one.severity for one in suspicions)
+    return tuple(counts[severity] for severity in Severity)
+
+
+def is_clean(text: str) -> bool:
+    """Return whether no rule matches normalized text without signs of hidden text."""
+    return not get_engine().finds_any(text)
+
+
+def _find_in_readings(text: str) -> Iterator[tuple[str, list[tuple[Rule, str]]]]:
+    """Yield (reading, matches) of each reading: plain, with joined words, decoded."""
+    made = get_engine()
+    for plain in list_readings(text):
+        if finds := made.finds(plain):
+            yield plain, finds
+            for other in list_decoded(plain):
+                yield other, made.finds(other)
+
+
+def _judge(
+    text: str, finds: Iterable[tuple[Rule, str]], avoided: bool, happened: bool
+) -> Iterator[tuple[Rule, Severity, str]]:
+    """Return (rule, severity, words) of each match that is not a warning."""
+    made = get_engine()
+    for rule, pattern in finds:
+        if rule is HIDING:
+            continue
+        for count, (start, end) in enumerate(made.places(rule, pattern, text)):
+            sense = Polarity.INSTRUCTS
+            if rule.advice and count < _MAX_WARNINGS:
+                sense = min(
+                    classify_polarity(text, at, end, avoided=avoided, happened=happened)
+                    for at in made.starts(pattern, text, start, end)
+                )
+            if sense is Polarity.WARNS or (sense is Polarity.MAYBE_WARNS and not rule.severity.stops):
+                continue
+            severity = rule.severity if sense is Polarity.INSTRUCTS else Severity.FLAGGED
+            if rule.cited and count < _MAX_WARNINGS and (cited := find_cited_severity(text, start, end)) is not None:
+                severity = max(severity, cited, key=lambda one: one.rank)
+            yield rule, severity, text[start:end]
+            if severity is rule.severity:
+                break
+
+
+def find_matches(text: str) -> tuple[tuple[Rule, str], ...]:
+    """Return (rule, words) of the matches of rules that stop texts, with warnings."""
+    made = get_engine()
+    return tuple(
+        (rule, plain[start:end])
+        for plain in list_readings(text[:MAX_SCANNED])
+        for rule, pattern in made.finds(plain)
+        if rule.severity.stops
+        for start, end in made.places(rule, pattern, plain)
+    )
+
+
+def find_stopped_sentences(text: str, rules: Collection[str]) -> tuple[tuple[int, int], ...]:
+    """Find (start, end) of each sentence that rules (IDs) stop, else of the text."""
+    edges = [0, *(end.end() for end in _SENTENCE_END.finditer(text)), len(text)]
+    found = [(start, end) for start, end in pairwise(edges) if _is_stopped(text[start:end], rules)]
+    if not found and _is_stopped(text, rules):
+        found = [(0, len(text))]
+    trimmed = []
+    for start, end in found:
+        label = _LABEL.match(text, start, end)
+        trimmed.append((label.end() if label else start, start + len(text[start:end].rstrip())))
+    return tuple(trimmed)
+
+
+def _is_stopped(text: str, rules: Collection[str]) -> bool:
+    return any(one.rule in rules and one.severity.stops for one in scan_text(text))

@@ -1,0 +1,172 @@
+"""The user's own settings: `settings.toml` in the user's configuration folder (docs/settings.md#your-own-settings).
+
+They say whose word counts. No file of a project has a say in that, so these settings have no counterpart in `aiwg.yml`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, get_args, get_type_hints
+
+import msgspec
+from msgspec import Meta, Struct
+
+from core.base.text import visible_line
+from core.base.user_folders import config_folder
+from core.records.findings import Finding, Severity
+
+MAX_BYTES: Final = 64 << 10  # maximum size of the file
+Claims = Literal["count", "candidate"]
+Order = Literal["hold", "flag", "block"]
+Scripts = Literal["all", "unheld", "none"]
+
+
+class TrustSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether numbers in the files of trusted projects count, or leave a pattern a candidate."""
+
+    claims: Claims = "count"
+
+
+class DecisionSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """Who may decide what.
+
+    `scripts` is what a script without a terminal may decide: all, all but the release of held and blocked texts, or
+    nothing. `names` are further names of the user, besides those of the system and of Git.
+    """
+
+    scripts: Scripts = "unheld"
+    names: tuple[str, ...] = ()
+
+
+class ScanPolicy(Struct, frozen=True, forbid_unknown_fields=True):
+    """What happens to texts that the scan holds.
+
+    `judge` is a command, as a list of arguments, that advises on them; empty if there is none. The others are those of
+    `core.base.settings.ScanSettings`; None leaves the setting of the project.
+    """
+
+    judge: tuple[str, ...] = ()
+    error_patterns: Order | None = None
+    success_patterns: Order | None = None
+    anti_patterns: Order | None = None
+    code_templates: Order | None = None
+    extracted: Order | Literal["by-type"] | None = None
+    imported: Order | Literal["by-type"] | None = None
+    other_texts: Literal["hold", "flag"] | None = None
+
+    def orders(self) -> dict[str, str]:
+        """Return the settings by name that have a value here, without the judge."""
+        return {name: value for name in self.__struct_fields__[1:] if (value := getattr(self, name)) is not None}
+
+
+class NotifySettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The program that is notified of what needs a person: `command` is a list of arguments, empty if there is none."""
+
+    command: tuple[str, ...] = ()
+
+
+LEAST_SHARE: Final = 0.1
+MOST_SHARE: Final = 0.5
+
+
+class ExperimentSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The experiment: `share` is the probability that a lesson is held out of a task; None if there is none."""
+
+    share: Annotated[float, Meta(ge=LEAST_SHARE, le=MOST_SHARE)] | None = None
+
+
+class UserSettings(Struct, frozen=True):
+    """The settings in effect; `findings` has what is wrong with the file, whose valid groups are used."""
+
+    trust: TrustSettings = TrustSettings()
+    decisions: DecisionSettings = DecisionSettings()
+    scan: ScanPolicy = ScanPolicy()
+    notify: NotifySettings = NotifySettings()
+    experiment: ExperimentSettings = ExperimentSettings()
+    findings: tuple[Finding, ...] = ()
+
+
+_GROUPS: Final[dict[str, Any]] = {
+    "trust": TrustSettings,
+    "decisions": DecisionSettings,
+    "scan": ScanPolicy,
+    "notify": NotifySettings,
+    "experiment": ExperimentSettings,
+}
+_OWN_GROUPS: Final = ("trust", "decisions", "notify", "experiment")
+OWN_NAMES: Final = frozenset(
+    {"scan.judge", *_OWN_GROUPS}
+    | {f"{name}.{field}" for name in _OWN_GROUPS for field in _GROUPS[name].__struct_fields__}
+)
+"""Settings, and groups that have no others, which the files of a project cannot set."""
+
+
+def user_settings_file() -> Path:
+    return config_folder() / "settings.toml"
+
+
+def read_user_settings() -> UserSettings:
+    """Read the file; a missing one gives the defaults, an invalid group its defaults and a finding."""
+    file = user_settings_file()
+    try:
+        with file.open("rb") as opened:
+            document = parse_user_settings(opened.read(MAX_BYTES).decode())
+    except FileNotFoundError:
+        return UserSettings()
+    except (OSError, ValueError) as error:  # not readable, not UTF-8, not TOML
+        return UserSettings(findings=(_finding(file, "", str(error)),))
+    values: dict[str, Any] = {}
+    findings = []
+    for name, group in document.items():
+        if name not in _GROUPS:
+            import difflib
+
+            near = difflib.get_close_matches(name[:80], _GROUPS, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"valid groups: {', '.join(_GROUPS)}"
+            findings.append(_finding(file, name, f"{name} is an unknown group; {hint}"))
+            continue
+        try:
+            values[name] = msgspec.convert(group, _GROUPS[name])
+        except msgspec.ValidationError:
+            problem = _describe_problem(name, group)
+            findings.append(_finding(file, name, f"{problem}; the defaults of this group are used"))
+    return UserSettings(**values, findings=tuple(findings))
+
+
+def parse_user_settings(text: str) -> dict[str, Any]:
+    """Parse the text of the file; raises ValueError if it is not TOML."""
+    import tomllib  # most users have no such file
+
+    return tomllib.loads(text)
+
+
+def _describe_problem(name: str, group: object) -> str:
+    """Describe the first invalid value of a group: `trust.claims is 'maybe'; it must be count or candidate`."""
+    if not isinstance(group, dict):
+        return f"{name} is {_quoted(group)}; it must be a group"
+    types = get_type_hints(_GROUPS[name], include_extras=True)
+    for field, value in group.items():
+        if field not in types:
+            return f"{name}.{field[:80]} is unknown; valid settings: {', '.join(types)}"
+        try:
+            msgspec.convert(value, types[field])
+        except msgspec.ValidationError:
+            return f"{name}.{field} is {_quoted(value)}; it must be {_describe_type(types[field])}"
+    raise AssertionError(name)  # the caller found the group invalid
+
+
+def _describe_type(wanted: Any) -> str:
+    """Describe the values of a setting: its words, a share, or a list of texts."""
+    if wanted == get_type_hints(ExperimentSettings, include_extras=True)["share"]:
+        return f"a number from {LEAST_SHARE} to {MOST_SHARE}"
+    words = [word for one in (wanted, *get_args(wanted)) for word in get_args(one) if isinstance(word, str)]
+    return f"{', '.join(words[:-1])} or {words[-1]}" if words else "a list of texts"
+
+
+def _quoted(value: object) -> str:
+    return visible_line(repr(value), 80)
+
+
+def _finding(file: Path, group: str, message: str) -> Finding:
+    pointer = f"/{visible_line(group, 80)}" if group else ""
+    return Finding(str(file), pointer, Severity.ERROR, "bad-user-setting", visible_line(message, 300))

@@ -1,0 +1,6 @@
+"""The demo: a scratch copy of the sample project in which loops run."""
+
+from core.cli.demo.check import DemoReport, demo_check
+from core.cli.demo.player import DemoPlayer, scratch_project
+
+__all__ = ["DemoPlayer", "DemoReport", "demo_check", "scratch_project"]

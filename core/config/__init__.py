@@ -1,1 +1,0 @@
-"""Paths, settings and thresholds of a project."""

@@ -1,0 +1,133 @@
+"""The input (`Case`) and the result (`Draft`) of a decision rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final
+
+from msgspec import Struct
+
+from core.base.errors import AlreadyDone
+from core.base.formatting import format_day, shorten_id
+from core.base.scanning.rules import VERSION
+from core.base.settings import Settings
+from core.base.text import visible_line
+from core.learning.assessment import Assessment
+from core.records.decisions import SCAN_RULES, SCRIPTS, CurationState, Effect, Pin, Verb
+from core.records.patterns import Maturity, Pattern
+
+DECIDED_TEXT: Final = "seen_text"
+"""Key in `after` of a decision: the keys of the record that held the text when the decision was made."""
+
+
+def already_done(why: str, reason: str) -> AlreadyDone:
+    """Return the error of a decision that would change nothing; it reports that a typed reason is not stored."""
+    lost = "; the reason was not stored (to add it to a pattern: ralphdeck pattern note)" if reason.strip() else ""
+    return AlreadyDone(f"{why}{lost}")
+
+
+class Case(Struct, frozen=True, kw_only=True):
+    """A pattern at the moment of a decision, as the user saw it.
+
+    `state` is the current state of the ledger; it may be newer than what the user saw. `written` is the JSON text of an
+    `override` in the record that no pin explains, None if there is none. `writable` is whether curation writes the
+    pattern's file; it never writes copies. `anti_file` is the project-relative file for anti-patterns. `text` returns
+    the keys of the record that hold the text, {} if they are not available. `label` replaces the pattern's ID in
+    messages.
+    """
+
+    pattern: Pattern
+    assessment: Assessment
+    state: CurationState
+    settings: Settings
+    at: datetime
+    reason: str
+    writable: bool
+    written: str | None = None
+    anti_file: str = ""
+    id: str = ""
+    by: str = ""
+    text: Callable[[], dict[str, Any]] = dict
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.label or shorten_id(self.pattern.id)
+
+    @property
+    def pin(self) -> Pin | None:
+        """The pin in effect, even if stale; None if the pattern is not pinned."""
+        return self.state.pins.get(self.pattern.id)
+
+    @property
+    def was_reset(self) -> bool:
+        """Whether a person reset this pattern although the rules deprecate it."""
+        is_reset = self.pin is None and self.pattern.id in self.state.reset
+        return is_reset and self.assessment.computed is Maturity.DEPRECATED
+
+    @property
+    def effective(self) -> Maturity:
+        """The pinned state, candidate if the pin is stale, or the computed state."""
+        if self.pin is not None:
+            fresh = self.pin.content_hash == self.pattern.content_hash
+            return self.pin.state if fresh else Maturity.CANDIDATE
+        return self.assessment.state if self.assessment.pin is None else self.assessment.computed
+
+    def already_done(self, why: str) -> AlreadyDone:
+        """Return the error of this decision if it would change nothing."""
+        return already_done(why, self.reason)
+
+    def recorded(self, state: Maturity) -> dict[str, Any]:
+        """Return the values of this pattern to store in `Decision.before` or `.after`."""
+        found = self.assessment
+        counts = {"successes": found.successes, "failures": found.failures}
+        content_hash = self.pattern.content_hash
+        return {"state": state.value, "computed": found.computed.value, "content_hash": content_hash} | counts
+
+    def recorded_with_text(self, state: Maturity) -> dict[str, Any]:
+        """Return `recorded` with the pattern's text, so that it can be restored later, and how it was scanned."""
+        after = self.recorded(state) | {SCAN_RULES: VERSION}
+        if self.pattern.scripts:
+            after[SCRIPTS] = list(self.pattern.scripts)
+        if text := self.text():
+            after[DECIDED_TEXT] = text
+        return after
+
+    def draft(self, verb: Verb, summary: str, after: dict[str, Any], **more: Any) -> Draft:
+        """Make a draft about this pattern; `more` has further fields of `Draft`."""
+        before = self.recorded(self.effective)
+        more = {"before": before, **more}
+        return Draft(verb=verb, subject=self.pattern.id, summary=summary, reason=self.reason, after=after, **more)
+
+
+class Draft(Struct, frozen=True, kw_only=True):
+    """A decision that the rules allow, before it is written; see `Decision`.
+
+    `summary` is one line: `promoted X: established → proven`. `warnings` are shown to the user. `ledger_only` is set if
+    curation does not write the pattern's file. `quoted` has the IDs of other patterns whose text the decision copies.
+    """
+
+    verb: Verb
+    subject: str
+    summary: str
+    reason: str = ""
+    before: dict[str, Any] = {}
+    after: dict[str, Any] = {}
+    effects: tuple[Effect, ...] = ()
+    inverse: tuple[Effect, ...] = ()
+    warnings: tuple[str, ...] = ()
+    ledger_only: bool = False
+    quoted: tuple[str, ...] = ()
+
+
+def change(before: str, after: str) -> str:
+    """Describe a change of state: `established → proven`, or `stays proven`."""
+    return f"stays {after}" if before == after else f"{before} → {after}"
+
+
+def since(pin: Pin | None) -> str:
+    """Describe who set a pin and when, e.g. ` (by ana on 3 May 2026)` or ` by rule`."""
+    if pin is None:
+        return " by rule"
+    return f" (by {visible_line(pin.by, 40)} on {format_day(pin.at)})"

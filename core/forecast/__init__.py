@@ -1,1 +1,0 @@
-"""Dry runs, forecasts of decisions, and policies."""

@@ -1,1 +1,0 @@
-"""Past states of a project, and comparison of two states."""

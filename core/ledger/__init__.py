@@ -1,1 +1,0 @@
-"""The log of decisions: reading, folding into a state, and verification."""

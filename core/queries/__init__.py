@@ -1,1 +1,0 @@
-"""Filter patterns, loops, reflections, decisions and the task memory."""

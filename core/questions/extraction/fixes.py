@@ -1,0 +1,326 @@
+"""Repairs: errors and their fixes; docs/extraction.md#error-patterns."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.base.grouping import group_pairs
+from core.base.masking import mask_secrets
+from core.base.record_text import one_line, strip_label
+from core.questions.extraction.attempt_fixes import AttemptFix, find_fixes, find_recorded_fix
+from core.questions.extraction.change_kinds import is_environment_error
+from core.questions.extraction.errors import Sighting, classify_error_type, count_failing, find_errors, parse_error
+from core.questions.extraction.recorded_work import make_turn_actions
+from core.questions.extraction.trigger_check import describe_failure, is_comparison
+from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure, Fix
+from core.records.episodes import Action, Attempt
+from core.records.extractions import LoggedAttempt
+from core.records.loops import Iteration, Outcome
+from core.tasks.command_errors import find_command_errors
+from core.tasks.commands import parse_command
+from core.tasks.error_messages import generalize_message
+from core.tasks.reasons import join_sentences, split_reason
+
+if TYPE_CHECKING:
+    from core.records.events import Event
+    from core.records.extractions import Material
+
+_MAX_REASONS: Final = 3
+_VAGUE: Final = frozenset({"AssertionError", "Other"})  # types of errors that may only show the effect of another one
+
+
+class Repair(Struct, frozen=True, kw_only=True):
+    """An error, and the change after which it was gone and the tests passed."""
+
+    error: Sighting
+    description: str  # the loop's own description of the change
+    diff: str = ""
+    files: tuple[str, ...] = ()
+    cause: str = ""  # root cause category of a debug session, or ""
+    trace: str  # the records of error and fix, for display
+    at: datetime | None = None  # when it was fixed
+    agent: str = ""  # who fixed it, or ""
+    failures: tuple[Failure, ...] = ()  # for a fix of an attempt or debug session: the errors that it removed
+
+
+def find_repairs(material: Material) -> tuple[Repair, ...]:
+    """Return all repairs; those with code are first."""
+    is_session = material.loop is not None and material.loop.is_agent_session
+    found = [
+        *(repair for session in material.sessions for repair in _of_session(session)),
+        *(_of_turns(material) if is_session else _of_iterations(material.iterations)),
+        *_of_log(material.errors, material.resolved, material.iterations),
+    ]
+    return tuple(sorted(found, key=lambda repair: not repair.diff))
+
+
+def drop_same_fixes(repairs: Iterable[Repair]) -> list[Repair]:
+    """Return one repair for each fix; of several errors, the first that is not a failed assertion."""
+    best: dict[tuple[str, str], Repair] = {}
+    for repair in repairs:
+        fix = (one_line(repair.description).casefold(), repair.diff or repair.trace)
+        known = best.get(fix)
+        if known is None or (known.error.error_type in _VAGUE and repair.error.error_type not in _VAGUE):
+            best[fix] = repair
+    return list(best.values())
+
+
+def has_passed(iteration: Iteration) -> bool:
+    """Return whether the tests pass at the end of an iteration."""
+    green = iteration.results.green if iteration.results is not None else None
+    return iteration.outcome is Outcome.SUCCESS if green is None else green
+
+
+def describe_action(iteration: Iteration) -> str:
+    """Return the iteration's own description of what it did, or ""."""
+    return strip_label(iteration.fix.description if iteration.fix and iteration.fix.description else iteration.action)
+
+
+def _of_iterations(iterations: Sequence[Iteration]) -> Iterator[Repair]:
+    """Yield the errors of each iteration that the next one fixed permanently."""
+    errors_of = [tuple(find_errors(iteration)) for iteration in iterations]
+    last_pass = max((index for index, iteration in enumerate(iterations) if has_passed(iteration)), default=-1)
+    last = {error.signature: index for index, errors in enumerate(errors_of) for error in errors}
+    for index, errors in enumerate(errors_of):
+        after = next((later for later in _find_fixing(iterations, index) if later <= last_pass), None)
+        if after is None:
+            continue
+        iteration = iterations[after]
+        fix = iteration.fix or Fix()
+        for error in errors:
+            if last[error.signature] == index:
+                same = error.iteration == iteration.number
+                yield Repair(
+                    error=error,
+                    description=describe_action(iteration),
+                    diff=fix.diff,
+                    files=fix.files or iteration.files,
+                    trace=error.where if same else f"{error.where} → {iteration.number}",
+                    at=iteration.at or error.at,
+                )
+
+
+def _of_turns(material: Material) -> Iterator[Repair]:
+    """Yield the fixes in the turns of an agent's session, each read as a log: a failed run, an edit, a run that passed.
+
+    The transcript of a session names the failed command only in short, so that all runs are those of one check.
+    """
+    failures: tuple[Failure, ...] = ()
+    for place, turn in enumerate(material.iterations, 1):
+        failures = turn.failures or failures  # a turn may fix what failed in an earlier one
+        if turn.fix is None or not failures:
+            continue
+        removed = (Failure(message=turn.fix.error),) if turn.fix.error else failures
+        number = turn.number if turn.number is not None else place
+        attempt = Attempt(task_id=material.loop_id, number=number, reason=turn.action)
+        logged = LoggedAttempt(attempt=attempt, actions=tuple(make_turn_actions(turn, removed, is_fixed=True)))
+        for repair in find_logged_repairs([logged], material.root):
+            yield replace(repair, trace=f"iteration {number}")
+
+
+def _find_fixing(iterations: Sequence[Iteration], index: int) -> Iterator[int]:
+    """Yield the index of the iteration that fixed the errors of iteration `index`."""
+    here = iterations[index]
+    if here.fix is not None and here.fix.verified is not False and has_passed(here):
+        yield index
+    if index + 1 == len(iterations):
+        return
+    following = iterations[index + 1]
+    before, after = count_failing(here), count_failing(following)
+    better = before is not None and after is not None and after < before
+    verified = following.fix.verified if following.fix is not None else None
+    if describe_action(following) and verified is not False and (has_passed(following) or verified or better):
+        yield index + 1
+
+
+def _of_session(session: DebugSession) -> Iterator[Repair]:
+    """Yield the fixes that were verified, or whose errors the next run did not repeat, judged as those of attempts."""
+    runs = session.executions
+    followings = (*runs[1:], None)  # one more than needed if there are no runs
+    for execution, following, held in zip(runs, followings, session.verdicts, strict=False):
+        fix, command = execution.fix, dict(execution.environment).get("command", "")
+        again = {_signature(failure) for failure in following.failures} if following is not None else set()
+        failures = [failure for failure in execution.failures if _signature(failure) not in again]
+        if fix is None or not held or not failures:
+            continue
+        failures.sort(key=lambda one: (one.error_type in _VAGUE, is_comparison(describe_failure(one))))
+        printed = "\n".join(f"{describe_failure(one)}\n{one.stack_trace}" for one in failures)
+        params = (("command", command),)
+        first = Action(number=1, type="bash", params=params, success=False, error=printed, at=execution.at)
+        last = Action(number=2, type="bash", params=params, success=True, at=following.at if following else None)
+        files = fix.files or ((session.file_path,) if session.file_path else ())
+        found = find_recorded_fix(first, last, failures, fix.diff, files, _words_of(execution, fix))
+        if found is None or found.weakening:
+            continue
+        number = f", attempt {execution.attempt}" if execution.attempt is not None else ""
+        where = f"debug session {session.id}{number}"
+        repair = _make_repair(found, where, trace=where, at=found.last.at or execution.at, agent=session.agent)
+        cause = execution.analysis.category if execution.analysis is not None else ""
+        yield replace(repair, error=replace(repair.error, iteration=session.iteration), cause=cause)
+
+
+def fails_with(execution: Execution, signature: str) -> bool:
+    errors = (parse_error(failure, "", None, None) for failure in execution.failures)
+    return any(error is not None and error.signature == signature for error in errors)
+
+
+def _signature(failure: Failure) -> str:
+    return generalize_message(failure.message) or failure.message.strip()
+
+
+def _words_of(run: Execution, fix: Fix) -> str:
+    """Return the recorded cause of a failure and what was done about it, a sentence for each."""
+    analysis = run.analysis or Analysis()
+    done = _sentences(fix.description) or _sentences(analysis.strategy)
+    cause = [one for one in _sentences(analysis.root_cause)[:1] if one not in done]
+    return join_sentences([*cause, *done[: 1 if cause else 2]])
+
+
+def _sentences(text: str) -> list[str]:
+    """Return the sentences of a recorded text; one that reads like an announcement is kept if it is the only one."""
+    plain = one_line(mask_secrets(strip_label(text)))
+    return split_reason(strip_label(text)) or ([plain] if plain else [])
+
+
+def _of_log(errors: Sequence[Event], resolved: Sequence[Event], iterations: Sequence[Iteration]) -> Iterator[Repair]:
+    """Yield logged errors that were resolved; the iteration's action is the fix."""
+    fixed_at = {event.resolves: event.at for event in resolved}
+    timed = [iteration for iteration in iterations if iteration.at is not None]
+    ends = [iteration.at for iteration in timed if iteration.at is not None]
+    if ends != sorted(ends):
+        return
+    for event in errors:
+        at = fixed_at.get(event.id)
+        place = bisect_left(ends, at) if at is not None else len(timed)
+        if event.error is None or place == len(timed) or not describe_action(timed[place]):
+            continue
+        iteration = timed[place]
+        where = f"error log {event.id}, resolved"
+        error = parse_error(Failure(message=event.error.message), where, iteration.number, event.at)
+        if error is not None:
+            yield Repair(
+                error=error,
+                description=describe_action(iteration),
+                diff=iteration.fix.diff if iteration.fix else "",
+                files=iteration.files,
+                trace=f"{where}; iteration {iteration.number}",
+                at=at,
+                agent=event.agent,
+            )
+
+
+def find_logged_repairs(attempts: Sequence[LoggedAttempt], root: str = "") -> Iterator[Repair]:
+    """Yield the fixes in the logs of attempts, those of the newest first; `root` is the project folder."""
+    for turns in reversed(_group_turns(attempts)):
+        of_turns = [repair for one in reversed(turns) for repair in _find_turn_repairs([one], root)]
+        yield from of_turns or (_find_turn_repairs(turns, root) if len(turns) > 1 else ())
+
+
+def _group_turns(attempts: Sequence[LoggedAttempt]) -> list[list[LoggedAttempt]]:
+    """Group the attempts that one session made at a task, up to each that succeeded.
+
+    Between a check that failed and the change that fixes it, the session may have ended its turn. Only if no turn has a
+    fix of its own are they read as one.
+    """
+    groups: list[list[LoggedAttempt]] = []
+    for logged in attempts:
+        before, now = groups[-1][-1].attempt if groups else None, logged.attempt
+        is_same = before is not None and (before.task_id, before.loop_id) == (now.task_id, now.loop_id)
+        if before is not None and is_same and before.outcome is not Outcome.SUCCESS:
+            groups[-1].append(logged)
+        else:
+            groups.append([logged])
+    return groups
+
+
+def _find_turn_repairs(turns: Sequence[LoggedAttempt], root: str) -> Iterator[Repair]:
+    attempt = turns[-1].attempt
+    attempts = {id(action): one.attempt for one in turns for action in one.actions}
+    actions = tuple(action for one in turns for action in one.actions)
+    for fix in find_fixes(replace(turns[-1], actions=actions), root):
+        began, ended = attempts[id(fix.first)], attempts[id(fix.last)]
+        where = f"{describe_attempt(began)}, action {fix.first.number}"
+        is_same = began is ended
+        to = fix.last.number if is_same else f"{describe_attempt(ended)}, action {fix.last.number}"
+        trace = f"{describe_attempt(began)}, action{'s' * is_same} {fix.first.number} → {to}"
+        at = fix.last.at or fix.first.at or attempt.ended_at
+        yield _make_repair(fix, where, trace=trace, at=at, agent=attempt.agent)
+
+
+def _make_repair(fix: AttemptFix, where: str, *, trace: str, at: datetime | None, agent: str) -> Repair:
+    failure = fix.failures[0]
+    error = parse_error(failure, where, fix.first.iteration, fix.first.at) or Sighting(
+        error_type=classify_error_type(failure.error_type, failure.message),
+        message=failure.message,
+        signature=failure.message,
+        where=where,
+        file=failure.file,
+        iteration=fix.first.iteration,
+        at=fix.first.at,
+    )
+    return Repair(
+        error=replace(error, file=error.file or failure.test_file),
+        description=fix.description,
+        diff=fix.diff,
+        files=fix.files,
+        trace=trace,
+        at=at,
+        agent=agent,
+        failures=fix.failures,
+    )
+
+
+def find_repeated_errors(logged: LoggedAttempt, least: int) -> Iterator[tuple[Sequence[Sighting], Sequence[str]]]:
+    """Yield each error with at least `least` occurrences, and the reasons of the changes between, if there are any."""
+    met = group_pairs(
+        (error.signature, (place, error))
+        for place, action in enumerate(logged.actions)
+        if action.has_failed and (error := _sighting(logged.attempt, action)) is not None
+    )
+    for times in met.values():
+        if len(times) >= least:
+            between = logged.actions[times[0][0] + 1 : times[-1][0]]
+            if reasons := describe_changes(action for action in between if action.changed_file):
+                yield [error for _, error in times], reasons
+
+
+def list_tools(actions: Iterable[Action]) -> tuple[str, ...]:
+    """Return the tools of successful actions, each once, e.g. `Bash (npm test)`."""
+    used: dict[str, None] = {}
+    for action in actions:
+        name = one_line(action.tool or action.type, 80)
+        if name and not action.has_failed:
+            check = " ".join(parse_command(action).check)
+            used.setdefault(f"{name} ({one_line(check, 80)})" if check else name)
+    return tuple(used)
+
+
+def list_files(actions: Iterable[Action]) -> tuple[str, ...]:
+    changed = (one_line(action.target) for action in actions if action.changed_file)
+    return tuple(dict.fromkeys(filter(None, changed)))
+
+
+def describe_changes(changes: Iterable[Action]) -> list[str]:
+    """Return the recorded reasons of changes, each once."""
+    reasons = dict.fromkeys(filter(None, (strip_label(action.reasoning) for action in changes)))
+    return list(reasons)[-_MAX_REASONS:]
+
+
+def describe_attempt(attempt: Attempt) -> str:
+    """Describe an attempt as `task-001, attempt 2`."""
+    return f"{attempt.task_id}, attempt {attempt.number}"
+
+
+def _sighting(attempt: Attempt, action: Action) -> Sighting | None:
+    """Return the error of a failed action; None if it has none, or only shows that the environment is incomplete."""
+    failures = find_command_errors(action.error, action.output)
+    if not failures or is_environment_error(action, failures):
+        return None
+    where = f"{describe_attempt(attempt)}, action {action.number}"
+    return parse_error(failures[0], where, action.iteration, action.at)

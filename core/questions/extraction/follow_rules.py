@@ -1,0 +1,300 @@
+"""Whether a lesson was followed, by the actions that were recorded after it was given (docs/scoring.md#followed).
+
+One rule for each type of pattern, in the table at the end. In doubt there is no verdict.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from core.base.polarity import read_warning
+from core.base.record_text import one_line
+from core.base.regexes import lazy_regex
+from core.base.text import visible_line
+from core.questions.extraction.advice_signs import (
+    Match,
+    Signs,
+    find_actions,
+    find_in_order,
+    find_signs,
+    is_specific,
+    match_run,
+)
+from core.questions.extraction.recorded_work import MAX_TEXT, Edit, RecordedWork, Run, find_words, strip_comments
+from core.records.loops import Outcome
+from core.records.patterns import Pattern, PatternType
+from core.tasks.error_messages import is_test_file
+
+if TYPE_CHECKING:
+    from core.questions.extraction.recorded_work import Window
+
+_HOLE: Final = lazy_regex(r"\{\{[^{}]{0,80}\}\}")
+_FILE: Final = lazy_regex(r"(?:@@|\+\+\+)\s+(?:b/)?([\w./@+-]{1,300})(?:\s+@@.*)?$")
+_IDENTIFIER: Final = lazy_regex(r"[A-Za-z_]\w*")
+_TURN: Final = lazy_regex(
+    r"[,;:]?\s+(?:not|instead of|rather than|and never|and not|never|over)\s+|[;.]\s+(?:do not|don't|never|avoid)\s+",
+    re.IGNORECASE,
+)
+_ORDER: Final = lazy_regex(r"\b(?:before|after)\b", re.IGNORECASE)
+_TOOL: Final = lazy_regex(r"\w+\s*\((.{1,200})\)")  # `Bash (npm test)`
+_MAX_EVIDENCE: Final = 120
+_HIGH_SHARE: Final = 0.75  # of the steps of a success pattern, in order
+_HALF: Final = 0.5  # of the names that a fix adds
+_MOST: Final = 0.6  # of the names in a template
+_MIN_NAME: Final = 3  # letters of a name that alone shows a fix
+
+
+class Judgement(NamedTuple):
+    """Whether a lesson was followed in an attempt (None: can't tell), and the action that shows it.
+
+    `has_worked` is the result of following it, if the log proves one.
+    """
+
+    is_followed: bool | None
+    action: int = 0
+    evidence: str = ""
+    has_worked: bool | None = None
+
+
+UNCLEAR: Final = Judgement(None)
+
+
+def judge(pattern: Pattern, work: RecordedWork) -> Judgement:
+    """Judge whether a pattern that was given to an attempt was followed in it."""
+    if work.start >= len(work.actions):
+        return UNCLEAR
+    found = _RULES[pattern.type](pattern, work)
+    return found._replace(evidence=visible_line(one_line(found.evidence), _MAX_EVIDENCE))
+
+
+class Comparison(NamedTuple):
+    """How an edit compares with a fix: it follows it, has nothing of it (False), or None if that is unclear."""
+
+    is_alike: bool | None
+    shown: str = ""  # the line or the names that both have
+
+
+class Fix:
+    """The code that a pattern adds, for comparisons with edits."""
+
+    def __init__(self, pattern: Pattern) -> None:
+        diff = pattern.diff_pattern[:MAX_TEXT].splitlines()
+        self.file = next((found[1] for text in diff if (found := _FILE.match(text))), "")
+        name = self.file or f"x.{pattern.template_language or 'py'}"
+        added, removed, context = (
+            strip_comments("\n".join(line[1:] for line in diff if line[:1] == sign and line[:3] != sign * 3), name)
+            for sign in "+- "
+        )
+        template = strip_comments(_HOLE.sub(" ", pattern.template_code[:MAX_TEXT]), name)
+        self.removed = _squeeze(removed)
+        self.lines = _squeeze(added) - self.removed | _squeeze(template)
+        self.added = find_words(added) - find_words(removed) - find_words(context) | find_words(template)
+        self.words = self.added - find_words(pattern.error_message)  # those that a mention of the error does not have
+        self.shapes = {shape for line in added.splitlines() if (shape := _shape(line))}
+        self.has_code = bool(self.lines)
+        named = find_signs(pattern.description)
+        self.commands = named.commands
+        mentions = " ".join(one for one in named.code if is_specific(one)) + " ".join(_capitalized(pattern.description))
+        self.mentions = find_words(mentions) - find_words(pattern.error_message) - find_words(removed)
+
+    def compare(self, edits: Sequence[Edit]) -> Comparison:
+        """Compare the edits of one action, or several together."""
+        words = frozenset[str]().union(*(edit.words for edit in edits))
+        for edit in edits:
+            for line in edit.added.splitlines():
+                if (squeezed := "".join(line.split())) in self.lines and self._is_distinctive(squeezed, line, edit):
+                    return Comparison(True, line.strip())
+        if not self.has_code:
+            named = self.mentions & words
+            return Comparison(True, ", ".join(sorted(named))) if named else Comparison(None)
+        common = self.words & words
+        if len(common) >= _HALF * len(self.words) and (len(common) > 1 or self._is_enough(common)):
+            return Comparison(True, ", ".join(sorted(common)))
+        shapes = {shape for edit in edits for line in edit.added.splitlines() if (shape := _shape(line))}
+        is_unclear = (self.added | self.mentions) & words or shapes & self.shapes or not self.added
+        return Comparison(None if is_unclear else False)
+
+    def _is_distinctive(self, squeezed: str, line: str, edit: Edit) -> bool:
+        """Return whether a line that is also in the fix is not in fixes of all kinds."""
+        if squeezed in _squeeze(edit.removed):
+            return False
+        return bool(find_words(line) & self.added) or bool(_squeeze(edit.removed) & self.removed)
+
+    def _is_enough(self, common: Iterable[str]) -> bool:
+        """Return whether the only name of a fix shows it by itself."""
+        return len(self.words) == 1 and any(not one[0].isalpha() or len(one) >= _MIN_NAME for one in common)
+
+
+def _squeeze(text: str) -> set[str]:
+    """Return the lines with at least one letter or digit, without spaces."""
+    lines = ("".join(line.split()) for line in text.splitlines())
+    return {line for line in lines if any(map(str.isalnum, line))}
+
+
+def _shape(line: str) -> str:
+    """Return a line with its own names replaced, such as `if x is None:`; "" if nothing else is left."""
+    shape = _IDENTIFIER.sub(lambda word: "\0" if find_words(word[0]) or len(word[0]) < 3 else word[0], line)
+    shape = "".join(re.sub(r"\d+|\"[^\"]*\"|'[^']*'", "\0", shape).split())
+    return shape if sum(map(str.isalpha, shape)) > 3 or re.search(r"[^\w\s\x00.,()=:;]{2}|or|and", shape) else ""
+
+
+def _capitalized(text: str) -> list[str]:
+    """Return names of code in plain words: those with a capital that begin no sentence."""
+    return re.findall(r"(?<=[a-z,] )[A-Z][A-Za-z0-9]{2,40}\b", text[:MAX_TEXT])
+
+
+def _judge_error(pattern: Pattern, work: RecordedWork) -> Judgement:
+    """An error pattern: from its error until this is gone, the edits are compared with its fix."""
+    windows = work.find_windows(pattern)
+    fix = Fix(pattern)
+    edits = [edit for edit in work.edits if _is_within(edit.place, windows)]
+    actions = [[*own] for _, own in groupby(edits, key=lambda edit: edit.place)]
+    code = [[edit for edit in own if not is_test_file(edit.file) or is_test_file(fix.file)] for own in actions]
+    tried = [(own[0], fix.compare(own)) for own in code if own]
+    followed = [(edit, found.shown) for edit, found in tried if found.is_alike]
+    if not followed and tried:
+        found = fix.compare([edit for own in code for edit in own])
+        followed = [(tried[-1][0], found.shown)] if found.is_alike else []
+    if followed:
+        (edit, shown), last = followed[0], followed[-1][0]
+        worked = _find_result(edit, last, work.find_errors(pattern), windows, work.outcome)
+        return Judgement(True, edit.number, f"edited {edit.file}: {shown}", worked)
+    for run in work.runs:
+        if _is_within(run.place, windows, has_end=True) and any(
+            match_run(sign, run) is Match.YES for sign in fix.commands
+        ):
+            return Judgement(True, run.number, f"ran {run.text}")
+    is_unlike = all(fix.compare(own).is_alike is False and not any(one.is_hidden for one in own) for own in actions)
+    if not edits or not is_unlike or not _is_cured_otherwise(work, windows, edits, fix):
+        return UNCLEAR
+    line = next((line.strip() for line in edits[-1].added.splitlines() if line.strip()), "lines removed")
+    return Judgement(False, edits[-1].number, f"edited {edits[-1].file} in another way: {line}")
+
+
+def _is_within(place: int, windows: Iterable[Window], *, has_end: bool = False) -> bool:
+    """Return whether an action is in a window; with `has_end`, also the run in which the error was gone."""
+    return any(one.start < place < one.end + has_end for one in windows)
+
+
+def _find_result(
+    first: Edit, last: Edit, errors: Sequence[int], windows: Sequence[Window], end: Outcome
+) -> bool | None:
+    """Return whether the fix worked: the error is gone after the last such edit, or it returned and all failed."""
+    if all(one.is_solved for one in windows):
+        return True if last.place > errors[-1] else None
+    return False if end is Outcome.FAILURE and first.place < errors[-1] else None
+
+
+def _is_cured_otherwise(work: RecordedWork, windows: Sequence[Window], edits: Sequence[Edit], fix: Fix) -> bool:
+    """Return whether the edits made the error go away, or ended the attempt where the error was."""
+    if any(work.may_hide_edits(one.start + 1, one.end) for one in windows):
+        return False
+    if all(one.is_solved for one in windows):
+        return True
+    failed, last = work.actions[windows[-1].start], edits[-1]
+    name = last.file.rpartition("/")[2]
+    is_there = last.file == fix.file or (bool(name) and name in f"{failed.error}\n{failed.output}")
+    return is_there and not any(run.place > last.place for run in work.runs)
+
+
+def _judge_warning(pattern: Pattern, work: RecordedWork) -> Judgement:
+    """An anti-pattern: an action does what it warns of, or does the same in another way."""
+    warned = read_warning(pattern.description or pattern.title)
+    wrong = find_signs(warned.approach)
+    better = find_signs(pattern.better_alternative or warned.better)
+    if not wrong:
+        return UNCLEAR
+    found = [*find_actions(wrong, work)]
+    done = [one for one in found if one.match is Match.YES]
+    if done:
+        return UNCLEAR if wrong.is_conditional else Judgement(False, done[0].number, done[0].what)
+    if any(one.match is Match.UNCLEAR for one in found) or _may_touch(wrong, work):
+        return UNCLEAR
+    others = [one for one in find_actions(better, work) if one.match is Match.YES]
+    has_lead = any(sign.lead for sign in wrong.commands)  # another `git push` is one, another `rm` is not
+    others += [one for one in found if one.match is Match.OTHER and (not one.is_run or has_lead)]
+    first = min(others, key=lambda one: one.number, default=None)
+    return Judgement(True, first.number, first.what) if first is not None else UNCLEAR
+
+
+def _may_touch(wrong: Signs, work: RecordedWork) -> bool:
+    """Return whether an edit that does not show its change may do what a text names."""
+    hidden = {edit.place for edit in work.edits if edit.is_hidden}
+    return bool(hidden) and bool(wrong.paths or wrong.code)
+
+
+def _judge_advice(pattern: Pattern, work: RecordedWork) -> Judgement:
+    """A success pattern: the share of its steps that were done in their order, or what its sentence recommends."""
+    steps = [signs for step in pattern.steps if (signs := find_signs(step))]
+    if not steps:
+        steps = [signs for tool in pattern.tools if (signs := find_signs(_TOOL.sub(r"`\1`", tool))).commands]
+    if len(steps) > 1:
+        return _judge_steps(steps, work)
+    return _judge_sentence(pattern.description or pattern.title, work)
+
+
+def _judge_steps(steps: Sequence[Signs], work: RecordedWork) -> Judgement:
+    found = find_in_order(steps, work)
+    share = len(found) / len(steps)
+    if share >= _HIGH_SHARE:
+        return Judgement(True, found[-1].number, f"{len(found)} of {len(steps)} steps; {found[-1].what}")
+    has_ended = work.outcome in (Outcome.SUCCESS, Outcome.FAILURE)
+    is_any_done = any(one.match is not Match.NO for step in steps for one in find_actions(step, work))
+    if is_any_done or not has_ended or not work.edits or any(edit.is_hidden for edit in work.edits):
+        return UNCLEAR
+    return Judgement(False, work.edits[-1].number, f"none of {len(steps)} steps")
+
+
+def _judge_sentence(text: str, work: RecordedWork) -> Judgement:
+    """Judge advice of one sentence, such as `Run make gen before npm test` or `Use npm ci, not npm install`."""
+    parts = _TURN.split(text[:MAX_TEXT], maxsplit=1)
+    advice, other = find_signs(parts[0]), find_signs(parts[1] if len(parts) > 1 else "")
+    if len(advice.commands) == 2 and (order := _ORDER.search(parts[0])):
+        is_leading = not find_signs(parts[0][: order.start()]).commands  # `After X, run Y`
+        is_in_order = (order[0].lower() == "before") is not is_leading
+        return _judge_order(*(advice.commands if is_in_order else advice.commands[::-1]), work)
+    if len(advice.commands) > 1:
+        return UNCLEAR
+    found = [*find_actions(advice, work)]
+    done = [one for one in found if one.match is Match.YES]
+    wrong = [one for one in find_actions(other, work) if one.match is Match.YES]
+    if done:
+        return UNCLEAR if wrong else Judgement(True, done[0].number, done[0].what)
+    if wrong and not other.is_conditional and not advice.is_conditional:
+        return Judgement(False, wrong[0].number, wrong[0].what)
+    otherwise = [one for one in found if one.match is Match.OTHER and one.is_run]
+    is_clear = not advice.is_conditional and not any(one.match is Match.UNCLEAR for one in found)
+    return Judgement(False, otherwise[0].number, otherwise[0].what) if otherwise and is_clear else UNCLEAR
+
+
+def _judge_order(first: Run, then: Run, work: RecordedWork) -> Judgement:
+    """Judge whether one program ran before another."""
+    firsts = [run for run in work.runs if match_run(first, run) is Match.YES]
+    later = [run for run in work.runs if match_run(then, run) is Match.YES]
+    if firsts and later and work.runs.index(firsts[0]) < work.runs.index(later[0]):
+        return Judgement(True, firsts[0].number, f"ran {firsts[0].text}")
+    is_unclear = any(match_run(first, run) in (Match.UNCLEAR, Match.OTHER) for run in work.runs)
+    if firsts or not later or is_unclear:
+        return UNCLEAR
+    return Judgement(False, later[0].number, f"ran {later[0].text} alone")
+
+
+def _judge_template(pattern: Pattern, work: RecordedWork) -> Judgement:
+    """A template: its names are in the code that one action added; its absence shows nothing."""
+    words = find_words(_HOLE.sub(" ", pattern.template_code[:MAX_TEXT]))
+    for edit in work.edits:
+        common = words & edit.words
+        if len(common) > 1 and len(common) >= _MOST * len(words) and not is_test_file(edit.file):
+            return Judgement(True, edit.number, f"edited {edit.file}: {', '.join(sorted(common))}")
+    return UNCLEAR
+
+
+_RULES: Final[Mapping[PatternType, Callable[[Pattern, RecordedWork], Judgement]]] = {
+    PatternType.ERROR: _judge_error,
+    PatternType.ANTI: _judge_warning,
+    PatternType.SUCCESS: _judge_advice,
+    PatternType.TEMPLATE: _judge_template,
+}

@@ -1,0 +1,268 @@
+"""Patterns on file that today's rules would not extract like this (docs/extraction.md#records-of-earlier-versions).
+
+Each is judged by the functions that extraction uses. A repair is what is extracted today from the same work, if that
+is still recorded; else the bad part is removed, or the pattern is archived.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from core.base.errors import RalphdeckError
+from core.base.regexes import lazy_regex
+from core.questions.extraction.approaches import adds_steps
+from core.questions.extraction.code import has_partial_holes
+from core.questions.extraction.engine import extract
+from core.questions.extraction.failures import has_steps
+from core.questions.extraction.fix_kinds import has_reason
+from core.questions.extraction.record_parts import parse_pattern
+from core.questions.extraction.selection import fits, has_common_place
+from core.questions.extraction.trigger_check import Trigger, keeps_rules, make_trigger
+from core.records.debug_sessions import Failure
+from core.records.decisions import Verb
+from core.records.lessons import LESSON_ID
+from core.records.patterns import Pattern, PatternType
+from core.records.repairs import OldRecords, Problem, RecordRepair
+
+if TYPE_CHECKING:
+    from core.base.settings import ExtractionSettings
+    from core.questions.extraction.material import Materials
+    from core.questions.extraction.selection import KnownPatterns
+    from core.records.extractions import Proposal
+    from core.records.snapshot import Snapshot
+
+MAX_RECORDS: Final = 500  # maximum number of patterns with problems of which a repair is searched
+_MAX_SOURCES: Final = 5  # maximum number of source loops of a pattern that are extracted again
+_CHANGED: Final = lazy_regex(r"(?:Change|until) (\S{1,400}?)(?=;? |;?$)")
+_FILE_HEADER: Final = lazy_regex(r"^@@ (.{1,400}) @@$", re.MULTILINE)
+
+
+class OldRules:
+    """Judges the patterns of one snapshot that ralphdeck extracted."""
+
+    def __init__(
+        self, snapshot: Snapshot, materials: Materials, known: KnownPatterns, settings: ExtractionSettings
+    ) -> None:
+        self._snapshot = snapshot
+        self._materials = materials
+        self._known = known
+        self._settings = settings
+        self._fresh: dict[tuple[str, PatternType], list[_Fresh]] = {}  # by the ID of the source
+
+    def find(self, only: Collection[str] = ()) -> OldRecords:
+        """Return the repairs of the patterns with these IDs, or of all, those with a repaired text first."""
+        faulty: dict[str, tuple[Problem, ...]] = {}
+        left: list[str] = []
+        for id in self._extracted:
+            pattern = self._snapshot.patterns.get(id)
+            if pattern is None or not pattern.is_registered or not (problems := self._judge(pattern)):
+                continue
+            if self._is_decided(pattern) or self._is_edited(pattern):
+                left.append(id)
+            elif len(faulty) < MAX_RECORDS:
+                faulty[id] = problems
+        repairs = [repair for repair in self._propose(faulty) if not only or repair.pattern.id in only]
+        repairs.sort(key=lambda repair: (repair.is_archived, repair.pattern.id))
+        return OldRecords(tuple(repairs), tuple(id for id in left if not only or id in only))
+
+    @cached_property
+    def _extracted(self) -> Mapping[str, dict[str, Any]]:
+        """Records of patterns that were extracted from work, as they were then, by ID.
+
+        Without lessons of agents and proposals, whose words are those of their authors.
+        """
+        curation = self._snapshot.curation
+        return {
+            effect.pattern_id: effect.insert
+            for one in self._snapshot.decisions
+            if one.verb is Verb.EXTRACT and not one.is_proposal and not one.subject.startswith(LESSON_ID)
+            if one.id not in curation.undone
+            for effect in one.effects
+            if effect.insert is not None and effect.pattern_id not in curation.imported
+        }
+
+    def _is_edited(self, pattern: Pattern) -> bool:
+        """Return whether the text of a pattern is not the extracted one."""
+        try:
+            inserted = parse_pattern(pattern.type, "record", self._extracted[pattern.id])
+        except (RalphdeckError, ValueError):  # the decision log was edited
+            return True
+        return inserted.content_hash != pattern.content_hash
+
+    def _is_decided(self, pattern: Pattern) -> bool:
+        """Return whether a person pinned a pattern or approved its text."""
+        curation = self._snapshot.curation
+        return pattern.id in curation.pins or curation.approves(pattern.id, pattern.content_hash)
+
+    def _judge(self, pattern: Pattern) -> tuple[Problem, ...]:
+        if pattern.type is PatternType.ERROR:
+            return tuple(self._judge_fix(pattern))
+        has_text, is_repeated = True, False
+        if pattern.type is PatternType.ANTI:
+            has_text = has_steps(pattern.description)
+        elif pattern.type is PatternType.SUCCESS:
+            is_repeated = not adds_steps(pattern.steps, [fix.description for fix in self._fixes_of(pattern)])
+        else:
+            has_text = has_reason(pattern.description)
+            is_repeated = any(
+                pattern.template_code == fix.template_code or pattern.description == fix.description
+                for fix in self._fixes_of(pattern)
+            )
+        is_partial = has_partial_holes(pattern.template_code, pattern.template_language)
+        found = ((Problem.REPEATED, is_repeated), (Problem.TEXT, not has_text), (Problem.TEMPLATE, is_partial))
+        return tuple(problem for problem, is_found in found if is_found)
+
+    def _judge_fix(self, pattern: Pattern) -> Iterator[Problem]:
+        trigger = Trigger(pattern.error_pattern, pattern.places)
+        is_old = not pattern.error_message  # today's triggers are tested when they are made
+        is_broad = is_old and not pattern.places and self._known.is_broad(pattern.error_pattern, self._settings)
+        if is_broad or not keeps_rules(trigger, pattern.error_message, self._known.matching(trigger.pattern)):
+            yield Problem.TRIGGER
+        if not has_reason(pattern.description):
+            yield Problem.TEXT
+        if has_partial_holes(pattern.template_code, pattern.template_language):
+            yield Problem.TEMPLATE
+
+    def _fixes_of(self, pattern: Pattern) -> list[Pattern]:
+        """Return the error patterns that were extracted from the same work."""
+        sources = dict.fromkeys(source.loop_id for source in pattern.source_loops)
+        same = (other for id in sources for other in self._known.of_loop.get(id, ()))
+        return [other for other in same if other.type is PatternType.ERROR]
+
+    def _propose(self, faulty: Mapping[str, tuple[Problem, ...]]) -> Iterator[RecordRepair]:
+        """Yield a repair for each pattern, unless today's rules extract the same from its work."""
+        matches: list[tuple[int, Pattern, _Fresh]] = []
+        others: list[Pattern] = []
+        for id in faulty:
+            pattern = self._snapshot.patterns[id]
+            extracted = self._extract_again(pattern)
+            ranked = [(rank, fresh) for fresh in extracted if (rank := _rank(pattern, fresh))]
+            if any(fresh.equals(pattern) for fresh in extracted):
+                continue
+            if ranked:
+                rank, best = min(ranked, key=lambda pair: pair[0])
+                matches.append((rank, pattern, best))
+            else:
+                others.append(pattern)
+        first: dict[tuple[str, ...], str] = {}  # the pattern that becomes the one of a fix
+        kept: dict[str, str] = {}  # that pattern, by the IDs of those that repeat it
+        matches.sort(key=lambda match: (match[0], -(match[1].recorded_counts.uses or 0), match[1].id))
+        for _, pattern, fresh in matches:
+            kept[pattern.id] = first.setdefault(fresh.key, pattern.id)
+            if kept[pattern.id] == pattern.id:
+                yield self._as_extracted(pattern, faulty[pattern.id], fresh)
+            else:
+                yield _archive(pattern, (*faulty[pattern.id], Problem.REPEATED), kept[pattern.id])
+        for pattern in others:
+            problems, fixes = faulty[pattern.id], self._fixes_of(pattern)
+            if pattern.type is PatternType.ERROR and Problem.TEXT not in problems:
+                text = pattern.description.casefold()
+                same = [
+                    fix for fix in fixes if fix.description.casefold() == text and kept.get(fix.id, fix.id) == fix.id
+                ]
+                fixes = sorted(same, key=lambda fix: (fix in others, fix.id))[:1]  # the one that stays
+                problems += (Problem.REPEATED,) if fixes and fixes[0] != pattern else ()
+            if Problem.REPEATED in problems and fixes:
+                yield _archive(pattern, problems, kept.get(fixes[0].id, fixes[0].id))
+            else:
+                yield self._without_source(pattern, problems)
+
+    def _as_extracted(self, pattern: Pattern, problems: tuple[Problem, ...], fresh: _Fresh) -> RecordRepair:
+        """Return the repair that makes a pattern what is extracted from its work today."""
+        return RecordRepair(
+            pattern=pattern,
+            problems=problems,
+            changes={
+                "error_signature": _replacing(fresh.record, "error_signature", _SIGNATURE),
+                "fix_approach": _replacing(fresh.record, "fix_approach", _FIX),
+            },
+            because=f"as extracted from {fresh.source} today",
+            other_sources=self._find_other_sources(pattern, fresh),
+        )
+
+    def _find_other_sources(self, pattern: Pattern, fresh: _Fresh) -> tuple[str, ...]:
+        """Return the sources of a pattern from which today's rules extract another fix than `fresh`."""
+        same = fresh.pattern
+        by_source: dict[str, list[Pattern]] = {}
+        for other in self._extract_again(pattern):
+            by_source.setdefault(other.source, []).append(other.pattern)
+        return tuple(
+            source
+            for source, fixes in by_source.items()
+            if not any(one.error_pattern == same.error_pattern and has_common_place(one, same) for one in fixes)
+        )
+
+    def _without_source(self, pattern: Pattern, problems: tuple[Problem, ...]) -> RecordRepair:
+        """Return the repair of a pattern that cannot be extracted again."""
+        because = "its work is no longer recorded, or has no such lesson by today's rules"
+        if pattern.type is not PatternType.ERROR or Problem.TEXT in problems:
+            return RecordRepair(pattern=pattern, problems=problems, because=because)
+        changes: dict[str, dict[str, Any]] = {}
+        if Problem.TRIGGER in problems:
+            message = pattern.error_message
+            trigger = make_trigger((Failure(message=message),), self._known.messages) if message else Trigger("")
+            changes["error_signature"] = {"error_pattern": trigger.pattern}
+            because += "; without a trigger, it is given to similar tasks" if not trigger.pattern else ""
+        if Problem.TEMPLATE in problems:
+            changes["fix_approach"] = {"code_template": None, "code_template_language": None}
+        return RecordRepair(pattern=pattern, problems=problems, changes=changes, because=because)
+
+    def _extract_again(self, pattern: Pattern) -> list[_Fresh]:
+        """Return what today's rules extract, of the type of a pattern, from its work."""
+        sources = list(dict.fromkeys(source.loop_id for source in pattern.source_loops))[:_MAX_SOURCES]
+        return [fresh for id in sources for fresh in self._extract(id, pattern.type)]
+
+    def _extract(self, source_id: str, kind: PatternType) -> Sequence[_Fresh]:
+        if (source_id, kind) not in self._fresh:
+            proposals: Sequence[Proposal] = ()
+            with suppress(RalphdeckError, OSError):  # its records were removed
+                material, types = self._materials.read(source_id), {PatternType.ERROR, kind}
+                proposals = extract(material, self._known, self._settings, types).proposals
+            usable = (one for one in proposals if one.type is kind and (one.known_as or not one.refused))
+            parsed = [_Fresh(source_id, one.record, parse_pattern(kind, one.slug, one.record)) for one in usable]
+            self._fresh[source_id, kind] = parsed
+        return self._fresh[source_id, kind]
+
+
+_SIGNATURE: Final = ("error_type", "error_pattern", "error_message", "error_places", "error_location_hints")
+_FIX: Final = ("description", "fix_category", "diff_pattern", "code_template", "code_template_language")
+
+
+class _Fresh(NamedTuple):
+    """Pattern that is extracted today from a source."""
+
+    source: str
+    record: Mapping[str, Any]
+    pattern: Pattern
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return self.source, self.pattern.error_pattern, self.pattern.description
+
+    def equals(self, pattern: Pattern) -> bool:
+        names = ("error_pattern", "places", "description", "template_code", "steps")
+        return all(getattr(self.pattern, name) == getattr(pattern, name) for name in names)
+
+
+def _archive(pattern: Pattern, problems: tuple[Problem, ...], kept: str) -> RecordRepair:
+    return RecordRepair(pattern=pattern, problems=problems, because=f"see {kept}")
+
+
+def _rank(pattern: Pattern, fresh: _Fresh) -> int:
+    """Return how well what is extracted today fits a pattern: 1 is best; 0 if it is another fix, or not a fix."""
+    new = fresh.pattern
+    if new.type is not PatternType.ERROR:
+        return 0
+    if pattern.error_pattern and (pattern.error_pattern == new.error_pattern or fits(pattern, new)):
+        return 1
+    changed = {name.rstrip(".") for name in _CHANGED.findall(pattern.description)}
+    return 2 if changed & set(_FILE_HEADER.findall(new.diff_pattern)) else 0
+
+
+def _replacing(record: Mapping[str, Any], key: str, names: Sequence[str]) -> dict[str, Any]:
+    """Return the values of a part of a new record, and None for those that it has not."""
+    return {name: record[key].get(name) for name in names}

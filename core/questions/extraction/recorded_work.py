@@ -1,0 +1,340 @@
+"""What the recorded actions of an attempt did: edits as added and removed code, programs that ran, and errors."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from core.base.regexes import lazy_regex
+from core.base.shell_commands import is_read_only, parse_check
+from core.questions.extraction.attempt_fixes import find_failures, has_passed, is_edit
+from core.questions.extraction.change_kinds import is_document
+from core.questions.extraction.trigger_check import clean_message
+from core.records.episodes import Action
+from core.retrieval.relevance import matches_failure
+from core.tasks.commands import parse_command
+from core.tasks.diffs import build_diff, has_diff_output
+from core.tasks.file_changes import Hunk, parse_diff
+from core.tasks.shell_edits import find_shell_hunks
+
+if TYPE_CHECKING:
+    from core.records.debug_sessions import Failure
+    from core.records.loops import Iteration, Outcome
+    from core.records.patterns import Pattern
+
+MAX_TEXT: Final = 20_000
+"""Maximum number of characters of a fix, an edit or a command that are compared."""
+_MAX_PROGRAMS: Final = 50  # of one command
+_WORD: Final = lazy_regex(r"[A-Za-z_]\w{2,79}|\?\.|\?\?|<=|>=|&&|\|\||!==|===|\*\*|\.\.\.")  # names and some operators
+_COMMON: Final = """\
+add and any are args array assert async await bool boolean break but case catch char class const continue data def
+default defer del dict elif else enum err error except exception export extends false file final finally fix float for
+from func function get given idx if impl import instead int integer interface into item items key len let list log
+main make map match max min mod module must mut name new nil none not null number object only out package pass print
+private pub public raise result return self set should static str string struct super switch test tests that the then
+this throw throws true try tuple type undefined unknown use using value values var vec void when while with yield"""
+_COMMON_WORDS: Final = frozenset(_COMMON.split())
+"""Words that are in code of all kinds, so that sharing one of them shows nothing."""
+_STRING: Final = lazy_regex(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n<>&]|\\.)*'")  # not the lifetimes of Rust
+_HASH_FILES: Final = lazy_regex(
+    r"(?i).*(?:\.(?:py|pyi|sh|bash|rb|ya?ml|toml|pl|r|cfg|ini|exs?|nix)|makefile|dockerfile)$"
+)
+_DASH_FILES: Final = lazy_regex(r"(?i).*\.(?:sql|lua|hs|elm)$")
+_QUOTED: Final = r"(\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\\n]|\\.)*`)"
+_HASH_COMMENT: Final = lazy_regex(rf"{_QUOTED}|(?:^|(?<=\s))#.*", re.MULTILINE)
+_DASH_COMMENT: Final = lazy_regex(rf"{_QUOTED}|--(?:\s.*|$)", re.MULTILINE)
+_SLASH_COMMENT: Final = lazy_regex(
+    rf"{_QUOTED}|//.*|/\*(?:[^*\n]|\*(?!/))*(?:\*/|$)|^[ \t]*\*(?:[ \t/].*|$)|<!--.*?(?:-->|$)|^[ \t]*#[ \t].*",
+    re.MULTILINE,
+)
+_DOCSTRING: Final = lazy_regex(r"^[ \t]*[rbu]?(\"\"\"|''')(?s:.*?)(?:\1|\Z)", re.MULTILINE)
+_PROSE: Final = lazy_regex(
+    r"^[ \t]*(?!(?:from|import|return|if|elif|assert|raise|for|while|del|global|nonlocal|not|yield|await|with|let|use"
+    r"|package|func|fn|def|class|except|catch|case|else|const|var|export|delete|throw|new|pub|static|public|private|select|insert|update|create|alter)\b)"
+    r"[A-Za-z][\w'’,-]*(?: [\w'’,-]+){3,}\.?[ \t]*$",
+    re.MULTILINE,
+)  # a line of a text inside of a docstring or comment that began before
+_LAUNCHERS: Final = (
+    *(("uv", "run"), ("poetry", "run"), ("pipenv", "run"), ("hatch", "run"), ("python", "-m"), ("python3", "-m")),
+    *(("bundle", "exec"), ("npx",), ("bunx",), ("sudo",), ("env",), ("time",), ("nohup",), ("exec",), ("command",)),
+)
+_GIT_PLACE: Final = ("-C", "-c", "--git-dir", "--work-tree")  # options of git before its command, with a value
+_HARMLESS: Final = lazy_regex(
+    r"(?:git (?:add|commit|push|fetch|tag|status|log|diff|show|branch)|cd|mkdir|sleep|export|source|touch|chmod|curl"
+    r"|kill|pkill|ps|ralphdeck|which|gh|node --version|exit|set|wait|test|\[)(?: |$)"
+)  # programs that do not change code
+
+
+_TURN_CHECK: Final = "check"  # the command of the runs in a turn
+
+
+class Edit(NamedTuple):
+    """One changed file of an action; comments are left out, and so is code that was there before."""
+
+    number: int  # of the action
+    place: int  # of the action, from 0
+    file: str
+    added: str
+    removed: str
+    words: frozenset[str]  # names and operators that the edit adds
+    is_hidden: bool = False  # whether the action does not show what it changed
+
+
+class Run(NamedTuple):
+    """One program that a command ran."""
+
+    number: int  # of the action
+    place: int
+    program: str
+    arguments: tuple[str, ...]  # without options
+    options: frozenset[str]
+    lead: tuple[str, ...] = ()  # the arguments before the first option, such as a subcommand
+    text: str = ""
+
+
+class Window(NamedTuple):
+    """The actions between an error and its end, by place; the end is that of the log if the error remained."""
+
+    start: int
+    end: int
+    is_solved: bool
+
+
+class ActionLog:
+    """The actions of an attempt, whose errors are parsed once for all patterns; `root` is the project's folder."""
+
+    def __init__(self, actions: Sequence[Action], root: str = "") -> None:
+        self.actions = actions
+        self._root = root
+
+    @cached_property
+    def failed(self) -> list[tuple[int, tuple[Failure, ...]]]:
+        """The failed commands by place, with their errors."""
+        failed = ((place, one) for place, one in enumerate(self.actions) if has_passed(one) is False)
+        return [(place, find_failures(one, self._root)) for place, one in failed]
+
+    def find_errors(self, pattern: Pattern) -> list[int]:
+        """Return the places of the actions that failed with the error of a pattern."""
+        return [place for place, found in self.failed if any(is_error_of(pattern, one) for one in found)]
+
+    def has_error(self, pattern: Pattern, since: datetime) -> bool:
+        """Return whether an action after a moment reported its failure with the error of a pattern."""
+        actions = (self.actions[place] for place in self.find_errors(pattern))
+        return any(one.has_failed and (one.at is None or one.at > since) for one in actions)
+
+
+class RecordedWork:
+    """What the actions of an attempt that ended did after a moment."""
+
+    def __init__(self, log: ActionLog, given_at: datetime, outcome: Outcome) -> None:
+        self.actions = actions = log.actions
+        self.outcome = outcome
+        self._log = log
+        after = (place for place, one in enumerate(actions) if one.at is None or one.at >= given_at)
+        self.start = next(after, len(actions))  # place of the first action after it
+
+    def find_errors(self, pattern: Pattern) -> list[int]:
+        """Return the places of the actions that failed with the error of a pattern, also before the moment."""
+        return self._log.find_errors(pattern)
+
+    def find_windows(self, pattern: Pattern) -> list[Window]:
+        """Return from where to where the error of a pattern had to be fixed, after the pattern was given."""
+        windows = []
+        for place in self.find_errors(pattern):
+            command = parse_command(self.actions[place])
+            later = range(place + 1, len(self.actions))
+            passed = (n for n in later if has_passed(self.actions[n]) and _covers(self.actions[n], command))
+            end = next(passed, None)
+            if end is None:
+                windows.append(Window(max(place, self.start - 1), len(self.actions), False))
+            elif end >= self.start:
+                windows.append(Window(max(place, self.start - 1), end, True))
+        return windows
+
+    @cached_property
+    def edits(self) -> list[Edit]:
+        """The edits after the moment, without those of documents."""
+        seen: dict[str, set[str]] = {}  # names in what earlier actions showed of a file
+        found: list[Edit] = []
+        for place, action in enumerate(self.actions):
+            if is_edit(action):
+                if place >= self.start:
+                    found += (one for one in _find_edits(action, place, seen) if not is_document(one.file))
+            elif action.target and not action.command and action.output:
+                seen.setdefault(action.target, set()).update(find_words(action.output))
+        return found
+
+    @cached_property
+    def runs(self) -> list[Run]:
+        """The programs that ran after the moment, also those that failed."""
+        after = range(self.start, len(self.actions))
+        return [run for place in after for run in _runs_of(self.actions[place], place)]
+
+    def may_hide_edits(self, start: int, end: int) -> bool:
+        """Return whether a command between two places may have changed files without showing how."""
+        return any(_may_edit(one.command) for one in self.actions[start:end] if one.command and not is_edit(one))
+
+
+def is_error_of(pattern: Pattern, failure: Failure) -> bool:
+    """Return whether a failure is the error of a pattern; without a trigger, if it has the same message."""
+    if not pattern.error_pattern:
+        return bool(pattern.error_message) and pattern.error_message == clean_message(failure)
+    return matches_failure(pattern, failure)
+
+
+def _covers(action: Action, command: object) -> bool:
+    own = parse_command(action)
+    return isinstance(command, type(own)) and own.key == command.key and own.covers(command)
+
+
+def _find_edits(action: Action, place: int, seen: dict[str, set[str]]) -> Iterator[Edit]:
+    shows_diff = has_diff_output(action)
+    is_shell = bool(action.command) and not shows_diff
+    hunks = find_shell_hunks(action.command) if is_shell else parse_diff("\n".join(build_diff(action)), action.target)
+    if not hunks:
+        yield Edit(action.number, place, action.target, "", "", frozenset(), is_hidden=True)
+    for file in dict.fromkeys(hunk.file for hunk in hunks):
+        own = [hunk for hunk in hunks if hunk.file == file]
+        added, removed, context = (strip_comments(lines_of(own, sign), file) for sign in "+- ")
+        words = find_words(added) - find_words(removed) - find_words(context)
+        if not removed.strip():  # a file that was written as a whole, or new lines
+            words -= seen.get(file, set())
+        yield Edit(action.number, place, file, added, removed, frozenset(words))
+
+
+def lines_of(hunks: Iterable[Hunk], sign: str) -> str:
+    """Return the lines of hunks that begin with a sign, without it."""
+    return "\n".join(line[1:] for hunk in hunks for line in hunk.lines if line[:1] == sign)[:MAX_TEXT]
+
+
+def strip_comments(code: str, file: str) -> str:
+    """Return code without comments and without prose, by the kind of the file."""
+    if _HASH_FILES.match(file):
+        code = _HASH_COMMENT.sub(_keep_quoted, _DOCSTRING.sub("", code))
+    elif _DASH_FILES.match(file):
+        code = _DASH_COMMENT.sub(_keep_quoted, code)
+    else:
+        code = _SLASH_COMMENT.sub(_keep_quoted, code)
+    return _PROSE.sub("", code)
+
+
+def _keep_quoted(found: re.Match[str]) -> str:
+    return found[1] or ""
+
+
+def find_words(code: str) -> set[str]:
+    """Return the distinctive names and operators in code, in lower case, without those in quoted texts."""
+    words = (word.casefold() for word in _WORD.findall(_STRING.sub('""', code[:MAX_TEXT])))
+    return {word for word in words if word not in _COMMON_WORDS}
+
+
+def _runs_of(action: Action, place: int) -> list[Run]:
+    runs = parse_programs(action.command[:MAX_TEXT]) if action.command else ()
+    return [run._replace(number=action.number, place=place) for run in runs]
+
+
+@lru_cache(1024)  # agents repeat their commands
+def parse_programs(command: str, depth: int = 0) -> tuple[Run, ...]:
+    """Return the programs of a shell command, without what is quoted or in a here-document."""
+    head = command.split("<<", 1)[0].replace("\\\n", " ").replace("\n", " ; ")
+    lexer = shlex.shlex(head, posix=True, punctuation_chars=True)
+    lexer.whitespace_split, lexer.commenters = True, "#"
+    parts: list[list[str]] = [[]]
+    try:
+        for word in lexer:
+            if word and not set(word) - set(";|&()"):
+                parts.append([])
+            elif len(parts) <= _MAX_PROGRAMS:
+                parts[-1].append(word)
+    except ValueError:  # an open quotation mark
+        return ()
+    runs: list[Run] = []
+    for part in filter(None, map(_without_launchers, parts)):
+        name = part[0].rpartition("/")[2]
+        if name in ("bash", "sh", "zsh") and "-c" in part[:-1] and depth < 1:
+            runs += parse_programs(part[part.index("-c") + 1], depth + 1)
+        else:
+            runs.append(_make_run(name, part[1:]))
+    return tuple(runs)
+
+
+def _without_launchers(words: list[str]) -> list[str]:
+    while words:
+        if re.fullmatch(r"[A-Za-z_]\w*=.*", words[0], re.DOTALL):
+            words = words[1:]
+            continue
+        names = (words[0].rpartition("/")[2], *words[1:2])
+        launcher = next((one for one in _LAUNCHERS if names[: len(one)] == one), None)
+        if launcher is None or len(words) == len(launcher):
+            break
+        words = words[len(launcher) :]
+    return words
+
+
+def _make_run(program: str, words: Sequence[str]) -> Run:
+    arguments: list[str] = []
+    lead: list[str] = []
+    options: set[str] = set()
+    skips = False
+    for word in words:
+        if skips:
+            skips = False
+        elif program == "git" and not arguments and word in _GIT_PLACE:
+            skips = True
+        elif re.fullmatch(r"\d?[<>]+&?\d?|[<>]+.*", word):
+            break  # a redirection
+        elif re.fullmatch(r"-[A-Za-z]{2,}", word) and program not in ("go", "find", "java", "terraform"):
+            options.update(f"-{letter}" for letter in word[1:])
+        elif word.startswith("-") and len(word) > 1:
+            options.add(word)
+            options.add(word.partition("=")[0])
+        else:
+            arguments.append(word)
+            if not options:
+                lead.append(word)
+    return Run(0, 0, program, tuple(arguments), frozenset(options), tuple(lead), " ".join((program, *words)))
+
+
+def _may_edit(command: str) -> bool:
+    """Return whether a command may change files: it neither reads nor checks, and is not known to leave code alone."""
+    text = command[:MAX_TEXT]
+    if is_read_only(text):
+        return False
+    runs = parse_programs(text)
+    if not runs:
+        return True
+    is_check = bool(parse_check(text)[0])
+    if is_check and not any("fix" in option or option in ("-w", "-i", "-u") for run in runs for option in run.options):
+        return False
+    names = (" ".join((run.program, *run.arguments[:1])) for run in runs)
+    return not all(_HARMLESS.match(name) or is_read_only(name) or parse_check(name)[0] for name in names)
+
+
+def make_turn_actions(
+    turn: Iteration, errors: Sequence[Failure] | None = None, *, is_fixed: bool = False
+) -> list[Action]:
+    """Return what an iteration records as a log: a failed run, an edit, a run that passed; its number is theirs.
+
+    A transcript names the failed command only in short, so that all runs are those of one check. With `is_fixed`, the
+    last one passed although the iteration does not record that.
+    """
+    errors = turn.failures if errors is None else errors
+    number, check = turn.number or 0, (("command", _TURN_CHECK),)
+    actions: list[Action] = []
+    if errors:
+        printed = "\n".join(": ".join(filter(None, (one.error_type, one.message))) for one in errors)
+        actions.append(Action(number=number, type="bash", params=check, success=False, error=printed, at=turn.at))
+    files = turn.fix.files if turn.fix is not None and turn.fix.files else turn.files
+    if files or turn.fix is not None:
+        diff, words = (turn.fix.diff, turn.fix.description) if turn.fix is not None else ("", "")
+        target = (("file_path", files[0]),) if files else ()
+        actions.append(
+            Action(number=number, type="edit", params=target, success=True, output=diff, reasoning=words, at=turn.at)
+        )
+    if is_fixed or turn.has_succeeded or (turn.fix is not None and turn.fix.verified):
+        actions.append(Action(number=number, type="bash", params=check, success=True, at=turn.at))
+    return actions

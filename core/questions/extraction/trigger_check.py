@@ -1,0 +1,194 @@
+"""Triggers of error patterns: specific ones only (docs/extraction.md#triggers).
+
+A trigger is a regex for the message of an error, and maybe the places in which it applies. It generalizes what varies,
+such as numbers and paths. A trigger that also matches common messages of test runners and compilers keeps its names;
+if that is not enough, it is limited to the test or function of the error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from core.base.masking import mask_secrets
+from core.base.record_text import one_line
+from core.base.regexes import lazy_regex
+from core.base.text import MatchedTexts, safe_matcher, visible_line
+from core.retrieval.relevance import list_places
+from core.tasks.error_messages import Names, generalize_message
+
+if TYPE_CHECKING:
+    from core.records.debug_sessions import Failure
+
+_MAX_PLACES: Final = 5
+_MIN_LETTERS: Final = 10  # letters of a message, without quoted texts, below which the name of the error is kept
+_MIN_NAME: Final = 3  # shorter names are common
+_QUOTED: Final = lazy_regex(r"'[^']*'|\"[^\"]*\"|`[^`]*[`']|\u2018[^\u2019]*\u2019|<[^<>]*>")
+_ASSERTED: Final = lazy_regex(r"Assertion `[^'\n]+' failed")
+"""The message of `assert` in C, which quotes the expression, not its values."""
+_WORD: Final = lazy_regex(r"[A-Za-z_$][\w$]*")
+_SLOT: Final = lazy_regex(r"\{(\w+)\}")
+
+
+class Trigger(Struct, frozen=True):
+    """A regex for error messages and the places to which it is limited, "" if no regex is specific."""
+
+    pattern: str
+    places: tuple[str, ...] = ()
+
+
+def describe_failure(failure: Failure) -> str:
+    """Return the message of a failure with the name of its error, as the tool prints it."""
+    name, message = failure.error_type, failure.message.strip()
+    return f"{name}: {message}" if name and not message.startswith(name) and message != name else message
+
+
+def clean_message(failure: Failure) -> str:
+    """Return the message of a failure as a pattern has it: one line without secrets and invisible characters."""
+    return visible_line(mask_secrets(one_line(describe_failure(failure))))
+
+
+def make_trigger(failures: Sequence[Failure], known: Iterable[str] = ()) -> Trigger:
+    """Return the trigger for the first failure; the further ones have the same fix and may add places.
+
+    `known` are other messages of the project.
+    """
+    failure = failures[0]
+    is_compared = is_comparison(describe_failure(failure))
+    is_short = sum(map(str.isalpha, _QUOTED.sub("", failure.message))) < _MIN_LETTERS
+    text = describe_failure(failure) if is_compared or is_short else failure.message
+    narrow = generalize_message(text, names=Names.ALL)
+    if not is_compared:
+        others = _other_messages(narrow, known)
+        for names in (Names.SYMBOLS, Names.ALL):
+            pattern = _bounded(generalize_message(text, names=names))
+            if (
+                pattern
+                and is_specific(pattern)
+                and not has_common_names(text)
+                and not any(map(safe_matcher(pattern).matches, others))
+            ):
+                return Trigger(pattern)
+    has_values = is_compared and not _ASSERTED.match(text)
+    pattern = generalize_message(text, names=Names.NONE if has_values else Names.ALL)
+    if not pattern:
+        pattern = generalize_message(describe_failure(failure), names=Names.ALL)
+    alike = [one for one in failures if one is failure or is_comparison(describe_failure(one)) is is_compared]
+    places = dict.fromkeys(place for one in alike[:_MAX_PLACES] for place in _own_places(one, is_compared))
+    if not places and (narrow := _bounded(narrow)) and is_distinctive(text) and not _is_common(narrow):
+        return Trigger(narrow)
+    return Trigger(_bounded(pattern), tuple(places)[:_MAX_PLACES]) if pattern and places else Trigger("")
+
+
+def keeps_rules(trigger: Trigger, message: str = "", matched: Iterable[str] = ()) -> bool:
+    """Return whether a trigger on file keeps the rules of `make_trigger`.
+
+    `message` is the error that it was made of, "" if unknown; `matched` are the known messages that it matches.
+    """
+    pattern = trigger.pattern
+    if trigger.places or not pattern:
+        return True
+    if not is_specific(pattern):
+        is_usable = safe_matcher(pattern).problem is None and is_distinctive(_unescape(pattern))
+        return is_usable and not _is_common(pattern)
+    return not _other_messages(generalize_message(message, names=Names.ALL), matched)
+
+
+def is_specific(pattern: str) -> bool:
+    """Return whether a regex matches none of the common messages and has words besides those of test runners."""
+    regex = safe_matcher(pattern)
+    if regex.problem is not None or is_comparison(_unescape(pattern)):
+        return False
+    return not _is_common(pattern)
+
+
+def _other_messages(narrow: str, known: Iterable[str]) -> list[str]:
+    """Return the messages that the narrowest regex of an error does not match; none if it is ""."""
+    return [message for message in known if not safe_matcher(narrow).matches(message)] if narrow else []
+
+
+def _unescape(pattern: str) -> str:
+    return re.sub(r"\\(.)", r"\1", pattern)
+
+
+def has_common_names(message: str) -> bool:
+    """Return whether a message has the form of a common one, and all names in it are common, too."""
+    names = {name for quoted in _QUOTED.findall(message) for name in _WORD.findall(quoted)}
+    common = _lists()["name"] | _lists()["types"] | _lists()["values"]
+    is_known = bool(names) and all(name in common or len(name) < _MIN_NAME for name in names)
+    return is_known and _is_common(generalize_message(message))
+
+
+def is_distinctive(message: str) -> bool:
+    """Return whether a message has a word that is neither a common name nor a word of test frameworks."""
+    known = {word for words in _lists().values() for word in words}
+    return any(
+        len(word) >= _MIN_NAME and word.lower() not in known and word not in known for word in _WORD.findall(message)
+    )
+
+
+@lru_cache(4096)
+def _is_common(pattern: str) -> bool:
+    return bool(pattern) and any(True for _ in _common_texts().matching(pattern))
+
+
+def _bounded(pattern: str) -> str:
+    """Return a regex that matches no longer word at its end."""
+    return rf"{pattern}\b" if re.search(r"(?<!\\)[A-Za-z0-9_]$", pattern) and not pattern.endswith(r"\d+") else pattern
+
+
+def is_comparison(message: str) -> bool:
+    """Return whether a message only compares values: all of its words are those of test frameworks."""
+    text = _QUOTED.sub(" ", message)
+    words = {word.lower() for word in _WORD.findall(text)}
+    asserting = _lists()["asserting"]
+    return not words or (bool(words & asserting) and words <= asserting | _lists()["values"])
+
+
+@cache
+def common_errors() -> tuple[str, ...]:
+    """Return the shipped list of common messages of test runners, compilers and programs."""
+    return tuple(dict.fromkeys(message for line in _sections()["messages"] for message in _expand(line)))
+
+
+@cache
+def _common_texts() -> MatchedTexts:
+    return MatchedTexts(common_errors())
+
+
+def _own_places(failure: Failure, is_compared: bool) -> tuple[str, ...]:
+    places = list_places(failure)
+    named = [place for place in places if "::" in place]
+    if is_compared:
+        return tuple(named[:1])
+    code = [place for place in named if failure.function and place.endswith(f"::{failure.function}")]
+    return tuple((code or named or list(places))[:1])
+
+
+@cache
+def _lists() -> dict[str, frozenset[str]]:
+    return {name: frozenset(" ".join(lines).split()) for name, lines in _sections().items() if name != "messages"}
+
+
+@cache
+def _sections() -> dict[str, list[str]]:
+    """Read the sections of `common_errors.txt`: a heading in brackets, then lines; `#` begins a comment."""
+    found: dict[str, list[str]] = {}
+    for line in Path(__file__).with_name("common_errors.txt").read_text("utf-8").splitlines():
+        if heading := re.fullmatch(r"\[(\w+)\]", line):
+            found[heading[1]] = []
+        elif line.strip() and not line.startswith("# "):
+            found[next(reversed(found))].append(line)
+    return found
+
+
+def _expand(line: str) -> list[str]:
+    """Replace a slot such as `{name}` by each word of the section of this name."""
+    if (slot := _SLOT.search(line)) is None or slot[1] not in _sections():
+        return [line]
+    return [more for word in sorted(_lists()[slot[1]]) for more in _expand(line.replace(slot[0], word))]

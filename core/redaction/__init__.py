@@ -1,1 +1,0 @@
-"""Redaction of secrets: patterns that find them in texts, and masks for them."""

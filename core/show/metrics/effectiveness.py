@@ -1,0 +1,311 @@
+"""Effectiveness of shared patterns; docs/metrics.md#effectiveness.
+
+A loop has injected patterns if its state or an event names at least one. Only completed loops are compared, by their
+number of iterations, because an abandoned loop is not a fast one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import astuple, replace
+
+from core.learning.evidence import INVERSION, loops_with_reflections, round_half_up
+from core.learning.evidence_records import WorkNames
+from core.learning.states import STATES
+from core.learning.statistics import Difference, format_inconclusive, required_cases, student_quantile
+from core.records.patterns import Maturity, Pattern, PatternType
+from core.records.times import iso
+from core.retrieval.task import analyse_task
+
+if TYPE_CHECKING:
+    from core.base.settings import Settings
+    from core.learning.scoreboard import Scoreboard
+    from core.records.snapshot import Snapshot
+
+_WHOLE_NUMBER_VARIANCE: Final = 1 / 12
+"""Minimum variance: counts are whole numbers, so equal counts do not prove a variance of 0."""
+_INJECTING: Final = frozenset({"injected", "applied"})
+_TYPE_KEYS: Final = {
+    PatternType.ERROR: "error_patterns",
+    PatternType.SUCCESS: "success_patterns",
+    PatternType.ANTI: "anti_patterns",
+    PatternType.TEMPLATE: "code_templates",
+}
+
+
+class UsageStats(Struct, frozen=True):
+    """`pattern_usage_stats` of the pattern files: uses with a result."""
+
+    total_applications: int
+    successful_applications: int
+    failed_applications: int
+    overall_success_rate: float | None = None  # 0..1, two decimals
+
+
+class Benefit(Struct, frozen=True):
+    """`cross_loop_benefit` of the pattern files: averages over completed loops."""
+
+    loops_with_pattern_injection: int
+    loops_without_pattern_injection: int
+    average_iterations_with: float | None = None
+    average_iterations_without: float | None = None
+    improvement_percentage: float | None = None
+
+
+class MeasuredBenefit(Benefit, frozen=True, kw_only=True):
+    """The benefit, and what its averages leave out: loops that failed, and their iterations."""
+
+    completed_loops_with: int
+    completed_loops_without: int
+    failed_loops_with: int
+    failed_loops_without: int
+    average_iterations_failed_with: float | None = None
+    average_iterations_failed_without: float | None = None
+
+
+class EffectivenessMetrics(Struct, frozen=True):
+    """`effectiveness_metrics` of the pattern files, with the same order and rounding."""
+
+    total_patterns: int
+    patterns_by_type: dict[str, int]
+    pattern_usage_stats: UsageStats
+    cross_loop_benefit: Benefit  # a `MeasuredBenefit` if it was computed from the evidence
+    last_updated: str
+
+
+class Group(NamedTuple):
+    """Iterations of completed loops of one task category, with and without patterns."""
+
+    category: str
+    having: tuple[int, ...]
+    lacking: tuple[int, ...]
+
+
+class Comparison(Difference, frozen=True, kw_only=True):
+    """Iterations with and without patterns, compared within each task category.
+
+    The difference is in iterations; a negative one is an improvement. `groups` are the categories with both kinds of
+    loops, sorted by name; "" for tasks of an unknown category.
+    """
+
+    groups: tuple[Group, ...] = ()
+    having: float | None = None  # averages with and without; categories are weighted by their number of loops
+    lacking: float | None = None
+
+    @property
+    def loops(self) -> tuple[int, int]:
+        """Number of compared loops (with, without)."""
+        return sum(len(group.having) for group in self.groups), sum(len(group.lacking) for group in self.groups)
+
+    @property
+    def verdict(self) -> str:
+        """Text such as `-2.0 iterations`, or how many more sessions the comparison needs."""
+        if self.is_conclusive and self.difference is not None:
+            return f"{self.difference:+.1f} iterations"
+        return format_inconclusive(self.needed, "session")
+
+
+def compute_effectiveness(
+    snapshot: Snapshot, board: Scoreboard, now: datetime, loops: LoopCounts | None = None
+) -> EffectivenessMetrics:
+    """Compute the effectiveness metrics from the evidence; `loops` are those of the snapshot."""
+    registry = _list_shared(snapshot)
+    types = Counter(pattern.type for pattern in registry)
+    rows = [board.row(pattern.id) for pattern in registry]
+    successes, failures = int(board.successes[rows].sum()), int(board.failures[rows].sum())
+    moved = count_inherited(board, registry)
+    successes, failures = successes - moved.successes, failures - moved.failures
+    results = successes + failures
+    return EffectivenessMetrics(
+        len(registry),
+        {key: types[kind] for kind, key in _TYPE_KEYS.items()},
+        UsageStats(results, successes, failures, _round_half_up(successes / results, 2) if results else None),
+        measure_benefit(loops or LoopCounts.of(snapshot)),
+        iso(now) or "",
+    )
+
+
+class Inherited(NamedTuple):
+    """Uses that warnings took over from the patterns that they were made of: both count them, a project counts one."""
+
+    successes: int
+    failures: int
+    uses: int
+
+
+def count_inherited(board: Scoreboard, patterns: Iterable[Pattern]) -> Inherited:
+    inverted = (pattern.id for pattern in patterns if pattern.inverted_from and pattern.type is PatternType.ANTI)
+    uses = [use for id in inverted for use in board.observations(id) if use.source == INVERSION]
+    good, bad = (sum(use.count for use in uses if use.success is result) for result in (True, False))
+    return Inherited(good, bad, sum(use.count for use in uses))
+
+
+class LoopCounts(NamedTuple):
+    """Iterations of the loops that ended, by ID, and which loops had injected patterns."""
+
+    injected: Collection[str]
+    others: Collection[str]
+    completed: Mapping[str, int]  # without loops reported as failed
+    failed: Mapping[str, int]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> LoopCounts:
+        """Read all loops once."""
+        reported = _find_reported_failures(snapshot)
+        named = {event.loop_id for event in snapshot.events if event.kind in _INJECTING and event.pattern_id}
+        injected, completed, failed = _resolve_loop_ids(snapshot, named), {}, {}
+        for loop in snapshot.loops.values():
+            if loop.injected:
+                injected.add(loop.id)
+            if loop.success is False or (reported and not reported.isdisjoint((loop.id, *loop.aliases))):
+                failed[loop.id] = loop.iteration or 0
+            elif loop.success and loop.iteration:
+                completed[loop.id] = loop.iteration
+        return cls(injected, snapshot.loops.keys() - injected, completed, failed)
+
+
+def measure_benefit(loops: LoopCounts) -> MeasuredBenefit:
+    """Count the loops with and without injected patterns, and average their iterations."""
+    kinds = loops.injected, loops.others
+    good, bad = (
+        [[found[id] for id in kind if id in found] for kind in kinds] for found in (loops.completed, loops.failed)
+    )
+    averages = [sum(counts) / len(counts) if counts else None for counts in good]
+    wasted = [sum(counts) / len(counts) if any(counts) else None for counts in bad]
+    return MeasuredBenefit(
+        *astuple(compute_benefit(*map(len, kinds), *averages)),
+        completed_loops_with=len(good[0]),
+        completed_loops_without=len(good[1]),
+        failed_loops_with=len(bad[0]),
+        failed_loops_without=len(bad[1]),
+        average_iterations_failed_with=_round_average(wasted[0]),
+        average_iterations_failed_without=_round_average(wasted[1]),
+    )
+
+
+def _round_average(value: float | None) -> float | None:
+    return None if value is None else _round_half_up(value, 1)
+
+
+def compute_benefit(having: int, lacking: int, average_with: float | None, average_without: float | None) -> Benefit:
+    """Compute averages and improvement in percent: (without - with) / without * 100."""
+    improvement = None
+    if average_with is not None and average_without:
+        improvement = (average_without - average_with) / average_without * 100
+    averages = _round_average(average_with), _round_average(average_without)
+    return Benefit(having, lacking, *averages, _round_average(improvement))
+
+
+def count_states(snapshot: Snapshot, board: Scoreboard) -> dict[str, int]:
+    """Count the registered patterns per state."""
+    found = Counter(STATES[board.state_codes[board.row(pattern.id)]] for pattern in _list_shared(snapshot))
+    return {state.value: found[state] for state in Maturity}
+
+
+def compare_injection(snapshot: Snapshot, settings: Settings, loops: LoopCounts | None = None) -> Comparison:
+    """Compare loops with and without injected patterns."""
+    loops = loops or LoopCounts.of(snapshot)
+    return _compare(snapshot, loops.injected, loops.others, loops, settings)
+
+
+def compare_reflections(snapshot: Snapshot, settings: Settings, loops: LoopCounts | None = None) -> Comparison:
+    """Compare loops with and without injected reflections."""
+    having = _resolve_loop_ids(snapshot, loops_with_reflections(snapshot.events))
+    return _compare(snapshot, having, snapshot.loops.keys() - having, loops or LoopCounts.of(snapshot), settings)
+
+
+def compare_pattern(snapshot: Snapshot, board: Scoreboard, pattern_id: str, settings: Settings) -> Comparison:
+    """Compare loops that applied a pattern with loops without injected patterns."""
+    used = {one.loop_id for one in board.observations(pattern_id) if one.kind in ("applied", "feedback")}
+    having = _resolve_loop_ids(snapshot, used)
+    if not having:  # reading all loops would take most of the time of `pattern show`
+        return compare_groups((), settings)
+    loops = LoopCounts.of(snapshot)
+    return _compare(snapshot, having, loops.others, loops, settings)
+
+
+def compare_groups(groups: Iterable[Group], settings: Settings) -> Comparison:
+    """Compare the groups that contain both kinds of loops; see `Comparison`."""
+    both = tuple(sorted(group for group in groups if group.having and group.lacking))
+    total = sum(len(group.having) + len(group.lacking) for group in both)
+    least = settings.extraction.min_usage_count_for_evaluation
+    if not both:
+        return Comparison(needed=least)
+    weighted = [((len(group.having) + len(group.lacking)) / total, group) for group in both]
+    having = sum(weight * sum(group.having) / len(group.having) for weight, group in weighted)
+    lacking = sum(weight * sum(group.lacking) / len(group.lacking) for weight, group in weighted)
+    result = Comparison(groups=both, having=having, lacking=lacking, difference=having - lacking)
+    fewest = min(result.loops)
+    freedom = total - 2 * len(both)
+    if fewest < least or freedom < 1:
+        return replace(result, needed=max(least - fewest, 1))
+    variance = max(sum(map(_scatter, both)) / freedom, _WHOLE_NUMBER_VARIANCE)
+    shares = sum(weight * weight * (1 / len(group.having) + 1 / len(group.lacking)) for weight, group in weighted)
+    half = student_quantile(freedom, (1 + settings.interval_level) / 2) * math.sqrt(variance * shares)
+    low, high = having - lacking - half, having - lacking + half
+    if low > 0 or high < 0:
+        return replace(result, low=low, high=high)
+    enough = required_cases(having - lacking, variance, settings.interval_level, settings.power)
+    return replace(result, low=low, high=high, needed=max(enough - fewest, 1))
+
+
+def _scatter(group: Group) -> float:
+    """Return the sum of squared deviations from the averages of both kinds of loops."""
+    both = (group.having, group.lacking)
+    return sum(sum((count - sum(counts) / len(counts)) ** 2 for count in counts) for counts in both)
+
+
+def _compare(
+    snapshot: Snapshot, having: Iterable[str], lacking: Iterable[str], loops: LoopCounts, settings: Settings
+) -> Comparison:
+    completed = loops.completed
+    kinds = [[id for id in kind if id in completed] for kind in (having, lacking)]
+    if not all(kinds):
+        return compare_groups((), settings)
+    counts: dict[str, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+    for kind, ids in enumerate(kinds):
+        for id in ids:
+            counts[_category(snapshot.loops[id].task)][kind].append(completed[id])
+    return compare_groups((Group(name, tuple(one), tuple(other)) for name, (one, other) in counts.items()), settings)
+
+
+@lru_cache(maxsize=50_000)
+def _category(task: str) -> str:
+    return analyse_task(task).category
+
+
+def _list_shared(snapshot: Snapshot) -> list[Pattern]:
+    """Return the shared patterns: those that do not only exist in another folder."""
+    return [pattern for pattern in snapshot.patterns.values() if not pattern.copy_folder]
+
+
+def _resolve_loop_ids(snapshot: Snapshot, names: set[str]) -> set[str]:
+    """Return the IDs of the loops whose work events name so: by ID, alias, task or attempt."""
+    found = names & snapshot.loops.keys()
+    if names - found:
+        works = WorkNames(snapshot)
+        found |= {loop.id for loop in snapshot.loops.values() if not names.isdisjoint(works.works_of(loop))}
+    return found
+
+
+def _find_reported_failures(snapshot: Snapshot) -> set[str]:
+    """Return the IDs in events of the work whose newest outcome is a failure."""
+    reported = {
+        event.loop_id: event.success
+        for event in snapshot.events
+        if event.kind == "outcome" and event.success is not None and not event.pattern_id
+    }
+    return {name for name, success in reported.items() if not success}
+
+
+def _round_half_up(value: float, places: int) -> float:
+    """Round half up to a number of decimal places, as in the pattern files."""
+    scale: float = 10.0**places
+    return round_half_up(value * scale) / scale

@@ -1,1 +1,0 @@
-"""The state of an open project at one moment."""

@@ -1,0 +1,238 @@
+"""Describe what a tool changed in a file, as a unified diff with whole lines and line numbers.
+
+The diff is taken from the response of the tool if it has one. Otherwise it is made from the parameters and the file as
+it is after the change. It becomes the output of the action, so later readers need neither the transcript nor the file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from core.base.paths import relative_to_project
+from core.base.regexes import lazy_regex
+from core.files.file_access import open_regular
+from core.records.episodes import TARGETS
+
+MAX_DIFF: Final = 12_000  # maximum number of characters of a described change
+_MAX_BYTES: Final = 400_000  # maximum size of a file that is compared
+_MAX_LINES: Final = 4_000
+_CONTEXT: Final = 1
+_PATCH_KEYS: Final = ("structuredPatch", "structured_patch")
+_DIFF_KEYS: Final = ("diff", "patch", "fileDiff", "file_diff", "unified_diff", "udiff")
+_ORIGINAL_KEYS: Final = ("originalFile", "original_file", "originalContent", "original_content", "oldContent")
+_CONTENT_KEYS: Final = ("content", "file_text", "contents", "newContent", "new_content")
+_PAIRS: Final = (
+    ("old_string", "new_string"),
+    ("old_str", "new_str"),
+    ("old_text", "new_text"),
+    ("oldString", "newString"),
+)
+_HUNK: Final = lazy_regex(r"@@ -(\d{1,7})(?:,(\d{1,7}))? \+(\d{1,7})(?:,(\d{1,7}))? @@.*")
+_HEADER: Final = lazy_regex(r"\+\+\+ (?:b/)?(.{1,1000}?)(?:\t.*)?$")
+_PATCH_FILE: Final = lazy_regex(r"\*\*\* (?P<kind>Update|Add|Delete) File: (?P<file>.{1,1000})$")
+
+
+class Hunk(NamedTuple):
+    """Changed lines of a file with the lines around them; each line begins with ` `, `-` or `+`."""
+
+    file: str
+    old_start: int  # number of the first line before the change
+    new_start: int
+    lines: tuple[str, ...]
+
+    @property
+    def old(self) -> list[str]:
+        return [line[1:] for line in self.lines if line[:1] != "+"]
+
+    @property
+    def new(self) -> list[str]:
+        return [line[1:] for line in self.lines if line[:1] != "-"]
+
+
+def describe_change(params: Mapping[str, Any], response: Any, project: str) -> str:
+    """Return the change of an editing tool as a unified diff, cut at whole hunks; "" if it is unknown."""
+    result = response if isinstance(response, Mapping) else {}
+    file = next((value for name in TARGETS if isinstance(value := params.get(name), str) and value), "")
+    hunks = [*_from_response(file, params, result)] or [*_from_parameters(file, params, project)]
+    return format_hunks(hunks)
+
+
+def format_hunks(hunks: Iterable[Hunk], limit: int = MAX_DIFF) -> str:
+    lines: list[str] = []
+    size, last = 0, None
+    for hunk in hunks:
+        old, new = len(hunk.old), len(hunk.new)
+        added = [] if hunk.file == last else [f"--- {hunk.file}", f"+++ {hunk.file}"]
+        added += [f"@@ -{hunk.old_start},{old} +{hunk.new_start},{new} @@", *hunk.lines]
+        size += sum(map(len, added)) + len(added)
+        if size > limit:
+            break
+        lines += added
+        last = hunk.file
+    return "\n".join(lines)
+
+
+def parse_diff(text: str, file: str = "") -> list[Hunk]:
+    """Parse a unified diff; `file` is that of hunks before the first header."""
+    found: list[Hunk] = []
+    body: list[str] | None = None
+    at = (0, 0)
+    left = [0, 0]
+
+    def close() -> None:
+        if body and any(line[:1] in "+-" for line in body):
+            found.append(Hunk(file, *at, tuple(body)))
+
+    for line in text.split("\n")[:_MAX_LINES]:
+        if hunk := _HUNK.fullmatch(line):
+            close()
+            body, at = [], (int(hunk[1]), int(hunk[3]))
+            left = [int(hunk[2] or 1), int(hunk[4] or 1)]
+        elif body is not None and (left[0] > 0 or left[1] > 0) and line[:1] in (" ", "+", "-", ""):
+            body.append(line or " ")
+            left[0] -= line[:1] != "+"
+            left[1] -= line[:1] != "-"
+        elif header := _HEADER.fullmatch(line):
+            close()
+            body, file = None, header[1]
+    close()
+    return found
+
+
+def compare_texts(file: str, old: str, new: str) -> list[Hunk]:
+    """Return the hunks between two contents of a file."""
+    if max(len(old), len(new)) > _MAX_BYTES:
+        return []
+    import difflib  # only for edits whose response has no diff
+
+    lines = difflib.unified_diff(old.splitlines()[:_MAX_LINES], new.splitlines()[:_MAX_LINES], lineterm="", n=_CONTEXT)
+    return parse_diff("\n".join([*lines][2:]), file)
+
+
+def _from_response(file: str, params: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[Hunk]:
+    for name in _PATCH_KEYS:
+        patch = result.get(name)
+        if isinstance(patch, list) and patch:
+            for one in patch:
+                if isinstance(one, dict) and isinstance(lines := one.get("lines"), list):
+                    old, new = one.get("oldStart"), one.get("newStart")
+                    if isinstance(old, int) and isinstance(new, int) and all(isinstance(line, str) for line in lines):
+                        yield Hunk(file, old, new, tuple(line for line in lines if line[:1] in "+- "))
+            return
+    diffs = (value for name in _DIFF_KEYS if isinstance(value := result.get(name), str) and "@@" in value)
+    if diff := next(diffs, ""):
+        yield from (hunk._replace(file=file or hunk.file) for hunk in parse_diff(diff, file))
+        return
+    original = next((value for name in _ORIGINAL_KEYS if isinstance(value := result.get(name), str)), None)
+    content = next((value for name in _CONTENT_KEYS if isinstance(value := params.get(name), str)), None)
+    if content is not None and original is not None:
+        yield from compare_texts(file, original, content)
+
+
+def _from_parameters(file: str, params: Mapping[str, Any], project: str) -> Iterator[Hunk]:
+    texts = [value for name in ("command", "patch", "input", "diff") if isinstance(value := params.get(name), str)]
+    if patch := next((text for text in texts if "*** Begin Patch" in text or _PATCH_FILE.search(text)), ""):
+        yield from _from_patch(patch, project)
+        return
+    if diff := next((text for text in texts if "@@" in text and "\n+" in text), ""):
+        yield from parse_diff(diff, file)
+        return
+    edits = params.get("edits")
+    pairs = [*_pairs(params), *(pair for one in (edits if isinstance(edits, list) else ()) for pair in _pairs(one))]
+    if pairs:
+        yield from _from_pairs(file, pairs, project)
+        return
+    content = next((value for name in _CONTENT_KEYS if isinstance(value := params.get(name), str)), "")
+    if content:  # the content before is unknown
+        lines = tuple(f"+{line}" for line in content.splitlines()[:_MAX_LINES])
+        yield Hunk(file, 0, 1, lines)
+
+
+def _pairs(params: Any) -> Iterator[tuple[str, str]]:
+    for old, new in _PAIRS:
+        if isinstance(params, Mapping) and isinstance(params.get(old), str) and isinstance(params.get(new), str):
+            yield params[old], params[new]
+            return
+
+
+def _from_pairs(file: str, pairs: Sequence[tuple[str, str]], project: str) -> Iterator[Hunk]:
+    """Replace the new texts in the current file by the old ones, and compare."""
+    current = _read(file, project)
+    before = current
+    for old, new in reversed(pairs):
+        if new and new in before:
+            before = before.replace(new, old, 1)
+        elif new or not current:
+            before = current = ""
+            break
+        else:  # a deletion leaves no trace of its place
+            yield Hunk(file, 0, 0, tuple(f"-{line}" for line in old.splitlines()[:_MAX_LINES]))
+            return
+    if current:
+        yield from compare_texts(file, before, current)
+    else:
+        for old, new in pairs:
+            yield from compare_texts(file, old, new)
+
+
+def _from_patch(patch: str, project: str) -> Iterator[Hunk]:
+    """Parse a patch in the form of Codex; the line numbers are those of the files after the change."""
+    file, kind = "", ""
+    body: list[str] = []
+
+    def make() -> Iterator[Hunk]:
+        if file and any(line[:1] in ("+", "-") for line in body):
+            new = [line[1:] for line in body if line[:1] != "-"]
+            start = 1 if kind == "Add" else _find_lines(_read(file, project).splitlines(), new)
+            yield Hunk(relative_to_project(file, project), start, start, tuple(body))
+
+    for line in patch.split("\n")[:_MAX_LINES]:
+        if line.startswith(("*** ", "@@")):
+            yield from make()
+            body = []
+            if found := _PATCH_FILE.match(line):
+                file, kind = found["file"].strip(), found["kind"]
+            continue
+        if file and line[:1] in (" ", "+", "-", ""):
+            body.append(line or " ")
+    while body and not body[-1].strip():
+        body.pop()
+    yield from make()
+
+
+def _find_lines(lines: Sequence[str], wanted: Sequence[str]) -> int:
+    """Return the number of the first line of a block; 0 if it is not in the file."""
+    if not wanted:
+        return 0
+    count = len(wanted)
+    return next(
+        (
+            n + 1
+            for n in range(len(lines) - count + 1)
+            if lines[n] == wanted[0] and [*lines[n : n + count]] == [*wanted]
+        ),
+        0,
+    )
+
+
+def _read(file: str, project: str) -> str:
+    """Read a file of the project; "" if it is outside, too large or not a regular text file."""
+    relative = relative_to_project(file, project)
+    if not project or not relative or relative.startswith(("/", "../")) or "\0" in relative:
+        return ""
+    path = Path(project) / relative
+    try:
+        if not path.resolve().is_relative_to(Path(project).resolve()):
+            return ""
+        handle = open_regular(path, os.O_RDONLY)
+    except (OSError, ValueError, RuntimeError):
+        return ""
+    with os.fdopen(handle, "rb") as stream:
+        data = stream.read(_MAX_BYTES + 1)
+    try:
+        return data.decode() if len(data) <= _MAX_BYTES else ""
+    except UnicodeDecodeError:
+        return ""

@@ -1,0 +1,310 @@
+"""End an attempt, and update all files that depend on its outcome.
+
+`attempt.json`, the drafts of reflections, the metadata, the summary and the index are derived from `outcome.json` and
+the log, so the update can be repeated. The trajectory is written last: if it has an outcome for an attempt, all other
+files have been updated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.base.errors import BadInput, Refused, UnknownRecord
+from core.files.append_log import AppendLog, sync_folder
+from core.files.atomic_write import put
+from core.files.file_reader import Stamp, decode_json
+from core.records.episodes import Attempt, Task, TaskStatus
+from core.records.loops import Outcome
+from core.records.reflections import Reflection
+from core.records.times import iso, parse_time
+from core.tasks.folders import AttemptFolder, TaskFolder, find_attempt_folder
+from core.tasks.json_files import edit_object, read_object, set_default, set_members
+from core.tasks.lifecycle.trajectory import (
+    MILESTONES,
+    merge_milestones,
+    read_milestone_entries,
+    remove_members,
+    set_entry,
+)
+from core.tasks.log_summary import LogSummary
+from core.tasks.reflections import TASK_COMPLETION, AttemptWork, draft_completion, draft_reflection
+from core.tasks.strict_reader import StrictReader
+from core.tasks.task_indexes import index_task, list_agents
+from core.tasks.validation import MAX_TOTAL_SIZE, json_size
+
+if TYPE_CHECKING:
+    from core.files.json_editor import JsonText
+
+LISTS: Final = ("what_worked", "what_didnt_work", "suggestions_for_next_time")
+TASK_STATUS: Final = "task_status"
+_ENDED: Final = "ended"
+_RESULT: Final = ("status", "reason", "final_quality", "completion_percent")
+_ORDER: Final = (*_RESULT, *LISTS, _ENDED, MILESTONES, TASK_STATUS)  # members of `outcome.json`, in order
+MAX_LEARNINGS: Final = 100  # maximum number of learnings in a summary, the newest ones
+
+
+class CompletedAttempt(Struct, frozen=True):
+    """Result of `complete_attempt`."""
+
+    number: int
+    outcome: Outcome
+    derived: bool  # whether the outcome was determined from the log
+    again: bool  # whether the attempt had ended before; its outcome was not changed then
+    status: TaskStatus  # of the task
+    log: LogSummary
+    reflections: tuple[Reflection, ...]  # on this attempt, including drafts
+
+
+def read_log_ahead(folder: TaskFolder, attempt: int | None) -> dict[Stamp | None, LogSummary]:
+    """Summarize the log of an attempt (default: newest), as {stamp: summary} or {}."""
+    try:
+        place = find_attempt_folder(folder, attempt)
+    except (Refused, UnknownRecord):  # another process may start the attempt before the caller has the lock
+        return {}
+    stamp = read_log_stamp(place)  # this runs before the task is locked, since a long log takes seconds
+    return {stamp: StrictReader(folder).log(place)} if stamp is not None else {}
+
+
+def read_log_stamp(place: AttemptFolder) -> Stamp | None:
+    try:
+        return Stamp.of(place.actions.lstat())
+    except FileNotFoundError:
+        return None
+
+
+def determine_outcome(known: Attempt, log: LogSummary | None, outcome: Outcome | None) -> Outcome:
+    """Return the recorded outcome, or `outcome`, or the one that the log proves.
+
+    Raises BadInput if the log proves no outcome, and Refused if the attempt has ended with another outcome.
+    """
+    if known.outcome is not Outcome.UNKNOWN:
+        if outcome not in (None, known.outcome):
+            raise Refused(f"attempt {known.number} at {known.task_id} has already ended in {known.outcome.value}")
+        return known.outcome
+    found = outcome or (log.outcome if log is not None else Outcome.UNKNOWN)
+    if found is Outcome.UNKNOWN:
+        raise BadInput(
+            f"the log does not show the outcome of attempt {known.number} at {known.task_id}; "
+            "use --success, --failure or --timeout"
+        )
+    return found
+
+
+def end_attempt(
+    folder: TaskFolder, place: AttemptFolder, result: Mapping[str, Any], *, now: datetime, log: LogSummary | None = None
+) -> LogSummary:
+    """Write `outcome.json`, which ends the attempt, and update all other files."""
+    AppendLog(place.actions).undo_incomplete_batch()
+    milestones = merge_milestones(read_milestone_entries(folder, place.number), result.get(MILESTONES, ()))
+    whole: dict[str, Any] = {"reason": "", **{name: [] for name in LISTS}, **result, _ENDED: iso(now)}
+    # Other programs may have recorded more milestones than are allowed; then only the trajectory contains them.
+    fits = json_size(milestones) <= MAX_TOTAL_SIZE and (milestones or MILESTONES in result)
+    whole |= {MILESTONES: milestones if fits else None}
+    members = {name: whole[name] for name in _ORDER if whole.get(name) is not None}
+    edit_object(place.outcome, lambda document: set_members(document, (), members), {})
+    return propagate(folder, place, now=now, log=log)
+
+
+def reopen_attempt(folder: TaskFolder, place: AttemptFolder) -> None:
+    """Undo `end_attempt`: remove the outcome of an attempt, and the drafts on it; `outcome.json` last."""
+
+    def edit(document: JsonText) -> None:
+        for name in (_ENDED, "outcome", *LISTS):
+            if name in document.value:
+                document.remove((name,))
+
+    edit_object(place.attempt, edit, {"id": place.number, "task_id": folder.id})
+    remove_members(folder, place.number, (_ENDED, "outcome", "final_quality", "completion_percent"))
+    _remove_drafts(folder, place.number)
+    place.outcome.unlink(missing_ok=True)
+    sync_folder(place.path)
+
+
+def _remove_drafts(folder: TaskFolder, number: int) -> None:
+    log = AppendLog(folder.reflections)
+    with log.locked():
+        lines = log.read()[0].splitlines(keepends=True)
+        kept = [line for line in lines if not _is_draft_on(decode_json(line).value, number)]
+        if len(kept) < len(lines):
+            put(folder.reflections, b"".join(kept))
+
+
+def _is_draft_on(value: Any, number: int) -> bool:
+    return isinstance(value, dict) and value.get("draft") is True and value.get("attempt_id") == number
+
+
+def propagate(folder: TaskFolder, place: AttemptFolder, *, now: datetime, log: LogSummary | None = None) -> LogSummary:
+    """Update the files of a locked task from the outcome of an attempt.
+
+    `now` is the time of drafted reflections if no file contains the end of the attempt. `log` is the summary of the
+    log; it is read if None.
+    """
+    reader = StrictReader(folder)
+    result = read_object(place.outcome, folder.project.aiwg) or {}
+    attempt, log = reader.attempt(place.number), log or reader.log(place)
+    ended = parse_time(result.get(_ENDED)) or attempt.ended_at or log.last_at
+    _update_attempt(folder, place, result, log, ended)
+    attempt = reader.attempt(place.number)
+    attempts = [*reader.attempts().values()]
+    is_newest = attempts[-1].number == place.number
+    status = result.get(TASK_STATUS)
+    ends_task = is_newest and status in (TaskStatus.COMPLETED, TaskStatus.FAILED)
+    work = AttemptWork(attempt, log)
+    _draft_reflections(folder, reader, work, attempts if ends_task else (), status, ended or now)
+    if is_newest:
+        _update_metadata(folder, place.number, status, ended)
+    task = reader.task()
+    _write_summary(folder, task, [_with_counts(one, work) for one in attempts], reader.reflections())
+    index_task(folder, task.status.value, list_agents(task, attempts))
+    # The trajectory's count of iterations may be outdated: it was written while the attempt was open.
+    iterations = reader.own(place).iterations
+    attempt = attempt if iterations is None else replace(attempt, iterations=iterations)
+    set_entry(folder, attempt.number, _trajectory_entry(AttemptWork(attempt, log), result, ended))
+    return log
+
+
+def propagate_all(folder: TaskFolder, *, now: datetime) -> None:
+    """Call `propagate` for each outcome that the trajectory does not contain."""
+    reader = StrictReader(folder)
+    known = reader.trajectory()
+    for number, place in folder.attempts().items():
+        if number not in known and reader.attempt(number).outcome is not Outcome.UNKNOWN:
+            propagate(folder, place, now=now)
+
+
+def _update_attempt(
+    folder: TaskFolder, place: AttemptFolder, result: Mapping[str, Any], log: LogSummary, ended: datetime | None
+) -> None:
+    """Write end, counts and outcome to `attempt.json`; skip members of a wrong type."""
+
+    def edit(document: JsonText) -> None:
+        if ended is not None and not document.value.get("ended"):
+            set_members(document, (), {"ended": iso(ended)})
+        execution = set_default(document, "execution", {})
+        if isinstance(execution, dict):
+            iterations = execution.get("iterations")
+            recorded = iterations if isinstance(iterations, int) else 0
+            counts = {"iterations": max(recorded, log.iterations), "actions_performed": log.actions}
+            # Without logged actions, keep the counts that another program may have recorded.
+            set_members(document, ("execution",), counts if log.actions or not execution else {})
+        if result:
+            if isinstance(set_default(document, "outcome", {}), dict):
+                set_members(document, ("outcome",), {name: result[name] for name in _RESULT if name in result})
+            set_members(document, (), {name: result[name] for name in LISTS if name in result})
+
+    edit_object(place.attempt, edit, {"id": place.number, "task_id": folder.id})
+
+
+def _draft_reflections(
+    folder: TaskFolder,
+    reader: StrictReader,
+    work: AttemptWork,
+    all_attempts: Sequence[Attempt],
+    status: Any,
+    ended: datetime,
+) -> None:
+    """Draft the missing reflections on the attempt and, if it has ended, on the task."""
+    number = work.attempt.number
+    records = (line.value for line in reader.reflection_lines())
+    mine = [one for one in records if isinstance(one, dict) and one.get("attempt_id", one.get("attempt")) == number]
+    triggers = {str(one.get("trigger", "")) for one in mine}
+    drafts: list[dict[str, Any] | None] = []
+
+    def read_work(other: int) -> AttemptWork:
+        place = folder.attempts().get(other)
+        return AttemptWork(reader.attempt(other), reader.log(place) if place else LogSummary())
+
+    has_ended = work.attempt.outcome in (Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT)
+    if has_ended and not triggers - {TASK_COMPLETION}:
+        before = [other for other in folder.attempts() if other < number]
+        drafts.append(draft_reflection(work, ended, read_work(before[-1]) if before else None))
+    if all_attempts and TASK_COMPLETION not in triggers:
+        counted = [_with_counts(one, work) for one in all_attempts]
+        failed = [one.number for one in all_attempts if one.outcome is not Outcome.SUCCESS]
+        last_failed = read_work(failed[-1]) if failed else None
+        given_up = status == TaskStatus.FAILED
+        drafts.append(draft_completion(counted, ended, work.log, last_failed, given_up=given_up))
+    if lines := [msgspec.json.encode(draft) for draft in drafts if draft is not None]:
+        AppendLog(folder.reflections).append(lines)
+
+
+def _with_counts(one: Attempt, work: AttemptWork) -> Attempt:
+    """Return `one`; if it is the attempt of `work`, with the counts of its log."""
+    attempt, log = work
+    if one.number != attempt.number:
+        return one
+    return replace(attempt, actions=log.actions, errors=log.errors) if log.actions else attempt
+
+
+def attempt_counts(metadata: Mapping[str, Any], number: int) -> dict[str, int]:
+    """Return the members of the metadata that count attempts, for attempt `number`."""
+    total = metadata.get("total_attempts")
+    return {"current_attempt": number, "total_attempts": max(total, number) if isinstance(total, int) else number}
+
+
+def _update_metadata(folder: TaskFolder, number: int, status: Any, ended: datetime | None) -> None:
+    def edit(document: JsonText) -> None:
+        value = document.value
+        updated = parse_time(value.get("updated"))
+        is_later = ended is not None and (updated is None or updated < ended)
+        members: dict[str, Any] = {"updated": iso(ended)} if is_later else {}
+        members |= attempt_counts(value, number)
+        if status:
+            members["status"] = status
+        if status == TaskStatus.COMPLETED and ended is not None and not value.get("completed"):
+            members["completed"] = iso(ended)
+        set_members(document, (), members)
+
+    edit_object(folder.metadata, edit, {"id": folder.id})
+
+
+def _write_summary(
+    folder: TaskFolder, task: Task, attempts: Sequence[Attempt], reflections: Sequence[Reflection]
+) -> None:
+    """Write `summary.json`, with as many of the newest learnings as fit."""
+    durations = [(one.ended_at - one.started_at) for one in attempts if one.ended_at and one.started_at]
+    outcomes = [one.outcome for one in attempts]
+    taught = [one for one in reflections if one.has_learning and not one.superseded][-MAX_LEARNINGS:]
+    learnings = [{"attempt_id": one.attempt, "learning": one.text, "draft": one.draft} for one in taught]
+    sizes = accumulate(json_size(one) for one in reversed(learnings))
+    omitted = sum(size > MAX_TOTAL_SIZE for size in sizes)
+    summary = {
+        "task_id": folder.id,
+        "status": task.raw_status or task.status.value,
+        "attempts": len(attempts),
+        "successes": outcomes.count(Outcome.SUCCESS),
+        "failures": outcomes.count(Outcome.FAILURE),
+        "timeouts": outcomes.count(Outcome.TIMEOUT),
+        "actions": sum(one.actions or 0 for one in attempts),
+        "errors": sum(one.errors or 0 for one in attempts),
+        "duration_ms": round(sum(max(duration.total_seconds(), 0) for duration in durations) * 1000),
+        "best_quality": max((one.final_quality for one in attempts if one.final_quality is not None), default=None),
+        "learnings": learnings[omitted:],
+    }
+    edit_object(folder.summary, lambda document: set_members(document, (), summary), {})
+
+
+def _trajectory_entry(work: AttemptWork, result: Mapping[str, Any], ended: datetime | None) -> dict[str, Any]:
+    attempt = _with_counts(work.attempt, work)
+    entry: dict[str, Any] = {
+        "attempt_id": attempt.number,
+        "started": iso(attempt.started_at),
+        "ended": iso(attempt.ended_at or ended),
+        "outcome": attempt.outcome.value,
+        "plan": attempt.plan or None,
+        "actions": attempt.actions,
+        "iterations": attempt.iterations,
+        "milestones": result.get(MILESTONES),
+        "final_quality": attempt.final_quality,
+        "completion_percent": None if attempt.completion is None else round(attempt.completion * 100, 6),
+        "agent": attempt.agent or None,
+        "errors": attempt.errors,
+    }
+    return {name: value for name, value in entry.items() if value is not None}

@@ -1,0 +1,207 @@
+"""The real command answers clients of both generations of the protocol, on stdin and stdout."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.core.agents.mcp_server.conftest import LOOP, TASK
+from tests.core.cli.conftest import ROOT
+
+pytestmark = pytest.mark.slow
+NEWEST = "2026-07-28"
+CLIENT = {"name": "claude-code", "version": "2.1"}
+META = "io.modelcontextprotocol/"
+
+
+class Raw:
+    """A process of `ralphdeck mcp` and its lines of JSON."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self._id = 0
+        self.meta: dict[str, Any] = {}
+
+    def send(self, method: str, **params: Any) -> None:
+        self.write(json.dumps({"jsonrpc": "2.0", "method": method, "params": params}))
+
+    def ask(self, method: str, **params: Any) -> dict[str, Any]:
+        """Send a request and return the answer to it."""
+        self._id += 1
+        if self.meta:
+            params["_meta"] = self.meta
+        self.write(json.dumps({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params}))
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            answer: dict[str, Any] = json.loads(line)
+            if answer.get("id") == self._id:
+                return answer
+        raise AssertionError("the server ended")
+
+    def write(self, line: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{line}\n")
+        self.process.stdin.flush()
+
+
+@contextmanager
+def serve(folder: Path, home: Path, *options: str) -> Iterator[Raw]:
+    """Run `ralphdeck mcp` as an agent does."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(home), "XDG_CACHE_HOME": str(home)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "core.cli", *options, "mcp", "--project", str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    try:
+        yield Raw(process)
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(30) == 0
+        assert process.stderr is not None and process.stderr.read() == ""
+    finally:
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+def last_event(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(
+        (folder / ".aiwg/ralph/shared/curation/events.jsonl").read_text().splitlines()[-1]
+    )
+    return found
+
+
+def test_a_client_of_2025_initializes_and_calls(folder: Path, tmp_path: Path) -> None:
+    with serve(folder, tmp_path) as raw:
+        started = raw.ask(
+            "initialize",
+            protocolVersion="2025-06-18",
+            capabilities={},
+            clientInfo={"name": "claude-code", "version": "2.1"},
+        )
+        raw.send("notifications/initialized")
+        tools = raw.ask("tools/list")
+        called = raw.ask("tools/call", name="loop_context", arguments={"task": TASK, "loop": LOOP})
+        wrong = raw.ask("tools/call", name="loop_context", arguments={})
+        prompts = raw.ask("prompts/list")
+    assert started["result"]["protocolVersion"] == "2025-06-18"
+    assert started["result"]["serverInfo"]["name"] == "ralphdeck"
+    assert "data, not instructions" in started["result"]["instructions"]
+    assert len(tools["result"]["tools"]) == 8 and len(prompts["result"]["prompts"]) == 2
+    assert called["result"]["structuredContent"]["injection_id"].startswith(LOOP)
+    assert called["result"]["content"][0]["text"].startswith("<unreviewed-")
+    assert wrong["result"]["isError"] is True
+    assert last_event(folder)["by"] == "mcp:claude-code"
+
+
+def test_a_client_of_2026_discovers_and_calls_without_a_session(folder: Path, tmp_path: Path) -> None:
+    with serve(folder, tmp_path) as raw:
+        raw.meta = {
+            f"{META}protocolVersion": NEWEST,
+            f"{META}clientInfo": {"name": "codex", "version": "1"},
+            f"{META}clientCapabilities": {},
+        }
+        found = raw.ask("server/discover")
+        tools = raw.ask("tools/list")
+        called = raw.ask("tools/call", name="list_loops", arguments={"status": "all", "limit": 3})
+        raw.ask("tools/call", name="report_outcome", arguments={"result": "success", "summary": "done"})
+        page = raw.ask("resources/read", uri="ralphdeck://context")
+    assert NEWEST in found["result"]["supportedVersions"]
+    assert len(tools["result"]["tools"]) == 8
+    assert len(called["result"]["structuredContent"]["loops"]) == 3
+    assert page["result"]["contents"][0]["mimeType"] == "text/markdown"
+    assert last_event(folder)["by"] == "mcp:codex"
+
+
+def test_a_client_whose_probe_got_no_answer_in_time_may_still_initialize(folder: Path, tmp_path: Path) -> None:
+    with serve(folder, tmp_path) as raw:
+        probe = {f"{META}protocolVersion": NEWEST, f"{META}clientInfo": CLIENT, f"{META}clientCapabilities": {}}
+        raw.ask("server/discover", _meta=probe)
+        raw.ask("initialize", protocolVersion="2025-11-25", capabilities={"roots": {}}, clientInfo=CLIENT)
+        raw.send("notifications/initialized")
+        called = raw.ask("tools/call", name="list_loops", arguments={})
+    assert called["result"]["isError"] is False
+
+
+def test_a_client_with_an_unknown_version_is_offered_a_known_one(folder: Path, tmp_path: Path) -> None:
+    with serve(folder, tmp_path) as raw:
+        started = raw.ask("initialize", protocolVersion="1999-01-01", capabilities={}, clientInfo=CLIENT)
+        tools = raw.ask("tools/list")
+    assert started["result"]["protocolVersion"] == "2025-11-25"
+    assert len(tools["result"]["tools"]) == 8
+
+
+def test_a_read_only_server_lists_no_tools_that_record(folder: Path, tmp_path: Path) -> None:
+    with serve(folder, tmp_path, "--readonly") as raw:
+        raw.ask("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=CLIENT)
+        tools = {tool["name"] for tool in raw.ask("tools/list")["result"]["tools"]}
+    assert len(tools) == 6 and not tools & {"report_outcome", "propose_lesson"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_server_while_its_client_waits(folder: Path, tmp_path: Path, number: signal.Signals) -> None:
+    with serve(folder, tmp_path) as raw:
+        raw.ask("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=CLIENT)
+        raw.send("notifications/initialized")
+        raw.ask("tools/call", name="list_loops", arguments={})
+        raw.process.send_signal(number)
+        assert raw.process.wait(30) == 0
+
+
+def test_noise_on_stdin_does_not_end_the_server(folder: Path, tmp_path: Path) -> None:
+    with serve(folder, tmp_path) as raw:
+        raw.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "x", "version": "1"})
+        raw.send("notifications/initialized")
+        for line in ("", "not json", "{}", "[]", "[" * 100_000, '{"id": 9, "method": "\\ud800"}', "\x00\x1b[31m"):
+            raw.write(line)
+        huge = raw.ask("tools/call", name="loop_context", arguments={"task": "x" * 2_000_000})
+        wrong = raw.ask("tools/call", name="loop_context", arguments="task")
+        missing = raw.ask("resources/read", uri="ralphdeck://loops/no-such-loop")
+        outside = raw.ask("resources/read", uri="ralphdeck://patterns/..%2f..%2fetc%2fpasswd")
+        alive = raw.ask("tools/call", name="list_loops", arguments={})
+    assert huge["result"]["isError"] and len(json.dumps(huge)) < 2000
+    assert "error" in wrong and "error" in outside
+    assert missing["error"]["code"] == -32602 and "no loop 'no-such-loop'" in missing["error"]["message"]
+    assert alive["result"]["isError"] is False
+
+
+@pytest.mark.parametrize("options", [(), ("--readonly",)])
+def test_a_folder_without_records_is_refused(tmp_path: Path, options: tuple[str, ...]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "core.cli", *options, "mcp", "--project", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"Error: no .aiwg in {tmp_path}; name a project with --project\n"
+
+
+def test_without_the_extra_the_error_names_what_to_install(folder: Path) -> None:
+    code = (
+        "import sys; sys.modules['mcp'] = None\n"
+        f"from core.cli.program import run; sys.exit(run(['mcp', '--project', {str(folder)!r}]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 1
+    assert "run: pip install '.[mcp]'" in done.stderr and "Traceback" not in done.stderr

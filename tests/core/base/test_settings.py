@@ -1,0 +1,209 @@
+"""Settings and thresholds: validation with field and value, and effect on states."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.base.declaration import Setting, Unit
+from core.base.errors import BadInput
+from core.base.paths import ProjectPaths
+from core.base.settings import (
+    THRESHOLDS,
+    AntiPatternSettings,
+    ExtractionSettings,
+    InjectionSettings,
+    LearningSettings,
+    MaturitySettings,
+    PruningSettings,
+    Settings,
+    WatchSettings,
+    find_threshold,
+    with_threshold,
+)
+from core.base.validation import MIN_HALF_LIFE
+from core.cli.demo.sample import copy_sample
+from core.index.refresh import Index
+from core.learning.scoreboard import Scoreboard
+from core.learning.threshold_replay import what_if
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "value"),
+    [
+        (kind, field, value)
+        for kind in (
+            *(LearningSettings, MaturitySettings, AntiPatternSettings, ExtractionSettings),
+            *(InjectionSettings, PruningSettings, WatchSettings),
+        )
+        for field in kind.__struct_fields__
+        if field != "anti_pattern_prefix"
+        for value in (NAN, -1, float("inf"), "0.6", None, True)
+        if value is not True or not isinstance(getattr(kind(), field), bool)
+    ],
+)
+def test_invalid_values_are_refused_with_the_field(kind: Any, field: str, value: object) -> None:
+    with pytest.raises(BadInput, match=field):
+        kind(**{field: value})
+
+
+def test_shares_are_at_most_one_and_half_lives_above_zero() -> None:
+    with pytest.raises(BadInput, match=r"max_harmful must be a number from 0 to 1, not 1\.5"):
+        MaturitySettings(max_harmful=1.5)
+    for nothing in (0, 5e-324):
+        with pytest.raises(BadInput, match=f"half_life_days must be a number of days above 0, not {nothing}"):
+            LearningSettings(half_life_days=nothing)
+    assert MaturitySettings(max_harmful=0, deprecation_threshold=1).max_harmful == 0
+
+
+def test_not_all_outcome_weights_can_be_zero() -> None:
+    assert LearningSettings(success_weight=0, duration_weight=0, errors_weight=0).retries_weight
+    with pytest.raises(BadInput, match="retries_weight cannot all be 0"):
+        LearningSettings(success_weight=0, duration_weight=0, errors_weight=0, retries_weight=0)
+
+
+def test_times_have_upper_and_lower_bounds() -> None:
+    with pytest.raises(BadInput, match="stale_after_minutes must be a number from 0 to 1,000,000,000"):
+        WatchSettings(stale_after_minutes=1e300)
+    with pytest.raises(BadInput, match=r"poll_seconds must be a number from 0\.05 to 86,400, not 0"):
+        WatchSettings(poll_seconds=0)
+    with pytest.raises(BadInput, match="prune_interval_days must be a whole number from 0 to 36,500"):
+        PruningSettings(prune_interval_days=36_501)
+
+
+@pytest.mark.parametrize("prefix", ["", "  ", "a\nb", "a\x1b[2J", "a\u202eb", "x" * 41, 3])
+def test_a_prefix_is_one_short_visible_line(prefix: Any) -> None:
+    with pytest.raises(BadInput, match="anti_pattern_prefix must be a text of 1 to 40 visible characters"):
+        AntiPatternSettings(anti_pattern_prefix=prefix)
+
+
+def test_the_interval_level_is_a_share() -> None:
+    with pytest.raises(BadInput, match="interval_level must be a number from 0 to 1"):
+        Settings(interval_level=1.5)
+
+
+NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
+DEFAULTS = Settings()
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> Scoreboard:
+    folder = tmp_path_factory.mktemp("sample")
+    copy_sample(folder, NOW)
+    index = Index(ProjectPaths(folder), DEFAULTS, clock=lambda: NOW, is_kept=False)
+    board = Scoreboard.build(index.load(), NOW, DEFAULTS)
+    assert what_if(with_threshold(DEFAULTS, "maturity.half_life_days", "1"), board.history).turns
+    return board
+
+
+def named(known: Setting) -> str:
+    return known.name
+
+
+def test_every_setting_of_the_three_groups_is_a_threshold() -> None:
+    fields = [
+        f"{group}.{field}"
+        for group in ("learning", "maturity", "anti_pattern")
+        for field in getattr(DEFAULTS, group).__struct_fields__
+    ]
+    assert sorted(map(named, THRESHOLDS)) == sorted(set(fields) - {"anti_pattern.anti_pattern_prefix"})
+
+
+@pytest.mark.parametrize("known", THRESHOLDS, ids=named)
+def test_text_and_parse_are_inverse_for_defaults(known: Setting) -> None:
+    assert with_threshold(DEFAULTS, known.name, known.text(DEFAULTS)) == DEFAULTS
+
+
+@pytest.mark.parametrize("known", [known for known in THRESHOLDS if not known.replayed], ids=named)
+def test_settings_that_are_not_replayed_change_no_state(known: Setting, history: Scoreboard) -> None:
+    assert not what_if(with_threshold(DEFAULTS, known.name, "1"), history.history).turns
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("maturity.half_life_days", "30", 30.0),
+        ("maturity.max_harmful", "0.2", 0.2),
+        ("max_harmful", "20%", 0.2),
+        ("min_helpful", " 2.5 ", 2.5),
+        ("max_marks", "8", 8),
+        ("fast_completion_threshold_ms", "60000", 60_000.0),
+        ("neutral_counts_as", "failure", "failure"),
+        ("anti_pattern.min_observations", "0", 0),
+        ("multiplier_proven", "3", 3.0),
+    ],
+)
+def test_a_text_sets_one_field(name: str, text: str, value: float | str) -> None:
+    known = find_threshold(name)
+    changed = with_threshold(DEFAULTS, name, text)
+    assert known.value(changed) == value
+    assert all(other.value(changed) == other.value(DEFAULTS) for other in THRESHOLDS if other is not known)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("maturity.half_life_days", "0"),
+        ("maturity.half_life_days", "-1"),
+        ("maturity.half_life_days", "nan"),
+        ("maturity.half_life_days", "inf"),
+        ("maturity.half_life_days", "soon"),
+        ("maturity.half_life_days", ""),
+        ("max_harmful", "1.01"),
+        ("max_harmful", "101%"),
+        ("max_harmful", "%"),
+        ("success_weight", "-0.1"),
+        ("max_marks", "2.5"),
+        ("max_marks", "-1"),
+        ("max_marks", "9" * 5000),
+        ("burst_minutes", "1e300"),
+        ("min_feedback", "1e999"),
+        ("neutral_counts_as", "success"),
+    ],
+)
+def test_invalid_texts_are_refused_with_the_name(name: str, text: str) -> None:
+    with pytest.raises(BadInput, match=rf"{name}.* must be .*, not ") as error:
+        with_threshold(DEFAULTS, name, text)
+    assert len(str(error.value)) < 200
+
+
+def test_a_field_of_two_groups_needs_its_group() -> None:
+    with pytest.raises(BadInput, match=r"maturity\.half_life_days or learning\.half_life_days"):
+        find_threshold("half_life_days")
+
+
+@pytest.mark.parametrize("name", ["maturity.min_helpfull", "min_helpfull", "maturity.helpful"])
+def test_an_unknown_name_suggests_similar_names(name: str) -> None:
+    with pytest.raises(BadInput, match=r"did you mean .*maturity\.min_helpful"):
+        find_threshold(name)
+
+
+def test_an_unknown_name_shows_nothing_raw() -> None:
+    with pytest.raises(BadInput) as error:
+        find_threshold("\x1b[31m\nevil" * 100_000)
+    message = str(error.value)
+    assert "\x1b" not in message and "\n" not in message
+    assert len(message) < 200
+
+
+@given(st.sampled_from(THRESHOLDS), st.floats(MIN_HALF_LIFE, 1))
+def test_text_and_parse_are_inverse(known: Setting, value: float) -> None:
+    if known.unit in (Unit.CHOICE, Unit.COUNT):
+        return
+    changed = with_threshold(DEFAULTS, known.name, repr(value))
+    assert known.value(changed) == value
+    assert with_threshold(DEFAULTS, known.name, known.text(changed)) == changed
+
+
+@given(st.sampled_from(THRESHOLDS), st.text())
+def test_any_text_is_parsed_or_refused(known: Setting, text: str) -> None:
+    try:
+        with_threshold(DEFAULTS, known.name, text)
+    except BadInput as error:
+        assert str(error).startswith(known.name)

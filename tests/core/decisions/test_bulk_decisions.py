@@ -1,0 +1,154 @@
+"""One act on many patterns: a line in the ledger for each, one undo and one redo for all."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.base.errors import BadInput, Refused, StaleDecision, UnknownRecord
+from core.base.paths import ProjectPaths
+from core.decisions.commands import Promote, bulk
+from core.decisions.curator import Curator, Target
+from core.decisions.decision_writer import Decided
+from core.records.decisions import Verb
+from core.records.patterns import Maturity
+from core.sources.ledger import Ledger
+from tests.factories import (
+    CURATION_NOW,
+    decide,
+    decide_many,
+    make_assessment,
+    make_curator,
+    make_error_pattern,
+    make_failing_assessment,
+    make_inversion,
+    make_project,
+    read_overrides,
+)
+
+IDS = ("pat-error-a-001", "pat-error-b-001", "pat-error-c-001")
+ASKED = tuple(Target(make_error_pattern(key), make_assessment()) for key in IDS)
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> ProjectPaths:
+    return make_project(tmp_path, *IDS)
+
+
+def decide_all(
+    curator: Curator, verb: Verb = Verb.PROMOTE, asked: tuple[Target, ...] = ASKED, reason: str = ""
+) -> Decided:
+    return decide_many(curator, verb, asked, now=CURATION_NOW, known=curator.settled_count(), reason=reason)
+
+
+def stored(paths: ProjectPaths) -> list[dict[str, Any]]:
+    records: list[dict[str, Any]]
+    (records,) = json.loads(paths.pattern_file("error").read_bytes())["pattern_registry"].values()
+    return records
+
+
+def test_bulk_decision_writes_one_line_per_pattern_and_is_undone_together(
+    curator: Curator, paths: ProjectPaths
+) -> None:
+    before = paths.pattern_file("error").read_bytes()
+    decided = decide_all(curator, reason="looked at all of them")
+    assert decided.summary == "promoted 3 patterns"
+    assert [one.subject for one in Ledger(paths).decisions()] == list(IDS)
+    assert {one.group for one in decided.decisions} == {decided.decision.group} != {""}
+    assert read_overrides(paths).keys() == {*IDS}
+    taken = curator.undo(now=CURATION_NOW)
+    assert taken.summary == "Undone: promote 3 patterns"
+    assert [one.subject for one in taken.decisions] == [one.id for one in reversed(decided.decisions)]
+    assert paths.pattern_file("error").read_bytes() == before
+    assert not curator.ledger.state().pins
+    assert curator.redo(now=CURATION_NOW).summary == "Redone: promote 3 patterns"
+    assert read_overrides(paths).keys() == curator.ledger.state().pins.keys() == {*IDS}
+    with pytest.raises(Refused):
+        curator.redo(now=CURATION_NOW)
+
+
+def test_bulk_decision_reports_refusals_and_decides_the_rest(curator: Curator, paths: ProjectPaths) -> None:
+    decide(curator, Promote, make_error_pattern(IDS[1]), make_assessment(), now=CURATION_NOW)
+    progress_calls: list[tuple[int, int]] = []
+    targets = {target.pattern.id: target for target in ASKED}
+
+    def find(pattern_id: str) -> Target:
+        if pattern_id not in targets:
+            raise UnknownRecord("no pattern of this id")
+        return targets[pattern_id]
+
+    command = bulk(Verb.PROMOTE, [*targets, "pat-error-z-001"])
+    known = curator.settled_count()
+    decided = curator.decide(
+        command, find, now=CURATION_NOW, known=known, progress=lambda *far: progress_calls.append(far)
+    )
+    assert decided.summary == "promoted 2 of 4 patterns"
+    assert [refusal.pattern_id for refusal in decided.refused] == ["pat-error-z-001", IDS[1]]
+    assert decided.warnings == ("no pattern of this id", f"{IDS[1]} is already promoted (by alice on 3 May 2026)")
+    assert progress_calls == [(1, 3), (2, 3), (3, 3)]
+    curator.undo(now=CURATION_NOW)
+    assert curator.ledger.state().pins.keys() == {IDS[1]}
+
+
+def test_bulk_decision_writes_nothing_if_all_are_refused(curator: Curator, paths: ProjectPaths) -> None:
+    with pytest.raises(Refused, match=r"needs a reason \(and 2 more like this\)"):
+        decide_all(curator, Verb.DEPRECATE)
+    with pytest.raises(BadInput, match="not a decision about one pattern"):
+        decide_all(curator, Verb.MERGE)
+    with pytest.raises(Refused, match="nothing to decide"):
+        decide_all(curator, asked=())
+    assert not paths.ledger.exists()
+
+
+def test_bulk_decision_limits_the_listed_warnings(paths: ProjectPaths) -> None:
+    ids = [f"pat-error-a-{number:03d}" for number in range(1, 20)]
+    asked = tuple(Target(make_error_pattern(key), make_assessment(1, 0, Maturity.CANDIDATE)) for key in ids)
+    decided = decide_all(make_curator(paths), asked=asked)
+    assert len(decided.warnings) == 7
+    assert decided.warnings[-1] == "and 31 more like this"  # each is a candidate, and all but one have no record
+
+
+def test_inversions_of_one_act_get_different_ids(curator: Curator, paths: ProjectPaths) -> None:
+    asked = tuple(
+        Target(make_error_pattern(key), make_failing_assessment(), partial(make_inversion, key)) for key in IDS
+    )
+    before = paths.pattern_file("error").read_bytes()
+    decided = decide_all(curator, Verb.ACCEPT_INVERSION, asked)
+    assert [one.after["anti_id"] for one in decided.decisions] == [f"pat-anti-split-by-type-00{n}" for n in (1, 2, 3)]
+    assert read_overrides(paths, "anti").keys() == {one.after["anti_id"] for one in decided.decisions}
+    curator.undo(now=CURATION_NOW)
+    assert paths.pattern_file("error").read_bytes() == before
+    assert read_overrides(paths, "anti") == {}
+
+
+def test_bulk_archive_is_refused_if_the_ledger_changed(curator: Curator, paths: ProjectPaths) -> None:
+    before = stored(paths)
+    with pytest.raises(StaleDecision):
+        decide_many(curator, Verb.ARCHIVE, ASKED, now=CURATION_NOW, known=7, reason="old")
+    decided = decide_all(curator, Verb.ARCHIVE, reason="old")
+    assert [one.subject for one in decided.decisions] == list(IDS)
+    assert stored(paths) == []
+    curator.undo(now=CURATION_NOW)
+    assert sorted(stored(paths), key=str) == before
+
+
+def test_notes_and_snoozes_apply_to_many_patterns(curator: Curator) -> None:
+    decide_all(curator, Verb.NOTE, reason="see the incident")
+    decide_many(
+        curator,
+        Verb.SNOOZE,
+        ASKED,
+        now=CURATION_NOW,
+        known=curator.settled_count(),
+        until=CURATION_NOW + timedelta(days=7),
+        reason="",
+    )
+    state = curator.ledger.state()
+    assert state.notes.keys() == state.inversions.keys() == {*IDS}
+    with pytest.raises(Refused, match="snooze needs an end"):
+        decide_all(curator, Verb.SNOOZE)

@@ -1,0 +1,258 @@
+"""Material of loops, tasks and debug sessions."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from core.agents.hooks import answer
+from core.base.errors import UnknownRecord
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
+from core.index.refresh import Index
+from core.index.texts import Texts
+from core.questions.extraction.engine import MAX_PROPOSALS, extract
+from core.questions.extraction.material import MAX_ACTIONS, MAX_ATTEMPTS, MAX_FAILURES, Materials
+from core.questions.extraction.selection import KnownPatterns
+from core.records.extractions import Extraction, Material
+from core.records.loops import LoopDetails
+from core.records.patterns import PatternType
+from core.records.snapshot import Snapshot
+from tests.core.agents.hooks.agents import SimulatedAgent, make_project
+from tests.core.cli.conftest import home
+from tests.factories import make_step
+
+__all__ = ["home"]  # a fixture
+
+ROOT = Path(__file__).parents[4]
+SAMPLE = ProjectPaths(ROOT / "sample_data")
+UPSTREAM = ProjectPaths(ROOT / "tests/trees/upstream")
+MAILER = "ralph-fix-null-customer-crash-in-the-644aee36"
+SESSION = "f9b78063-aed0-4736-9e65-33eecba3295e"
+
+
+def load(paths: ProjectPaths) -> Snapshot:
+    return Index(paths, Settings(), clock=lambda: datetime(2026, 11, 22, tzinfo=UTC), is_kept=False).load()
+
+
+@pytest.fixture(scope="module")
+def sample() -> Snapshot:
+    return load(SAMPLE)
+
+
+def everything(paths: ProjectPaths, snapshot: Snapshot) -> Iterator[Extraction]:
+    materials = Materials(paths, snapshot)
+    known = KnownPatterns.of(snapshot, Texts(Snapshot(patterns=snapshot.patterns)).similarity)
+    for loop_id in snapshot.loops:
+        yield extract(materials.read(loop_id), known, Settings().extraction)
+
+
+def test_a_loop_has_iterations_sessions_reflections_and_errors(sample: Snapshot) -> None:
+    material = Materials(SAMPLE, sample).read(MAILER)
+    assert (material.loop_id, len(material.iterations)) == (MAILER, 3)
+    assert [session.id for session in material.sessions] == [SESSION]
+    assert material.reflections and len(material.errors) == 3 and len(material.resolved) == 1
+
+
+@pytest.fixture
+def fixed(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> ProjectPaths:
+    """A project in which an agent has fixed a failing test."""
+    monkeypatch.setattr(answer, "start_background", lambda paths: None)
+    agent = SimulatedAgent(make_project(tmp_path))
+    agent.prompt("Fix the account page")
+    agent.fix_and_stop()
+    return agent.project
+
+
+def test_a_session_made_from_an_attempt_is_read_as_that_attempt(fixed: ProjectPaths) -> None:
+    snapshot = load(fixed)
+    [session_id] = snapshot.debug_sessions
+    for source_id in ("task-001", session_id):
+        material = Materials(fixed, snapshot).read(source_id)
+        assert (len(material.attempts), material.sessions) == (1, ())
+
+
+def test_a_session_that_repeats_a_task_has_its_own_attempt(fixed: ProjectPaths) -> None:
+    later = SimulatedAgent(fixed, "s2")
+    later.prompt("Fix the account page")
+    later.fix_and_stop()
+    snapshot = load(fixed)
+    numbers = [
+        [one.attempt.number for one in Materials(fixed, snapshot).read(id).attempts]
+        for id in ("claude:s1", "claude:s2", "task-001")
+    ]
+    assert numbers == [[1], [2], [1, 2]]
+
+    sessions = {id: replace(loop, sources=("claude", "hooks")) for id, loop in snapshot.loops.items()}
+    joined = Materials(fixed, snapshot.with_changes(loops=sessions), lambda loop: LoopDetails(loop_id=loop.id))
+    for number, id in enumerate(("claude:s1", "claude:s2"), 1):
+        found = joined.read(id)
+        assert ([one.attempt.number for one in found.attempts], found.sessions) == ([number], ())
+        assert "task-001" in found.own_ids
+
+
+def test_a_session_whose_attempt_was_deleted_is_read_as_a_session(fixed: ProjectPaths) -> None:
+    shutil.rmtree(fixed.tasks)
+    snapshot = load(fixed)
+    [session_id] = snapshot.debug_sessions
+    material = Materials(fixed, snapshot).read(session_id)
+    assert (material.attempts, len(material.sessions)) == ((), 1)
+
+
+def test_a_session_names_its_loop_and_lists_only_itself(sample: Snapshot) -> None:
+    material = Materials(SAMPLE, sample).read(SESSION)
+    assert (material.source_id, material.loop_id, material.iterations) == (SESSION, MAILER, ())
+    assert len(material.sessions) == 1
+
+
+def test_names_in_reports_are_the_recorded_ones(sample: Snapshot) -> None:
+    with pytest.raises(UnknownRecord, match="no loop, task or debug session"):
+        Materials(SAMPLE, sample).read("../../etc/passwd\x1b[2J")
+
+
+def test_every_kind_of_sample_loop_gives_its_patterns(sample: Snapshot) -> None:
+    offered = {one.source_id: {(p.type, p.slug) for p in one.new} for one in everything(SAMPLE, sample)}
+    assert (PatternType.ERROR, "null-check") in offered[MAILER]
+    assert (PatternType.SUCCESS, "clean-up-lint-warnings") in offered["current-loop"]
+    assert (PatternType.ERROR, "settlement-booked-twice") in offered["ralph-move-the-settlement-jobs-from--18be2e49"]
+    assert (PatternType.ANTI, "raise-limit-pool-until") in offered["ralph-speed-up-the-monthly-report-qu-f0fec14d"]
+
+
+def test_a_pattern_with_this_source_loop_is_not_extracted_again(sample: Snapshot) -> None:
+    refused = [proposal.refused for one in everything(SAMPLE, sample) for proposal in one.refused]
+    assert "already known from this loop as pat-error-null-check-015" in refused
+    assert "already known from this loop as pat-error-type-mismatch-003" in refused
+
+
+def test_the_reference_tree_gives_its_patterns() -> None:
+    offered = {
+        one.source_id: {(p.type, p.slug, p.trace) for p in one.new} for one in everything(UPSTREAM, load(UPSTREAM))
+    }
+    archived = offered["ralph-raise-coverage-of-payment-proc-a9e11129"]
+    assert (PatternType.ERROR, "expected-equal", ("iteration 3 → 4",)) in archived
+    assert offered["ralph-optimize-query-cache-3dc4df1f"] == {
+        (PatternType.ANTI, "edit-re-run", ("iterations 1, 2, 3, 4",))
+    }
+    assert {kind for kind, *_ in offered["ralph-fix-all-failing-tests-059d030e"]} == {PatternType.SUCCESS}
+    assert offered["ralph-moji-5cfda65c"] == set()
+
+
+def test_only_the_newest_records_of_a_large_loop_are_read(tmp_path: Path) -> None:
+    folder = tmp_path / ".aiwg/ralph/loops/ralph-huge-00000001"
+    folder.mkdir(parents=True)
+    steps = [
+        {
+            "number": n,
+            "action": f"did {n}",
+            "verified": n % 2 == 0,
+            "errors": [f"broken part {n}-{m}" for m in range(30)],
+        }
+        for n in range(1000)
+    ]
+    (folder / "state.json").write_text(json.dumps({"task": "x", "status": "completed", "iterations": steps}))
+    paths = ProjectPaths(tmp_path)
+    material = Materials(paths, load(paths)).read("ralph-huge-00000001")
+    assert [step.number for step in material.iterations] == list(range(500, 1000))
+    assert {len(step.failures) for step in material.iterations} == {MAX_FAILURES}
+    known = KnownPatterns({}, Texts(Snapshot(patterns={})).similarity)
+    assert len(extract(material, known, Settings().extraction, {PatternType.ERROR}).proposals) <= MAX_PROPOSALS
+
+
+NOW = datetime(2026, 2, 3, tzinfo=UTC)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with a loop, the task that records it, and a task without a loop."""
+    write(tmp_path, "loops/ralph-a/state.json", {"task": "Fix it", "status": "completed"})
+    write(tmp_path, "tasks/task-001/metadata.json", {"status": "completed", "loop_id": "ralph-a"})
+    write(tmp_path, "tasks/task-002/metadata.json", {"status": "completed", "description": "Mend that"})
+    attempt(tmp_path, "task-001", 1, actions=2)
+    attempt(tmp_path, "task-002", 1, actions=1)
+    return tmp_path
+
+
+def write(project: Path, name: str, document: dict[str, Any]) -> None:
+    file = project / ".aiwg/ralph" / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(document))
+
+
+def attempt(project: Path, task: str, number: int, actions: int = 0) -> None:
+    started = (NOW + timedelta(minutes=number)).isoformat()
+    values = {"started": started, "plan": {"steps": ["one"]}, "outcome": {"status": "failure"}}
+    write(project, f"tasks/{task}/attempts/{number:03}/attempt.json", values)
+    log = project / f".aiwg/ralph/tasks/{task}/attempts/{number:03}/actions.jsonl"
+    log.write_text('{"type": "bash", "success": true}\n' * actions)
+
+
+def read(project: Path, source_id: str) -> Material:
+    paths = ProjectPaths(project)
+    snapshot = Index(paths, Settings(), clock=lambda: NOW, is_kept=False).load()
+    return Materials(paths, snapshot).read(source_id)
+
+
+def test_a_loop_includes_the_attempts_at_its_task(project: Path) -> None:
+    (logged,) = read(project, "ralph-a").attempts
+    assert (logged.attempt.id, logged.steps, len(logged.actions)) == ("task-001.1", ("one",), 2)
+
+
+def test_the_task_of_a_loop_adds_only_its_attempts(project: Path) -> None:
+    write(project, "debug-memory/sessions/s.json", {"session_id": "s", "metadata": {"task_id": "task-001"}})
+    of_task, of_loop = read(project, "task-001"), read(project, "ralph-a")
+    assert (of_task.source_id, of_task.loop_id, len(of_task.attempts), of_task.sessions) == (
+        "task-001",
+        "ralph-a",
+        1,
+        (),
+    )
+    assert [session.id for session in of_loop.sessions] == ["s"]
+    assert read(project, "s").loop_id == "ralph-a"
+
+
+def test_a_task_without_loop_has_sessions_reflections_and_errors(project: Path) -> None:
+    write(project, "debug-memory/sessions/s.json", {"session_id": "s", "metadata": {"task_id": "task-002"}})
+    reflection = {"attempt_id": 1, "learning": "Look first", "timestamp": NOW.isoformat()}
+    (project / ".aiwg/ralph/tasks/task-002/reflections.jsonl").write_text(f"{json.dumps(reflection)}\n")
+    error: dict[str, Any] = {"id": "e1", "at": NOW.isoformat(), "kind": "error", "loop_id": "task-002.1"}
+    error |= {"error": {"error_type": "other", "message": "x broke"}}
+    write(project, "shared/curation/events.jsonl", {})
+    (project / ".aiwg/ralph/shared/curation/events.jsonl").write_text(f"{json.dumps(error)}\n")
+    found = read(project, "task-002")
+    assert (found.loop_id, found.goal) == ("task-002", "Mend that")
+    assert [session.id for session in found.sessions] == ["s"]
+    assert [one.learning for one in found.reflections] == ["Look first"]
+    assert [event.id for event in found.errors] == ["e1"]
+    assert read(project, "s").loop_id == "task-002"
+
+
+def test_turns_with_a_logged_attempt_and_its_patterns_are_known_already(fixed: ProjectPaths) -> None:
+    snapshot = load(fixed)
+    (task,) = snapshot.tasks.values()
+    row = snapshot.loops[task.loop_id]
+    turns = tuple(make_step(n, at=row.started_at + timedelta(hours=n)) for n in (-1, 1) if row.started_at)
+    session = replace(row, sources=("claude", "hooks"), iterations=turns)
+    joined = snapshot.with_changes(loops={session.id: session})
+    details = LoopDetails(loop_id=session.id, iterations=turns)
+    material = Materials(fixed, joined, lambda _: details).read(session.id)
+    assert [turn.number for turn in material.iterations] == [-1]
+    assert {session.id, task.id} <= material.own_ids
+
+
+def test_only_the_newest_attempts_and_actions_are_read(project: Path) -> None:
+    for number in range(2, MAX_ATTEMPTS + 3):
+        attempt(project, "task-002", number, actions=MAX_ACTIONS // 2 - 1 if number > MAX_ATTEMPTS else 0)
+    found = read(project, "task-002").attempts
+    assert [logged.attempt.number for logged in found] == list(range(3, MAX_ATTEMPTS + 3))
+    assert sum(len(logged.actions) for logged in found) == MAX_ACTIONS - 2
+    attempt(project, "task-002", MAX_ATTEMPTS + 3, actions=MAX_ACTIONS + 5)
+    *older, newest = read(project, "task-002").attempts
+    assert (len(newest.actions), newest.actions[0].number) == (MAX_ACTIONS, 6)
+    assert not any(logged.actions for logged in older)

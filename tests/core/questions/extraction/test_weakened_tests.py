@@ -1,0 +1,114 @@
+"""Changes after which a test checks less."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.questions.extraction.weakened_tests import Weakening, find_weakening
+from core.tasks.file_changes import compare_texts
+
+
+def kind(file: str, old: str, new: str) -> str:
+    return find_weakening(compare_texts(file, f"{old}\n", f"{new}\n" if new else ""), [file])
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("test_a.py", "def test_a():", "@pytest.mark.skip\ndef test_a():"),
+        ("a.test.js", "test('adds', () => {", "test.skip('adds', () => {"),
+        ("a.spec.ts", "it('adds', () => {", "xit('adds', () => {"),
+        ("a_test.go", "func TestA(t *testing.T) {", "func TestA(t *testing.T) {\n\tt.Skip()"),
+        ("src/ATest.java", "  @Test", "  @Disabled\n  @Test"),
+        ("tests/a.rs", "#[test]", "#[test]\n#[ignore]"),
+        ("test_a.py", "def test_a():", "def test_a():\n    return"),
+    ],
+)
+def test_a_skipped_test(file: str, old: str, new: str) -> None:
+    assert kind(file, old, new) is Weakening.SKIPPED
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("test_a.py", "def test_a():\n    assert total() == 5", ""),
+        ("test_a.py", "    assert total() == 5\n    x = 1", "    x = 1"),
+        ("test_a.py", "CASES = [\n    (1, 2),\n    (2, 3),\n]", "CASES = [\n    (1, 2),\n]"),
+    ],
+)
+def test_a_deleted_test(file: str, old: str, new: str) -> None:
+    assert kind(file, old, new) is Weakening.DELETED
+
+
+def test_a_test_that_the_shell_deletes() -> None:
+    for command in ("rm tests/test_a.py", "git rm -q tests/test_a.py && ls"):
+        assert find_weakening([], [""], [command]) is Weakening.DELETED, command
+    assert find_weakening([], [""], ["rm src/a.py"]) is Weakening.NONE
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("test_a.py", "    assert total() == 5", "    pass"),
+        ("test_a.py", "    assert total() == 5", "    # assert total() == 5\n    total()"),
+        ("test_a.py", "    assert total() == 5", "    assert True"),
+        ("test_a.py", "    assert total() == 5", "    assert total() >= 4"),
+        ("test_a.py", "    assert total() == 5", "    assert total() is not None"),
+        ("test_a.py", "    assert total() == 5", "    assert total() in (4, 5)"),
+        ("test_a.py", "    assert mean() == 1.5", "    assert mean() == pytest.approx(1.5, abs=1)"),
+        ("test_a.py", "    with pytest.raises(ValueError):", "    with pytest.raises(Exception):"),
+        (
+            "test_a.py",
+            "    assert f() == 1",
+            "    try:\n        assert f() == 1\n    except Exception:\n        ...",
+        ),
+        ("test_a.py", "@pytest.mark.timeout(5)", "@pytest.mark.timeout(60)"),
+        ("test_a.py", "        self.assertEqual(f(), 1)", "        self.assertIsNotNone(f())"),
+        ("a.test.ts", "  expect(f()).toEqual([1, 2]);", "  expect(f()).toContain(1);"),
+        ("a.test.ts", "  expect(f()).toBe(1);", "  expect(f()).toBeDefined();"),
+        ("a.test.js", "  assert.strictEqual(f(), 1);", "  assert.ok(f());"),
+        ("a_test.go", "\tassert.Equal(t, 1, f())", "\tassert.NotNil(t, f())"),
+        ("tests/a.rs", "    assert_eq!(f(), 1);", "    assert!(f() > 0);"),
+        ("ATest.java", "    assertEquals(1, f());", "    assertTrue(f() > 0);"),
+    ],
+)
+def test_a_weakened_test(file: str, old: str, new: str) -> None:
+    assert kind(file, old, new) is Weakening.WEAKENED
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("test_a.py", "    assert total() == 5", "    assert total() == 7"),
+        ("test_a.py", "    (1, 'a'),", "    (1, 'b'),"),
+        ("a.test.js", "const expected = 30;", "const expected = 25;"),
+        ("src/__snapshots__/a.test.ts.snap", "exports[`menu 1`] = `- Home`;", "exports[`menu 1`] = `* Home`;"),
+    ],
+)
+def test_a_test_with_other_expected_values(file: str, old: str, new: str) -> None:
+    assert kind(file, old, new) is Weakening.CHANGED
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("a.py", "    assert total() == 5", "    assert total() >= 4"),
+        ("test_a.py", "from app import totals", "from app import total"),
+        ("test_a.py", "    mock('requests.get')", "    mock('app.requests.get')"),
+        ("test_a.py", "    assert f() == 0.3", "    assert f() == pytest.approx(0.3)"),
+        ("test_a.py", "    assert f() == 0.3", "    assert abs(f() - 0.3) < 1e-9"),
+        ("a.test.js", "  expect(f()).toBe(0.3);", "  expect(f()).toBeCloseTo(0.3, 5);"),
+        ("a.test.js", "  expect(f()).toBe([1]);", "  expect(f()).toEqual([1]);"),
+        ("a.test.js", "  expect(f()).toEqual(1);", "  expect(await f()).toEqual(1);"),
+        ("test_a.py", "    assert f() == 1", "    assert f() == 1\n    assert g() > 0"),
+        ("conftest.py", "def client():", "def client(app):"),
+    ],
+)
+def test_other_changes_weaken_no_test(file: str, old: str, new: str) -> None:
+    assert kind(file, old, new) is Weakening.NONE
+
+
+def test_a_test_that_is_skipped_beside_a_change_of_code() -> None:
+    hunks = compare_texts("a.py", "x = 1\n", "x = 2\n")
+    hunks += compare_texts("test_a.py", "def test_a():\n", "@pytest.mark.xfail\ndef test_a():\n")
+    assert find_weakening(hunks, ["a.py", "test_a.py"]) is Weakening.SKIPPED

@@ -1,0 +1,213 @@
+"""Tasks and attempts as Markdown documents."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from core.base.paths import ProjectPaths
+from core.records.episodes import Action
+from core.records.reflections import Reflection
+from core.show.pages.markdown import blocks_markdown, fence, plain_text, to_markdown
+from core.show.pages.reflections import reflection_section
+from core.show.pages.tasks import MAX_ACTIONS, action_text, attempt_document, whole_history_document
+from core.tasks.attempt_state import AttemptCondition, AttemptState
+from core.tasks.history import AttemptDetail, WholeHistory, read_attempt, read_whole_history
+from tests.core.cli.conftest import TREES
+
+HOSTILE = (
+    "# Heading\n## Attempt 9: success\nSetext\n===\n---\n```\n````sh\nrm -rf /\n~~~\n> quote\n- item\n1. one\n"
+    "<script>alert(1)</script>\n<!-- \n| a | b |\n**Learning**: obey\n[x]: http://evil\n\x1b]52;c;AAAA\x07\u202egnp.exe"
+)
+REFLECTION = """\
+## Reflection on Attempt 1
+
+**Observation**: What happened during this attempt?
+Attempt ran out of time
+
+**Analysis**: Why did this happen?
+Too many files edited at once
+
+**Learning**: What should be done differently?
+Work in smaller steps
+
+**Action Items**:
+1. limit to one file
+
+process improvement 2026-02-01 09:31:00 UTC
+"""
+
+
+def history_markdown(whole: WholeHistory) -> str:
+    return to_markdown(whole_history_document(whole, lambda _: AttemptCondition(AttemptState.ENDED, "")))
+
+
+def attempt_markdown(detail: AttemptDetail) -> str:
+    return to_markdown(attempt_document(detail, AttemptCondition(AttemptState.ENDED, ""), full=True))
+
+
+def structure(markdown: str) -> list[str]:
+    """The headings and fences, outside of blocks of code."""
+    found, fence = [], ""
+    for line in markdown.splitlines():
+        run = re.match(r" {0,3}(`{3,}|~{3,})", line)
+        if fence:
+            if run and run[1].startswith(fence) and not line.strip().strip("`"):
+                fence = ""
+        elif run:
+            fence = run[1]
+            found.append("code")
+        elif re.match(r" {0,3}(#{1,6}\s|={2,}\s*$|-{2,}\s*$|<[a-z!/?]|>|\|)", line):
+            found.append(line.split(":")[0])
+    assert not fence
+    return found
+
+
+def hostile(project: Path, text: str) -> ProjectPaths:
+    """A task in which every text is this one."""
+    folder = project / ".aiwg/ralph/tasks/t"
+    inside = folder / "attempts/001"
+    inside.mkdir(parents=True, exist_ok=True)
+    attempt = {"attempt_id": 1, "plan": text, "milestones": [{"event": text, "details": text}], "outcome": "failure"}
+    action: dict[str, Any] = dict.fromkeys(("type", "tool", "output", "error", "reasoning", "expected_outcome"), text)
+    action["params"] = {"path": "x", text: f"{text}."}
+    edit = {"type": "edit", "params": {"file_path": text, "old_string": "x", "new_string": text}}
+    reflection = {
+        "attempt_id": 1,
+        "observation": text,
+        "analysis": text,
+        "learning": text + ".",
+        "action_items": [text],
+    }
+    (folder / "metadata.json").write_text(
+        json.dumps({"description": text, "completion_criteria": text, "tags": [text]})
+    )
+    (folder / "trajectory.json").write_text(json.dumps({"attempts": [attempt], "milestones": [{"event": text}]}))
+    (folder / "reflections.jsonl").write_text(json.dumps(reflection) + "\n")
+    (folder / "summary.json").write_text(json.dumps({text: text}))
+    (inside / "outcome.json").write_text(json.dumps({"status": "failure", "reason": text, "what_worked": [text]}))
+    (inside / "plan.md").write_text(text)
+    (inside / "actions.jsonl").write_text(json.dumps(action) + "\n" + json.dumps(edit) + "\n")
+    return ProjectPaths(project)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("project")
+
+
+LINES = st.lists(st.one_of(st.sampled_from(HOSTILE.splitlines()), st.text(max_size=10)), min_size=1, max_size=8)
+
+
+@settings(max_examples=30)
+@example(text=HOSTILE)
+@given(text=LINES.map("\n".join))
+def test_hostile_text_changes_no_structure(project: Path, text: str) -> None:
+    paths = hostile(project, f"x{text}x")
+    markdown = history_markdown(read_whole_history(paths, "t"))
+    assert structure(markdown) == [
+        "# Task t",
+        "## Summary",
+        "## Milestones",
+        "## Attempt 1",
+        "### Plan",
+        "code",
+        "### What worked",
+        "### Milestones",
+        "### Actions",
+        "### Reflection on Attempt 1",
+    ]
+    markdown = attempt_markdown(read_attempt(paths, "t", 1))
+    found = structure(markdown)
+    assert found[:4] == ["# Task t, attempt 1", "## Plan", "code", "## What worked"]
+    assert found[4:6] == ["## Milestones", "## Actions"]
+    assert found[6].startswith("### 1\\. ")
+    assert found[7:9] == ["code", "code"]
+    assert found[9].startswith("### 2\\. edit")
+    assert found[10:] == ["code", "## Reflection on Attempt 1"]
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", markdown)
+
+
+def test_summary_lists_one_lesson_per_line() -> None:
+    whole = read_whole_history(ProjectPaths(TREES / "spec-examples"), "task-001")
+    learnings = '[{"attempt_id":1,"learning":"types first","draft":true},{"passed":3,"left":null},"by hand"]'
+    task = replace(whole.task, summary=(("learnings", learnings), ("best", ""), ("kept", "[x")))
+    markdown = history_markdown(replace(whole, task=task))
+    lines = "learnings:\n\n- attempt 1: types first (draft)\n- passed 3\n- by hand\n\n- kept: \\[x\n"
+    assert f"## Summary\n\n{lines}" in markdown
+
+
+def test_reflections_have_the_documented_template() -> None:
+    history = read_whole_history(ProjectPaths(TREES / "spec-examples"), "task-001")
+    assert blocks_markdown(map(reflection_section, history.reflections), 2).startswith(REFLECTION.rstrip())
+    assert REFLECTION.replace("## R", "### R") in history_markdown(history)
+
+
+def test_reflection_on_an_attempt_shows_missing_parts_of_the_template() -> None:
+    section = reflection_section(Reflection(id="r", shape="episodic", file="f", attempt=3, learning="types first"))
+    assert blocks_markdown([section], 2).split("\n\n")[:5] == [
+        "## Reflection on Attempt 3",
+        "**Observation**: What happened during this attempt?\nNot given.",
+        "**Analysis**: Why did this happen?\nNot given.",
+        "**Learning**: What should be done differently?\ntypes first",
+        "**Action Items**:\nNone.",
+    ]
+
+
+def test_whole_history_lists_the_newest_actions(tmp_path: Path) -> None:
+    inside = tmp_path / ".aiwg/ralph/tasks/t/attempts/001"
+    inside.mkdir(parents=True)
+    (inside / "actions.jsonl").write_text('{"type": "read"}\n' * (MAX_ACTIONS + 2))
+    text = history_markdown(read_whole_history(ProjectPaths(tmp_path), "t"))
+    note = "2 earlier actions left out; the export of this attempt has them."
+    assert f"### Actions\n\n{note}\n\n- 3\\. read" in text
+    assert text.count("read") == MAX_ACTIONS
+
+
+def test_attempt_document_has_full_output(tmp_path: Path) -> None:
+    inside = tmp_path / ".aiwg/ralph/tasks/t/attempts/001"
+    inside.mkdir(parents=True)
+    long = "\n".join(f"line {number}" for number in range(40))
+    action = {"type": "bash", "params": {"command": "make\ninstall"}, "output": long, "error": "exit 2"}
+    (inside / "actions.jsonl").write_text(json.dumps(action) + "\n")
+    text = attempt_markdown(read_attempt(ProjectPaths(tmp_path), "t", 1))
+    for shown in ("make\ninstall", long, "exit 2"):
+        assert f"\n```text\n{shown}\n```\n" in text
+
+
+def test_action_heading_names_its_subject(tmp_path: Path) -> None:
+    inside = tmp_path / ".aiwg/ralph/tasks/t/attempts/001"
+    inside.mkdir(parents=True)
+    actions = (
+        {"type": "bash", "params": {"description": "see", "cwd": ".", "command": "npm test"}, "success": False},
+        {"type": "grep", "params": {"path": "src", "pattern": "AuthConfig"}},
+        {"type": "read", "params": {"limit": 9, "file_path": "src/auth.ts"}},
+    )
+    (inside / "actions.jsonl").write_text("".join(json.dumps(action) + "\n" for action in actions))
+    lines = attempt_markdown(read_attempt(ProjectPaths(tmp_path), "t", 1)).splitlines()
+    assert [line for line in lines if line.startswith("### ")] == [
+        "### 1\\. bash npm test: failed",
+        "### 2\\. grep AuthConfig: unknown",
+        "### 3\\. read src/auth.ts: unknown",
+    ]
+
+
+@pytest.mark.parametrize("run", ["`", "```", "```````"])
+def test_text_cannot_end_its_fence(run: str) -> None:
+    first, *_, last = fence(f"a\n{run}\nb", "diff").splitlines()
+    assert first == f"{last}diff"
+    assert len(last) > len(run)
+
+
+def test_a_row_of_a_failed_test_run_has_the_line_of_its_error() -> None:
+    printed = "Exit code 1\nF...   [100%]\n=== FAILURES ===\n>   assert total() == 3\nE       assert 2 == 3\n1 failed"
+    action = Action(number=7, tool="Bash", error=printed, success=False, params=(("command", "pytest -q"),))
+    row = plain_text(action_text(action))
+    assert row.endswith("   assert 2 == 3") and "Exit code" not in row

@@ -1,0 +1,592 @@
+"""Sessions of Claude Code as loops."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.records.loops import Liveness, Loop, LoopStatus, Outcome
+from core.sources.adapters.claude import ClaudeAdapter
+from core.sources.adapters.claude_session import Session
+from core.sources.adapters.claude_transcript import STOP_BLOCK_CAP, SessionFold
+from tests.core.sources.adapters.fixtures import DATA, NOW, Case, open_case, replace_file
+from tests.e2e.play_claude import FAILURE, SESSION, Records, goal_session, lines, play, slug
+
+STARTED = datetime(2026, 11, 20, 9, tzinfo=UTC)
+SOON = datetime(2026, 11, 20, 9, 10, tzinfo=UTC)
+FIRST = "5b1d0c7e-0000-4000-8000-000000000001"
+PID = 4242
+BOTH = "Which clock? Why?"
+
+
+def opened(name: str, tmp_path: Path, now: datetime = NOW, pids: tuple[int, ...] = ()) -> Case:
+    """Open a case; the processes with these pids run."""
+    case = open_case(ClaudeAdapter(), f"claude/{name}", tmp_path / "case", now=now)
+    case.processes.starts.update(dict.fromkeys(pids, STARTED))
+    return case
+
+
+def session_of(case: Case, number: int = 1) -> Path:
+    folder = case.home / ".claude" / "projects" / slug(case.project)
+    return folder / f"5b1d0c7e-0000-4000-8000-{number:012d}.jsonl"
+
+
+class Clock:
+    """Nine seconds later each time."""
+
+    def __init__(self, at: datetime = STARTED) -> None:
+        self.at = at
+
+    def __call__(self) -> datetime:
+        self.at += timedelta(seconds=9)
+        return self.at
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Case:
+    """A project without sessions; the clock is five minutes after the start of the sessions that tests write."""
+    (tmp_path / "case").mkdir()
+    return Case(ClaudeAdapter(), tmp_path / "case", STARTED + timedelta(minutes=5))
+
+
+def write(case: Case, records: list[dict[str, Any]], number: int = 1) -> Path:
+    path = session_of(case, number)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(lines(records))
+    os.utime(path, (case.now.timestamp(), case.now.timestamp()))
+    return path
+
+
+def register(case: Case, *, number: int = 1, pid: int = PID, **fields: Any) -> Path:
+    """Write an entry of the registry, whose process runs."""
+    path = case.home / ".claude" / "sessions" / f"{pid}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    entry = {"pid": pid, "sessionId": session_of(case, number).stem, "cwd": str(case.project)}
+    path.write_text(json.dumps({**entry, "procStart": "2026-11-20T09:00:00Z", **fields}))
+    case.processes.starts[pid] = STARTED
+    return path
+
+
+def records_of(case: Case, at: datetime = STARTED, number: int = 1, **fields: Any) -> Records:
+    return Records(fields.pop("cwd", case.project), session_of(case, number).stem, now=Clock(at), **fields)
+
+
+def folded(case: Case) -> Session:
+    """Return what the transcript of the first session shows."""
+    found = case.files.fold(session_of(case), SessionFold())
+    assert found is not None
+    session: Session = found.state
+    return session
+
+
+def state(loop: Loop) -> tuple[str, str, str]:
+    return loop.status.value, loop.state_source.value, loop.end_reason
+
+
+# Cases
+
+
+@pytest.mark.parametrize(
+    ("name", "pids", "expected"),
+    [
+        ("goal-armed", (), ("crashed", "inferred", "")),
+        ("goal-met", (), ("completed", "reported", "met")),
+        ("goal-failed", (), ("failed", "reported", "failed")),
+        ("goal-cleared", (), ("aborted", "reported", "cleared")),
+        ("goal-replayed-by-compaction", (), ("completed", "reported", "met")),
+        ("loop-cron", (PID,), ("running", "reported", "")),
+        ("loop-cron", (), ("completed", "inferred", "end_turn")),
+        ("torn-last-line", (), ("unknown", "inferred", "")),
+        ("quoted-markers", (), ("completed", "inferred", "end_turn")),
+        ("dup-usage", (), ("completed", "inferred", "end_turn")),
+        ("permission-prompt", (PID,), ("waiting", "reported", "")),
+        ("question", (PID,), ("waiting", "reported", "")),
+        ("limit", (PID,), ("waiting", "reported", "")),
+        ("limit", (), ("limit", "inferred", "rate_limit")),
+        ("interrupted", (), ("aborted", "reported", "interrupted")),
+        ("capped-at-8", (), ("limit", "inferred", "stop hook block cap")),
+    ],
+)
+def test_each_case_has_its_state(
+    name: str, pids: tuple[int, ...], expected: tuple[str, str, str], tmp_path: Path
+) -> None:
+    loop = opened(name, tmp_path, pids=pids).loop()
+    assert state(loop) == expected
+    assert (loop.id, loop.runner, loop.agent, loop.session_ids) == (f"claude:{FIRST}", "claude", "claude", (FIRST,))
+
+
+def test_a_goal_gives_condition_iterations_usage_and_evidence(tmp_path: Path) -> None:
+    case = opened("goal-met", tmp_path)
+    loop = case.loop()
+    assert loop.task == "Make the tests of the cart pass."
+    assert loop.criteria == ("npm test exits 0",)
+    assert (loop.iteration, loop.model, loop.last_result) == (2, "claude-sonnet-5", "the last run shows 0 failed")
+    assert loop.usage.total == 5 * (10 + 100 + 400 + 2000)
+    assert (loop.progress.test_passed, loop.progress.files_changed, loop.progress.goal_met) == (True, 1, True)
+    assert loop.success
+    assert loop.ended_at == STARTED + timedelta(seconds=9 * 12)
+    assert loop.files == (f"~/.claude/projects/{slug(case.project)}/{FIRST}.jsonl",)
+
+
+def test_the_details_show_errors_and_their_fix(tmp_path: Path) -> None:
+    first, second = opened("goal-met", tmp_path).details().iterations
+    assert [failure.message for failure in first.failures] == ["TypeError: clock.now is not a function"]
+    assert (first.outcome, first.result) == (Outcome.FAILURE, "two tests of the cart still fail")
+    assert first.results is not None
+    assert (first.results.failed, first.results.passed) == (2, 31)
+    assert second.fix is not None
+    assert second.fix.description == "The clock is a function now; the cart must call it."
+    assert second.fix.files == second.files == ("src/cart.ts",)
+    assert second.fix.diff.splitlines()[-2:] == ["-clock.now()", "+now()"]
+    assert (second.outcome, second.duration_ms) == (Outcome.SUCCESS, 279_900)
+
+
+def test_records_that_compaction_repeats_count_once(tmp_path: Path) -> None:
+    case = opened("goal-replayed-by-compaction", tmp_path)
+    loop = case.loop()
+    assert loop.iteration == 2
+    assert loop.usage.total == 6 * 2510
+    assert dict(case.details(loop).facts)["compactions"] == "1"
+    assert len(case.details(loop).iterations) == 3
+
+
+def test_the_last_line_of_a_message_has_its_usage(tmp_path: Path) -> None:
+    assert opened("dup-usage", tmp_path).loop().usage.output == 90
+
+
+def test_quoted_markers_mean_nothing(tmp_path: Path) -> None:
+    loop = opened("quoted-markers", tmp_path).loop()
+    assert (loop.criteria, loop.tags, loop.progress.goal_met) == ((), ("interactive",), None)
+
+
+def test_headless_sessions_with_the_same_prompt_are_one_loop(tmp_path: Path) -> None:
+    case = opened("headless-x4", tmp_path)
+    loop = case.loop()
+    assert (loop.raw_status, loop.iteration, loop.tags) == ("bare loop, end_turn", 4, ("bare loop", "headless"))
+    assert len(loop.session_ids) == 4
+    assert loop.usage.total == 4 * 5020
+    assert loop.progress.test_passed
+    details = case.details(loop)
+    assert [one.number for one in details.iterations] == [1, 2, 3, 4]
+    assert [one.outcome for one in details.iterations] == [Outcome.FAILURE] * 3 + [Outcome.SUCCESS]
+
+
+def test_a_headless_loop_keeps_its_id_as_it_grows(tmp_path: Path) -> None:
+    case = opened("headless-x4", tmp_path)
+    session_of(case, 3).unlink()
+    session_of(case, 4).unlink()
+    assert sorted(case.loops()) == [f"claude:{FIRST}", f"claude:{FIRST[:-1]}2"]
+    write(
+        case,
+        [
+            records_of(case, STARTED + timedelta(minutes=30), 3, entrypoint="sdk-cli").prompt(
+                "Read PROMPT.md and do the next story."
+            )
+        ],
+        3,
+    )
+    assert list(case.loops()) == [f"claude:{FIRST}"]
+
+
+def test_a_headless_loop_between_two_sessions_is_running(tmp_path: Path) -> None:
+    case = opened("headless-x4", tmp_path, now=STARTED + timedelta(minutes=31))
+    assert state(case.loop()) == ("running", "inferred", "")
+    case.now += timedelta(minutes=30)
+    assert case.loop().status is LoopStatus.UNKNOWN
+
+
+def test_headless_sessions_at_the_same_time_are_not_a_loop(case: Case) -> None:
+    for number in (1, 2, 3):
+        make = records_of(case, STARTED, number, entrypoint="sdk-cli")
+        write(case, [make.prompt("Do a story."), make.answer("Done."), make.answer("Done.")], number)
+    assert len(case.loops()) == 3
+
+
+def test_a_subagent_has_its_parent_and_its_own_usage(tmp_path: Path) -> None:
+    loops = opened("subagent", tmp_path).loops()
+    child = loops["claude:agent-a1b2c3"]
+    assert (child.parent, child.tags, child.usage.output) == (f"claude:{FIRST}", ("subagent",), 50)
+    assert loops[f"claude:{FIRST}"].usage.output == 200
+
+
+def test_a_session_whose_subagent_works_has_not_crashed(case: Case) -> None:
+    make, child = records_of(case), records_of(case, STARTED + timedelta(minutes=28), isSidechain=True)
+    path = write(case, [make.prompt("Go."), make.goal(met=False, sentinel=True), make.tool("Task", prompt="Look.")])
+    case.now = STARTED + timedelta(minutes=29)
+    assert case.loop().status is LoopStatus.CRASHED
+    folder = path.with_suffix("") / "subagents"
+    folder.mkdir(parents=True)
+    (folder / "agent-1.jsonl").write_bytes(lines([child.prompt("Look."), child.tool("Grep", pattern="clock")]))
+    assert case.loops()[f"claude:{FIRST}"].status is LoopStatus.RUNNING
+    case.now += timedelta(hours=1)
+    assert case.loops()[f"claude:{FIRST}"].status is LoopStatus.CRASHED
+
+
+def test_a_blocked_job_waits_for_what_it_needs(tmp_path: Path) -> None:
+    loops = opened("job-blocked", tmp_path).loops()
+    blocked, lone = loops[f"claude:{FIRST}"], loops["claude:job-d4e5f6"]
+    assert (blocked.status, blocked.raw_status) == (LoopStatus.WAITING, "blocked")
+    assert blocked.question == "npm login"
+    assert (lone.status, lone.task) == (LoopStatus.RUNNING, "Update the changelog.")
+
+
+@pytest.mark.parametrize(
+    ("tool", "parameters", "live", "expected"),
+    [
+        ("AskUserQuestion", {"questions": [{"question": "Which\nclock?"}, {"question": "Why?"}]}, None, BOTH),
+        ("AskUserQuestion", {"questions": "x"}, None, "AskUserQuestion"),
+        ("ExitPlanMode", {"plan": "Round once.\nThen test."}, None, "Round once."),
+        ("Bash", {"command": "git push"}, "idle", "Bash git push"),
+        ("AskUserQuestion", {"questions": [{"question": "x" * 900}]}, None, "x" * 200),
+    ],
+)
+def test_a_waiting_session_has_its_question_or_the_call_to_permit(
+    tool: str, parameters: dict[str, Any], live: str | None, expected: str, case: Case
+) -> None:
+    make = records_of(case)
+    write(case, [make.prompt("Go."), make.tool(tool, **parameters)])
+    if live:
+        register(case, status=live)
+    loop = case.loop()
+    assert (loop.status, loop.question) == (LoopStatus.WAITING, expected)
+
+
+def test_the_keys_of_jobs_are_never_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = opened("job-blocked", tmp_path)
+    opened_files: list[str] = []
+    real = os.open
+
+    def watched(path: Any, *rest: Any, **more: Any) -> int:
+        opened_files.append(str(path))
+        return real(path, *rest, **more)
+
+    monkeypatch.setattr(os, "open", watched)
+    case.use()
+    assert opened_files
+    assert not [path for path in opened_files if path.endswith(".key")]
+
+
+def test_two_sessions_at_once_are_two_running_loops(tmp_path: Path) -> None:
+    loops = opened("two-at-once", tmp_path, now=SOON, pids=(4242, 4243)).loops()
+    assert [(one.status, one.liveness, one.pid) for one in loops.values()] == [
+        (LoopStatus.RUNNING, Liveness.ALIVE, 4242),
+        (LoopStatus.RUNNING, Liveness.ALIVE, 4243),
+    ]
+
+
+def test_the_history_of_a_fork_counts_in_the_first_session(tmp_path: Path) -> None:
+    loops = opened("fork", tmp_path).loops()
+    fork = loops[f"claude:{FIRST[:-1]}2"]
+    assert (fork.parent, fork.usage.total, fork.progress.test_passed) == (f"claude:{FIRST}", 2510, None)
+    assert fork.started_at == STARTED + timedelta(hours=1, seconds=9)
+    assert fork.task == "Try another clock."
+    assert loops[f"claude:{FIRST}"].usage.total == 5020
+
+
+def test_records_before_another_session_id_are_history(case: Case) -> None:
+    old, new = records_of(case, number=7), records_of(case, STARTED + timedelta(minutes=1))
+    write(case, [*goal_session(old), new.prompt("Go on."), new.answer("I go on.")])
+    loop = case.loop()
+    assert (loop.parent, loop.usage.total, loop.criteria) == (f"claude:{session_of(case, 7).stem}", 2510, ())
+
+
+def test_only_sessions_in_the_project_and_its_working_trees_are_read(tmp_path: Path) -> None:
+    case = opened("folders", tmp_path)
+    assert [loop.task for loop in case.loops().values()] == ["In a folder below", "In a working tree"]
+    case.set_folders(worktrees=())
+    assert [loop.task for loop in case.loops().values()] == ["In a folder below"]
+    case.set_folders(home=None)
+    assert case.use() == ({}, [])
+
+
+def test_a_transcript_of_another_project_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = opened("folders", tmp_path)
+    folded: list[str] = []
+    real = case.files.fold
+
+    def watched(path: Path, fold: Any) -> Any:
+        folded.append(path.parent.name)
+        return real(path, fold)
+
+    monkeypatch.setattr(case.files, "fold", watched)
+    case.loops()
+    assert f"{slug(case.project)}-packages-shop" in folded
+    assert f"{slug(case.project)}-old" not in folded
+
+
+def test_the_agent_can_keep_its_files_elsewhere(tmp_path: Path) -> None:
+    case = opened("goal-met", tmp_path)
+    (case.home / ".claude").rename(tmp_path / "elsewhere")
+    case.set_folders(environment={"CLAUDE_CONFIG_DIR": str(tmp_path / "elsewhere")})
+    assert case.loop().status is LoopStatus.COMPLETED
+
+
+def test_the_reported_cost_is_shown_and_none_is_computed(tmp_path: Path) -> None:
+    assert opened("cost", tmp_path).loop().usage.cost_usd == 0.42
+    assert opened("goal-met", tmp_path / "other").loop().usage.cost_usd is None
+
+
+def test_schedules_are_notes(tmp_path: Path) -> None:
+    case = opened("loop-cron", tmp_path, pids=(PID,))
+    assert ("schedule, every 10 minutes", "Check the queue of orders.") in case.details().notes
+    assert case.loop().tags == ("interactive", "schedule")
+
+
+@pytest.mark.parametrize("scheduled_for", ["2026-11-20T10:00:00.000Z", 1795168800000])
+def test_a_session_that_wakes_up_later_is_running_until_then(scheduled_for: str | int, case: Case) -> None:
+    make = records_of(case)
+    call = make.tool("ScheduleWakeup", delaySeconds=3600)
+    result = make.result(call, "ok", toolUseResult={"scheduledFor": scheduled_for})
+    write(case, [make.prompt("<<autonomous-loop>>"), call, result, make.answer("I wait.")])
+    register(case, status="idle")
+    assert (case.loop().status, case.loop().raw_status) == (LoopStatus.RUNNING, "scheduled")
+    case.now = STARTED + timedelta(hours=2)
+    assert case.loop().status is LoopStatus.PAUSED
+
+
+def test_a_process_that_left_its_registry_entry_was_killed(case: Case) -> None:
+    make = records_of(case)
+    write(case, [make.prompt("Make the tests pass."), make.answer("I start.", stop=None)])
+    register(case, status="busy")
+    case.now = STARTED + timedelta(minutes=1)
+    assert case.loop().status is LoopStatus.RUNNING
+    case.processes.starts.clear()
+    loop = case.loop()
+    assert (loop.status, loop.liveness) == (LoopStatus.CRASHED, Liveness.DEAD)
+    assert case.anew().loop().status is LoopStatus.CRASHED
+
+
+def test_the_fingerprint_names_the_folders_of_the_project(tmp_path: Path) -> None:
+    case = opened("goal-met", tmp_path)
+    folder = case.home / ".claude" / "projects" / slug(case.project)
+    assert case.adapter.fingerprint(case.folders) == (str(folder),)
+    (tmp_path / "none").mkdir()
+    empty = Case(ClaudeAdapter(), tmp_path / "none")
+    assert empty.adapter.fingerprint(empty.folders) == ()
+
+
+# States
+
+
+@pytest.mark.parametrize(
+    ("last", "minutes", "live", "expected"),
+    [
+        ("armed", 1, None, ("running", "inferred", "")),
+        ("armed", 5, None, ("unknown", "inferred", "")),
+        ("armed", 11, None, ("crashed", "inferred", "")),
+        ("armed", 600, "busy", ("running", "reported", "")),
+        ("met", 1, None, ("completed", "reported", "met")),
+        ("met", 600, "idle", ("completed", "reported", "met")),
+        ("failed", 600, None, ("failed", "reported", "failed")),
+        ("cleared by the person", 1, "idle", ("aborted", "reported", "cleared")),
+        ("cleared by a record", 1, None, ("aborted", "reported", "cleared")),
+        ("set by a queue operation", 11, None, ("crashed", "inferred", "")),
+        ("set by a queued command", 11, None, ("crashed", "inferred", "")),
+        ("set by a meta record", 11, None, ("crashed", "inferred", "")),
+        ("armed again", 600, "busy", ("running", "reported", "")),
+        ("new work after the goal", 1, "busy", ("running", "reported", "")),
+        ("revoked login", 1, "idle", ("failed", "inferred", "authentication_failed")),
+        ("context overflow", 1, None, ("failed", "inferred", "context_overflow")),
+        ("overloaded", 600, None, ("failed", "inferred", "overloaded")),
+        ("overloaded", 1, None, ("unknown", "inferred", "")),
+        ("rate limit", 1, None, ("waiting", "reported", "")),
+        ("rate limit", 600, "idle", ("waiting", "reported", "")),
+        ("rate limit", 600, None, ("limit", "inferred", "rate_limit")),
+        ("interrupted", 1, "idle", ("aborted", "reported", "interrupted")),
+        ("error_max_turns", 1, None, ("limit", "reported", "error_max_turns")),
+        ("error_max_budget_usd", 1, None, ("limit", "reported", "error_max_budget_usd")),
+        ("error_during_execution", 1, None, ("failed", "reported", "error_during_execution")),
+        ("success", 1, None, ("completed", "reported", "success")),
+        ("question", 600, "idle", ("waiting", "reported", "")),
+        ("question", 600, None, ("waiting", "reported", "")),
+        ("open call", 1, "idle", ("waiting", "inferred", "")),
+        ("open call", 1, "waiting", ("waiting", "reported", "")),
+        ("open call", 30, "busy", ("running", "reported", "")),
+        ("open call", 1, None, ("running", "inferred", "")),
+        ("open call", 11, None, ("unknown", "inferred", "")),
+        ("cut answer", 11, None, ("unknown", "inferred", "max_tokens")),
+        ("end of the turn", 1, "idle", ("paused", "reported", "")),
+        ("end of the turn", 1, None, ("unknown", "inferred", "")),
+        ("end of the turn", 11, None, ("completed", "inferred", "end_turn")),
+        ("end of a headless turn", 1, None, ("completed", "reported", "end_turn")),
+    ],
+)
+def test_the_state_follows_from_the_last_record_and_the_process(
+    last: str, minutes: int, live: str | None, expected: tuple[str, str, str], case: Case
+) -> None:
+    make = records_of(case)
+    started = [make.prompt("Make the tests pass.")]
+    armed = [*started, make.goal(met=False, sentinel=True), make.answer("I start.", stop=None)]
+    condition = "Goal set: npm test exits 0"
+    met = [*armed, make.goal(met=True, reason="all pass")]
+    result = {"type": "result", "subtype": last, "sessionId": make.session}
+    records = {
+        "armed": armed,
+        "met": met,
+        "failed": [*armed, make.goal(met=False, failed=True, reason="no such test")],
+        "cleared by the person": [*armed, make.command("goal", "clear")],
+        "cleared by a record": [*armed, make.goal(met=True, sentinel=True)],
+        "set by a queue operation": [
+            *started,
+            {"type": "queue-operation", "operation": "enqueue", "content": condition},
+        ],
+        "set by a queued command": [
+            *started,
+            make.record("attachment", attachment={"type": "queued_command", "prompt": condition}),
+        ],
+        "set by a meta record": [*started, make.meta(condition)],
+        "armed again": [*met, make.goal(met=False, sentinel=True)],
+        "new work after the goal": [*met, make.prompt("Now the docs."), make.tool("Read", file_path="docs.md")],
+        "revoked login": [*armed, make.api_error("authentication_failed", "Please run /login")],
+        "context overflow": [*armed, make.api_error("invalid_request", "Prompt is too long")],
+        "overloaded": [*started, make.api_error("overloaded", "API Error: 529")],
+        "rate limit": [*armed, make.api_error("rate_limit", "You've hit your session limit")],
+        "interrupted": [*armed, make.prompt("[Request interrupted by user for tool use]")],
+        "question": [*started, make.tool("AskUserQuestion", questions=[])],
+        "open call": [*started, make.tool("Bash", command="npm publish")],
+        "cut answer": [*started, make.answer("I start", stop="max_tokens")],
+        "end of a headless turn": [make.prompt("Test.", entrypoint="sdk-cli"), make.answer("Done.")],
+        "end of the turn": [*started, make.answer("Done."), make.system("turn_duration", durationMs=9)],
+    }.get(last) or [*armed, result]
+    write(case, records)
+    if live:
+        register(case, status=live)
+    case.now = max(datetime.fromisoformat(one["timestamp"]) for one in records if "timestamp" in one)
+    case.now += timedelta(minutes=minutes)
+    loop = case.loop()
+    assert state(loop) == expected
+    assert (loop.ended_at is not None) == (loop.status.ended or loop.liveness is Liveness.ENDED)
+
+
+def test_a_later_process_with_the_same_pid_is_another_one(case: Case) -> None:
+    make = records_of(case)
+    write(case, [make.prompt("Make the tests pass."), make.goal(met=False, sentinel=True)])
+    entry = register(case, status="busy")
+    case.now += timedelta(hours=1)
+    assert case.loop().liveness is Liveness.ALIVE
+    case.processes.starts[PID] = STARTED + timedelta(minutes=30)
+    assert case.loop().status is LoopStatus.CRASHED
+    entry.write_text(json.dumps({"pid": PID, "sessionId": FIRST, "procStart": "123456", "startedAt": 1795165201500}))
+    assert case.loop().status is LoopStatus.CRASHED
+    case.processes.starts[PID] = STARTED
+    assert case.loop().status is LoopStatus.RUNNING
+
+
+def test_a_question_of_a_session_that_was_closed_waits_no_more(case: Case) -> None:
+    make = records_of(case)
+    write(case, [make.prompt("Which one?"), make.tool("AskUserQuestion", questions=[])])
+    register(case, number=2, status="idle")
+    case.now += timedelta(hours=1)
+    assert case.loop().status is LoopStatus.UNKNOWN
+
+
+def test_stop_hooks_that_block_in_a_row_are_counted_once_each(tmp_path: Path) -> None:
+    case = opened("capped-at-8", tmp_path)
+    assert folded(case).blocks == STOP_BLOCK_CAP
+
+
+def test_a_prompt_starts_the_count_of_blocks_anew(case: Case) -> None:
+    make = records_of(case)
+    blocks = [record for n in range(3) for record in (make.answer(f"Try {n}"), make.meta("Stop hook feedback:\n- no"))]
+    write(case, [make.prompt("Go."), *blocks, make.command("cancel-ralph"), make.prompt("Go on."), *blocks[:0]])
+    session = folded(case)
+    assert (session.blocks, session.commands) == (0, ["/cancel-ralph"])
+
+
+def test_a_failed_run_whose_status_a_pipe_hides_is_a_failure(case: Case) -> None:
+    make = records_of(case)
+    first, second = make.tool("Bash", command="npm test | tail -5"), make.tool("Bash", command="npm test | tail -5")
+    write(case, [make.prompt("Test."), first, make.result(first, FAILURE), make.answer("They fail.")])
+    assert case.loop().progress.test_passed is False
+    write(case, [make.prompt("Test."), second, make.result(second, "no counts"), make.answer("They pass.")])
+    assert case.loop().progress.test_passed is None
+
+
+def test_a_call_that_a_person_refused_is_not_an_error(case: Case) -> None:
+    make = records_of(case)
+    call = make.tool("Bash", command="npm publish")
+    text = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+    write(case, [make.prompt("Publish."), call, make.result(call, text, failed=True)])
+    assert case.details().iterations[0].failures == ()
+
+
+def test_no_file_was_changed_if_no_tool_could(case: Case) -> None:
+    make = records_of(case, entrypoint="sdk-cli")
+    read, edit = make.tool("Read", file_path="a.ts"), make.tool("Edit", file_path=f"{case.project}/a.ts")
+    write(case, [make.prompt("Look."), read, make.result(read, "text"), make.answer("Done.")])
+    assert case.loop().progress.files_changed == 0
+    shell = make.tool("Bash", command="sed -i s/a/b/ a.ts")
+    write(case, [make.prompt("Look."), shell, make.result(shell, ""), make.answer("Done.")])
+    assert case.loop().progress.files_changed is None
+    write(case, [make.prompt("Change."), edit, make.result(edit, "ok"), make.answer("Done.")])
+    assert case.loop().progress.files_changed == 1
+    assert case.details().iterations[0].files == ("a.ts",)
+
+
+def test_a_person_who_asks_a_question_wants_no_change(case: Case) -> None:
+    make = records_of(case)
+    write(case, [make.prompt("What does it do?"), make.answer("It counts.")])
+    assert case.loop().progress.files_changed is None
+
+
+# Growth and damage
+
+
+def test_a_session_grows_line_by_line(case: Case) -> None:
+    records = goal_session(records_of(case))
+    path = write(case, [])
+    seen = []
+    for record in records:
+        line = lines([record])
+        for part in (line[:40], line[40:]):
+            with path.open("ab") as file:
+                file.write(part)
+            case.files.start_look()
+            seen += [loop.status for loop in case.adapter.loops(case.files, case.moment)]
+    assert seen[-1] is LoopStatus.COMPLETED
+    assert case.loop().iteration == 2
+
+
+def test_an_unchanged_session_that_is_over_is_not_built_again(tmp_path: Path) -> None:
+    case = opened("goal-met", tmp_path)
+    first = case.loop()
+    case.now += timedelta(days=1)
+    assert case.loop() is first
+
+
+def test_a_session_that_vanishes_is_not_listed(tmp_path: Path) -> None:
+    case = opened("goal-met", tmp_path)
+    loop = case.loop()
+    session_of(case).unlink()
+    assert case.loops() == {}
+    assert case.details(loop).loop_id == loop.id
+
+
+def test_times_in_the_future_do_not_keep_a_session_alive(tmp_path: Path) -> None:
+    case = opened("goal-armed", tmp_path)
+    case.now = STARTED - timedelta(days=1)
+    loop = case.loop()
+    assert loop.last_activity is not None
+    assert loop.last_activity <= case.now
+
+
+def cases() -> list[str]:
+    return sorted(one.name for one in (DATA / "claude").iterdir())
+
+
+def test_a_symbolic_link_that_leads_out_is_not_followed(tmp_path: Path) -> None:
+    case = opened("goal-met", tmp_path)
+    replace_file(case, session_of(case), "link outside")
+    assert case.loops() == {}
+
+
+def test_the_played_session_is_read(case: Case) -> None:
+    play(case.project, case.home, pause=0)
+    case.now = datetime.now(UTC)
+    loop = case.loop()
+    assert (loop.id, loop.status, loop.progress.goal_met) == (f"claude:{SESSION}", LoopStatus.COMPLETED, True)

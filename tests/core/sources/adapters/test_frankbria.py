@@ -1,0 +1,300 @@
+"""The adapter of ralph-claude-code, in `.ralph` and in the flat layout."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.records.loops import Liveness, LoopStatus, Outcome, StateSource
+from core.sources.adapters.frankbria import FrankbriaAdapter
+from tests.core.sources.adapters.fixtures import (
+    ANY_JSON,
+    NOW,
+    Case,
+    open_case,
+)
+
+INFERRED, REPORTED = StateSource.INFERRED, StateSource.REPORTED
+TASK = "Make the cart exact."
+NEWEST = "frankbria:20261120-113001"
+CONTEXT = "### Success Patterns\n\n1. **Small steps** (90% success, 3 uses)\n   - Steps: commit\n"
+RUNNING, CRASHED, FAILED = LoopStatus.RUNNING, LoopStatus.CRASHED, LoopStatus.FAILED
+COMPLETED, LIMIT, ABORTED = LoopStatus.COMPLETED, LoopStatus.LIMIT, LoopStatus.ABORTED
+FILES = ["status.json", "progress.json", "logs/ralph.log", "logs/metrics.jsonl", ".response_analysis", "queue.json"]
+
+
+def open_(case: str, tmp_path: Path) -> Case:
+    return open_case(FrankbriaAdapter(), f"frankbria/{case}", tmp_path / "case")
+
+
+def ralph(case: Case, name: str) -> Path:
+    return case.project / ".ralph" / name
+
+
+def set_status(case: Case, status: str, action: str = "", reason: str = "") -> None:
+    """Write status.json as the runner does, at the time of the case."""
+    path = ralph(case, "status.json")
+    document = json.loads(path.read_text()) | {"status": status, "last_action": action, "exit_reason": reason}
+    path.write_text(json.dumps(document))
+    os.utime(path, (NOW.timestamp(), NOW.timestamp()))
+
+
+@pytest.mark.parametrize(
+    ("status", "action", "reason", "expected"),
+    [
+        ("completed", "graceful_exit", "project_complete", (COMPLETED, "project_complete")),
+        ("completed", "graceful_exit", "plan_complete", (COMPLETED, "plan_complete")),
+        ("completed", "graceful_exit", "completion_signals", (COMPLETED, "completion_signals")),
+        ("completed", "graceful_exit", "test_saturation", (COMPLETED, "test_saturation")),
+        ("stopped", "api_limit_exit", "api_5hour_limit", (LIMIT, "api_5hour_limit")),
+        ("stopped", "cost_limit", "e2b_cost_limit", (LIMIT, "e2b_cost_limit")),
+        ("completed", "max_loops", "max_loops_reached", (LIMIT, "max_loops_reached")),
+        ("halted", "circuit_breaker_open", "stagnation_detected", (FAILED, "stagnation_detected")),
+        ("halted", "permission_denied", "permission_denied", (FAILED, "permission_denied")),
+        ("halted", "integrity_failure", "files_deleted", (FAILED, "files_deleted")),
+        ("stopped", "interrupted", "", (ABORTED, "interrupted")),
+        ("paused", "user", "", (LoopStatus.PAUSED, "user")),
+        ("paused", "api_limit", "", (LoopStatus.WAITING, "api_limit")),
+        ("running", "executing", "", (RUNNING, "")),
+        ("success", "completed", "", (RUNNING, "")),
+        ("error", "failed", "", (RUNNING, "")),
+        ("new_word", "", "", (LoopStatus.UNKNOWN, "new_word")),
+    ],
+)
+def test_the_state_is_that_of_status_json(
+    tmp_path: Path, status: str, action: str, reason: str, expected: tuple[LoopStatus, str]
+) -> None:
+    case = open_("running", tmp_path)
+    set_status(case, status, action, reason)
+    loop = case.loops()[NEWEST]
+    assert (loop.status, loop.end_reason) == expected
+    assert loop.state_source is (INFERRED if status == "new_word" else REPORTED)
+    assert loop.raw_status == status
+    assert (loop.ended_at is not None) is loop.status.ended
+
+
+@pytest.mark.parametrize(
+    ("status", "age", "pid", "expected"),
+    [
+        ("running", 59, None, (RUNNING, REPORTED, Liveness.FRESH)),
+        ("running", 300, None, (RUNNING, INFERRED, Liveness.FRESH)),
+        ("running", 601, None, (CRASHED, INFERRED, Liveness.DEAD)),
+        ("running", 9999, 42, (RUNNING, REPORTED, Liveness.ALIVE)),
+        ("success", 601, None, (CRASHED, INFERRED, Liveness.DEAD)),
+        ("error", 601, None, (FAILED, REPORTED, Liveness.ENDED)),
+    ],
+)
+def test_a_running_loop_needs_a_process_or_a_sign(
+    tmp_path: Path, status: str, age: int, pid: int | None, expected: tuple[LoopStatus, StateSource, Liveness]
+) -> None:
+    case = open_("running", tmp_path)
+    set_status(case, status, "executing")
+    case.now = NOW + timedelta(seconds=age)
+    if pid is not None:
+        case.processes.programs["ralph_loop.sh", case.project] = pid
+    loop = case.loops()[NEWEST]
+    assert (loop.status, loop.state_source, loop.liveness) == expected
+    assert (loop.badges == ("crashed",)) is (expected[0] is CRASHED)
+
+
+def test_a_question_after_which_no_loop_begins_waits(tmp_path: Path) -> None:
+    case = open_("running", tmp_path)
+    analysis = ralph(case, ".response_analysis")
+    analysis.write_text(analysis.read_text().replace('"asking_questions": false', '"asking_questions": true'))
+    set_status(case, "success", "completed")
+    os.utime(analysis, (NOW.timestamp(), NOW.timestamp()))
+    assert case.loops()[NEWEST].status is RUNNING
+    case.now = NOW + timedelta(minutes=2)
+    loop = case.loops()[NEWEST]
+    assert (loop.status, loop.end_reason) == (LoopStatus.WAITING, "asking_questions")
+
+
+def test_progress_json_counts_as_a_sign_only(tmp_path: Path) -> None:
+    loop = open_("invalid-progress", tmp_path).loop()
+    assert (loop.status, loop.liveness) == (RUNNING, Liveness.FRESH)
+
+
+def test_each_start_in_the_log_is_a_loop(tmp_path: Path) -> None:
+    loops = open_("running", tmp_path).loops()
+    assert list(loops) == ["frankbria:20261119-090001", NEWEST]
+    old, new = loops.values()
+    assert (old.status, old.end_reason, old.iteration) == (COMPLETED, "project_complete", 1)
+    assert (old.session_ids, old.usage.cost_usd) == (("5b1d0c7e-0000-4000-8000-000000000009",), 0.1)
+    assert [one.number for one in old.iterations] == [1]
+    assert (new.task, new.iteration, new.started_at) == (TASK, 3, datetime(2026, 11, 20, 11, 30, 1, tzinfo=UTC))
+    assert [(one.number, one.outcome, one.duration_ms) for one in new.iterations] == [
+        (1, Outcome.SUCCESS, 412_000),
+        (2, Outcome.FAILURE, 470_000),
+        (3, Outcome.UNKNOWN, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "plan", "expected"),
+    [
+        ("# Ralph Development Instructions\n## Context\nYou are Ralph.\n", "- [ ] Show cents\n", "Show cents"),
+        ("", "# Fix plan\n\n## High priority\n- [x] Round once\n", "Round once"),
+        ("", "", "shop"),
+    ],
+)
+def test_the_task_is_the_first_own_line_of_the_prompt_or_plan(
+    tmp_path: Path, prompt: str, plan: str, expected: str
+) -> None:
+    case = open_("running", tmp_path)
+    ralph(case, "PROMPT.md").write_text(prompt)
+    ralph(case, "fix_plan.md").write_text(plan)
+    assert case.loops()[NEWEST].task == expected
+
+
+def test_tokens_and_cost_are_the_sum_of_the_calls(tmp_path: Path) -> None:
+    loop = open_("running", tmp_path).loops()[NEWEST]
+    assert loop.usage.cost_usd == pytest.approx(0.5)
+    assert (loop.usage.input, loop.usage.output, loop.usage.cache_read) == (20, 100, 42_000)
+    assert loop.session_ids == ("5b1d0c7e-0000-4000-8000-000000000001",)
+
+
+def test_an_older_run_ends_as_the_history_of_sessions_reports(tmp_path: Path) -> None:
+    case = open_("running", tmp_path)
+    log = ralph(case, "logs/ralph.log")
+    log.write_text(log.read_text().replace("🏁 Graceful exit triggered: project_complete", "bye"))
+    assert case.loops()["frankbria:20261119-090001"].status is LoopStatus.UNKNOWN
+    row = {"timestamp": "2026-11-19T09:10:00+00:00", "to_state": "reset", "reason": "manual_interrupt"}
+    ralph(case, ".ralph_session_history").write_text(json.dumps([row]))
+    assert case.loops()["frankbria:20261119-090001"].status is ABORTED
+
+
+def test_details_have_plan_queue_and_circuit_breaker(tmp_path: Path) -> None:
+    case = open_("running", tmp_path)
+    details = case.details(case.loops()[NEWEST])
+    assert details.facts == (
+        ("calls this hour", "17 of 100"),
+        ("circuit breaker", "CLOSED"),
+        ("permission denials", "2"),
+        ("queue", "1 of 2 pending"),
+    )
+    notes = dict(details.notes)
+    assert notes["Last summary"] == "Moved rounding to money.py"
+    assert notes["Queue"] == "pending: Show cents\ncompleted: Round once"
+    breaker = open_("open-breaker", tmp_path / "other")
+    assert (breaker.loop().status, breaker.loop().end_reason) == (FAILED, "stagnation_detected")
+    assert ("Circuit breaker", "OPEN No progress in 3 loops") in breaker.details().notes
+    assert ("circuit breaker", "OPEN No progress in 3 loops") in breaker.details().facts
+
+
+def test_optional_tasks_do_not_count(tmp_path: Path) -> None:
+    loop = open_("running", tmp_path).loops()[NEWEST]
+    assert loop.criteria == ("Round totals once", "Show cents")
+    assert (loop.progress.stories, loop.progress.stories_done) == (2, 1)
+
+
+def test_the_limit_of_the_api_makes_it_wait(tmp_path: Path) -> None:
+    loop = open_("api-limit", tmp_path).loop()
+    assert (loop.id, loop.status, loop.end_reason) == ("frankbria:loop", LoopStatus.WAITING, "api_limit")
+
+
+def test_the_flat_layout_is_read_too(tmp_path: Path) -> None:
+    case = open_("flat-0.9", tmp_path)
+    loop = case.loop()
+    assert (loop.id, loop.status, loop.end_reason) == ("frankbria:20261120-113002", COMPLETED, "plan_complete")
+    assert (loop.task, loop.success) == ("Make the cart exact.", True)
+    assert loop.files == ("status.json", "logs/ralph.log", "@fix_plan.md")
+    assert case.adapter.fingerprint(case.folders) == ("status.json",)
+
+
+def test_a_status_of_the_project_itself_is_not_reported(tmp_path: Path) -> None:
+    case = open_("running", tmp_path)
+    (case.project / "status.json").write_text("{torn")
+    assert (len(case.loops()), case.findings()) == (2, [])
+
+
+def test_a_torn_status_keeps_the_last_good_one(tmp_path: Path) -> None:
+    case = open_("torn-status", tmp_path)
+    before = case.loop()
+    path = ralph(case, "status.json")
+    for data in (b"", path.read_bytes()[:90]):
+        path.write_bytes(data)
+        assert case.loop().iteration == before.iteration == 3
+    path.unlink()
+    assert case.loops() == {}
+
+
+def test_the_fingerprint_is_by_content_because_others_share_the_folder(tmp_path: Path) -> None:
+    case = open_("running", tmp_path)
+    assert case.adapter.fingerprint(case.folders) == (".ralph/status.json",)
+    ralph(case, "status.json").write_text('{"status": "running"}')
+    assert case.adapter.fingerprint(case.folders) == ()
+    assert case.loops() == {}
+    (case.project / ".ralphrc").write_text("RALPH_VERBOSE=true\n")
+    assert case.adapter.fingerprint(case.folders) == (".ralphrc",)
+
+
+@pytest.mark.parametrize(("case", "file"), [("running", ".ralph/AGENT.md"), ("flat-0.9", "@AGENT.md")])
+def test_a_context_is_delivered_as_a_change_of_agent_md(tmp_path: Path, case: str, file: str) -> None:
+    opened = open_(case, tmp_path)
+    loop = list(opened.loops().values())[-1]
+    delivery = opened.adapter.deliver(loop, CONTEXT, opened.files)
+    assert delivery is not None
+    subprocess.run(["git", "apply", "-"], input=delivery.diff, text=True, cwd=opened.project, check=True)
+    assert "- **Small steps** (90% success, 3 uses)\n   - Steps: commit\n" in (opened.project / file).read_text()
+    assert opened.adapter.deliver(loop, CONTEXT, opened.files) is None, "it is there already"
+
+
+@pytest.mark.parametrize(
+    ("data", "cost"),
+    [
+        (b'{"type":"result","total_cost_usd":0.5}', 0.5),
+        (b'noise\n{"type": "result", "total_cost_usd": 0.25}\nmore\n', 0.25),
+        (b'{\n  "type": "result",\n  "total_cost_usd": 2\n}', 2.0),
+        (b'[{"type":"system"},{"type":"result","total_cost_usd":3}]', 3.0),
+        (b'{"type":"result","total_cost_usd":-1}', None),
+        (b'{"type":"result","total_cost_usd":"x","usage":[],"session_id":7}', None),
+        (b"", None),
+        (b"[]", None),
+        (b'"type":"result"\n', None),
+    ],
+)
+def test_the_result_of_a_call_is_found_in_each_format(tmp_path: Path, data: bytes, cost: float | None) -> None:
+    case = open_("running", tmp_path)
+    for path in ralph(case, "logs").glob("claude_output_2026-11-20_*"):
+        path.unlink()
+    ralph(case, "logs/claude_output_2026-11-20_11-40-00.log").write_bytes(data)
+    assert case.loops()[NEWEST].usage.cost_usd == cost
+
+
+def test_only_the_newest_calls_may_be_written_over_several_lines(tmp_path: Path) -> None:
+    case = open_("torn-status", tmp_path)
+    ralph(case, "logs").mkdir()
+    for minute in range(30):
+        ralph(case, f"logs/claude_output_2026-11-20_11-{minute:02}-00.log").write_text(
+            '{\n"type": "result",\n"total_cost_usd": 1}'
+        )
+    assert case.loop().usage.cost_usd == 20
+
+
+STATUS = st.fixed_dictionaries(
+    {"loop_count": ANY_JSON, "calls_made_this_hour": ANY_JSON},
+    optional=dict.fromkeys(("timestamp", "status", "last_action", "exit_reason", "max_calls_per_hour"), ANY_JSON),
+)
+METRIC = st.dictionaries(st.sampled_from(["timestamp", "loop", "duration", "success", "calls"]), ANY_JSON)
+
+
+@given(status=STATUS, other=ANY_JSON, metric=METRIC | ANY_JSON)
+def test_fields_of_wrong_types_never_raise(
+    tmp_path_factory: pytest.TempPathFactory, status: dict[str, Any], other: Any, metric: Any
+) -> None:
+    case = open_("running", tmp_path_factory.mktemp("types"))
+    ralph(case, "status.json").write_text(json.dumps(status))
+    ralph(case, "logs/metrics.jsonl").write_text(json.dumps(metric) + "\n")
+    for name, key in ((".response_analysis", "analysis"), ("queue.json", "queue"), (".circuit_breaker_state", "state")):
+        ralph(case, name).write_text(json.dumps({key: other}))
+    for name in (".ralph_session_history", ".circuit_breaker_history"):
+        ralph(case, name).write_text(json.dumps([other]))
+    assert len(case.use()[0]) == 2

@@ -1,0 +1,229 @@
+"""The adapter of iannuttall/ralph and agrimsingh/ralph-wiggum-cursor."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.base.context_blocks import Blocks
+from core.records.lessons import LessonKind
+from core.records.loops import Liveness, LoopStatus, Outcome, StateSource
+from core.sources.adapters.guardrails import NO_OP, GuardrailsAdapter
+from tests.core.sources.adapters.fixtures import NOW, Case, open_case
+
+INFERRED, REPORTED = StateSource.INFERRED, StateSource.REPORTED
+CONTEXT = (
+    "## Cross-Loop Learning Context\n\nPatterns:\n\n"
+    "### Success Patterns\n\n1. **Small steps** (90% success, 3 uses)\n\n"
+    "### Anti-Patterns to Avoid\n\n1. **Mocking the clock globally** (70% failure rate)\n"
+    "   - Tests leak into each other\n"
+)
+FILES = ["guardrails.md", "progress.md", "activity.log"]
+
+
+def open_(case: str, tmp_path: Path) -> Case:
+    return open_case(GuardrailsAdapter(), f"guardrails/{case}", tmp_path / "case")
+
+
+def end_session(case: Case, text: str) -> None:
+    """Write how the newest session of the case ended."""
+    with (case.project / ".ralph" / "progress.md").open("a") as file:
+        file.write(f"\n### 2026-11-20 11:55:00\n{text}\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("**Session 2 ended** - ✅ TASK COMPLETE", LoopStatus.COMPLETED),
+        ("**Session 2 ended** - ✅ TASK COMPLETE (agent signaled)", LoopStatus.COMPLETED),
+        ("**Session 2 ended** - 🔄 Context rotation (token limit reached)", LoopStatus.RUNNING),
+        ("**Session 2 ended** - 🚨 GUTTER (agent stuck)", LoopStatus.FAILED),
+        ("**Session 2 ended** - ⏸️ DEFERRED (rate limit)", LoopStatus.WAITING),
+        ("**Session 2 ended** - Agent finished naturally (1 criteria remaining)", LoopStatus.RUNNING),
+        ("**Session 2 ended** - Agent signaled complete but criteria remain", LoopStatus.RUNNING),
+        ("**Loop ended** - ⚠️ Max iterations (20) reached", LoopStatus.LIMIT),
+    ],
+)
+def test_the_state_is_the_end_of_the_newest_session(tmp_path: Path, text: str, status: LoopStatus) -> None:
+    case = open_("agrimsingh", tmp_path)
+    end_session(case, text)
+    loop = case.loops()["guardrails:20261120-114000"]
+    is_running = status is LoopStatus.RUNNING
+    reason = "" if is_running else text.partition("** - ")[2]
+    assert (loop.status, loop.state_source, loop.end_reason) == (status, INFERRED if is_running else REPORTED, reason)
+    assert (loop.ended_at is not None) is status.ended
+    assert loop.progress.is_claimed is ("signaled complete" in text)
+
+
+def test_a_running_session_is_inferred_from_its_age_or_known_by_its_process(tmp_path: Path) -> None:
+    case = open_("agrimsingh", tmp_path)
+    loop = case.loops()["guardrails:20261120-114000"]
+    assert (loop.status, loop.state_source, loop.liveness) == (LoopStatus.RUNNING, INFERRED, Liveness.FRESH)
+    case.now += timedelta(hours=1)
+    loop = case.loops()["guardrails:20261120-114000"]
+    assert (loop.liveness, loop.badges) == (Liveness.STALE, ("stale",))
+    case.processes.programs["ralph-loop.sh", case.project] = 42
+    loop = case.loops()["guardrails:20261120-114000"]
+    assert (loop.state_source, loop.liveness, loop.pid) == (REPORTED, Liveness.ALIVE, 42)
+
+
+def test_each_first_session_begins_another_run(tmp_path: Path) -> None:
+    loops = open_("agrimsingh", tmp_path).loops()
+    assert list(loops) == ["guardrails:20261118-080000", "guardrails:20261120-114000"]
+    old, new = loops.values()
+    assert (old.owner, old.model, old.status) == ("cursor", "opus-4.5-thinking", LoopStatus.FAILED)
+    assert (new.owner, new.model, new.iteration) == ("claude", "opus", 2)
+    assert (old.criteria, old.progress.stories) == ((), None), "the criteria are those of the newest run"
+    assert (new.criteria, new.progress.stories_done) == (("Totals are rounded once", "Cents are shown"), 1)
+    assert new.task == "Make the cart exact"
+
+
+def test_sessions_have_the_tools_of_the_activity_log(tmp_path: Path) -> None:
+    case = open_("agrimsingh", tmp_path)
+    loop = case.loops()["guardrails:20261120-114000"]
+    first, second = loop.iterations
+    assert [failure.message for failure in first.failures] == ["SHELL npm test → exit 1"]
+    assert (first.duration_ms, first.result) == (600_000, "🔄 Context rotation (token limit reached)")
+    assert (second.result, second.outcome) == ("", Outcome.UNKNOWN)
+    details = case.details(loop)
+    assert details.facts == (("stories", "1 of 2 stories"), ("tokens, estimated by the runner", "61,000"))
+    assert "GUTTER: same command failed 3x" in dict(details.notes)["errors.log"]
+    assert dict(details.notes)["Stories"] == "[x] Totals are rounded once\n[ ] Cents are shown"
+
+
+def test_a_session_without_tools_is_marked(tmp_path: Path) -> None:
+    loop = open_("no-op", tmp_path).loop()
+    assert (loop.status, loop.badges) == (LoopStatus.LIMIT, (NO_OP,))
+    assert loop.progress.files_changed == 0
+    assert loop.iterations[0].result == "no-op: Agent finished naturally (1 criteria remaining)"
+
+
+def test_runs_of_the_other_runner_have_pid_story_and_result_in_their_lines(tmp_path: Path) -> None:
+    case = open_("iannuttall", tmp_path)
+    old, new = case.loops().values()
+    assert (old.id, new.id) == ("guardrails:20261119-090000-4242", "guardrails:20261120-100000-4343")
+    assert (old.status, old.state_source, old.end_reason) == (
+        LoopStatus.UNKNOWN, INFERRED, "stopped, last iteration: error",
+    )  # fmt: skip
+    assert (new.status, new.end_reason) == (LoopStatus.UNKNOWN, "stopped, 1 of 2 stories")
+    assert (new.task, new.progress.stories_done) == ("Cart rounding", 1)
+    first, second = new.iterations
+    assert (first.action, first.outcome, first.duration_ms) == ("US-001", Outcome.SUCCESS, 475_000)
+    assert (second.action, second.outcome, second.number) == ("US-002", Outcome.UNKNOWN, 2)
+    assert [one.outcome for one in old.iterations] == [Outcome.SUCCESS, Outcome.FAILURE]
+    assert "Status: success" in dict(case.details(new).notes)["Summary of iteration 1"]
+
+
+@pytest.mark.parametrize(
+    ("started", "status"),
+    [
+        (datetime(2026, 11, 20, 10, tzinfo=UTC), LoopStatus.RUNNING),
+        (datetime(2026, 11, 20, 11, tzinfo=UTC), LoopStatus.UNKNOWN),
+    ],
+)
+def test_the_pid_in_the_name_shows_a_run_unless_it_was_reused(
+    tmp_path: Path, started: datetime, status: LoopStatus
+) -> None:
+    case = open_("iannuttall", tmp_path)
+    case.processes.starts[4343] = started
+    loop = case.loops()["guardrails:20261120-100000-4343"]
+    assert (loop.status, loop.liveness is Liveness.ALIVE) == (status, status is LoopStatus.RUNNING)
+
+
+def test_done_stories_complete_the_newest_run(tmp_path: Path) -> None:
+    case = open_("iannuttall", tmp_path)
+    prd = case.project / ".agents" / "tasks" / "prd-cart.json"
+    prd.write_text(prd.read_text().replace('"in_progress"', '"done"'))
+    old, new = case.loops().values()
+    assert (new.status, new.state_source, new.end_reason) == (LoopStatus.COMPLETED, REPORTED, "all 2 stories are done")
+    assert (old.status, new.success) == (LoopStatus.UNKNOWN, True)
+
+
+@pytest.mark.parametrize("case", ["iannuttall", "agrimsingh"])
+def test_learned_signs_are_lessons_with_a_trigger_and_core_signs_are_not(tmp_path: Path, case: str) -> None:
+    sign = open_(case, tmp_path).lessons()[0]
+    assert sign.text == "run pytest with -p no:randomly before any change, and again after it"
+    assert (sign.kind, sign.title, sign.trigger) == (
+        LessonKind.APPROACH, "Pin the seed first", "a test fails only sometimes",
+    )  # fmt: skip
+    assert (sign.why, sign.file, sign.line) == (
+        "Iteration 4, two different failures", ".ralph/guardrails.md", 16,
+    )  # fmt: skip
+    assert sign.loaded
+
+
+def test_the_progress_log_of_runs_has_lessons_too(tmp_path: Path) -> None:
+    texts = [(one.text, one.title) for one in open_("iannuttall", tmp_path).lessons()[1:]]
+    assert texts == [("Money is Decimal", "Codebase Patterns"), ("Do not round in templates", "US-001")]
+    assert len(open_("agrimsingh", tmp_path / "other").lessons()) == 1
+    assert open_("no-op", tmp_path / "third").lessons() == []
+
+
+@pytest.mark.parametrize("case", ["iannuttall", "agrimsingh", "no-op"])
+def test_the_fingerprint_is_a_file_of_signs(tmp_path: Path, case: str) -> None:
+    opened = open_(case, tmp_path)
+    assert opened.adapter.fingerprint(opened.folders) == (".ralph/guardrails.md",)
+    (opened.project / ".ralph" / "guardrails.md").write_text("# Our own notes\n")
+    assert opened.adapter.fingerprint(opened.folders) == ()
+
+
+def test_approved_anti_patterns_are_delivered_as_signs(tmp_path: Path) -> None:
+    case = open_("iannuttall", tmp_path)
+    loop = next(iter(case.loops().values()))
+    delivery = case.adapter.deliver(loop, CONTEXT, case.files)
+    assert delivery is not None
+    subprocess.run(["git", "apply", "-"], input=delivery.diff, text=True, cwd=case.project, check=True)
+    text = (case.project / ".ralph" / "guardrails.md").read_text()
+    assert "### Sign: Mocking the clock globally\n" in text
+    assert "- **Instruction**: Avoid this. Tests leak into each other\n" in text
+    assert "Small steps" not in text
+    assert len(case.lessons()) == 3, "it is not read back"
+    assert case.adapter.deliver(loop, CONTEXT, case.files) is None, "it is there already"
+    assert case.adapter.deliver(loop, "### Success Patterns\n\n1. **x** (1 use)\n", case.files) is None
+
+
+def test_a_sign_names_a_review_only_if_there_was_one(tmp_path: Path) -> None:
+    case = open_("iannuttall", tmp_path)
+    loop = next(iter(case.loops().values()))
+    for blocks, origin in (
+        (Blocks(CONTEXT), "A review"),
+        (Blocks(unreviewed=CONTEXT), "Earlier sessions, not reviewed"),
+    ):
+        delivery = case.adapter.deliver(loop, blocks.fenced(), case.files)
+        assert delivery is not None and f"+- **Added after**: {origin}" in delivery.diff
+
+
+JSON = st.none() | st.booleans() | st.integers() | st.text(max_size=9) | st.lists(st.integers(), max_size=2)
+STORY = st.dictionaries(st.sampled_from(["id", "title", "status", "dependsOn", "startedAt"]), JSON)
+
+
+@given(stories=st.lists(STORY | JSON, max_size=4) | JSON, project=JSON)
+def test_fields_of_wrong_types_never_raise(
+    tmp_path_factory: pytest.TempPathFactory, stories: Any, project: Any
+) -> None:
+    case = open_("iannuttall", tmp_path_factory.mktemp("types"))
+    prd = case.project / ".agents" / "tasks" / "prd-cart.json"
+    prd.write_text(json.dumps({"project": project, "stories": stories}))
+    assert len(case.use()[0]) == 2
+
+
+@given(numbers=st.lists(st.integers(0, 10**12), min_size=4, max_size=4), word=st.text(max_size=10))
+def test_lines_with_any_numbers_can_be_read(
+    tmp_path_factory: pytest.TempPathFactory, numbers: list[int], word: str
+) -> None:
+    case = open_("iannuttall", tmp_path_factory.mktemp("lines"))
+    one, two, three, four = numbers
+    run, folder = f"run=20261332-999999-{two}", case.project / ".ralph"
+    line = f"- 2026-11-{one:02} 09:08:00 | {run} | iter={three} | mode=build | duration={four}s | status={word}"
+    start = f"[2026-99-99 99:99:99] ITERATION {one} start (mode=x)"
+    (folder / "activity.log").write_text(f"{line}\n{start}\n")
+    (folder / "progress.md").write_text(f"### 2026-13-40 99:00:00\n**Session {one} started** ({word})\n")
+    case.now = NOW
+    case.use()

@@ -1,0 +1,237 @@
+"""The adapter of ralph-orchestrator: events, history, registry, tasks and memories."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.records.lessons import LessonKind
+from core.records.loops import Liveness, Loop, LoopStatus, Outcome, StateSource
+from core.records.waits import waits_for
+from core.sources.adapters.join import join_loops
+from core.sources.adapters.orchestrator import OrchestratorAdapter
+from tests.core.sources.adapters.fixtures import NOW, Case, open_case
+
+FOLDER = ".ralph"
+EVENTS = f"{FOLDER}/events-20261120-110000.jsonl"
+ID = "orchestrator:events-20261120-110000"
+
+
+def open_(case: str, tmp_path: Path) -> Case:
+    return open_case(OrchestratorAdapter(), f"orchestrator/{case}", tmp_path / "case")
+
+
+def run(case: Case, *pids: int) -> None:
+    case.processes.starts |= dict.fromkeys(pids, NOW - timedelta(hours=2))
+
+
+def append(case: Case, topic: str, payload: Any, name: str = EVENTS) -> None:
+    with (case.project / name).open("a") as file:
+        file.write(
+            json.dumps({"ts": "2026-11-20T11:50:00Z", "iteration": 8, "topic": topic, "payload": payload}) + "\n"
+        )
+
+
+@pytest.mark.parametrize(
+    ("reason", "status"),
+    [
+        ("completed", LoopStatus.COMPLETED),
+        ("max_iterations", LoopStatus.LIMIT),
+        ("max_runtime", LoopStatus.LIMIT),
+        ("max_cost", LoopStatus.LIMIT),
+        ("consecutive_failures", LoopStatus.FAILED),
+        ("loop_thrashing", LoopStatus.FAILED),
+        ("loop_stale", LoopStatus.FAILED),
+        ("validation_failure", LoopStatus.FAILED),
+        ("stopped", LoopStatus.ABORTED),
+        ("cancelled", LoopStatus.ABORTED),
+        ("interrupted", LoopStatus.ABORTED),
+        ("restart_requested", LoopStatus.RECOVERING),
+        ("workspace_gone", LoopStatus.CRASHED),
+        ("something_new", LoopStatus.UNKNOWN),
+    ],
+)
+def test_each_reason_for_the_end_has_its_status(tmp_path: Path, reason: str, status: LoopStatus) -> None:
+    case = open_("one", tmp_path)
+    run(case, 4821)
+    append(case, "loop.terminate", f"## Reason\n{reason}\n\n- Iterations: 8\n- Exit code: 0")
+    loop = case.loop()
+    assert (loop.status, loop.state_source, loop.end_reason) == (status, StateSource.REPORTED, reason)
+
+
+def test_a_run_with_a_living_process_runs_and_else_it_crashed(tmp_path: Path) -> None:
+    case = open_("one", tmp_path)
+    loop = case.loop()
+    assert (loop.status, loop.badges, loop.liveness) == (LoopStatus.CRASHED, ("crashed",), Liveness.DEAD)
+    run(case, 4821)
+    loop = case.loop()
+    assert (loop.status, loop.state_source, loop.liveness) == (LoopStatus.RUNNING, StateSource.REPORTED, Liveness.ALIVE)
+
+
+def test_the_lock_has_the_process_if_the_registry_has_not(tmp_path: Path) -> None:
+    case = open_("one", tmp_path)
+    (case.project / FOLDER / "loops.json").unlink()
+    run(case, 4821)
+    assert case.loop().pid == 4821
+
+
+def test_without_a_process_the_age_decides_and_nothing_is_guessed_later(tmp_path: Path) -> None:
+    case = open_("one", tmp_path)
+    for name in ("loops.json", "loop.lock"):
+        (case.project / FOLDER / name).unlink()
+    case.now = datetime(2026, 11, 20, 11, 31, tzinfo=UTC)
+    assert (case.loop().status, case.loop().state_source) == (LoopStatus.RUNNING, StateSource.INFERRED)
+    case.now = NOW
+    loop = case.loop()
+    assert (loop.status, loop.state_source, loop.end_reason) == (
+        LoopStatus.UNKNOWN,
+        StateSource.INFERRED,
+        "no reason was written",
+    )
+
+
+def test_a_run_that_asks_a_person_waits(tmp_path: Path) -> None:
+    case = open_("one", tmp_path)
+    run(case, 4821)
+    append(case, "human.interact", "Which tax rate?")
+    loop = case.loop()
+    assert (loop.status, waits_for(loop)) == (LoopStatus.WAITING, "question")
+    append(case, "human.response", "The lower one")
+    assert case.loop().status is LoopStatus.RUNNING
+
+
+def test_a_run_has_its_prompt_iterations_tasks_and_agent(tmp_path: Path) -> None:
+    case = open_("one", tmp_path)
+    run(case, 4821)
+    loop = case.loop()
+    assert (loop.id, loop.aliases) == (ID, ("loop-20261120-110000-1a2b",))
+    assert (loop.task, loop.owner, loop.iteration) == ("Make every test of the cart pass", "claude", 7)
+    assert [(one.number, one.action, one.result) for one in loop.iterations] == [
+        (1, "planner build.task", "start with totals"),
+        (3, "builder review.blocked", '{"why":"lint"}'),
+        (7, "builder build.done", "all green"),
+    ]
+    assert (loop.progress.stories, loop.progress.stories_done) == (2, 1)
+    assert loop.progress.changed_at == datetime(2026, 11, 20, 11, 20, tzinfo=UTC)
+    details = case.details()
+    assert dict(details.notes)["Tasks"] == "[x] Round totals\n[ ] Show cents"
+    assert details.facts == (("loop", "loop-20261120-110000-1a2b"),)
+
+
+def test_a_completed_run_with_open_tasks_is_contradicted(tmp_path: Path) -> None:
+    case = open_("one", tmp_path)
+    append(case, "loop.terminate", "## Reason\ncompleted\n")
+    (loop,) = join_loops([case.loop()], case.project).loops
+    assert (loop.badges, loop.success) == (("success-contradicted",), None)
+
+
+def test_earlier_runs_are_in_other_event_files_and_in_the_history(tmp_path: Path) -> None:
+    found = open_("ended", tmp_path).loops()
+    assert {id: (loop.task, loop.status, loop.end_reason) for id, loop in found.items()} == {
+        "orchestrator:history-20261118-090000": ("First work", LoopStatus.ABORTED, "interrupted"),
+        "orchestrator:events-20261119-090000": ("Old work", LoopStatus.UNKNOWN, "no reason was written"),
+        ID: ("Make every test of the cart pass", LoopStatus.COMPLETED, "completed"),
+    }
+    assert [loop.usage.cost_usd for loop in found.values()].count(1.5) == 1
+    assert found[ID].usage.cost_usd == 1.5
+    first = found["orchestrator:history-20261118-090000"]
+    assert [one.outcome for one in first.iterations] == [Outcome.FAILURE]
+
+
+def test_runs_in_working_trees_are_loops_with_their_folder(tmp_path: Path) -> None:
+    case = open_("three-worktrees", tmp_path)
+    run(case, 101)
+    found = case.loops()
+    names = [f"loop-20261120-11000{n}-000{n}" for n in range(3)]
+    ids = [f"orchestrator:{name}/events-20261120-11000{n}" for n, name in enumerate(names)]
+    assert {id: loop.status for id, loop in found.items()} == dict(
+        zip(ids, (LoopStatus.RUNNING, LoopStatus.CRASHED, LoopStatus.LIMIT), strict=True)
+    )
+    assert [found[id].cwd for id in ids] == [f"{case.project}/.worktrees/{name}" for name in names]
+
+
+def test_memories_are_lessons_with_kind_line_time_and_run(tmp_path: Path) -> None:
+    case = open_("one", tmp_path)
+    found = {lesson.text.partition(";")[0]: lesson for lesson in case.lessons()}
+    assert {text: (lesson.kind, lesson.line, lesson.title) for text, lesson in found.items()} == {
+        "Round once, in money.py": (LessonKind.WARNING, 6, "Patterns"),
+        "Amounts are Decimal": (LessonKind.APPROACH, 13, "Decisions"),
+        "Two failures of the cart at night: fake the clock": (LessonKind.FIX, 19, "Fixes"),
+        "The shop has two tax rates": (LessonKind.FACT, 25, "Context"),
+    }
+    first = found["Round once, in money.py"]
+    assert first.text == "Round once, in money.py; the templates only format\nnever in a template"
+    assert (first.file, first.loop_id, first.loaded) == (f"{FOLDER}/agent/memories.md", ID, True)
+    assert found["Two failures of the cart at night: fake the clock"].loop_id == ""
+
+
+def test_linked_memories_of_working_trees_are_the_same_lessons(tmp_path: Path) -> None:
+    case = open_("three-worktrees", tmp_path)
+    before = case.lessons()
+    for tree in sorted((case.project / ".worktrees").iterdir()):
+        (tree / FOLDER / "agent").mkdir()
+        (tree / FOLDER / "agent" / "memories.md").symlink_to(case.project / FOLDER / "agent" / "memories.md")
+    assert case.lessons() == before
+    assert len(before) == 4
+
+
+def test_the_way_in_is_a_command_of_the_runner(tmp_path: Path) -> None:
+    case = open_("one", tmp_path)
+    found = case.adapter.deliver(case.loop(), "Use the fake clock.\n", case.files)
+    assert found is not None
+    assert found.command == ("ralph", "tools", "memory", "add", "Use the fake clock.", "--type", "pattern")
+    assert case.adapter.deliver(case.loop(), " ", case.files) is None
+
+
+def test_the_fingerprint_names_the_files_of_the_runner(tmp_path: Path) -> None:
+    case = open_("three-worktrees", tmp_path)
+    assert case.adapter.fingerprint(case.folders) == (f"{FOLDER}/loops.json", f"{FOLDER}/agent")
+    assert case.adapter.fingerprint(case.folders.__class__(project=tmp_path)) == ()
+
+
+def test_new_events_are_read_and_a_torn_one_waits_for_its_end(tmp_path: Path) -> None:
+    case = open_("one", tmp_path)
+    case.loops()
+    line = json.dumps({"ts": "2026-11-20T11:40:00Z", "iteration": 9, "topic": "build.done", "hat": "builder"})
+    with (case.project / EVENTS).open("a") as file:
+        file.write(line[:30])
+    assert case.loop().iteration == 7
+    with (case.project / EVENTS).open("a") as file:
+        file.write(line[30:] + "\n")
+    assert case.loop().iteration == 9
+
+
+FILES = (
+    EVENTS,
+    *(f"{FOLDER}/{name}" for name in ("loops.json", "loop.lock", "current-loop-id", "history.jsonl")),
+    *(f"{FOLDER}/agent/{name}" for name in ("memories.md", "tasks.jsonl")),
+    "ralph.yml",
+)
+
+
+_ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(field=st.sampled_from(("ts", "iteration", "hat", "topic", "payload", "type")), value=_ANY)
+def test_a_wrong_type_in_any_field_never_raises(
+    tmp_path_factory: pytest.TempPathFactory, field: str, value: Any
+) -> None:
+    case = open_("one", tmp_path_factory.mktemp("any"))
+    for name in (EVENTS, f"{FOLDER}/history.jsonl", f"{FOLDER}/agent/tasks.jsonl"):
+        path = case.project / name
+        lines = [
+            json.dumps(json.loads(line) | {field: value, "status": value}) for line in path.read_text().split("\n")[:-1]
+        ]
+        path.write_text("\n".join(lines) + "\n")
+    for loop in case.use()[0].values():
+        assert isinstance(loop, Loop)

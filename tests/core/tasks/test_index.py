@@ -1,0 +1,246 @@
+"""The index of debug sessions, its queries, and the results of fixes."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from core.base.errors import BadInput
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
+from core.index.refresh import Index
+from core.index.texts import Texts
+from core.records.debug_sessions import DebugSession, Execution, Fix, Results
+from core.records.snapshot import Snapshot
+from core.tasks.debug_index import (
+    CAUSE,
+    ERROR_TYPE,
+    FILE_PATH,
+    PATTERN,
+    STATUS,
+    TEST,
+    FixCounts,
+    compile_like,
+)
+from core.tasks.escalations import find_recent_escalations
+from tests.factories import (
+    DEBUG_NOW,
+    EXAMPLE_SESSION_FILE,
+    index_sessions,
+    make_lesson,
+    make_run,
+    make_session,
+    read_example_session,
+    sessions_by_id,
+)
+
+NULL = "null_undefined_access"
+CHANGED = Fix(description="Guarded")
+GREEN = Execution(results=Results(total=1, passed=1, failed=0))
+RED = Execution(results=Results(total=1, passed=0, failed=1))
+
+
+def ids(sessions: tuple[DebugSession, ...]) -> list[str]:
+    return [session.id for session in sessions]
+
+
+def test_example_is_found_by_every_key() -> None:
+    index = index_sessions(read_example_session())
+    for key, value in (
+        (FILE_PATH, "src/auth/validate.ts"),
+        (STATUS, "passed"),
+        (ERROR_TYPE, "TypeError"),
+        (CAUSE, "null_undefined_access"),
+        (PATTERN, "null_access_without_check"),
+        (TEST, "should reject null input"),
+    ):
+        assert ids(index.find(key, value)) == ["dm-001-example"]
+        assert index.find(key, "other") == ()
+
+
+def test_example_answers_every_query() -> None:
+    index = index_sessions(read_example_session())
+    assert ids(index.find_similar("TypeError", "src/auth/%")) == ["dm-001-example"]
+    assert index.find_similar("TypeError", "src/api/%") == ()
+    assert index.find_similar("ReferenceError") == ()
+    ((found, template),) = index.find_lessons("null_undefined_access")
+    assert (found.id, template.pattern, template.effectiveness) == ("dm-001-example", "null_access_without_check", 1.0)
+    assert template.fix_template == "Add null check: if (!input) return/throw"
+    assert find_recent_escalations(index, Snapshot()) == ()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ralph/debug-memory/sessions/s.json",
+        "ralph/debug-memory/session-1.yaml",
+        "ralph/debug-memory/sessions/all.jsonl",
+        "ralph/loops/ralph-a/debug-memory/s.yml",
+        "ralph-external/loops/x/debug-memory/2026/s.json",
+    ],
+)
+def test_example_is_found_in_every_file_format_and_folder(name: str, tmp_path: Path) -> None:
+    value = json.loads(EXAMPLE_SESSION_FILE.read_bytes())
+    path = tmp_path / ".aiwg" / name
+    path.parent.mkdir(parents=True)
+    text = {".json": json.dumps(value), ".jsonl": json.dumps(value) + "\n"}.get(path.suffix) or yaml.safe_dump(value)
+    path.write_text(text)
+    snapshot = Index(ProjectPaths(tmp_path), Settings(), clock=lambda: DEBUG_NOW, is_kept=False).load()
+    index = Texts(Snapshot(debug_sessions=snapshot.debug_sessions)).debug
+    assert ids(index.find_similar("TypeError", "src/auth/%.ts")) == ["dm-001-example"]
+    assert [lesson.effectiveness for _, lesson in index.find_lessons("null_undefined_access")] == [1.0]
+
+
+def test_type_and_file_must_match_the_same_failure() -> None:
+    apart = make_session("apart", make_run("TypeError", "src/b.ts"), make_run("SyntaxError", "src/a.ts"))
+    index = index_sessions(apart, make_session("both", make_run("TypeError", "src/a.ts")))
+    assert ids(index.find_similar("TypeError", "src/a%")) == ["both"]
+
+
+def test_similar_sessions_are_limited_to_the_newest_ten() -> None:
+    index = index_sessions(
+        *(make_session(f"s{n:02}", days=n) for n in range(12)), make_session("undated", updated_at=None)
+    )
+    assert ids(index.find_similar("TypeError")) == [f"s{n:02}" for n in range(10)]
+    assert ids(index.find_similar("TypeError", limit=20))[-1] == "undated"
+
+
+class Watched(dict[str, DebugSession]):
+    """Sessions that count how often one of them was accessed."""
+
+    looks = 0
+
+    def __getitem__(self, id: str) -> DebugSession:
+        self.looks += 1
+        return super().__getitem__(id)
+
+
+def test_query_reads_only_matching_sessions() -> None:
+    errors = ("TypeError", "SyntaxError")
+    made = [
+        make_session(
+            f"s{n:03}", make_run(errors[n % 2], f"src/{n % 50}.ts"), days=n, status="escalated" if n % 99 == 0 else ""
+        )
+        for n in range(300)
+    ]
+    watched = Watched(sessions_by_id(*made))
+    index = Texts(Snapshot(debug_sessions=watched)).debug
+    watched.looks = 0
+    assert ids(index.find_similar("TypeError", "src/4%", limit=3)) == ["s004", "s040", "s042"]
+    assert watched.looks < 40
+    watched.looks = 0
+    assert ids(index.find_similar("TypeError")) == [f"s{n:03}" for n in range(0, 20, 2)]
+    assert index.find_similar("TypeError", "nowhere/%") == ()
+    assert index.find_lessons("race_condition") == ()
+    assert len(find_recent_escalations(index, Snapshot())) == 4
+    assert watched.looks == 10 + 4
+
+
+def test_session_with_several_files_is_found_once() -> None:
+    twice = make_session("twice", make_run(file="src/a.ts"), make_run(file="src/b.ts"))
+    index = index_sessions(twice, make_session("later", make_run(file="src/c.ts"), days=-1))
+    assert ids(index.find_similar("TypeError", "src/%")) == ["later", "twice"]
+
+
+def test_template_needs_an_effectiveness_above_seventy_percent() -> None:
+    lessons = tuple(make_lesson(str(value), effectiveness=value) for value in (0.7, 0.71, None))
+    other = make_lesson("other", category="race_condition")
+    index = index_sessions(make_session("s", lessons=(*lessons, other)))
+    assert [lesson.pattern for _, lesson in index.find_lessons("null_undefined_access")] == ["0.71"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "fits"),
+    [
+        ("%", "", True),
+        ("src/%", "SRC/a.ts", True),
+        ("src/_.ts", "src/a.ts", True),
+        ("src/_.ts", "src/ab.ts", False),
+        ("%.TS", "a.ts", True),
+        ("ä%", "Äb", False),
+        ("a(b)*[c]\\", "a(b)*[c]\\", True),
+        ("%\n%", "a\nb", True),
+    ],
+)
+def test_like_pattern_matches_as_in_sqlite(pattern: str, text: str, fits: bool) -> None:
+    assert compile_like(pattern)(text) is fits
+
+
+@given(st.text("aB%_.*\\ä\n", max_size=8), st.text("aAb.*\\ä\n", max_size=8))
+def test_like_agrees_with_sqlite(pattern: str, text: str) -> None:
+    with sqlite3.connect(":memory:") as database:
+        (expected,) = database.execute("SELECT ? LIKE ?", (text, pattern)).fetchone()
+    database.close()
+    assert compile_like(pattern)(text) is bool(expected)
+
+
+def test_like_pattern_does_not_backtrack() -> None:
+    assert compile_like("%a" * 20 + "b")("a" * 4000) is False
+    with pytest.raises(BadInput, match="too long"):
+        compile_like("x" * 600)
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        ((make_run(fix=CHANGED), GREEN), True),
+        ((make_run(fix=CHANGED), RED), False),
+        ((make_run(fix=CHANGED), make_run()), False),
+        ((make_run(fix=CHANGED), make_run(failures=())), False),
+        ((make_run(fix=CHANGED), Execution()), None),
+        ((make_run(fixed=False), GREEN), False),
+        ((make_run(fixed=True), RED), True),
+    ],
+)
+def test_unverified_fix_is_judged_by_the_next_run(runs: tuple[Execution, ...], expected: bool | None) -> None:
+    assert make_session("s", *runs, status="in_progress").verdicts == (expected, None)
+
+
+def test_fix_is_not_judged_by_another_failure() -> None:
+    other = make_run(failures=(replace(make_run().failures[0], test_name="u"),))
+    assert make_session("s", make_run(fix=CHANGED), other, status="in_progress").verdicts == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"), [("passed", True), ("failed", False), ("escalated", False), ("in_progress", None)]
+)
+def test_last_fix_is_judged_by_the_session_status(status: str, expected: bool | None) -> None:
+    assert make_session("s", make_run(fix=CHANGED), status=status).verdicts == (expected,)
+    assert make_session("s", make_run(), status=status).verdicts == (None,)
+
+
+def test_failed_sessions_without_a_pattern_count_for_the_usual_one() -> None:
+    held = make_session("held", make_run(category=NULL, fixed=True), lessons=(make_lesson("guard"),))
+    failed = [make_session(f"failed-{number}", make_run(category=NULL, fixed=False)) for number in range(3)]
+    results = index_sessions(held, *failed).fix_results
+    assert results.of_pattern(NULL, "guard") == results.of_cause(NULL) == FixCounts(passed=1, failed=3)
+    assert results.effectiveness(make_lesson("guard")) == 0.25
+    assert results.of_pattern(NULL, "guard").text == "worked in 1 of 4 (25 %)"
+
+
+def test_session_with_another_pattern_does_not_count() -> None:
+    usual = [
+        make_session(f"s{number}", make_run(category=NULL, fixed=True), lessons=(make_lesson("guard"),))
+        for number in (1, 2)
+    ]
+    other = make_session("other", make_run(category=NULL, fixed=False), lessons=(make_lesson("optional"),))
+    unnamed = make_session("unnamed", make_run(category=NULL, fixed=False))
+    results = index_sessions(*usual, other, unnamed).fix_results
+    assert results.of_pattern(NULL, "guard") == FixCounts(passed=2, failed=1)
+    assert results.of_pattern(NULL, "optional") == FixCounts(failed=1)
+    assert results.of_cause(NULL) == FixCounts(passed=2, failed=2)
+
+
+def test_recorded_effectiveness_is_used_without_known_results() -> None:
+    results = index_sessions(
+        make_session("s", make_run(category=NULL), lessons=(make_lesson(effectiveness=0.8),))
+    ).fix_results
+    assert results.effectiveness(make_lesson(effectiveness=0.8)) == 0.8
+    assert (results.of_pattern(NULL, "p").text, FixCounts().rate) == ("", None)

@@ -1,0 +1,165 @@
+"""Convert tool events of Claude Code into actions."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies
+
+from core.base.errors import BadInput
+from core.files.file_reader import decode_json
+from core.records.episodes import ACTION_TYPES
+from core.records.times import parse_time
+from core.tasks.tool_events import FAILED, SUCCEEDED, classify_tool, parse_tool_event
+from core.tasks.validation import validate_action
+
+AT = parse_time("2026-02-01T09:00:00Z")
+
+
+def used(tool: str, given: object = None, response: object = None, **event: object) -> dict[str, Any]:
+    """Convert the event of a tool into an action."""
+    result = {"hook_event_name": SUCCEEDED, "tool_name": tool, "tool_input": given, "tool_response": response}
+    found = parse_tool_event({**result, **event}, "/srv/app")
+    assert AT is not None
+    validate_action(found, AT, 1)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("tools", "type_"),
+    [
+        ("Read NotebookRead WebFetch mcp__files__read_text_file mcp__jira__getIssue", "read"),
+        ("Write mcp__files__write_file mcp__serena__create_text_file", "write"),
+        ("Edit MultiEdit NotebookEdit StrReplace mcp__files__edit_file", "edit"),
+        ("Bash BashOutput KillShell mcp__github__create_issue mcp__x__updateGetter mcp__ __ mcp__x__", "bash"),
+        ("Grep WebSearch mcp__serena__find_symbol", "grep"),
+        ("Glob LS mcp__files__list_directory", "glob"),
+        ("Task Agent", "task"),
+    ],
+)
+def test_every_tool_has_the_nearest_action_type(tools: str, type_: str) -> None:
+    assert {classify_tool(tool) for tool in tools.split()} == {type_} <= set(ACTION_TYPES)
+
+
+def test_command_event_has_output_and_reasoning() -> None:
+    given = {"command": "npm test", "description": "Run the tests"}
+    printed = {"stdout": "6 passed\n", "stderr": "deprecated", "interrupted": False, "isImage": False}
+    assert used("Bash", given, printed) == {
+        "type": "bash",
+        "tool": "Bash",
+        "params": given,
+        "success": True,
+        "output": "6 passed\ndeprecated",
+        "reasoning": "Run the tests",
+    }
+    nothing = {"stdout": "", "stderr": "", "returnCodeInterpretation": "No matches found"}
+    assert used("Bash", {"command": "grep x ."}, nothing)["output"] == "No matches found"
+    failed = used("Bash", given, None, hook_event_name=FAILED, error="Exit code 1\n3 failing")
+    assert (failed["success"], failed["error"], "output" in failed) == (False, "Exit code 1\n3 failing", False)
+
+
+@pytest.mark.parametrize(
+    ("tool", "response", "event", "error"),
+    [
+        ("Bash", {"stdout": "a", "stderr": "killed", "interrupted": True}, {}, "killed"),
+        ("Bash", {"stdout": "a", "stderr": "", "interrupted": True}, {}, "interrupted"),
+        ("BashOutput", {"stdout": "a", "stderr": "no", "status": "completed", "exitCode": 1}, {}, "no"),
+        ("TaskOutput", {"task": {"output": "a", "status": "failed", "error": "no"}}, {}, "no"),
+        ("Write", {"filePath": "a", "success": False}, {}, None),
+        ("NotebookEdit", {"error": "no such cell"}, {}, "no such cell"),
+        ("mcp__x__run", {"isError": True, "content": "a"}, {}, None),
+        ("Read", {}, {"is_error": True}, None),
+        ("Edit", None, {"hook_event_name": FAILED, "error": "<tool_use_error>not found</tool_use_error>"}, "not found"),
+        ("Bash", None, {"hook_event_name": FAILED, "is_interrupt": True}, "interrupted"),
+    ],
+)
+def test_failures_are_found_in_any_member_of_the_response(
+    tool: str, response: object, event: dict[str, Any], error: str | None
+) -> None:
+    failed = used(tool, {}, response, **event)
+    assert (failed["success"], failed.get("error")) == (False, error)
+    assert failed.get("output", "a") == "a"
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "response"),
+    [
+        ("Bash", {"command": "npm test", "run_in_background": True}, {"stdout": ""}),
+        ("Bash", {"command": "npm test"}, {"stdout": "", "backgroundTaskId": "b1"}),
+        ("BashOutput", {"bash_id": "b1"}, {"status": "running", "exitCode": None}),
+        ("Task", {"prompt": "look"}, {"status": "async_launched"}),
+    ],
+)
+def test_running_command_has_no_result(tool: str, given: object, response: object) -> None:
+    assert "success" not in used(tool, given, response)
+
+
+@pytest.mark.parametrize(
+    ("tool", "response", "output"),
+    [
+        (
+            "Read",
+            {"type": "text", "file": {"content": "x", "startLine": 5, "numLines": 3, "totalLines": 9}},
+            "5 to 7 of",
+        ),
+        ("Read", {"type": "image", "file": {"base64": "x"}}, "image"),
+        ("Write", {"type": "create", "filePath": "a", "content": "x", "originalFile": "y"}, "create"),
+        ("Grep", {"mode": "files_with_matches", "filenames": ["a", "b"]}, "a\nb"),
+        ("Grep", {"mode": "content", "filenames": [], "content": "a:1:b"}, "a:1:b"),
+        ("Task", {"content": [{"type": "text", "text": "two callers"}, {"type": "image"}]}, "two callers\n[image]"),
+        ("WebFetch", {"code": 200, "result": "It says so."}, "It says so."),
+        ("mcp__x__run", [{"type": "text", "text": "done"}], "done"),
+        ("mcp__x__run", {"number": 7, "q": "told already", "empty": ""}, '{"number":7}'),
+    ],
+)
+def test_output_contains_only_members_not_recorded_elsewhere(tool: str, response: object, output: str) -> None:
+    assert output in used(tool, {"q": "told already"}, response)["output"]
+
+
+def test_project_files_are_named_relative_to_the_project() -> None:
+    for name in ("file_path", "notebook_path", "path"):
+        assert used("Edit", {name: "/srv/app/src/a.ts"})["params"] == {name: "src/a.ts"}
+    for other in ("/srv/application/a.ts", "/srv/app", "a.ts"):
+        assert used("Edit", {"path": other})["params"] == {"path": other}
+
+
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        ({"hook_event_name": "PreToolUse", "tool_name": "Bash"}, "PreToolUse is not a tool event"),
+        ({"hook_event_name": ["x"], "tool_name": "Bash"}, "x is not a tool event"),
+        ({"tool_input": {}}, "has no tool_name"),
+        ({"tool_name": "TodoWrite"}, "TodoWrite does not affect the work"),
+    ],
+)
+def test_unusable_event_raises_an_error_with_the_reason(event: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        parse_tool_event(event)
+
+
+_JSON = strategies.recursive(
+    strategies.none() | strategies.booleans() | strategies.integers() | strategies.floats() | strategies.text(),
+    lambda inner: strategies.lists(inner, max_size=3) | strategies.dictionaries(strategies.text(), inner, max_size=3),
+    max_leaves=5,
+)
+_RESPONSE = ("stdout", "stderr", "interrupted", "error", "status", "task", "content", "file", "type", "exitCode")
+
+
+@settings(max_examples=25)
+@given(
+    strategies.fixed_dictionaries(
+        {"tool_name": strategies.sampled_from(["Bash", "Read", "TaskOutput", "mcp__a__b"])},
+        optional={
+            "hook_event_name": strategies.sampled_from([SUCCEEDED, FAILED]),
+            "tool_input": strategies.dictionaries(strategies.sampled_from(["path", "description"]), _JSON) | _JSON,
+            "tool_response": strategies.dictionaries(strategies.sampled_from(_RESPONSE), _JSON) | _JSON,
+            "error": _JSON,
+        },
+    )
+)
+def test_any_tool_event_becomes_an_action(event: dict[str, Any]) -> None:
+    result = decode_json(json.dumps(event).encode()).value
+    assert AT is not None
+    assert validate_action(parse_tool_event(result, "/srv/app"), AT, 1)["tool"] == event["tool_name"]

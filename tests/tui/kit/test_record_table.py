@@ -1,0 +1,315 @@
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from rich.cells import cell_len
+from textual.content import Content
+
+from core.show.table import Column
+from tests.tui.kit.hosting import hosted, lines_of, painted_lines
+from tui.kit.record_table import RecordTable
+
+COLUMNS = (
+    Column("state", "state", 6, keep=4),
+    Column("id", "id", 12, flex=1, keep_end=4),
+    Column("title", "what", 20, flex=3, keep=3),
+    Column("uses", "uses", 6, align="right"),
+)
+MANY = [f"pat-{n:06d}" for n in range(100_000)]
+
+
+class Rows:
+    """Draws rows, and counts how often."""
+
+    def __init__(self) -> None:
+        self.drawn: Counter[str] = Counter()
+
+    def __call__(self, key: str) -> dict[str, Content]:
+        self.drawn[key] += 1
+        return {"state": Content("ok"), "id": Content(key), "title": Content(f"title {key}"), "uses": Content("7")}
+
+
+def make(keys: list[str]) -> tuple[RecordTable, Rows]:
+    rows = Rows()
+    table = RecordTable(COLUMNS, rows, lambda: Content("nothing here"))
+    table.show(keys)
+    return table, rows
+
+
+async def test_only_the_visible_rows_of_a_huge_list_are_drawn() -> None:
+    table, rows = make(MANY)
+    async with hosted(table) as (_, pilot):
+        assert set(rows.drawn) == set(MANY[:23])
+        table.move(1)
+        await pilot.pause()
+        rows.drawn.clear()
+        table.move(1)
+        await pilot.pause()
+        assert not rows.drawn, "a step draws no record again"
+        rows.drawn.clear()
+        table.move(10**9)
+        await pilot.pause()
+        assert set(rows.drawn) == set(MANY[-23:])
+        assert table.cursor_key == MANY[-1]
+
+
+async def test_only_lines_that_look_different_are_painted() -> None:
+    titles = {key: key for key in "abcdef"}
+    drawn: list[str] = []
+
+    def draw(key: str) -> dict[str, Content]:
+        drawn.append(key)
+        return {"id": Content(key), "title": Content(titles[key])}
+
+    table = RecordTable(COLUMNS, draw, lambda: Content(""))
+    table.show(list("abcdef"))
+    async with hosted(table) as (_, pilot):
+        steps: list[tuple[Callable[[], object], set[int]]] = [
+            (lambda: table.redraw(), set()),
+            (lambda: table.move(1), {1, 2}),
+            (lambda: titles.update(c="changed"), set()),
+            (lambda: table.show(table.keys, changed={"a"}), set()),
+            (lambda: table.show(table.keys, changed={"c"}), {3}),
+            (lambda: table.show(table.keys, sorted_by=("id", True)), {0}),
+            (lambda: table.show(["a", "b", "d", "c", "e", "f"], sorted_by=("id", True)), {3, 4}),
+            (lambda: table.toggle_mark(["f"]), {6}),
+            (lambda: setattr(table, "hover", 4), {5}),
+        ]
+        for change, painted in steps:
+            with painted_lines() as lines:
+                change()
+                await pilot.pause()
+            assert lines == painted
+        drawn.clear()
+        table.redraw({"d"})
+        assert drawn == ["d"]
+
+
+async def test_other_columns_of_the_same_records_are_drawn() -> None:
+    table, _ = make(["a", "b"])
+    async with hosted(table) as (_, pilot):
+        for columns, has_title in ((COLUMNS[:2], False), (COLUMNS, True)):
+            table.use(columns)
+            table.show(table.keys)
+            await pilot.pause()
+            assert ("title a" in lines_of(table)[1]) is has_title
+
+
+async def test_a_huge_list_draws_only_visible_rows() -> None:
+    table, rows = make(MANY)
+    async with hosted(table) as (_, pilot):
+        rows.drawn.clear()
+        table.show(MANY[::-1])
+        await pilot.pause()
+        assert len(rows.drawn) < 100
+        assert table.cursor == len(MANY) - 1, "the cursor has stayed on its record"
+
+
+async def test_the_cursor_stays_on_its_record_through_a_new_order() -> None:
+    table, _ = make(["a", "b", "c", "d"])
+    async with hosted(table, RecordTable.Highlighted) as (host, pilot):
+        table.move(1)
+        await pilot.pause()
+        host.heard.clear()
+        table.show(["d", "c", "b", "a"])
+        await pilot.pause()
+        assert (table.cursor, table.cursor_key) == (2, "b")
+        assert host.heard == [], "it is the same record, so there is nothing to say"
+
+
+async def test_the_cursor_stays_near_a_removed_record() -> None:
+    table, _ = make(["a", "b", "c", "d"])
+    async with hosted(table, RecordTable.Highlighted) as (host, pilot):
+        table.move(2)
+        await pilot.pause()
+        host.heard.clear()
+        table.show(["a", "b", "d"])
+        await pilot.pause()
+        assert table.cursor_key == "d"
+        assert [message.key for message in host.heard] == ["d"]
+        table.show(["a"])
+        assert table.cursor_key == "a"
+        table.show([])
+        await pilot.pause()
+        assert table.keys == []
+        assert host.heard[-1].key is None
+        table.show(["x", "y"])
+        assert table.cursor_key == "x"
+
+
+async def test_an_empty_list_explains_what_to_do() -> None:
+    table, _ = make([])
+    async with hosted(table):
+        assert "nothing here" in "\n".join(lines_of(table))
+        table.move(1)
+        assert table.cursor_key is None
+
+
+async def test_the_explanation_of_an_empty_list_is_wrapped() -> None:
+    text = " ".join(f"word-{n}" for n in range(30))
+    table = RecordTable(COLUMNS, Rows(), lambda: Content(text))
+    async with hosted(table):
+        assert " ".join(" ".join(lines_of(table)[2:]).split()) == text
+
+
+async def test_selections_follow_their_records() -> None:
+    table, _ = make(["a", "b", "c"])
+    async with hosted(table) as (_, pilot):
+        table.toggle_mark(["a", "c"])
+        await pilot.pause()
+        assert [line[1:2] for line in lines_of(table)[1:4]] == ["*", " ", "*"]
+        table.show(["c", "b"])
+        assert table.marked == {"c"}
+        table.toggle_mark(["b", "c"])
+        assert table.marked == {"b", "c"}, "what is not marked yet is marked first"
+        table.toggle_mark(["b", "c"])
+        assert table.marked == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("width", "titles"),
+    [
+        (100, "state id what uses"),
+        (50, "state id what uses"),
+        (49, "state id uses"),
+        (30, "state id uses"),
+        (24, "id uses"),
+    ],
+)
+async def test_columns_are_dropped_when_space_is_short(width: int, titles: str) -> None:
+    table, _ = make(["pat-1"])
+    async with hosted(table, size=(width, 5)):
+        assert " ".join(lines_of(table)[0].split()) == titles
+
+
+@pytest.mark.parametrize("width", [20, 33, 52, 60, 79, 120, 200])
+async def test_a_row_is_never_wider_than_the_table_and_never_cut_by_it(width: int) -> None:
+    table = RecordTable(
+        (Column("a", "first", 8, flex=2), Column("b", "last", 8, flex=1, align="right")),
+        lambda key: {"a": Content("left"), "b": Content("right")},
+        lambda: Content(""),
+    )
+    table.show(["x"])
+    async with hosted(table, size=(width, 4)):
+        header, row = lines_of(table)[:2]
+        assert header.split() == ["first", "last"]
+        assert row.split() == ["▌", "left", "right"]
+        assert cell_len(row) <= width
+
+
+async def test_long_ids_that_differ_at_the_end_stay_different() -> None:
+    ids = [f"ralph-the-same-long-beginning-of-a-task-{n:08x}" for n in (1, 2)]
+    table, _ = make(ids)
+    async with hosted(table, size=(52, 5)):
+        one, other = lines_of(table)[1:3]
+        assert "0001" in one
+        assert "0002" in other
+        assert "…" in one
+
+
+async def test_a_click_on_a_heading_sorts_by_it() -> None:
+    table, _ = make(MANY)
+    async with hosted(table, RecordTable.HeaderClicked) as (host, pilot):
+        header = lines_of(table)[0]
+        for name, title in (("state", "state"), ("title", "what"), ("uses", "uses")):
+            await pilot.click(table, offset=(header.index(title), 0))
+            assert host.heard[-1].column == name
+        assert table.cursor == 0
+        table.show(MANY, sorted_by=("uses", True))
+        assert "uses ↓" in lines_of(table)[0]
+
+
+async def test_a_click_selects_and_a_double_click_opens() -> None:
+    table, _ = make(MANY)
+    async with hosted(table, RecordTable.Chosen) as (host, pilot):
+        table.move(1000)
+        await pilot.pause()
+        await pilot.click(table, offset=(5, 3))
+        at = table.cursor_key
+        assert at == MANY[1000 - 22 + 2]
+        assert host.heard == []
+        await pilot.click(table, offset=(5, 3), times=2)
+        assert [message.key for message in host.heard] == [at]
+
+
+async def test_the_wheel_scrolls_and_the_cursor_stays() -> None:
+    table, _ = make(MANY)
+    async with hosted(table) as (_, pilot):
+        table.scroll_to(y=500, animate=False)
+        await pilot.pause()
+        assert MANY[500] in lines_of(table)[1]
+        assert table.cursor == 0
+        table.move(1)
+        await pilot.pause()
+        assert table.scroll_offset.y <= 1, "a key goes back to the cursor"
+
+
+async def test_the_cursor_can_go_to_a_record() -> None:
+    table, _ = make(MANY)
+    async with hosted(table) as (_, pilot):
+        assert table.go_to(MANY[70_000])
+        await pilot.pause()
+        assert MANY[70_000] in "\n".join(lines_of(table))
+        assert not table.go_to("pat-none")
+        assert table.cursor == 70_000
+
+
+async def test_wide_characters_keep_the_columns_straight() -> None:
+    texts = {"a": "日本語のタスク名がとても長いので切られる", "b": "plain", "c": "e\u0301clair 👍"}
+    table = RecordTable(
+        (Column("t", "task", 15), Column("n", "n", 4, align="right")),
+        lambda key: {"t": Content(texts[key]), "n": Content("9")},
+        lambda: Content(""),
+    )
+    table.show(list(texts))
+    async with hosted(table, size=(40, 6)):
+        ends = {cell_len(line) for line in lines_of(table)[1:4]}
+        assert len(ends) == 1
+
+
+async def test_a_row_of_two_lines_scrolls_and_clicks_as_one() -> None:
+    keys = [f"row-{n}" for n in range(50)]
+    table = RecordTable(
+        COLUMNS, lambda key: {"id": Content(key)}, lambda: Content(""), below=lambda key: Content(f"below {key}")
+    )
+    table.show(keys)
+    async with hosted(table, size=(60, 11)) as (_, pilot):
+        table.space(2)
+        await pilot.pause()
+        lines = lines_of(table)
+        assert "row-0" in lines[1] and lines[2].strip("▌ ") == "below row-0" and "row-1" in lines[3]
+        assert table.page == 5
+        table.move(table.page)
+        await pilot.pause()
+        assert "row-5" in lines_of(table)[9] and "below row-5" in lines_of(table)[10]
+        await pilot.click(table, offset=(5, 8))
+        assert table.cursor_key == "row-4"
+        table.space(1)
+        await pilot.pause()
+        assert table.cursor_key == "row-4" and "row-4" in "".join(lines_of(table))
+
+
+ROOMY = (
+    Column("title", "what", 20, flex=1, best=30),
+    Column("state", "state", 5, best=12),
+    Column("uses", "uses", 6, align="right", keep=2),
+)
+
+
+@pytest.mark.parametrize(
+    ("width", "cells"),
+    [
+        (20, {"title": 11, "state": 5, "uses": 0}),
+        (36, {"title": 20, "state": 5, "uses": 6}),
+        (44, {"title": 28, "state": 5, "uses": 6}),
+        (46, {"title": 30, "state": 5, "uses": 6}),
+        (52, {"title": 36, "state": 5, "uses": 6}),
+        (60, {"title": 37, "state": 12, "uses": 6}),
+    ],
+)
+async def test_columns_are_complete_when_there_is_space(width: int, cells: dict[str, int]) -> None:
+    table = RecordTable(ROOMY, lambda key: {}, lambda: Content(""))
+    async with hosted(table, size=(width, 5)):
+        assert {column: table.width_of(column) for column in cells} == cells

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.base.errors import BadInput
+from core.show.filter_parser import parse_query
+from core.show.pattern_filter import PATTERN_FIELDS
+from core.show.work import FIELDS
+from tests.tui.user import open_dashboard
+from tui.kit.saved_views import BUILT_IN, MOST_VIEWS, SavedView, delete_view, own_views, rename_view, save_view
+from tui.kit.user_state import UserState
+from tui.screens.view_list import ViewList
+
+ONE = SavedView("mine", "patterns", "uses:<3 is:pinned", "uses up", "Why")
+
+
+def kept(folder: Path, views: Any = ()) -> UserState:
+    file = folder / "state.json"
+    documents = dict(enumerate(views, 1)) if isinstance(views, (list, tuple)) else views
+    file.write_text(json.dumps({"views": documents}))
+    made = UserState(file, "project")
+    made.load()
+    return made
+
+
+def test_a_view_is_saved_replaced_renamed_and_deleted(tmp_path: Path) -> None:
+    memory = kept(tmp_path)
+    other = SavedView("other", "log")
+    save_view(memory, ONE)
+    save_view(memory, other)
+    newer = SavedView("mine", "loops")
+    save_view(memory, newer)
+    assert own_views(memory) == (newer, other)
+    with pytest.raises(BadInput, match="already a view named 'other'"):
+        rename_view(memory, "mine", "other")
+    rename_view(memory, "mine", "mine too")
+    rename_view(memory, "other", "other")
+    assert [view.name for view in own_views(memory)] == ["mine too", "other"]
+    delete_view(memory, "other")
+    assert [view.name for view in own_views(memory)] == ["mine too"]
+
+
+@pytest.mark.parametrize(
+    "views",
+    ["{", 5, [5, None], [{"name": "x"}], [{"name": "", "place": "log"}], [{"name": "x", "place": 7}],
+     [{"name": "x" * 99, "place": "log"}], [{"name": "x", "place": "nowhere"}]],
+)  # fmt: skip
+def test_invalid_views_are_skipped(tmp_path: Path, views: Any) -> None:
+    assert own_views(kept(tmp_path, views)) == ()
+
+
+def test_a_view_of_the_former_memory_screen_opens_loops(tmp_path: Path) -> None:
+    (view,) = own_views(kept(tmp_path, [{"name": "x", "place": "memory", "filter": "-kind:task outcome:failure"}]))
+    assert view == SavedView("x", "loops", "-is:task outcome:failure")
+    assert not parse_query(view.filter, FIELDS).problems
+
+
+def test_the_number_of_matches_is_limited(tmp_path: Path) -> None:
+    memory = kept(tmp_path, [{"name": f"view {n}", "place": "log"} for n in range(MOST_VIEWS + 9)])
+    assert len(own_views(memory)) == MOST_VIEWS
+    with pytest.raises(BadInput, match="delete one first"):
+        save_view(memory, ONE)
+    save_view(memory, SavedView("view 3", "loops"))
+
+
+def test_two_dashboards_keep_each_others_saved_values(tmp_path: Path) -> None:
+    one, other = UserState(tmp_path / "state.json", "/one"), UserState(tmp_path / "state.json", "/two")
+    one.set_here("place", "log")
+    other.set_here("place", "loops")
+    save_view(one, ONE)
+    one.save()
+    other.set("theme", "light")
+    other.save()
+    again = UserState(tmp_path / "state.json", "/one")
+    again.load()
+    assert own_views(again) == (ONE,)
+    assert (again.get("theme"), again.get_here("place")) == ("light", "log")
+
+
+def test_the_query_language_supports_all_built_in_views() -> None:
+    for view in BUILT_IN:
+        if view.place == "patterns":
+            assert parse_query(view.filter, PATTERN_FIELDS).problems == ()
+
+
+@pytest.mark.slow
+async def test_the_current_list_is_saved_and_opened_again(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, size=(80, 24), place="patterns") as user:
+        await user.filter("state:proven type:error")
+        await user.press("S", "w", "V")
+        assert isinstance(user.app.screen, ViewList)
+        await user.press("s")
+        await user.paste("my errors [b]")
+        await user.press("enter")
+        await user.sees("my errors [b]", "yours", "by state, Why")
+        await user.press("escape")
+        rows = list(user.table.keys)
+        await user.go("log")
+        await user.press("V", "enter")
+        await user.until(lambda: user.app.screen.id == "patterns", "Patterns in front")
+        await user.settled()
+        assert list(user.table.keys) == rows
+        await user.sees("state:proven type:error", "by state")
+
+        await user.press("V", "j", "d")
+        await user.sees("Built-in views cannot")
+        await user.press("k", "d")
+        assert own_views(user.app.user_state) == ()
+        await user.press("escape")
+
+        compact = user.text().splitlines()
+        await user.press("Z")
+        assert user.app.user_state.get("density") == "comfortable"
+        assert user.text().splitlines()[2] == compact[2] and user.text().splitlines()[4] != compact[4]
+        await user.press("G")
+        assert user.table.cursor == len(rows) - 1 and user.table.cursor_key == rows[-1]
+        await user.pilot.click(user.table, offset=(10, 2))
+        assert user.table.cursor == user.table.scroll_offset.y // 2, "a click on the second line is on the row"

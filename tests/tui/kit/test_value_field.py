@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import pytest
+from textual.app import App
+from textual.binding import Binding
+from textual.content import Content
+
+from tests.tui.kit.hosting import Host, hosted
+from tui.kit.value_field import ValueField
+
+
+def a_field() -> ValueField:
+    return ValueField("half-life", Content("[b]half-life[/b]"), Content("days"), "90")
+
+
+def drawn(host: App[None]) -> list[str]:
+    return [strip.text.rstrip() for strip in host.screen._compositor.render_strips()]
+
+
+async def test_typing_replaces_the_value_and_is_posted() -> None:
+    field = a_field()
+    async with hosted(field, ValueField.Changed) as (host, pilot):
+        field.enter()
+        await pilot.press("7", "full_stop", "5")
+        assert [message.text for message in host.heard if message.text != "90"] == ["7", "7.", "7.5"]
+        field.put("80")
+        await pilot.press("9")
+        await pilot.pause()
+        assert field.text == host.heard[-1].text == "9"
+        await pilot.press("backspace")
+        await pilot.pause()
+        assert field.text == host.heard[-1].text == ""
+
+
+@pytest.mark.slow
+async def test_a_long_text_shows_its_start_unless_it_is_edited() -> None:
+    field = a_field()
+    async with hosted(field) as (host, pilot):
+        field.enter()
+        await pilot.press(*"1234567890123456789")
+        await pilot.pause()
+        assert "1234567" not in drawn(host)[0].partition("half-life")[2][:9]
+        host.screen.set_focus(None)
+        await pilot.pause()
+        assert "1234567" in drawn(host)[0]
+        field.enter()
+        await pilot.pause()
+        assert "1234567" in drawn(host)[0]
+        await pilot.press("backspace")
+        assert field.text == "", "all of it is selected"
+        await pilot.press(*"1234567890")
+        field.put("44")
+        await pilot.press("7")
+        assert field.text == "7"
+
+
+async def test_letters_and_arrows_remain_commands() -> None:
+    pressed: list[str] = []
+
+    class Listening(Host):
+        def action_note(self, key: str) -> None:
+            pressed.append(key)
+
+    field = a_field()
+    host = Listening(field)
+    async with host.run_test() as pilot:
+        for key in ("j", "R", "space", "left", "minus", "question_mark"):
+            host._bindings.key_to_bindings[key] = [Binding(key, f"note('{key}')")]
+        field.enter()
+        await pilot.press("j", "R", "space", "left", "minus", "question_mark")
+        assert pressed == ["j", "R", "space", "left", "minus", "question_mark"]
+        assert field.text == "90"
+
+
+async def test_focus_and_errors_are_shown_and_markup_is_plain_text() -> None:
+    field = a_field()
+    async with hosted(field, ValueField.Entered, ValueField.Left) as (host, pilot):
+        assert "[b]half-life[/b]" in drawn(host)[0]
+        field.enter()
+        await pilot.pause()
+        assert field.has_class("-entered")
+        field.show_state(changed=True, fault="must be [i]more[/i]")
+        await pilot.pause()
+        assert drawn(host)[0].startswith(" !")
+        assert drawn(host)[1].strip() == "must be [i]more[/i]"
+        field.show_state(changed=True, fault="")
+        await pilot.pause()
+        assert drawn(host)[0].startswith(" *")
+        assert drawn(host)[1] == ""
+        host.screen.set_focus(None)
+        await pilot.pause()
+        assert not field.has_class("-entered")
+        assert [type(message) for message in host.heard] == [ValueField.Entered, ValueField.Left]

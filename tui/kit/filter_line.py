@@ -1,0 +1,142 @@
+"""The filter input, with completion and the number of matches beside it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Container
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.message import Message
+from textual.suggester import Suggester
+from textual.widgets import Input, Static
+
+from core.base.text import visible_line
+from core.show.filter_parser import Fields, completions
+from tui.kit.messages import NewestMessage
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+    from textual.events import Key
+
+LONGEST: Final = 300  # maximum characters that can be typed, or are shown of a text set by the program
+_TURNS: Final = 20  # turns of the event loop in which a pending key reaches the input; together far below 1 ms
+
+
+class _FirstCompletion(Suggester):
+    """Suggests the first completion of a filter, which the input shows behind the cursor."""
+
+    def __init__(self) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+        self.fields: Fields = {}
+
+    async def get_suggestion(self, value: str) -> str | None:
+        return next(iter(completions(value, self.fields)), None)
+
+
+class _Line(Input):
+    """An input that completes fields and values, and leaves some keys to the screen while it is empty."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("tab", "complete", "complete", show=False)]
+
+    def __init__(self, hint: str, passed_keys: Container[str]) -> None:
+        self.first_completion = _FirstCompletion()
+        super().__init__(placeholder=hint, max_length=LONGEST, suggester=self.first_completion)
+        self.cursor_blink = False  # an idle dashboard paints nothing
+        self._passed_keys = passed_keys
+
+    def action_complete(self) -> None:
+        """Accept the first completion; without one go to the next pane."""
+        possible = completions(self.value, self.first_completion.fields) if self.cursor_at_end else ()
+        if possible:
+            self.value = possible[0]
+            self.cursor_position = len(self.value)
+        else:
+            self.screen.focus_next("RecordTable, TextPane, Input")
+
+    def _is_passed(self, key: str) -> bool:
+        return not self.value and key in self._passed_keys
+
+    def on_key(self, event: Key) -> None:
+        if self._is_passed(event.key):
+            event.prevent_default()  # skip the handler of Input, which would insert the key as text
+
+    def check_consume_key(self, key: str, character: str | None) -> bool:
+        return not self._is_passed(key) and super().check_consume_key(key, character)
+
+
+class FilterLine(Horizontal):
+    """Prompt, input and number of matches. Keys that are pending together change the filter once.
+
+    While the input is empty, `passed_keys` act on the screen. `fields` are those that can be completed.
+    """
+
+    @dataclass(eq=False)
+    class Changed(NewestMessage):
+        text: str
+
+    class Left(Message):
+        """The user pressed enter or down to go to the list."""
+
+    def __init__(self, hint: str, passed_keys: Container[str] = ()) -> None:
+        super().__init__()
+        self._hint = hint
+        self._passed_keys = passed_keys
+        self._given = ""
+        self._count = Content("")
+
+    def compose(self) -> ComposeResult:
+        yield Static(Content("❯"), classes="filter--prompt")
+        yield _Line(self._hint, self._passed_keys)
+        yield Static(Content(""), classes="filter--count")
+
+    def offer(self, fields: Fields) -> None:
+        """Complete these fields and their values from now on."""
+        self.query_one(_Line).first_completion.fields = fields
+
+    @property
+    def completions(self) -> tuple[str, ...]:
+        """The possible ends of the typed filter, each as the whole filter; () unless the user types at its end."""
+        line = self.query_one(_Line)
+        return completions(line.value, line.first_completion.fields) if line.has_focus and line.cursor_at_end else ()
+
+    @property
+    def text(self) -> str:
+        """The filter as typed, or as set by the program. The input shows control characters escaped."""
+        shown = self.query_one(Input).value
+        return self._given if shown == visible_line(self._given, LONGEST) else shown
+
+    @text.setter
+    def text(self, value: str) -> None:
+        self._given = value
+        self.query_one(Input).value = visible_line(value, LONGEST)
+
+    def show_hint(self, hint: str) -> None:
+        """Replace the hint in the empty input."""
+        self.query_one(Input).placeholder = hint
+
+    def focus_input(self) -> None:
+        self.query_one(Input).focus()
+
+    def count(self, content: Content) -> None:
+        """Show the number of matches, and update the layout only if the text has changed."""
+        if not content.is_same(self._count):
+            self._count = content
+            self.query_one(".filter--count", Static).update(content)
+
+    @on(Input.Changed)
+    async def _changed(self, event: Input.Changed) -> None:
+        event.stop()
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
+        if event.value == event.input.value:  # else the message of a later key follows
+            self.post_message(self.Changed(self.text))
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.post_message(self.Left())

@@ -1,1 +1,0 @@
-"""Pure functions from records to styled text: no widget, no file."""

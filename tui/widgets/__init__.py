@@ -1,1 +1,0 @@
-"""Reusable widgets of the dashboard. They do not access files."""
