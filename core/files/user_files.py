@@ -55,10 +55,10 @@ def index_file(project: Path) -> Path:
     return cache_path(project, "index")
 
 
-def code_digest(packages: Iterable[str]) -> bytes:
-    """Return a digest that changes with the installed code of these packages of `core`."""
+def code_digest(rooms: Iterable[str]) -> bytes:
+    """Return a digest that changes with the installed code of these rooms of `core`."""
     digest = hashlib.sha256()
-    folders = [str(_CORE / name) for name in packages]
+    folders = [str(_CORE / name) for name in rooms]
     while folders:
         with os.scandir(folders.pop(0)) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
@@ -72,9 +72,9 @@ def code_digest(packages: Iterable[str]) -> bytes:
     return digest.digest()
 
 
-def code_version(packages: Iterable[str]) -> int:
+def code_version(rooms: Iterable[str]) -> int:
     """Return `code_digest` as a version number of a database, 31 bits."""
-    return int.from_bytes(code_digest(packages)[:4]) >> 1
+    return int.from_bytes(code_digest(rooms)[:4]) >> 1
 
 
 MAX_BYTES: Final = 8 << 20  # maximum size of the file

@@ -25,11 +25,8 @@ from core.base.user_folders import cache_folder
 from core.files import cache_database
 from core.files.user_files import cache_path, code_version, index_file
 
-_PACKAGES: Final = (
-    *("records", "base", "config", "redaction", "scanning", "storage", "sources", "ledger", "learning", "retrieval"),
-    *("episodes", "trust", "search", "index"),
-)
-"""Packages that decide what is in the index; after a change in them, it is made again."""
+_ROOMS: Final = ("records", "base", "files", "trust", "learning", "retrieval", "sources", "tasks", "index")
+"""Rooms that decide what is in the index; after a change in them, it is made again."""
 _SETTINGS: Final = ("page_size = 8192", "journal_mode = WAL", "cache_size = -16000")
 _REPLACED: Final = ("sqlite3", "search.sqlite3")  # endings of files that earlier versions wrote instead
 _LONG_LOG: Final = 1 << 20  # bytes of a write-ahead log: the first process to open an index reads all of it
@@ -80,7 +77,7 @@ class Database:
         `tables` are the statements that create the tables. Without `is_kept`, the index is in a temporary folder from
         the start.
         """
-        version = code_version(_PACKAGES)
+        version = code_version(_ROOMS)
         if is_kept:
             file = index_file(project)
             with suppress(OSError, sqlite3.Error, DamagedError):
@@ -198,7 +195,7 @@ def read_existing(project: Path) -> sqlite3.Connection | None:
     """Return a connection that sees the index of a project as it is now; None if there is none that is usable."""
     file = index_file(project)
     with suppress(OSError, sqlite3.Error, DamagedError):
-        return _read(file, code_version(_PACKAGES), _inode_of(file))
+        return _read(file, code_version(_ROOMS), _inode_of(file))
     return None
 
 

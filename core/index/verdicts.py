@@ -58,19 +58,19 @@ class VerdictsInMemory:
 
 
 class IndexVerdicts:
-    """Verdicts made by the present code of some `packages` of `core` with encoded `settings`; others are replaced.
+    """Verdicts made by the present code of some `rooms` of `core` with encoded `settings`; others are replaced.
 
     The index is opened when it is first used. If it cannot be used, nothing is stored.
     """
 
-    def __init__(self, index: Index, packages: Sequence[str], settings: bytes) -> None:
+    def __init__(self, index: Index, rooms: Sequence[str], settings: bytes) -> None:
         self._index = index
-        self._packages = packages
+        self._rooms = rooms
         self._settings = settings
 
     @cached_property
     def _owner(self) -> bytes:
-        return _find_owner(self._packages, self._settings)
+        return _find_owner(self._rooms, self._settings)
 
     def get(self, kind: str, keys: Iterable[str]) -> Mapping[str, bytes]:
         """Return the stored verdicts of these keys; a damaged one counts as not stored."""
@@ -98,9 +98,9 @@ class IndexVerdicts:
 class ViewVerdicts:
     """The verdicts that one view of an index has; storing others is without effect. See `IndexVerdicts`."""
 
-    def __init__(self, reader: Reader, packages: Sequence[str], settings: bytes) -> None:
+    def __init__(self, reader: Reader, rooms: Sequence[str], settings: bytes) -> None:
         self._reader = reader
-        self._owner = _find_owner(packages, settings)
+        self._owner = _find_owner(rooms, settings)
 
     def get(self, kind: str, keys: Iterable[str]) -> Mapping[str, bytes]:
         with self._reader.lock:
@@ -153,8 +153,8 @@ def digest_of(*values: Any) -> bytes:
     return blake2b(msgspec.msgpack.encode(values), digest_size=_DIGEST_BYTES).digest()
 
 
-def _find_owner(packages: Sequence[str], settings: bytes) -> bytes:
-    return blake2b(code_digest(packages) + settings, digest_size=16).digest()
+def _find_owner(rooms: Sequence[str], settings: bytes) -> bytes:
+    return blake2b(code_digest(rooms) + settings, digest_size=16).digest()
 
 
 def _select(connection: sqlite3.Connection, kind: str, owner: bytes, keys: Sequence[str]) -> dict[str, bytes]:

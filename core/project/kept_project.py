@@ -96,12 +96,12 @@ class KeptProjectState(ProjectState):
     def _make_queue(self) -> tuple[ReviewItem, ...]:
         """Return the questions; if the searches had not ended, those that need none."""
         from core.index.verdicts import ViewVerdicts
-        from core.questions.question_search import PACKAGES, read_found, verdict_settings
+        from core.questions.question_search import ROOMS, read_found, verdict_settings
         from core.questions.queue import NOTHING_FOUND, QueueRecords, review_queue
 
         snapshot, now, settings = self.snapshot, self.now, self.settings
         assert isinstance(snapshot, IndexedSnapshot)
-        stored = ViewVerdicts(snapshot.reader, PACKAGES, verdict_settings(settings))
+        stored = ViewVerdicts(snapshot.reader, ROOMS, verdict_settings(settings))
         verdict = read_found(stored, snapshot, now, settings, self.task_embeddings)
         found = verdict.whole if verdict is not None else NOTHING_FOUND
         return review_queue(QueueRecords.of(snapshot, self.board, now, settings, found, self._reviewer))

@@ -317,9 +317,9 @@ class ProjectReader:
     @cached_property
     def _verdicts(self) -> IndexVerdicts:
         from core.index.verdicts import IndexVerdicts
-        from core.questions.question_search import PACKAGES, verdict_settings
+        from core.questions.question_search import ROOMS, verdict_settings
 
-        return IndexVerdicts(self.index, PACKAGES, verdict_settings(self.settings))
+        return IndexVerdicts(self.index, ROOMS, verdict_settings(self.settings))
 
     def recover(self) -> tuple[ProjectState, Delta]:
         """Make the index again, and everything from it, after it was found damaged."""

@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from core.records.snapshot import Snapshot
     from core.retrieval.embeddings import ComparableWork, Embeddings
 
-PACKAGES: Final = ("questions", "extraction", "state")
-"""Packages of `core`, besides those of the index, that decide what the searches find."""
+ROOMS: Final = ("questions",)
+"""Rooms, besides those of the index, that decide what the searches find."""
 SEARCHES: Final = (
     "offers",
     "alike",

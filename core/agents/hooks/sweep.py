@@ -59,7 +59,7 @@ def run(folder: str) -> None:
     from core.index.anchors import check_in_steps
     from core.index.refresh import Index
     from core.index.verdicts import IndexVerdicts
-    from core.questions.question_search import PACKAGES, verdict_settings
+    from core.questions.question_search import ROOMS, verdict_settings
     from core.sources.configuration import Configuration
 
     project = ProjectPaths(Path(folder))
@@ -71,7 +71,7 @@ def run(folder: str) -> None:
             pass
         index.check_pages()
         if settings.review.check_anchors:
-            stored = IndexVerdicts(index, PACKAGES, verdict_settings(settings))
+            stored = IndexVerdicts(index, ROOMS, verdict_settings(settings))
             run_all(check_in_steps(index.snapshot, stored))
 
 
