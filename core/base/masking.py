@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from core.base.names import ASSIGNED_HINTS, MaskFormat, fold_case
+from core.base.secret_names import ASSIGNED_HINTS, MaskFormat, fold_case
 
 _SHORTEST: Final = 8  # shortest text that can contain a recognisable secret
 _HINTS: Final = (
@@ -81,12 +81,12 @@ def has_certainly_none(lines: str, *, is_one_of_many: bool = False) -> bool:
     if has_hint(lines):
         if not is_one_of_many:
             return False
-        from core.base.prefilter import may_contain_secret
+        from core.base.secret_prefilter import may_contain_secret
 
         return not may_contain_secret(lines)
     if not _LONG_RUN.search(lines):
         return True
-    from core.base.patterns import Search, may_contain_token
+    from core.base.secret_patterns import Search, may_contain_token
 
     # Tokens never span lines, and no rule for them reads the text around.
     return not may_contain_token(lines) or Search().replace_tokens(lines, _mark) == lines
@@ -107,7 +107,7 @@ def replace_secrets(text: str, mark: MaskFormat) -> str:
     if not hinted and not _LONG_RUN.search(text):
         return text
     # Compiling the patterns takes longer than most commands.
-    from core.base.patterns import Search
+    from core.base.secret_patterns import Search
 
     return Search().replace(text, mark) if hinted else Search().replace_tokens(text, mark)
 

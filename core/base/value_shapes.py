@@ -9,10 +9,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Final
 
-from core.base.names import NAME_HINTS, fold_case
 from core.base.regex_table import RegexTable
+from core.base.secret_names import NAME_HINTS, fold_case
 
-REGEX: Final = RegexTable(Path(__file__).with_name("patterns.yaml"))  # expressions of this package
+REGEX: Final = RegexTable(Path(__file__).with_name("secret_patterns.yaml"))  # expressions of this package
 _MARKED: Final = ("[secret:", "«secret»", "\ue000")  # mask or placeholder in the place of a secret
 _TEXT: Final = """
     string str number int integer float bool boolean any none null undefined true false required optional

@@ -23,7 +23,7 @@ import msgspec
 
 from core.base.errors import DamagedError
 from core.base.masking import mask_secrets
-from core.base.prefilter import may_contain_secret
+from core.base.secret_prefilter import may_contain_secret
 from core.base.text import from_bytes, to_bytes
 from core.files.decoded import Problem
 from core.files.file_reader import MAX_PATTERN_BYTES, UNREADABLE, RawFile, read_file

@@ -63,7 +63,7 @@ PATHS: Final = {
         f"{_TASKS} agents agents.hooks",
         _PLAIN,
         {**_EVENT, "hook_event_name": "PostToolUse"},
-        never=f"{_UNUSED_BY_HOOKS} inspect core.base.settings core.base.patterns core.cli.json",
+        never=f"{_UNUSED_BY_HOOKS} inspect core.base.settings core.base.secret_patterns core.cli.json",
     ),
     "a prompt": HotPath(
         _HOOK,

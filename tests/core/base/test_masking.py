@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from core.base.masking import MANY, find_secrets, mask_secrets, mask_values
-from core.base.patterns import TOKEN_FORMATS
+from core.base.secret_patterns import TOKEN_FORMATS
 from core.base.text import visible, visible_line, visible_lines
 from core.base.value_shapes import is_placeholder
 

@@ -229,8 +229,8 @@ def test_logging_loads_no_library(project: Path) -> None:
     call_process(["task", "start", "task-001"], project)
     code = (
         "import sys; from core.cli.program import run; assert run(sys.argv[1:]) == 0; "
-        "assert not {'numpy', 'watchdog', 'tinydb', 'core.index.refresh', 'core.base.scanning', 'core.base.patterns', "
-        "'textual'} & set(sys.modules)"
+        "assert not {'numpy', 'watchdog', 'tinydb', 'core.index.refresh', 'core.base.scanning', "
+        "'core.base.secret_patterns', 'textual'} & set(sys.modules)"
     )
     command = [sys.executable, "-c", code, "task", "log", "task-001", "--hook", "claude-code"]
     event = b'{"tool_name": "Bash", "tool_input": {"command": "npm test"}}'

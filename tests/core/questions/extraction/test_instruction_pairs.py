@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from time import process_time
 from typing import Any
 
@@ -85,12 +84,3 @@ def test_thousands_of_instructions_take_seconds() -> None:
     began = process_time()
     find(*placed)
     assert process_time() - began < 10
-
-
-def test_hundreds_of_instructions_are_compared_within_a_second() -> None:
-    pairs = Path(__file__).parents[2] / "retrieval/instruction_pairs/public.txt"
-    lines = (line for line in pairs.read_text().splitlines() if line[:1] not in ("", "#"))
-    texts = [text.strip() for line in lines for text in line.split(" | ")[1:]][:300]
-    began = process_time()
-    find(*(place(text, f"{n % 7}.md", n) for n, text in enumerate(texts)))
-    assert process_time() - began < 1

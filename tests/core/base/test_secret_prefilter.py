@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.masking import mask_secrets
-from core.base.patterns import COMMAND_RULES, RULES, TOKEN_FORMATS
-from core.base.prefilter import loosen, may_contain_secret
+from core.base.secret_patterns import COMMAND_RULES, RULES, TOKEN_FORMATS
+from core.base.secret_prefilter import loosen, may_contain_secret
 from core.base.value_shapes import REGEX
 from tests.core.base.scanning.samples import sample
 from tests.core.base.test_masking import PIECES

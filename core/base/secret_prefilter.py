@@ -11,7 +11,7 @@ from functools import cache
 from itertools import chain
 from typing import Any, Final
 
-from core.base.names import NAME_HINTS
+from core.base.secret_names import NAME_HINTS
 from core.base.value_shapes import REGEX
 
 _PART: Final = re.compile(
@@ -43,7 +43,7 @@ def _search() -> Any:
 
 def _list_expressions() -> Iterator[str]:
     # Loading the patterns takes several milliseconds.
-    from core.base.patterns import COMMAND_RULES, RULES, TOKEN_FORMATS
+    from core.base.secret_patterns import COMMAND_RULES, RULES, TOKEN_FORMATS
 
     yield from (_ODD, r"\[secret: ", "-----BEGIN")
     # Sorted, so that RE2 can share what several tokens begin with.

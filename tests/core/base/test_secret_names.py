@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.base.names import find_assigned
+from core.base.secret_names import find_assigned
 from core.base.value_shapes import REGEX
 
 PARTS = ("private_key", "PassWord", "db-pass", "X_PASS", "to\u212aen", "\u017fecret", "_authToken", "pwd", "key", "İ")
