@@ -34,10 +34,20 @@ MIN_FREE_BYTES = 2 << 30
 """Free bytes that a folder needs; all tests together write a small part of that."""
 LONGEST_ID = 200
 """Characters of a parameter that become part of the name of a test, which workers send to each other many times."""
-FOLDER_MARKERS = {"e2e": ("e2e", "slow"), "crash": ("crash", "slow"), "hostile": ("slow",)}
-"""Markers of all tests below a folder of `tests/`."""
-SERVER_FIXTURES = {"team", "cluster"}
-"""Tests that need one of them are slow."""
+FOLDER_MARKERS = {
+    "e2e": ("e2e", "slow"),
+    "crash": ("crash", "slow"),
+    "hostile": ("slow",),
+    "core/agents": ("slow",),
+    "core/cli": ("slow",),
+    "core/project": ("slow",),
+    "core/trust": ("slow",),
+    "reference": ("slow",),
+    "tui": ("slow",),
+}
+"""Markers of all tests below a folder of `tests/`; whole commands, hooks, projects and screens are slow."""
+SLOW_FIXTURES = {"team", "cluster", "sample", "project"}
+"""Tests that need a server or a whole project are slow."""
 
 
 WriteSample = Callable[[Path, datetime], None]
@@ -127,10 +137,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Mark tests by folder, and start the longest ones first, so that no worker waits for them at the end."""
     root = f"{config.rootpath / 'tests'}{os.sep}"
     for item in items:
-        folder = str(item.path).removeprefix(root).partition(os.sep)[0]
-        for marker in FOLDER_MARKERS.get(folder, ()):
-            item.add_marker(marker)
-        if SERVER_FIXTURES.intersection(getattr(item, "fixturenames", ())):
+        path = str(item.path).removeprefix(root)
+        for folder, markers in FOLDER_MARKERS.items():
+            for marker in markers if path.startswith(f"{folder}{os.sep}") else ():
+                item.add_marker(marker)
+        if SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("slow")
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 

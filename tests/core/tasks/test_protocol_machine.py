@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -206,5 +207,5 @@ class Protocol(RuleBasedStateMachine):
             assert text >= {(number, learning) for learning in attempt.learnings}
 
 
-TestProtocol = Protocol.TestCase
+TestProtocol = pytest.mark.slow(Protocol.TestCase)
 TestProtocol.settings = settings(max_examples=20, stateful_step_count=14)
