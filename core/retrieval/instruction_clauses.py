@@ -17,7 +17,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.regex_table import LazyRegex, read_blocks
-from core.retrieval.instruction_text import MAX_CHARS, UNASKED, UNLESS_ASKED, normalize_text, split_clauses
+from core.retrieval.instruction_text import (
+    MAX_CHARS,
+    NUMBER_WORDS,
+    UNASKED,
+    UNLESS_ASKED,
+    normalize_text,
+    split_clauses,
+    split_steps,
+)
 from core.retrieval.task import stem_word
 
 WEAK: Final = 0.25  # weight of words that say little
@@ -32,6 +40,7 @@ _OPENING: Final = "!opening"
 _TOKEN: Final = LazyRegex(
     r"https?://\S+|`[^`]{1,120}`|--?[a-z][\w-]*|@?[\w./*-]*[\w/*](?:\(\))?(?:['\u2019](?:t|ve|s|re|d)\b)?|\d+(?:\.\d+)*"
 )
+_NEEDS: Final = frozenset({"without", "until", "unles"})
 _ORDERS: Final = {"befor": "before", "aft": "after", "after": "after"}
 _SOFT: Final = LazyRegex(
     r"\b(?:prefer|favou?r|ideally|by default|(?:where|when|if) possible|usually|generally|consider"
@@ -45,12 +54,9 @@ _PRONOUN: Final = LazyRegex(r"\b(?:it|them)\b(?!')")
 _UNIT: Final = LazyRegex(
     r"(?:\b(?P<before>port|python|node|node\.js|nodejs|java|go|php|ruby|version|typescript|react|rust|\.net|c\+\+)"
     r"\s+(?:v|version )?|(?<![\w.#/:=-]))"
-    r"(?P<number>\d+(?:[.,]\d+)*|\b(?:one|two|three|four|five|six|eight|ten)\b)"
+    rf"(?P<number>\d+(?:[.,]\d+)*|\b(?:{'|'.join(NUMBER_WORDS)})\b)"
     r"(?:\+|(?![\w.]*[/:=]))[- ]?(?P<after>%|[a-z]+)?"
 )
-_NUMBERS: Final = {
-    "one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "eight": "8", "ten": "10",
-}  # fmt: skip
 _UNITS: Final = {
     "characters": "char", "character": "char", "chars": "char", "char": "char", "columns": "char", "column": "char",
     "cols": "char", "spaces": "space", "space": "space", "percent": "%", "%": "%", "pct": "%", "seconds": "second",
@@ -60,7 +66,7 @@ _UNITS: Final = {
     "gb": "gb", "kb": "kb", "ms": "ms", "rows": "row", "words": "word", "approvals": "approval",
     "approval": "approval", "approvers": "approval", "reviewers": "approval", "reviews": "approval",
     "approving": "approval", "levels": "level", "parameters": "parameter", "arguments": "parameter",
-    "params": "parameter", "args": "parameter", "sentences": "sentence", "items": "item", "decimals": "decimal",
+    "params": "parameter", "args": "parameter", "sentences": "sentence", "items": "item", "entries": "item", "records": "item", "decimals": "decimal",
     "commits": "commit", "files": "file", "px": "px",
 }  # fmt: skip
 _SAME_UNITS: Final = {"node.js": "node", "nodejs": "node"}
@@ -98,7 +104,7 @@ class ParsedInstruction(Struct, frozen=True, gc=False):
     """An instruction in comparable form.
 
     `words` are those of all clauses, `named` those of them in code, and `key` those that others are found by. `areas`
-    are what it is about, such as languages.
+    are what it is about, such as languages. `steps` are the words of two steps that it orders, the first one first.
     """
 
     clauses: tuple[Clause, ...]
@@ -106,6 +112,7 @@ class ParsedInstruction(Struct, frozen=True, gc=False):
     named: frozenset[str]
     key: frozenset[str]
     areas: frozenset[Area]
+    steps: tuple[frozenset[str], frozenset[str]] | None = None
 
 
 class _Token(NamedTuple):
@@ -200,6 +207,29 @@ def parse_instruction(text: str) -> ParsedInstruction:
     """Parse the demands of an instruction."""
     text = normalize_text(text)
     areas = find_areas(_EXCEPT.compiled.sub("", text))
+    clauses = _parse_clauses(text)
+    words = _all_words(clauses)
+    table = word_table()
+    key = {word for word in words if weigh((word,)) >= COMMON}
+    key |= {f"choice {number}" for clause in clauses for number, _ in clause.choices if number in table.own}
+    key |= {f"unit {unit}" for clause in clauses for unit, _ in clause.numbers}
+    named = frozenset().union(*(clause.names for clause in clauses))
+    return ParsedInstruction(tuple(clauses), words, named, frozenset(key), areas, _find_steps(text))
+
+
+def _find_steps(text: str) -> tuple[frozenset[str], frozenset[str]] | None:
+    """Return the words of two steps that a text orders, without those of both: "deploy X before you deploy Y"."""
+    if (steps := split_steps(text)) is None:
+        return None
+    first, then = (_all_words(_parse_clauses(step)) for step in steps)
+    return (first - then, then - first) if first - then and then - first else None
+
+
+def _all_words(clauses: Iterable[Clause]) -> frozenset[str]:
+    return frozenset().union(*(clause.words for clause in clauses))
+
+
+def _parse_clauses(text: str) -> list[Clause]:
     clauses: list[Clause] = []
     for part in split_clauses(text):
         plain = part.replace(UNASKED, "").replace(UNLESS_ASKED, "")
@@ -211,13 +241,7 @@ def parse_instruction(text: str) -> ParsedInstruction:
             clause = replace(clause, context=clauses[-1].words)
         if clause.words:
             clauses.append(clause)
-    words = frozenset().union(*(clause.words for clause in clauses))
-    table = word_table()
-    key = {word for word in words if weigh((word,)) >= COMMON}
-    key |= {f"choice {number}" for clause in clauses for number, _ in clause.choices if number in table.own}
-    key |= {f"unit {unit}" for clause in clauses for unit, _ in clause.numbers}
-    named = frozenset().union(*(clause.names for clause in clauses))
-    return ParsedInstruction(tuple(clauses), words, named, frozenset(key), areas)
+    return clauses
 
 
 def _known_verbs() -> frozenset[str]:
@@ -235,21 +259,24 @@ def _parse_clause(text: str, *, is_unasked: bool) -> Clause:
     tail: set[str] = set()
     names: set[str] = set()
     actions: set[int] = set()
-    is_condition = is_condition_part = False
+    is_condition = is_condition_part = needs = False
     order, is_ban, into, is_limit, is_noun = "", False, head, False, bool(_NOUN.compiled.match(text))
     for word, is_code, is_participle in _join(list(_split(_UNIT.compiled.sub(_keep_subject, text)))):
         if word in (_NOT, _OPENING) and not is_code:
             if is_condition_part or (word == _OPENING and (head or tail) and not is_ban and into is tail):
                 continue
             is_ban = not is_ban if word == _OPENING else True
+            if needs:
+                is_ban, is_condition = False, True  # "images without alt text are not accepted"
             continue
         if word in ("abov", "max", "min") and not is_code:
             is_limit = True
             continue
         if word in table.prepositions and not is_code:
-            if word == "without" and is_ban:
+            if word in _NEEDS and is_ban:
                 is_ban, is_condition = False, True  # "never merge without a review" demands a review
                 continue
+            needs = needs or word == "without"
             into = tail
             is_condition_part |= bool(head) and word in _CLAUSAL
             order = order or _ORDERS.get(word, "")
@@ -301,7 +328,7 @@ def _keep_subject(found: re.Match[str]) -> str:
     before, after = found["before"] or "", found["after"] or ""
     if _unit_of(found):
         return f" {before} "
-    return f" {before} {after} " if found["number"] not in _NUMBERS else found[0]
+    return f" {before} {after} " if found["number"] not in NUMBER_WORDS else found[0]
 
 
 def _split(text: str) -> Iterator[_Token]:
@@ -352,7 +379,7 @@ def _join(tokens: Sequence[_Token]) -> Iterator[_Token]:
 
 def _numbers(text: str) -> Iterator[tuple[str, str]]:
     for found in _UNIT.compiled.finditer(text):
-        number = _NUMBERS.get(found["number"], found["number"])
+        number = NUMBER_WORDS.get(found["number"], found["number"])
         if unit := _unit_of(found):
             yield unit, number
 

@@ -12,6 +12,7 @@ from core.retrieval.instruction_clauses import (
     COMMON,
     WEAK,
     Clause,
+    ParsedInstruction,
     core_words,
     do_the_same,
     have_same_case,
@@ -21,6 +22,7 @@ from core.retrieval.instruction_clauses import (
     word_table,
 )
 
+_SAME_STEP: Final = 0.6  # share of the lighter step's words that both contain, 0..1, from which they are the same step
 SAME_HEAD: Final = 0.7  # share of the lighter head that both clauses contain, 0..1, from which they are about the same
 CLOSE_HEAD: Final = 0.67  # the same, for two texts whose vectors are close
 _SAME_REST: Final = 0.6  # the same, without the alternatives of a choice
@@ -61,6 +63,17 @@ def find_conflict(one: Clause, other: Clause, *, is_close: bool) -> str | None:
     # A clause that is nothing but a number with a unit is about any of these: "at most 88 characters".
     is_same_number = head <= _QUANTITIES or others <= _QUANTITIES or (is_same and shared >= WEAK)
     return cause or _find_number(one, other, is_same=is_same_number)
+
+
+def have_same_order(one: ParsedInstruction, other: ParsedInstruction) -> bool | None:
+    """Return whether two texts order the same steps equally, False if in the opposite order, else None."""
+    if one.steps is None or other.steps is None:
+        return None
+    (first, then), (others_first, others_then) = one.steps, other.steps
+    if min(share_of_lighter(first, others_first), share_of_lighter(then, others_then)) >= _SAME_STEP:
+        return True
+    is_opposite = min(share_of_lighter(first, others_then), share_of_lighter(then, others_first)) >= _SAME_STEP
+    return False if is_opposite else None
 
 
 def is_removal(clause: Clause) -> bool:

@@ -15,12 +15,21 @@ UNLESS_ASKED: Final = "unlessasked!"
 
 _CODE: Final = LazyRegex(r"`[^`]{1,120}`")
 _SPACED: Final = LazyRegex(r"([.,:;])\s+")
-_NUMBER: Final = r"(?=(?:the |an? )?\d|(?:one|two|three|four|five|eight|ten)\b)"
+NUMBER_WORDS: Final = {
+    "one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8",
+    "nine": "9", "ten": "10", "twelve": "12", "fifteen": "15", "twenty": "20", "thirty": "30", "forty": "40",
+    "fifty": "50", "sixty": "60", "eighty": "80", "ninety": "90", "hundred": "100",
+}  # fmt: skip
+_NUMBER: Final = rf"(?=(?:the |an? )?(?:\d|(?:{'|'.join(NUMBER_WORDS)})\b))"
 _MODAL: Final = "do|does|did|must|should|shall|may|might|can|could|will|would|need|is|are|was|were|be|has|have|had"
 _REPOSITORY: Final = r"(?:the )?(?:git|version control|repo(?:sitory)?|codebase)\b"
 _ASKED: Final = "asked|asks|requested|requests|told|instructed|directed|approved|says|necessary|required"
 _VERB: Final = (
     "(?:always |please )?(?:use|run|prefer|write|keep|put|make|add|call|return|create|let|choose|favou?r|ask|pick)"
+)
+_OTHER_VERB: Final = (
+    "(?:pass|raise|give|split|fix|delete|remove|leave|show|store|set|start|move|look|push|merge|rebase|do|bind|return)"
+    " (?:it|them|the|an?|that|this|your|its|their|each)"
 )
 _NEXT: Final = "open|push|create|merge|submit"
 _BAN: Final = "never|not|don't|avoid|skip|no|instead_of|rather_than"
@@ -71,6 +80,7 @@ _REWRITES: Final = tuple(
         (rf"\bkeep ([^.;,]{{1,60}}?) out of {_REPOSITORY}", r"never commit \1"),
         (r"\bkeep ([^.;,]{1,60}?) out of ", r"never put \1 in "),
         (r"\b(?:feel free to|you(?:'re| are) free to|(?:it is|it's) (?:ok|okay|fine) to|you (?:may|can))\b", ""),
+        (r"\blacking\b", "without"),
         # Numbers
         (r"\b\d+\s?[-\u2013]\s?\d+\s?(?:%|percent)", ""),
         (r"\b\d+\s?[-\u2013]\s?(\d+)\b", r"\1"),
@@ -103,7 +113,7 @@ _REWRITES: Final = tuple(
     )
 )
 _CLAUSE: Final = LazyRegex(
-    rf"\s*[;:]\s+|\s+[\u2013\u2014-]{{1,2}}\s+|\.\s+|,\s+(?:and )?(?={_VERB} )|,?\s+then\s+"
+    rf"\s*[;:]\s+|\s+[\u2013\u2014-]{{1,2}}\s+|\.\s+|,\s+(?:and )?(?=(?:{_VERB}|{_OTHER_VERB}) )|,?\s+then\s+"
     rf"|\s+and\s+(?=(?:{_NEXT}|{_VERB}|{_BAN}) )|,\s*(?:and |but )?(?=(?:{_BAN}) )"
     r"|\s+(?=(?:instead_of|rather_than|but) )|\s+(?=not (?:\S+\s+){0,2}\S+$)"
 )
@@ -120,3 +130,34 @@ def split_clauses(text: str) -> Iterator[str]:
     for regex, replacement in _REWRITES:
         text = regex.compiled.sub(replacement, text)
     return filter(None, _CLAUSE.compiled.split(text[: 2 * MAX_CHARS]))
+
+
+_STEP: Final = r"[^,.;:]{3,150}?"
+_END: Final = r"(?=$|[.;])"
+_STEPS: Final = tuple(
+    LazyRegex(regex)
+    for regex in (
+        rf"^before (?P<then>{_STEP}),\s*(?P<first>{_STEP}){_END}",
+        rf"^(?:after|once) (?P<first>{_STEP}),\s*(?P<then>{_STEP}){_END}",
+        rf"(?:^|[:;.] )(?P<first>{_STEP}) first,? (?:and |only )?(?:then )?(?P<then>{_STEP})"
+        rf"(?: after (?:it|that))?{_END}",
+        rf"^(?P<first>{_STEP}),? and,? (?:then,? )?(?:once|after) (?:it|they|this|that)\b[^,.;]{{0,60}}, "
+        rf"(?P<then>{_STEP}){_END}",
+        rf"^(?P<first>{_STEP}),? (?:and |only |but only )?then (?P<then>{_STEP}){_END}",
+        rf"^(?P<first>{_STEP}),? (?:before|(?P<until>until)) (?P<then>{_STEP}){_END}",
+        rf"^(?P<then>{_STEP}),? (?:only )?(?:after|once) (?P<first>{_STEP}){_END}",
+    )
+)
+_NOT: Final = LazyRegex(r"\b(?:never|not?|cannot)\b|n't\b")
+
+
+def split_steps(text: str) -> tuple[str, str] | None:
+    """Return two steps that a normalized text orders, the first one first, None if it states no order."""
+    for regex in _STEPS:
+        if found := regex.compiled.search(text):
+            # "Never X before Y" and "no X until Y" demand Y first; "X until Y" states no order.
+            is_ban = _NOT.compiled.search(found[0]) is not None
+            if not is_ban and found.groupdict().get("until"):
+                return None
+            return (found["then"], found["first"]) if is_ban else (found["first"], found["then"])
+    return None

@@ -23,7 +23,7 @@ from core.retrieval.instruction_clauses import (
     weigh,
     word_table,
 )
-from core.retrieval.instruction_conflicts import ASK, REMOVE, find_conflict, is_removal
+from core.retrieval.instruction_conflicts import ASK, REMOVE, find_conflict, have_same_order, is_removal
 
 CLOSE: Final = 0.55  # cosine of two vectors, from which texts are about the same
 LEAST_CLOSE: Final = 0.35  # cosine below which texts are not the same, whatever their words are
@@ -59,17 +59,22 @@ def compare_instructions(
     """
     if not have_common_area(one.areas, other.areas):
         return None
+    order = have_same_order(one, other)
+    if order is False:
+        return Comparison(Relation.CONTRADICTS, max(_share(one, other), closeness or 0.0))
     is_close = closeness is not None and closeness >= CLOSE
     for mine, theirs in product(one.clauses, other.clauses):
         cause = find_conflict(mine, theirs, is_close=is_close)
         if cause is not None and not _is_exception(one, other, cause) and not _agree(one, other, mine, theirs):
             choice = cause if cause.startswith("choice") else ""
             return Comparison(Relation.CONTRADICTS, max(_share(one, other), closeness or 0.0), choice)
+    if order is None and one.steps and other.steps:
+        return None
     for mine, theirs in product(one.clauses, other.clauses):
         is_main = mine is one.clauses[0] or theirs is other.clauses[0]
         if is_main and (share := _share_clause(mine, theirs)) >= (CLOSE_CLAUSE if is_close else SAME_CLAUSE):
             return Comparison(Relation.REPEATS, max(share, closeness or 0.0))
-    if _is_same_text(one, other, closeness) and _have_same_demands(one, other):
+    if (order or _is_same_text(one, other, closeness)) and _have_same_demands(one, other):
         return Comparison(Relation.REPEATS, max(_share(one, other), closeness or 0.0))
     return None
 
@@ -178,4 +183,5 @@ def _is_substituted(one: frozenset[str], other: frozenset[str]) -> bool:
 
 
 def _is_banned(parsed: ParsedInstruction, word: str) -> bool:
-    return all(clause.is_ban for clause in parsed.clauses if word in clause.words)
+    """Return whether a text forbids, or removes, what a word names wherever it has it."""
+    return all(_forbids_words(clause) for clause in parsed.clauses if word in clause.words)
