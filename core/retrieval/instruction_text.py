@@ -81,6 +81,11 @@ _REWRITES: Final = tuple(
         (r"\bkeep ([^.;,]{1,60}?) out of ", r"never put \1 in "),
         (r"\b(?:feel free to|you(?:'re| are) free to|(?:it is|it's) (?:ok|okay|fine) to|you (?:may|can))\b", ""),
         (r"\blacking\b", "without"),
+        (r"\btreat ([^.;,]{1,60}?) as (?:immutable|read-only|frozen)\b", r"don't edit \1"),
+        (
+            r"([^.;,]{1,60}?) (?:is|are|must be|stays?) (?:immutable|read-only|frozen)\b(?: for (?:you|agents))?",
+            r"don't edit \1",
+        ),
         # Numbers
         (r"\b\d+\s?[-\u2013]\s?\d+\s?(?:%|percent)", ""),
         (r"\b\d+\s?[-\u2013]\s?(\d+)\b", r"\1"),
