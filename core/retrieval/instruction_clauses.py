@@ -32,7 +32,7 @@ WEAK: Final = 0.25  # weight of words that say little
 COMMON: Final = 0.5  # weight of words that many instructions contain; others have 1
 _NAME: Final = 1.5  # weight of names in code
 _INDENT: Final = 1  # number of the choice between tabs and spaces
-_CLAUSAL: Final = frozenset({"that", "which", "who", "when", "if", "wher", "whil", "whenev", "where", "while"})
+_CLAUSAL: Final = frozenset({"once", "that", "which", "who", "when", "if", "wher", "whil", "whenev", "where", "while"})
 _FEW: Final = 4  # words of a clause that is nothing but a choice
 _KEPT: Final = frozenset({"not", "no", "on", "in"})
 _NOT: Final = "!not"
@@ -222,7 +222,9 @@ def _find_steps(text: str) -> tuple[frozenset[str], frozenset[str]] | None:
     if (steps := split_steps(text)) is None:
         return None
     first, then = (_all_words(_parse_clauses(step)) for step in steps)
-    return (first - then, then - first) if first - then and then - first else None
+    if "ask" in first | then or first <= then or then <= first:
+        return None  # "ask before X" is a demand of its own
+    return first - then, then - first
 
 
 def _all_words(clauses: Iterable[Clause]) -> frozenset[str]:
@@ -405,6 +407,12 @@ def share_of_lighter(one: frozenset[str], other: frozenset[str]) -> float:
     one, other = core_words(one), core_words(other)
     least = min(weigh(one), weigh(other))
     return weigh(one & other) / least if least else 0.0
+
+
+def is_substituted(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Return whether a known thing takes the place of another one: "add tests", "add types"."""
+    known, shared = word_table().known, one & other
+    return all(any(weigh((word,)) >= COMMON for word in words & known) for words in (one - shared, other - shared))
 
 
 def do_the_same(one: Clause, other: Clause) -> bool:

@@ -17,6 +17,7 @@ from core.retrieval.instruction_clauses import (
     do_the_same,
     have_same_case,
     heavy_words,
+    is_substituted,
     share_of_lighter,
     weigh,
     word_table,
@@ -57,7 +58,7 @@ def find_conflict(one: Clause, other: Clause, *, is_close: bool) -> str | None:
         ban, demand = (one, other) if one.is_ban else (other, one)
         is_conflict = _forbids(ban, demand, shared if is_same else 0.0, is_close=is_close)
         return "" if is_conflict else None
-    if one.is_ban:
+    if one.is_ban or one.is_condition or other.is_condition:
         return None
     cause = _find_choice(one, other)
     # A clause that is nothing but a number with a unit is about any of these: "at most 88 characters".
@@ -69,11 +70,13 @@ def have_same_order(one: ParsedInstruction, other: ParsedInstruction) -> bool | 
     """Return whether two texts order the same steps equally, False if in the opposite order, else None."""
     if one.steps is None or other.steps is None:
         return None
-    (first, then), (others_first, others_then) = one.steps, other.steps
-    if min(share_of_lighter(first, others_first), share_of_lighter(then, others_then)) >= _SAME_STEP:
+    if all(map(_is_same_step, one.steps, other.steps)):
         return True
-    is_opposite = min(share_of_lighter(first, others_then), share_of_lighter(then, others_first)) >= _SAME_STEP
-    return False if is_opposite else None
+    return False if all(map(_is_same_step, one.steps, reversed(other.steps))) else None
+
+
+def _is_same_step(one: frozenset[str], other: frozenset[str]) -> bool:
+    return share_of_lighter(one, other) >= _SAME_STEP and not is_substituted(one, other)
 
 
 def is_removal(clause: Clause) -> bool:

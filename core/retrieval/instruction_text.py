@@ -139,18 +139,25 @@ def split_clauses(text: str) -> Iterator[str]:
 
 _STEP: Final = r"[^,.;:]{3,150}?"
 _END: Final = r"(?=$|[.;])"
+# (how two steps are ordered, the step that the sentence demands or forbids, "" if it is both)
 _STEPS: Final = tuple(
-    LazyRegex(regex)
-    for regex in (
-        rf"^before (?P<then>{_STEP}),\s*(?P<first>{_STEP}){_END}",
-        rf"^(?:after|once) (?P<first>{_STEP}),\s*(?P<then>{_STEP}){_END}",
-        rf"(?:^|[:;.] )(?P<first>{_STEP}) first,? (?:and |only )?(?:then )?(?P<then>{_STEP})"
-        rf"(?: after (?:it|that))?{_END}",
-        rf"^(?P<first>{_STEP}),? and,? (?:then,? )?(?:once|after) (?:it|they|this|that)\b[^,.;]{{0,60}}, "
-        rf"(?P<then>{_STEP}){_END}",
-        rf"^(?P<first>{_STEP}),? (?:and |only |but only )?then (?P<then>{_STEP}){_END}",
-        rf"^(?P<first>{_STEP}),? (?:before|(?P<until>until)) (?P<then>{_STEP}){_END}",
-        rf"^(?P<then>{_STEP}),? (?:only )?(?:after|once) (?P<first>{_STEP}){_END}",
+    (LazyRegex(regex), main)
+    for regex, main in (
+        (rf"^before (?P<then>{_STEP}),\s*(?P<first>{_STEP}){_END}", "first"),
+        (rf"^(?:after|once) (?P<first>{_STEP}),\s*(?P<then>{_STEP}){_END}", "then"),
+        (
+            rf"(?:^|[:;.] )(?P<first>{_STEP}) first,? (?:and |only )?(?:then )?(?P<then>{_STEP})"
+            rf"(?: after (?:it|that))?{_END}",
+            "",
+        ),
+        (
+            rf"^(?P<first>{_STEP}),? and,? (?:then,? )?(?:once|after) (?:it|they|this|that)\b[^,.;]{{0,60}}, "
+            rf"(?P<then>{_STEP}){_END}",
+            "",
+        ),
+        (rf"^(?P<first>{_STEP}),? (?:and |only |but only )?then (?P<then>{_STEP}){_END}", ""),
+        (rf"^(?P<first>{_STEP}),? (?:before|(?P<until>until)) (?P<then>{_STEP}){_END}", "first"),
+        (rf"^(?P<then>{_STEP}),? (?:only )?(?:after|once) (?P<first>{_STEP}){_END}", "then"),
     )
 )
 _NOT: Final = LazyRegex(r"\b(?:never|not?|cannot)\b|n't\b")
@@ -158,10 +165,10 @@ _NOT: Final = LazyRegex(r"\b(?:never|not?|cannot)\b|n't\b")
 
 def split_steps(text: str) -> tuple[str, str] | None:
     """Return two steps that a normalized text orders, the first one first, None if it states no order."""
-    for regex in _STEPS:
+    for regex, main in _STEPS:
         if found := regex.compiled.search(text):
             # "Never X before Y" and "no X until Y" demand Y first; "X until Y" states no order.
-            is_ban = _NOT.compiled.search(found[0]) is not None
+            is_ban = bool(main) and _NOT.compiled.search(found[main]) is not None
             if not is_ban and found.groupdict().get("until"):
                 return None
             return (found["then"], found["first"]) if is_ban else (found["first"], found["then"])

@@ -19,6 +19,8 @@ from core.retrieval.instruction_clauses import (
     do_the_same,
     have_common_area,
     have_same_case,
+    heavy_words,
+    is_substituted,
     share_of_lighter,
     weigh,
     word_table,
@@ -29,12 +31,14 @@ CLOSE: Final = 0.55  # cosine of two vectors, from which texts are about the sam
 LEAST_CLOSE: Final = 0.35  # cosine below which texts are not the same, whatever their words are
 SAME_MEANING: Final = 0.5  # mean of cosine and share of common words, from which one text repeats the other
 SAME_VECTOR: Final = 0.8  # cosine from which texts with few words in common can be the same
+SAME_FORM: Final = 0.5  # the same, for two bans of one thing, or two ways to demand it
 SAME_TEXT: Final = 0.5  # share of all words that both texts contain, 0..1, from which one repeats the other
 SAME_PART: Final = 0.4  # the same, if one text has no words that the other lacks
 SAME_FEW: Final = 0.67  # the same, for texts that have hardly more than one word in common
 SAME_CLAUSE: Final = 0.75  # the same, for two clauses
 CLOSE_CLAUSE: Final = 0.6  # the same, for two clauses of texts whose vectors are close
 _SURE: Final = 1.5  # weight of more than one word
+_SEVERAL: Final = 2.0  # weight of two words
 _MIN_WEIGHT: Final = 1.0  # of the words that two texts share
 _WHOLE: Final = 0.99  # share from which a set of words is part of another one
 _MAX_DIFFERING: Final = 0.3  # share of the common words that one text forbids and the other demands
@@ -74,7 +78,7 @@ def compare_instructions(
         is_main = mine is one.clauses[0] or theirs is other.clauses[0]
         if is_main and (share := _share_clause(mine, theirs)) >= (CLOSE_CLAUSE if is_close else SAME_CLAUSE):
             return Comparison(Relation.REPEATS, max(share, closeness or 0.0))
-    if (order or _is_same_text(one, other, closeness)) and _have_same_demands(one, other):
+    if (order or _is_same_text(one, other, closeness) or _demand_the_same(one, other, closeness)) and _have_same_demands(one, other):
         return Comparison(Relation.REPEATS, max(_share(one, other), closeness or 0.0))
     return None
 
@@ -118,6 +122,24 @@ def _share(one: ParsedInstruction, other: ParsedInstruction) -> float:
     return _weigh_shared(one, other) / union if union else 0.0
 
 
+def _demand_the_same(one: ParsedInstruction, other: ParsedInstruction, closeness: float | None) -> bool:
+    """Return whether two texts with close vectors forbid the same, or demand it as "X has Y" and "no X without Y"."""
+    if closeness is None or closeness < SAME_FORM:
+        return False
+    for mine, theirs in product(one.clauses, other.clauses):
+        shared = mine.words & theirs.words
+        is_rest_small = share_of_lighter(mine.words, theirs.words) >= SAME_TEXT
+        if not is_rest_small or not heavy_words(shared) - word_table().verbs.keys():
+            continue  # they do the same, but not with the same thing
+        if _forbids_words(mine) and _forbids_words(theirs):
+            if weigh(core_words(shared)) >= _SURE and have_same_case(mine.tail - theirs.words, theirs.tail - mine.words):
+                return True
+        elif mine.is_condition is not theirs.is_condition and not (mine.is_ban or theirs.is_ban):
+            if weigh(core_words(shared)) >= _SEVERAL:
+                return True
+    return False
+
+
 def _is_same_text(one: ParsedInstruction, other: ParsedInstruction, closeness: float | None) -> bool:
     """Return whether two texts have enough words in common, or close vectors."""
     share, weight = _share(one, other), _weigh_shared(one, other)
@@ -141,7 +163,7 @@ def _share_clause(one: Clause, other: Clause) -> float:
         return 0.0
     aside = {REMOVE, ASK} if are_asked else {REMOVE}
     words = one.words - aside, other.words - aside
-    if _is_substituted(*words):
+    if is_substituted(*words):
         return 0.0
     numbers = len({*one.numbers}.intersection(other.numbers))
     shared, union = (weigh(core_words(some)) + numbers for some in (words[0] & words[1], words[0] | words[1]))
@@ -150,7 +172,7 @@ def _share_clause(one: Clause, other: Clause) -> float:
 
 def _forbids_words(clause: Clause) -> bool:
     """Return whether a clause forbids what its words name: "no X", "remove X"."""
-    return clause.is_ban is not is_removal(clause)
+    return clause.is_ban is not (is_removal(clause) and ASK not in clause.words)
 
 
 def _have_same_demands(one: ParsedInstruction, other: ParsedInstruction) -> bool:
@@ -160,7 +182,7 @@ def _have_same_demands(one: ParsedInstruction, other: ParsedInstruction) -> bool
     actions = [[clause.actions for clause in parsed.clauses] for parsed in (one, other)]
     if all(map(all, actions)) and set().union(*actions[0]).isdisjoint(set().union(*actions[1])):
         return False
-    if _is_substituted(one.words, other.words):
+    if is_substituted(one.words, other.words):
         return False
     shared = one.words & other.words
     differing = sum(weigh((word,)) for word in shared if _is_banned(one, word) is not _is_banned(other, word))
@@ -174,12 +196,6 @@ def _have_same_facts(
     """Return whether numbers with the same unit, and alternatives of the same choice, are also the same."""
     subjects = {subject for subject, _ in one} & {subject for subject, _ in other}
     return subjects <= {subject for subject, _ in one & other}
-
-
-def _is_substituted(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Return whether a known thing takes the place of another one: "add tests", "add types"."""
-    known, shared = word_table().known, one & other
-    return all(any(weigh((word,)) >= COMMON for word in words & known) for words in (one - shared, other - shared))
 
 
 def _is_banned(parsed: ParsedInstruction, word: str) -> bool:
