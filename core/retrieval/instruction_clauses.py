@@ -69,6 +69,7 @@ _UNITS: Final = {
     "params": "parameter", "args": "parameter", "sentences": "sentence", "items": "item", "entries": "item", "records": "item", "decimals": "decimal",
     "commits": "commit", "files": "file", "px": "px",
 }  # fmt: skip
+_SECONDS: Final = {"ms": 0.001, "second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
 _SAME_UNITS: Final = {"node.js": "node", "nodejs": "node"}
 
 Area = tuple[str, int]  # its kind and its number
@@ -343,7 +344,7 @@ def _split(text: str) -> Iterator[_Token]:
             token.strip("`").split() if is_code else token.split("/") if _LIST.compiled.fullmatch(token) else [token]
         )
         for part in parts:
-            has_object = not is_code and part.endswith("ing") and not text.rstrip(" .!").endswith(part)
+            has_object = not is_code and part.endswith("ing") and not part.endswith("string") and not text.rstrip(" .!").endswith(part)
             part = part.strip("'\",()[]{}<>").rstrip(".,:;")
             if not is_code and part.endswith(("'s", "'ve", "'re", "'d")):
                 part = part.rpartition("'")[0]
@@ -383,7 +384,8 @@ def _numbers(text: str) -> Iterator[tuple[str, str]]:
     for found in _UNIT.compiled.finditer(text):
         number = NUMBER_WORDS.get(found["number"], found["number"])
         if unit := _unit_of(found):
-            yield unit, number
+            factor = _SECONDS.get(unit)
+            yield ("second", f"{float(number.replace(',', '')) * factor:g}") if factor else (unit, number)
 
 
 def _unit_of(found: re.Match[str]) -> str:

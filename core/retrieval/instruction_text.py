@@ -56,6 +56,7 @@ _REWRITES: Final = tuple(
         (rf"\bunless (?:[\w']+ ){{0,4}}?(?:{_ASKED})(?: to| otherwise| one)?\b", UNLESS_ASKED),
         (r"\bon behalf of (?:the user|me|anyone)\b|\b(?:yourself|on your own)\b", ""),
         (r",? (?:or|and) (?:any )?other [^.;,]*", ""),
+        (r",? (?:whatever|regardless of|no matter|however \w+|at any) [^.;,]*", ""),
         # A label is a part of what follows it: "Line length: 100".
         (
             r"(^|[.;]\s+)(?!(?:never|don't|do not|avoid|always|use|run|note|no|not|example)\b)"
@@ -104,7 +105,7 @@ _REWRITES: Final = tuple(
         (r"\b(?:tests?|specs?) first\b|\btest-first\b", "tests before implementation"),
         # Reasons
         (
-            r"(?s)(?:\b(?:so (?:that|the|we|you|it|they)|because|otherwise|or else|since|in order to)\b"
+            r"(?s)(?:\b(?:so (?:that|the|we|you|it|they)|because|otherwise|or else|since(?! the (?:unix )?epoch)|in order to)\b"
             r"|,\s+(?:so|as|which|even)\s|\bto (?:avoid|prevent|ensure|keep|reduce|make sure|minimi[sz]e)\b)"
             r".*?(?=\.\s|;|$)",
             "",
@@ -117,9 +118,13 @@ _REWRITES: Final = tuple(
         ),
     )
 )
+_FORBIDDEN: Final = (
+    r"(?:\S+ ){1,3}?(?:mustn't|isn't|aren't|can't|cannot|shouldn't|mayn't|may never|must never"
+    r"|(?:is|are) (?:off[ -]limits|forbidden|banned|prohibited|disallowed))"
+)
 _CLAUSE: Final = LazyRegex(
     rf"\s*[;:]\s+|\s+[\u2013\u2014-]{{1,2}}\s+|\.\s+|,\s+(?:and )?(?=(?:{_VERB}|{_OTHER_VERB}) )|,?\s+then\s+"
-    rf"|\s+and\s+(?=(?:{_NEXT}|{_VERB}|{_BAN}) )|,\s*(?:and |but )?(?=(?:{_BAN}) )"
+    rf"|\s+and\s+(?=(?:{_NEXT}|{_VERB}|{_BAN}) )|,\s*(?:and |but )?(?=(?:{_BAN}|{_FORBIDDEN}) )"
     r"|\s+(?=(?:instead_of|rather_than|but) )|\s+(?=not (?:\S+\s+){0,2}\S+$)"
 )
 
