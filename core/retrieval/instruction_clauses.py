@@ -32,7 +32,7 @@ WEAK: Final = 0.25  # weight of words that say little
 COMMON: Final = 0.5  # weight of words that many instructions contain; others have 1
 _NAME: Final = 1.5  # weight of names in code
 _INDENT: Final = 1  # number of the choice between tabs and spaces
-_CLAUSAL: Final = frozenset({"once", "that", "which", "who", "when", "if", "wher", "whil", "whenev", "where", "while"})
+_CLAUSAL: Final = frozenset({"onc", "that", "which", "who", "when", "if", "wher", "whil", "whenev", "where", "while"})
 _FEW: Final = 4  # words of a clause that is nothing but a choice
 _KEPT: Final = frozenset({"not", "no", "on", "in"})
 _NOT: Final = "!not"
@@ -66,8 +66,8 @@ _UNITS: Final = {
     "gb": "gb", "kb": "kb", "ms": "ms", "rows": "row", "words": "word", "approvals": "approval",
     "approval": "approval", "approvers": "approval", "reviewers": "approval", "reviews": "approval",
     "approving": "approval", "levels": "level", "parameters": "parameter", "arguments": "parameter",
-    "params": "parameter", "args": "parameter", "sentences": "sentence", "items": "item", "entries": "item", "records": "item", "decimals": "decimal",
-    "commits": "commit", "files": "file", "px": "px",
+    "params": "parameter", "args": "parameter", "sentences": "sentence", "items": "item", "decimals": "decimal",
+    "commits": "commit", "files": "file", "px": "px", "entries": "item",
 }  # fmt: skip
 _SECONDS: Final = {"ms": 0.001, "second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
 _SAME_UNITS: Final = {"node.js": "node", "nodejs": "node"}
@@ -344,7 +344,13 @@ def _split(text: str) -> Iterator[_Token]:
             token.strip("`").split() if is_code else token.split("/") if _LIST.compiled.fullmatch(token) else [token]
         )
         for part in parts:
-            has_object = not is_code and part.endswith("ing") and not part.endswith("string") and not text.rstrip(" .!").endswith(part)
+            # "docstring" is no verb
+            has_object = (
+                not is_code
+                and part.endswith("ing")
+                and not part.endswith("string")
+                and not text.rstrip(" .!").endswith(part)
+            )
             part = part.strip("'\",()[]{}<>").rstrip(".,:;")
             if not is_code and part.endswith(("'s", "'ve", "'re", "'d")):
                 part = part.rpartition("'")[0]
@@ -384,13 +390,19 @@ def _numbers(text: str) -> Iterator[tuple[str, str]]:
     for found in _UNIT.compiled.finditer(text):
         number = NUMBER_WORDS.get(found["number"], found["number"])
         if unit := _unit_of(found):
-            factor = _SECONDS.get(unit)
-            yield ("second", f"{float(number.replace(',', '')) * factor:g}") if factor else (unit, number)
+            is_duration = unit in _SECONDS and number.replace(".", "", 1).isdecimal()
+            yield ("second", f"{float(number) * _SECONDS[unit]:g}") if is_duration else (unit, number)
 
 
 def _unit_of(found: re.Match[str]) -> str:
     before = found["before"] or ""
     return _SAME_UNITS.get(before, before) or _UNITS.get(found["after"] or "", "")
+
+
+@cache
+def language_words() -> frozenset[str]:
+    """Return the words for languages."""
+    return frozenset(_stem(word) for word, (kind, _) in _areas().items() if kind == "language")
 
 
 def core_words(words: frozenset[str]) -> frozenset[str]:

@@ -18,6 +18,7 @@ from core.retrieval.instruction_clauses import (
     have_same_case,
     heavy_words,
     is_substituted,
+    language_words,
     share_of_lighter,
     weigh,
     word_table,
@@ -27,7 +28,9 @@ _SAME_STEP: Final = 0.6  # share of the lighter step's words that both contain, 
 SAME_HEAD: Final = 0.7  # share of the lighter head that both clauses contain, 0..1, from which they are about the same
 CLOSE_HEAD: Final = 0.67  # the same, for two texts whose vectors are close
 _SAME_REST: Final = 0.6  # the same, without the alternatives of a choice
+_CODE_WORD: Final = 0.75  # weight of each shared word that both have in code: `terraform apply`
 _SURE: Final = 1.5  # weight of the words that a ban and a demand share
+_TWO: Final = 2  # alternatives of a choice without a third
 _THING: Final = 1.0  # the same, for a ban of one thing
 _MOST_OTHERS: Final = 1.5  # weight of what else a demand may be about that a ban of one thing forbids
 _MOST_CLOSE: Final = 2.5  # the same, for two texts whose vectors are close
@@ -48,11 +51,12 @@ def find_conflict(one: Clause, other: Clause, *, is_close: bool) -> str | None:
         is_same = is_work or share_of_lighter(one.tail, other.tail) >= SAME_HEAD
         return "" if is_same and share_of_lighter(one.head, other.head) >= SAME_HEAD else None
     names = one.tail & other.tail & one.names & other.names
-    if not have_same_case(one.tail - names, other.tail - names):
+    aside = names | language_words()  # whose languages differ are not compared
+    if not have_same_case(one.tail - aside, other.tail - aside):
         return None
     # A word of one head counts as shared if it is in the tail of the other: "no prefixes on commits", "prefix commits".
     head, others = one.head | (one.tail & other.head) | names, other.head | (other.tail & one.head) | names
-    shared = weigh(core_words(head & others))
+    shared = max(weigh(core_words(head & others)), _CODE_WORD * len(head & others & one.names & other.names))
     is_same = share_of_lighter(head, others) >= (CLOSE_HEAD if is_close else SAME_HEAD)
     if one.is_ban is not other.is_ban:
         ban, demand = (one, other) if one.is_ban else (other, one)
@@ -133,6 +137,21 @@ def _find_choice(one: Clause, other: Clause) -> str:
         if choice in table.own or _have_same_rest(one.words - sides, other.words - sides):
             return f"choice {choice}"
     return ""
+
+
+def choose_the_same(one: Clause, other: Clause) -> bool:
+    """Return whether one clause demands one of two alternatives, and the other one forbids the other."""
+    if one.is_ban is other.is_ban or heavy_words(one.tail ^ other.tail):
+        return False
+    table, ban = word_table(), one if one.is_ban else other
+    if any(word not in table.choices for word in core_words(ban.head)):
+        return False
+    others = dict(other.choices)
+    for choice, side in one.choices:
+        places = {place for found in table.choices.values() for place in found if place[0] == choice}
+        if choice in table.own and len(places) == _TWO and others.get(choice, side) != side:
+            return True
+    return False
 
 
 def _have_same_rest(one: frozenset[str], other: frozenset[str]) -> bool:

@@ -105,7 +105,8 @@ _REWRITES: Final = tuple(
         (r"\b(?:tests?|specs?) first\b|\btest-first\b", "tests before implementation"),
         # Reasons
         (
-            r"(?s)(?:\b(?:so (?:that|the|we|you|it|they)|because|otherwise|or else|since(?! the (?:unix )?epoch)|in order to)\b"
+            r"(?s)(?:\b(?:so (?:that|the|we|you|it|they)|because|otherwise|or else|since(?! the (?:unix )?epoch)"
+            r"|in order to)\b"
             r"|,\s+(?:so|as|which|even)\s|\bto (?:avoid|prevent|ensure|keep|reduce|make sure|minimi[sz]e)\b)"
             r".*?(?=\.\s|;|$)",
             "",

@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 
 from core.records.instructions import Relation
 from core.retrieval.instruction_clauses import (
-    COMMON,
     Area,
     Clause,
     ParsedInstruction,
@@ -25,7 +24,14 @@ from core.retrieval.instruction_clauses import (
     weigh,
     word_table,
 )
-from core.retrieval.instruction_conflicts import ASK, REMOVE, find_conflict, have_same_order, is_removal
+from core.retrieval.instruction_conflicts import (
+    ASK,
+    REMOVE,
+    choose_the_same,
+    find_conflict,
+    have_same_order,
+    is_removal,
+)
 
 CLOSE: Final = 0.55  # cosine of two vectors, from which texts are about the same
 LEAST_CLOSE: Final = 0.35  # cosine below which texts are not the same, whatever their words are
@@ -63,24 +69,30 @@ def compare_instructions(
     """
     if not have_common_area(one.areas, other.areas):
         return None
+    similarity = max(_share(one, other), closeness or 0.0)
     order = have_same_order(one, other)
     if order is False:
-        return Comparison(Relation.CONTRADICTS, max(_share(one, other), closeness or 0.0))
+        return Comparison(Relation.CONTRADICTS, similarity)
     is_close = closeness is not None and closeness >= CLOSE
     for mine, theirs in product(one.clauses, other.clauses):
         cause = find_conflict(mine, theirs, is_close=is_close)
+        if cause == "" and order:
+            continue  # "X, then Y" does not contradict "never Y before X"
         if cause is not None and not _is_exception(one, other, cause) and not _agree(one, other, mine, theirs):
             choice = cause if cause.startswith("choice") else ""
-            return Comparison(Relation.CONTRADICTS, max(_share(one, other), closeness or 0.0), choice)
+            return Comparison(Relation.CONTRADICTS, similarity, choice)
     if order is None and one.steps and other.steps:
         return None
     for mine, theirs in product(one.clauses, other.clauses):
         is_main = mine is one.clauses[0] or theirs is other.clauses[0]
+        if one.areas == other.areas and choose_the_same(mine, theirs):
+            return Comparison(Relation.REPEATS, similarity)
         if is_main and (share := _share_clause(mine, theirs)) >= (CLOSE_CLAUSE if is_close else SAME_CLAUSE):
             return Comparison(Relation.REPEATS, max(share, closeness or 0.0))
-    if (order or _is_same_text(one, other, closeness) or _demand_the_same(one, other, closeness)) and _have_same_demands(one, other):
-        return Comparison(Relation.REPEATS, max(_share(one, other), closeness or 0.0))
-    return None
+    if order and _have_same_things(one, other):
+        return Comparison(Relation.REPEATS, similarity)
+    is_same = _is_same_text(one, other, closeness) or _demand_the_same(one, other, closeness)
+    return Comparison(Relation.REPEATS, similarity) if is_same and _have_same_demands(one, other) else None
 
 
 def _is_exception(one: ParsedInstruction, other: ParsedInstruction, cause: str) -> bool:
@@ -131,12 +143,14 @@ def _demand_the_same(one: ParsedInstruction, other: ParsedInstruction, closeness
         is_rest_small = share_of_lighter(mine.words, theirs.words) >= SAME_TEXT
         if not is_rest_small or not heavy_words(shared) - word_table().verbs.keys():
             continue  # they do the same, but not with the same thing
+        weight = weigh(core_words(shared))
         if _forbids_words(mine) and _forbids_words(theirs):
-            if weigh(core_words(shared)) >= _SURE and have_same_case(mine.tail - theirs.words, theirs.tail - mine.words):
-                return True
-        elif mine.is_condition is not theirs.is_condition and not (mine.is_ban or theirs.is_ban):
-            if weigh(core_words(shared)) >= _SEVERAL:
-                return True
+            is_same_case = have_same_case(mine.tail - theirs.words, theirs.tail - mine.words)
+        else:
+            is_same_case = mine.is_condition is not theirs.is_condition and not (mine.is_ban or theirs.is_ban)
+            weight -= _SEVERAL - _SURE
+        if is_same_case and weight >= _SURE:
+            return True
     return False
 
 
@@ -177,17 +191,20 @@ def _forbids_words(clause: Clause) -> bool:
 
 def _have_same_demands(one: ParsedInstruction, other: ParsedInstruction) -> bool:
     """Return whether shared words are demanded, or forbidden, by both, with the same numbers and choices."""
-    if one.named - other.words and other.named - one.words:
-        return False
     actions = [[clause.actions for clause in parsed.clauses] for parsed in (one, other)]
     if all(map(all, actions)) and set().union(*actions[0]).isdisjoint(set().union(*actions[1])):
         return False
-    if is_substituted(one.words, other.words):
-        return False
     shared = one.words & other.words
     differing = sum(weigh((word,)) for word in shared if _is_banned(one, word) is not _is_banned(other, word))
+    return differing <= _MAX_DIFFERING * weigh(shared) and _have_same_things(one, other)
+
+
+def _have_same_things(one: ParsedInstruction, other: ParsedInstruction) -> bool:
+    """Return whether two texts have the same numbers and choices, and nothing in the place of something else."""
+    if is_substituted(one.words, other.words) or (one.named - other.words and other.named - one.words):
+        return False
     facts = [frozenset().union(*(clause.facts for clause in parsed.clauses)) for parsed in (one, other)]
-    return differing <= _MAX_DIFFERING * weigh(shared) and _have_same_facts(*facts)
+    return _have_same_facts(*facts)
 
 
 def _have_same_facts(

@@ -15,12 +15,12 @@ from core.retrieval.embeddings import shared_embedder
 from core.retrieval.instruction_clauses import find_areas, parse_instruction
 from core.retrieval.instructions import compare_instructions
 
-SETS = ("development", "second", "unseen")
+SETS = ("development", "second", "unseen", "first_author", "second_author")
 LEAST_RECALL = {
-    (Relation.CONTRADICTS, False): dict(zip(SETS, (0.9, 0.9, 0.85), strict=True)),
-    (Relation.CONTRADICTS, True): dict(zip(SETS, (0.9, 0.9, 0.85), strict=True)),
-    (Relation.REPEATS, False): dict(zip(SETS, (0.9, 0.8, 0.75), strict=True)),
-    (Relation.REPEATS, True): dict(zip(SETS, (0.95, 0.85, 0.75), strict=True)),
+    (Relation.CONTRADICTS, False): dict(zip(SETS, (0.9, 0.9, 0.85, 0.4, 0.2), strict=True)),
+    (Relation.CONTRADICTS, True): dict(zip(SETS, (0.9, 0.9, 0.85, 0.4, 0.2), strict=True)),
+    (Relation.REPEATS, False): dict(zip(SETS, (0.9, 0.8, 0.75, 0.2, 0.06), strict=True)),
+    (Relation.REPEATS, True): dict(zip(SETS, (0.95, 0.85, 0.75, 0.25, 0.1), strict=True)),
 }
 """Reached recall by relation and whether vectors are used."""
 PAIRS = Path(__file__).with_name("instruction_pairs")
@@ -82,6 +82,17 @@ def test_hostile_texts_are_compared_in_bounded_time() -> None:
     for one in texts:
         for other in texts:
             compare(one, other, 0.9)
+
+
+def test_the_same_steps_in_the_opposite_order_are_a_contradiction() -> None:
+    assert compare("Ship the server before the client.", "First ship the client, then the server.") == "contradicts"
+    assert compare("Run the linter, then commit.", "Do not commit before you run the linter.") == "repeats"
+    assert compare("Run the linter before you commit.", "Run the tests before you commit.") == "neither"
+
+
+def test_durations_are_compared_in_seconds() -> None:
+    assert compare("Sessions expire after 60 minutes.", "Sessions expire after 1 hour.") == "repeats"
+    assert compare("Sessions expire after 60 minutes.", "Sessions expire after 30 seconds.") == "contradicts"
 
 
 def test_texts_with_unknown_words_do_not_contradict_each_other() -> None:
