@@ -344,7 +344,7 @@ def _split(text: str) -> Iterator[_Token]:
             token.strip("`").split() if is_code else token.split("/") if _LIST.compiled.fullmatch(token) else [token]
         )
         for part in parts:
-            # "docstring" is no verb
+            # "docstring" is not a verb
             has_object = (
                 not is_code
                 and part.endswith("ing")
