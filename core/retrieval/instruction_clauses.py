@@ -351,7 +351,7 @@ def _split(text: str) -> Iterator[_Token]:
                 and not part.endswith("string")
                 and not text.rstrip(" .!").endswith(part)
             )
-            part = part.strip("'\",()[]{}<>").rstrip(".,:;")
+            part = part.strip("'\",()[]{}<>").rstrip(".,:;").lstrip(":")
             if not is_code and part.endswith(("'s", "'ve", "'re", "'d")):
                 part = part.rpartition("'")[0]
             if part.endswith("n't"):

@@ -139,6 +139,20 @@ def _find_choice(one: Clause, other: Clause) -> str:
     return ""
 
 
+def choose_both_the_same(one: ParsedInstruction, other: ParsedInstruction) -> bool:
+    """Return whether two texts choose the same alternative, and forbid the same other one: "use X, not Y"."""
+    demanded, banned = (
+        set.intersection(
+            *(
+                {choice for clause in parsed.clauses if clause.is_ban is is_ban for choice in clause.choices}
+                for parsed in (one, other)
+            )
+        )
+        for is_ban in (False, True)
+    )
+    return any(choice in word_table().own and choice in dict(banned) for choice, _ in demanded - banned)
+
+
 def choose_the_same(one: Clause, other: Clause) -> bool:
     """Return whether one clause demands one of two alternatives, and the other one forbids the other."""
     if one.is_ban is other.is_ban or heavy_words(one.tail ^ other.tail):

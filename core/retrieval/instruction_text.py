@@ -102,6 +102,7 @@ _REWRITES: Final = tuple(
         (rf"\b(?:at least|no less than|not less than|minimum of) {_NUMBER}", "min "),
         # Words with a meaning of their own
         (r"\basked for\b", "wanted"),
+        (r"\btest (?:that|which) would(?:'ve| have) (?:caught|failed|found)[^.;,]*", "regression test"),
         (r"\b(?:tests?|specs?) first\b|\btest-first\b", "tests before implementation"),
         # Reasons
         (

@@ -27,6 +27,7 @@ from core.retrieval.instruction_clauses import (
 from core.retrieval.instruction_conflicts import (
     ASK,
     REMOVE,
+    choose_both_the_same,
     choose_the_same,
     find_conflict,
     have_same_order,
@@ -83,6 +84,8 @@ def compare_instructions(
             return Comparison(Relation.CONTRADICTS, similarity, choice)
     if order is None and one.steps and other.steps:
         return None
+    if one.areas == other.areas and choose_both_the_same(one, other):
+        return Comparison(Relation.REPEATS, similarity)
     for mine, theirs in product(one.clauses, other.clauses):
         is_main = mine is one.clauses[0] or theirs is other.clauses[0]
         if one.areas == other.areas and choose_the_same(mine, theirs):
