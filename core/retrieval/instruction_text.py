@@ -38,6 +38,7 @@ _BAN: Final = "never|not|don't|avoid|skip|no|instead_of|rather_than"
 _REWRITES: Final = tuple(
     (LazyRegex(what), replacement)
     for what, replacement in (
+        (r"[!?]+(?=\s|$)", "."),
         # Asides: examples and explanations are left out, exceptions become clauses.
         (
             r"\bwithout (?:\w+ ){0,2}?(?:asking|approval|permission|confirmation|confirming|consent|instructions?"
@@ -78,6 +79,7 @@ _REWRITES: Final = tuple(
             rf"([^.;,]{{1,60}}?) (?:must |should )?(?:be kept|stays?|kept|remains?) out of {_REPOSITORY}",
             r"never commit \1",
         ),
+        (rf"\b(?:go(?:es)?|belongs?) in(?:to)? {_REPOSITORY}", "commit"),
         (rf"\bkeep ([^.;,]{{1,60}}?) out of {_REPOSITORY}", r"never commit \1"),
         (r"\bkeep ([^.;,]{1,60}?) out of ", r"never put \1 in "),
         (r"\b(?:feel free to|you(?:'re| are) free to|(?:it is|it's) (?:ok|okay|fine) to|you (?:may|can))\b", ""),
