@@ -16,6 +16,8 @@ _MAX_CHARS: Final = 400  # of one anchor
 _NAME: Final = re.compile(r"[^\W\d][\w$.:@/-]*|[$@][\w$.:@/-]+")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 """Control characters, and those that are invisible or change the direction of text."""
+_PLAIN_PATH: Final = re.compile(r"[\w./@+-]+")
+_FILE_ENDING: Final = re.compile(r"\.[^\W\d_]\w*\Z")
 _DIFF_HEADER: Final = re.compile(r"(?:---|\+\+\+|diff --git) [ab]/")
 _MANIFESTS: Final = frozenset(
     {
@@ -115,18 +117,26 @@ def renamed_files(changes: Iterable[AnchorChange]) -> dict[str, str]:
 
 
 def rename_in_text(text: str, renames: Mapping[str, str]) -> str:
-    """Replace the paths of files where a text names exactly them: not in a longer path, nor the bare name of a file."""
-    if not any(old in text for old in renames):
+    """Replace the paths of files where a text names exactly them: not in a longer path, nor the bare name of a file.
+
+    A file name without an ending, such as `Measure`, can be an ordinary word: it is replaced only in the header of a
+    diff. A new path with spaces or other punctuation could read as a sentence: no text gets it.
+    """
+    renames = {old: new for old, new in renames.items() if old in text and _PLAIN_PATH.fullmatch(new)}
+    if not renames:
         return text
-    paths = "|".join(re.escape(old) for old in sorted(renames, key=len, reverse=True))
-    path = re.compile(rf"(?<![\w./\\-])((?:\./)?)({paths})(?![\w/\\-]|\.\w)")
-    side = re.compile(rf"(?<= )([ab]/)({paths})(?![\w/\\-]|\.\w)")
+    paths = sorted(renames, key=len, reverse=True)
+    every = "|".join(map(re.escape, paths))
+    clear = "|".join(re.escape(old) for old in paths if "/" in old or _FILE_ENDING.search(old))
+    path = re.compile(rf"(?<![\w./\\-])((?:\./)?)({clear})(?![\w/\\-]|\.\w)") if clear else None
+    side = re.compile(rf"(?<= )([ab]/)({every})(?![\w/\\-]|\.\w)")
     lines = []
     for line in text.split("\n"):
-        new = path.sub(lambda found: found[1] + renames[found[2]], line)
         if _DIFF_HEADER.match(line):  # only there, `a/` and `b/` are not folders
-            new = side.sub(lambda found: found[1] + renames[found[2]], line)
-        lines.append(new)
+            line = side.sub(lambda found: found[1] + renames[found[2]], line)
+        elif path is not None:
+            line = path.sub(lambda found: found[1] + renames[found[2]], line)
+        lines.append(line)
     return "\n".join(lines)
 
 

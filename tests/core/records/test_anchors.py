@@ -72,3 +72,18 @@ def test_name_in_a_file(anchor: str, content: str, is_in: bool) -> None:
 def test_a_renamed_path_is_replaced_only_where_it_is_that_path(text: str, expected: str | None) -> None:
     renames = {"src/cart.py": "src/basket.py", "src/tax.py": "src/cart.py"}
     assert rename_in_text(text, renames) == (text if expected is None else expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "expected"),
+    [
+        ("Measure the query plan", "Measure", "Never", None),
+        ("the test fails", "test", "tests/test", None),
+        ("--- a/Makefile\n+the Makefile", "Makefile", "build/Makefile", "--- a/build/Makefile\n+the Makefile"),
+        ("see src/cart.py", "src/cart.py", "src/never do this.py", None),
+        ("see src/cart.py", "src/cart.py", "src/no,never.py", None),
+        ("see src/cart.py", "src/cart.py", "src/größe.py", "see src/größe.py"),
+    ],
+)
+def test_a_rename_changes_no_ordinary_words_and_adds_none(text: str, old: str, new: str, expected: str | None) -> None:
+    assert rename_in_text(text, {old: new}) == (text if expected is None else expected)
