@@ -29,6 +29,7 @@ _MAX_LOG: Final = 256 << 10  # bytes at the end of a log of HEAD
 _LOG_LINE: Final = re.compile(r"[0-9a-f]{40,64} ([0-9a-f]{40,64}) .*> (\d+) [+-]\d{4}(?:\t|$)")
 _MOST_FOLDERS: Final = 20  # with objects
 _SHA256_DIGITS: Final = 64  # of the ID of a commit
+_LINE_BREAK: Final = re.compile(r"[\r\n]")
 _OBJECT_FOLDER: Final = re.compile(r"[0-9a-f]{2}|info|pack|commit-graphs")
 _ENVIRONMENT: Final = {
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -207,8 +208,8 @@ class Git:
         return [COMMIT.fullmatch(os.fsdecode(line)) is not None for line in output.splitlines()]
 
     def texts(self, objects: Iterable[str]) -> dict[str, str]:
-        """Return the texts of objects, without those that are missing or larger than `MAX_BLOB`."""
-        names = list(dict.fromkeys(objects))
+        """Return the texts of objects, without those that are missing, larger than `MAX_BLOB` or not on one line."""
+        names = [name for name in dict.fromkeys(objects) if not _LINE_BREAK.search(name)]
         output = self.run("cat-file", "--batch-check=%(objectsize)", stdin=_lines(names)) if names else b""
         sizes = [int(line) if line.isdigit() else MAX_BLOB + 1 for line in output.splitlines()]
         names = [name for name, size in zip(names, sizes, strict=True) if size <= MAX_BLOB]
@@ -253,9 +254,16 @@ def _find_object_folders(objects: Path) -> Iterable[Path]:
     """Return the folders in which Git looks for objects: that of the repository, and those that it borrows from."""
     found = [objects]
     for folder in found:  # which grows by the folders that it borrows from
-        data = _read(folder / "info" / "alternates", _MAX_REFS)
-        lines = data.decode("utf-8", "surrogateescape").splitlines()
-        borrowed = dict.fromkeys(folder / line for line in lines if line and not line.startswith("#"))
+        raw = read_file(folder / "info" / "alternates", folder / "info", _MAX_REFS)
+        if isinstance(raw, Problem):
+            raise GitFailed(f"the file alternates of the repository {raw.message}")
+        text = os.fsdecode(raw.data) if raw is not None else ""
+        lines = [line for line in text.split("\n") if line and not line.startswith("#")]
+        if "\0" in text or any(line.startswith('"') for line in lines):
+            raise GitFailed("the file alternates of the repository has a quoted path or a NUL; write plain paths")
+        # Git removes `..` from the text of a path, before it follows links.
+        base = os.path.realpath(folder)
+        borrowed = dict.fromkeys(Path(os.path.normpath(os.path.join(base, line))) for line in lines)
         found += [one for one in borrowed if one not in found and one.is_dir()]
         if len(found) > _MOST_FOLDERS:
             raise GitFailed("the repository borrows objects from too many folders")
@@ -290,4 +298,8 @@ def _write_git_folder(folder: Path, head: str, common: Path) -> None:
 
 
 def _lines(texts: Iterable[str]) -> bytes:
+    """Return lines for the input of Git; raises GitFailed for a text that is not one line."""
+    texts = list(texts)
+    if any(map(_LINE_BREAK.search, texts)):
+        raise GitFailed("the path of the project has a line break, so git cannot search its history")
     return b"".join(os.fsencode(text) + b"\n" for text in texts)

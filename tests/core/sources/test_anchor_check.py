@@ -286,6 +286,39 @@ def test_fifos_among_the_objects_are_refused_at_once(tmp_path: Path, place: str)
     assert monotonic() - begun < 2
 
 
+@pytest.mark.parametrize("line", ['"{}"', "{}\0", "link/../{name}"])
+@pytest.mark.parametrize("name", ["other", "ot\x0bher"])
+def test_fifos_among_borrowed_objects_are_refused_however_their_path_is_written(
+    tmp_path: Path, name: str, line: str
+) -> None:
+    history = begin(tmp_path / "repo")
+    history.git("rm", "-q", "cart.py")
+    history.commit()
+    objects = history.folder / ".git" / "objects"
+    other = objects / name
+    (other / "pack").mkdir(parents=True)
+    os.mkfifo(other / "pack" / "pack-1.idx")
+    (tmp_path / "elsewhere").mkdir()
+    (objects / "link").symlink_to(tmp_path / "elsewhere")
+    lines = "# other objects", line.format(other, name=name), ""
+    (objects / "info" / "alternates").write_text("\n".join(lines))
+    with pytest.raises(GitFailed):
+        check(history.folder, "cart.py")
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\rb"])
+def test_paths_with_line_breaks_are_left_out_and_a_project_below_one_is_refused(tmp_path: Path, name: str) -> None:
+    history = begin(tmp_path)
+    (tmp_path / "cart.py").unlink()
+    (tmp_path / f"{name}.py").write_text("other = None\n")
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "tax.py").write_text(body("tax"))
+    history.commit()
+    assert [one.change for one in check(tmp_path, "cart.py#total").values()] == ["removed"]
+    with pytest.raises(GitFailed, match="line break"):
+        check(tmp_path / name, "gone.py")
+
+
 def test_objects_of_other_repositories_and_long_commit_names_are_read(tmp_path: Path) -> None:
     history = begin(tmp_path / "origin")
     history.git("rm", "-q", "cart.py")
