@@ -262,8 +262,8 @@ def _find_object_folders(objects: Path) -> Iterable[Path]:
         if "\0" in text or any(line.startswith('"') for line in lines):
             raise GitFailed("the file alternates of the repository has a quoted path or a NUL; write plain paths")
         # Git removes `..` from the text of a path, before it follows links.
-        base = os.path.realpath(folder)
-        borrowed = dict.fromkeys(Path(os.path.normpath(os.path.join(base, line))) for line in lines)
+        base = folder.resolve()
+        borrowed = dict.fromkeys(Path(os.path.normpath(base / line)) for line in lines)
         found += [one for one in borrowed if one not in found and one.is_dir()]
         if len(found) > _MOST_FOLDERS:
             raise GitFailed("the repository borrows objects from too many folders")
