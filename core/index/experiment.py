@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from core.records.patterns import Pattern
 
 _LOCK_SECONDS: Final = 5.0
-_MOST_NEWEST: Final = 1_000  # newest events that are read: those of others must not make a call slow
+_MOST_OWN: Final = 1_000  # newest own events that count
+_MOST_READ: Final = 20_000  # newest events that are read: those of others must not make a call slow
 _GROUP: Final = lazy_regex(r"(?m)^[ \t]*\[experiment\][ \t]*(?:#.*)?\n?")
 _NEXT_GROUP: Final = lazy_regex(r"(?m)^[ \t]*\[")
 _SHARE: Final = lazy_regex(r"(?m)^[ \t]*share[ \t]*=.*(?:\n|\Z)")
@@ -140,9 +141,10 @@ def with_open_tasks(state: ProjectState, paths: ProjectPaths) -> ProjectState:
         return state if state.experiment is None else replace(state, experiment=None)
     is_over: dict[str, bool] = {}
     snapshot = state.snapshot
-    for event in islice(EventView.of(snapshot.events).newest_trials(), _MOST_NEWEST):
-        if event.trial is None or event.at > state.now or not snapshot.trial_key.is_own(event):
-            continue
+    newest = islice(EventView.of(snapshot.events).newest_trials(), _MOST_READ)
+    own = (event for event in newest if event.at <= state.now and snapshot.trial_key.is_own(event))
+    for event in islice(own, _MOST_OWN):
+        assert event.trial is not None
         if event.at <= state.now - SAME_TASK:
             break
         is_over[event.trial.task] = is_over.get(event.trial.task, False) or event.kind == TRIAL_OUTCOME

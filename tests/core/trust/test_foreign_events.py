@@ -117,6 +117,16 @@ def test_only_own_assignments_of_the_last_day_are_tasks_at_work(project: Person)
     assert experiment.open_tasks == (own.trial.task,)
 
 
+def test_many_forged_assignments_do_not_hide_a_task_at_work(project: Person) -> None:
+    own, forged, _ = (one for one in trial_events(OWN, (0, 0), 3) if one.kind == ASSIGNED)
+    record(project, replace(own, at=NOW))
+    for name, at in (("future", NOW + timedelta(days=30_000)), ("now", NOW)):
+        write(project, *(replace(forged, id=f"{name}-{number}", at=at) for number in range(1_100)))
+    experiment = with_open_tasks(opened(project), project.paths).experiment
+    assert experiment is not None and own.trial is not None
+    assert experiment.open_tasks == (own.trial.task,)
+
+
 def test_a_forged_assignment_does_not_take_the_place_of_an_own_one(project: Person) -> None:
     events = [one for one in make_trials((0, 0), 3) if one.kind == ASSIGNED]
     write(project, *(replace(one, id=f"forged-{one.id}") for one in events))
