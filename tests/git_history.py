@@ -20,12 +20,14 @@ class History:
         if begins:
             self.git("init", "-q", "-b", "main")
 
-    def git(self, *arguments: str) -> str:
+    def git(self, *arguments: str, text: str | None = None) -> str:
+        """Run Git with `text` as input; returns what it prints."""
         stamp = f"{self.at.timestamp():.0f} +0000"
         own = {"GIT_AUTHOR_DATE": stamp, "GIT_COMMITTER_DATE": stamp, "GIT_CONFIG_GLOBAL": os.devnull}
         identity = ("-c", "user.name=ada", "-c", "user.email=ada@example.com", "-c", "protocol.file.allow=always")
         command = ["git", "-C", str(self.folder), *identity, *arguments]
-        done = subprocess.run(command, env=os.environ | own, check=True, capture_output=True)
+        given = None if text is None else text.encode()
+        done = subprocess.run(command, env=os.environ | own, check=True, capture_output=True, input=given)
         return done.stdout.decode("utf-8", "replace").strip()
 
     def write(self, **files: str) -> None:

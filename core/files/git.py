@@ -116,7 +116,9 @@ def _read(file: Path, limit: int, start: int = 0) -> bytes:
 
 
 def _read_line(file: Path) -> str:
-    return _read(file, _MAX_FILE).decode("utf-8", "surrogateescape").partition("\n")[0].strip()
+    """Return the first line of a file; "" for one with a null character, which no path or name has."""
+    line = _read(file, _MAX_FILE).decode("utf-8", "surrogateescape").partition("\n")[0].strip()
+    return "" if "\0" in line else line
 
 
 class Git:

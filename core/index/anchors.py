@@ -173,7 +173,7 @@ class _Search(threading.Thread):
             found = find_changes(self._project, list(dict.fromkeys(one for _, one in self._wanted)))
         except GitFailed as error:
             self.problem = str(error)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, OverflowError) as error:
             self.problem = f"the output of Git cannot be read: {error}"
         else:
             for id, one in self._wanted:

@@ -387,7 +387,11 @@ def _list_files(project: Path, folder: str, name: re.Pattern[str]) -> Iterator[C
         return
     for one in names:
         file = CompiledFile(f"{folder}/{one}", "", is_whole=True)
-        if read_present(file, project) is not None:
+        try:
+            is_ours = read_present(file, project) is not None
+        except BadInput:  # who works on the file reports it
+            is_ours = True
+        if is_ours:
             yield file
 
 

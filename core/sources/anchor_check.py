@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from core.files.decoded import Problem
 
 SECONDS: Final = 30.0  # time that Git may take for all anchors of a project
+_LAST_SECOND: Final = 253_402_300_799  # of the year 9999
 _MOST_RENAMES: Final = 5  # renames of one file that are followed
 _MOST_RENAMED: Final = 400  # changed files of a commit that are compared with each other
 _MOST_COMMITS: Final = 2_000  # commits about missing files that are read
@@ -263,5 +264,5 @@ def _earliest(wanted: Sequence[Wanted]) -> float | None:
 def _change(
     one: Wanted, change: Literal["removed", "renamed", "moved"], removal: _Removal, to: str = ""
 ) -> AnchorChange:
-    at = datetime.fromtimestamp(removal.at, UTC)
+    at = datetime.fromtimestamp(min(max(removal.at, 0), _LAST_SECOND), UTC)  # a commit can name any time
     return AnchorChange(anchor=one.anchor.text, change=change, commit=removal.commit, at=at, to=to)

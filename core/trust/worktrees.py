@@ -7,6 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from core.files.file_reader import RawFile, read_file
+
 _MAX_BYTES: Final = 4096  # of a small file of Git
 
 
@@ -32,8 +34,8 @@ def trust_root(project: Path) -> Path:
 
 
 def _read(file: Path) -> str:
-    try:
-        with file.open(encoding="utf-8") as opened:
-            return opened.read(_MAX_BYTES)
-    except (OSError, ValueError):
+    """Return the text of a small file; "" for any other one, and for one with a null character, which no path has."""
+    raw = read_file(file, file.parent, _MAX_BYTES)
+    if not isinstance(raw, RawFile) or b"\0" in raw.data:
         return ""
+    return raw.data.decode("utf-8", "surrogateescape")

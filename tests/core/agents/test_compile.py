@@ -390,3 +390,14 @@ def test_files_of_others_links_and_read_only_files_are_reported_and_not_changed(
     assert not [*outside.iterdir()]
     after = snapshot(shelf.project)
     assert {path: after[path] for path in before} == before
+
+
+def test_an_unreadable_file_beside_the_compiled_ones_is_broken_and_the_others_are_written(shelf: Shelf) -> None:
+    rule = shelf.project / ".cursor/rules/ralphdeck-other.mdc"
+    rule.parent.mkdir(parents=True)
+    rule.write_bytes(b"\xff")
+    problems = shelf.compile("cursor")
+    assert [*problems] == [".cursor/rules/ralphdeck-other.mdc"]
+    assert (rule.parent / "ralphdeck.mdc").exists() and rule.read_bytes() == b"\xff"
+    assert shelf.check("cursor")[".cursor/rules/ralphdeck-other.mdc"][0] == "broken"
+    assert [*shelf.remove("cursor")] == [".cursor/rules/ralphdeck-other.mdc"]

@@ -358,3 +358,13 @@ def test_time_is_limited(tmp_path: Path) -> None:
     with pytest.raises(GitFailed):
         find_changes(tmp_path, [Wanted(anchor, BEGIN)], seconds=0.0)
     assert monotonic() - begun < 1
+
+
+def test_a_commit_of_an_impossible_time_is_dated_to_the_last_year(tmp_path: Path) -> None:
+    history = begin(tmp_path, cart=body("total"), other=body("other"))
+    (tmp_path / "cart.py").unlink()
+    history.commit()
+    text = history.git("cat-file", "commit", "HEAD").replace(history.git("log", "-1", "--format=%at"), "99999999999999")
+    written = history.git("hash-object", "-t", "commit", "-w", "--stdin", "--literally", text=text + "\n")
+    history.git("update-ref", "HEAD", written)
+    assert check(tmp_path, "cart.py")["cart.py"].at.year == 9999

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -10,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from core.base.user_settings import user_settings_file
+from core.files.git import read_head
 from core.trust.projects import FOR_AGENTS, is_trusted
+from core.trust.worktrees import trust_root
 from tests.core.agents.hooks.agents import START, SimulatedAgent
 from tests.core.trust.people import ATTACK, HARMLESS, PROMPT, Person, write_patterns
 
@@ -226,3 +229,14 @@ def test_commands_of_agents_print_no_texts_of_a_clone(evil: Person, clone: Clone
     result = clone().run(*command)
     assert result.code == 1
     assert "prepare-login" not in result.out + result.err
+
+
+@pytest.mark.parametrize("gitdir", [None, b"gitdir: a\0b\n"], ids=["fifo", "null"])
+def test_a_git_file_that_cannot_be_read_ends_no_command(tmp_path: Path, gitdir: bytes | None) -> None:
+    project, entry = tmp_path / "project", tmp_path / "evil/worktrees/x"
+    project.mkdir()
+    entry.mkdir(parents=True)
+    os.mkfifo(entry / "gitdir")
+    (project / ".git").write_bytes(gitdir or b"gitdir: ../evil/worktrees/x\n")
+    assert trust_root(project) == project
+    assert read_head(project) == ""
