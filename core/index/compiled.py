@@ -93,7 +93,7 @@ _AT_WORDS: Final = (
 )
 _KEYWORD: Final = rf"(?:{_AT_WORDS})(?=\Z|[\s({{;])"
 _DECORATOR: Final = re.compile(rf"^(\s*)@(?=\w)(?!{_KEYWORD})")
-_ARGUMENT: Final = re.compile(rf"{_LEAD}@(?=\S)(?!{_KEYWORD})")
+_ARGUMENT: Final = re.compile(rf"{_LEAD}@(?=\S)(?!@(?:\s|\Z)|{_KEYWORD})")  # not the `@@` of a diff
 """The same in code, which Claude Code expands when it loads a skill, also without a folder or an ending (`@Makefile`).
 Most languages read the same with a space after `@` in the first, and with a backslash before it in the second; the
 words of languages remain."""
@@ -411,6 +411,14 @@ class PresentFile(Struct, frozen=True):
     def ids(self) -> list[str]:
         """The IDs of the patterns in it, in their order."""
         return _ENTRY.findall(self.text)
+
+    @property
+    def frame(self) -> str:
+        """The text without those of patterns, and without empty lines."""
+        text = self.text.replace("\r", "")
+        for entry in self.entries.values():
+            text = text.replace(entry, "", 1)
+        return "\n".join(filter(None, text.split("\n")))
 
     @property
     def entries(self) -> dict[str, str]:

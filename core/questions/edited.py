@@ -15,7 +15,15 @@ from core.decisions import commands
 from core.files.managed_text import text_digest
 from core.index import review_items as kinds
 from core.index.anchors import find_doubtful, find_stale
-from core.index.compiled import TARGETS, make_entry, read_present, remove_escapes, render_target, select_lessons
+from core.index.compiled import (
+    TARGETS,
+    PresentFile,
+    make_entry,
+    read_present,
+    remove_escapes,
+    render_target,
+    select_lessons,
+)
 from core.index.compiled_check import KEEP, RESTORE, TAKE, check_target, is_edited
 from core.index.review_items import EditedFile
 from core.questions.answer import Answer, no, yes
@@ -58,6 +66,8 @@ def find_edited_files(
         if file.status != "edited" or file.may_replace or file.present is None:
             continue
         edits, problem = _find_text_edits(file.present.entries, snapshot.patterns, settings.injection.max_field_chars)
+        if edits and file.present.frame != PresentFile(file.file.text, "", b"").frame:
+            edits, problem = (), "text around the lessons was edited, too, and would be lost; move it to another place"
         found[file.path] = EditedFile(
             path=file.path,
             digest=text_digest(file.present.text),

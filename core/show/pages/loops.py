@@ -282,7 +282,7 @@ def patterns(state: ProjectState, loop: Loop) -> Iterable[Block]:
     ]
     for id in found.reflections:
         text = reflections[id].text if id in reflections else ""
-        rows.append((((" given, a reflection"), "quiet"), (text,), (), ((id, "quiet"),)))
+        rows.append(((("  given, a reflection", "quiet"),), (text,), (), ((id, "quiet"),)))
     rows += [
         ((("  held out (experiment)", "quiet"),), _title(known.get(id)), (), ((id, "quiet"),)) for id in found.held_out
     ]

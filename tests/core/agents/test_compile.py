@@ -208,7 +208,7 @@ def test_a_text_cannot_leave_its_place(shelf: Shelf, text: str) -> None:
 
 
 def test_addresses_versions_and_words_of_languages_keep_their_form(shelf: Shelf) -> None:
-    code = "@property\ndef total(self): ...\n@media (min-width: 1px) {}\nnpm install left-pad@1.3"
+    code = "@property\ndef total(self): ...\n@media (min-width: 1px) {}\nnpm install left-pad@1.3\n@@ src/cart.py @@"
     texts = {"description": "Ask ada@example.org or install left-pad@1.3", "template_code": code}
     shelf.patterns = {NULL_CHECK.id: replace(NULL_CHECK, **texts)}
     shelf.compile("agents-md")
