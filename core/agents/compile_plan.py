@@ -119,5 +119,5 @@ def _remove_lessons(file: CompiledFile, data: bytes | None) -> bytes | None:
     editor = file.editor(replaces_edits=True)
     stripped = editor.strip(data)
     block = editor.find(decode_text(data)) if isinstance(editor, Block) else None
-    was_empty = block is not None and block.added == "0"
-    return stripped if stripped.strip() or stripped == data or was_empty else None
+    was_there = block is not None and block.added.isdigit()
+    return stripped if stripped.strip() or stripped == data or was_there else None

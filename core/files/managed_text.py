@@ -19,7 +19,13 @@ from core.files.decoded import Problem
 from core.files.file_reader import RawFile, read_file
 
 SHARED_INSTRUCTIONS: Final = "AGENTS.md"  # read by most agents, and imported by the instructions of others
-_IMPORT: Final = re.compile(r"(?:^|\s)@(?:\./)?AGENTS\.md\b")
+_IMPORT: Final = re.compile(r"^(?! {4}|\t)(?:[^\n]*[^\S\n])?@(?:\./)?AGENTS\.md(?!\S)", re.MULTILINE)
+_NO_IMPORTS: Final = re.compile(  # comments, code blocks and code in a line; all without quadratic time
+    r"<!--.*?(?:-->|\Z)"
+    r"|^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(`{3,}|~{3,}).*?(?:^[ \t>]*\1[`~]*[ \t]*\r?$|\Z)"
+    r"|(?<!`)(`++).{1,1000}?(?<!`)\2(?!`)",
+    re.MULTILINE | re.DOTALL,
+)
 MAX_BYTES: Final = 2 << 20  # longest file of an agent that is read or changed
 _VERSION: Final = "v1"
 _HASH: Final = r"[0-9a-f]{8}"
@@ -206,9 +212,12 @@ def find_linked_file(file: Path, project: Path, names: Collection[str]) -> Path:
 
 
 def imports_shared(file: Path, project: Path) -> bool:
-    """Return whether instructions import AGENTS.md; False if they cannot be read, which is reported elsewhere."""
+    """Return whether instructions import AGENTS.md in a line outside of code and comments, as Claude Code reads it.
+
+    False if they cannot be read, which is reported elsewhere.
+    """
     try:
         data = read_part(file, project)
-        return data is not None and _IMPORT.search(decode_text(data)) is not None
+        return data is not None and _IMPORT.search(_NO_IMPORTS.sub("`", decode_text(data))) is not None
     except BadInput:
         return False

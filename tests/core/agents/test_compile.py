@@ -372,6 +372,40 @@ def test_instructions_that_import_others_get_no_second_section(shelf: Shelf) -> 
     assert (shelf.project / "AGENTS.md").read_text().count("BEGIN") == 1
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "@AGENTS.md.bak\n",
+        "<!-- @AGENTS.md -->\n",
+        "<!--\n@AGENTS.md\n-->\n",
+        "```\n@AGENTS.md\n```\n",
+        "- ~~~~ text\n  ~~~\n  @AGENTS.md\n",
+        "Example:\n\n    @AGENTS.md\n",
+        "Not `` @AGENTS.md `` or mail@AGENTS.md\n",
+    ],
+)
+def test_what_only_looks_like_an_import_gets_lessons(shelf: Shelf, text: str) -> None:
+    (shelf.project / "CLAUDE.md").write_text(text)
+    assert shelf.compile("claude-md") == {}
+    assert "BEGIN" in (shelf.project / "CLAUDE.md").read_text()
+
+
+@pytest.mark.parametrize(
+    "text", ["```\ncode\n```\n@./AGENTS.md", "<!-- note -->\r\n- See `x` and @AGENTS.md first\r\n"]
+)
+def test_imports_beside_code_and_comments_are_found(shelf: Shelf, text: str) -> None:
+    (shelf.project / "CLAUDE.md").write_text(text)
+    assert shelf.compile("claude-md") == {}
+    assert "BEGIN" in (shelf.project / "AGENTS.md").read_text()
+
+
+@pytest.mark.parametrize("data", [b"", b" ", b"\r", b"\x0c", b"\t\r\n", b"\n \n"])
+def test_files_of_white_space_are_restored(shelf: Shelf, data: bytes) -> None:
+    (shelf.project / "AGENTS.md").write_bytes(data)
+    assert shelf.compile("agents-md") == {} and shelf.remove("agents-md") == {}
+    assert snapshot(shelf.project) == {"AGENTS.md": data}
+
+
 def test_files_of_others_links_and_read_only_files_are_reported_and_not_changed(shelf: Shelf, tmp_path: Path) -> None:
     rule = shelf.project / ".cursor/rules/ralphdeck.mdc"
     rule.parent.mkdir(parents=True)
