@@ -65,6 +65,16 @@ def is_forbidden(settings: Settings) -> bool:
     return read_user_settings().experiment.share is not None and not settings.injection.allow_experiment
 
 
+def explain_not_running(settings: Settings) -> str:
+    """Return why an experiment that the user has started holds nothing out; "" if the project alone forbids it."""
+    if read_user_settings().experiment.share is not None and settings.injection.allow_experiment:
+        try:
+            read_or_make_secret()
+        except (OSError, RalphdeckError) as error:
+            return str(error)
+    return ""
+
+
 def set_share(share: float | None) -> Path:
     """Write the share to the user's settings, None to end the experiment; returns the file.
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from core.base.errors import BadInput, RalphdeckError
 from core.base.user_folders import state_folder
-from core.files.file_access import make_folder, open_regular, write_new
+from core.files.file_access import as_unwritable, make_folder, open_regular, write_new
 from core.records.events import NO_TRIAL_KEY, TrialKey
 from core.trust.worktrees import trust_root
 
@@ -25,10 +25,16 @@ def secret_file() -> Path:
 
 
 def read_secret() -> bytes:
-    """Read the secret. Raises OSError, and BadInput if the file has another content."""
+    """Read the secret. Raises FileNotFoundError, and BadInput if the file cannot be read or has another content."""
     file = secret_file()
-    with os.fdopen(open_regular(file, os.O_RDONLY), "rb") as opened:
-        text = opened.read(4 * _SECRET_BYTES)
+    try:
+        with os.fdopen(open_regular(file, os.O_RDONLY), "rb") as opened:
+            text = opened.read(4 * _SECRET_BYTES)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        defect = "it is a link" if file.is_symlink() else error.strerror
+        raise BadInput(f"{file} cannot be read: {defect}; move it away, and a new secret is made") from None
     try:
         secret = bytes.fromhex(text.decode().strip())
     except ValueError:
@@ -39,12 +45,21 @@ def read_secret() -> bytes:
 
 
 def read_or_make_secret() -> bytes:
-    """Read the secret, or make one; of two processes that make one at once, both use that of the first."""
+    """Read the secret, or make one; of two processes that make one at once, both use that of the first.
+
+    Raises BadInput and Unwritable.
+    """
     with suppress(FileNotFoundError):
         return read_secret()
-    make_folder(secret_file().parent)
-    write_new(secret_file(), os.urandom(_SECRET_BYTES).hex().encode() + b"\n")
+    with as_unwritable(secret_file()):
+        make_folder(secret_file().parent)
+        write_new(secret_file(), os.urandom(_SECRET_BYTES).hex().encode() + b"\n")
     return read_secret()
+
+
+def is_exposed() -> bool:
+    """Return whether other users of the machine can read or change the secret."""
+    return secret_file().stat().st_mode & 0o077 != 0
 
 
 def trial_key(project: Path) -> TrialKey:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import click
 
 from core import __version__
-from core.base.errors import ProjectNotFound, RalphdeckError, Unwritable, install_hint
+from core.base.errors import BadInput, ProjectNotFound, RalphdeckError, Unwritable, install_hint
 from core.base.text import plural, visible_line
 from core.cli.groups import Program
 from core.cli.json import objects
@@ -117,7 +117,13 @@ def doctor() -> None:
         if invocation().as_json:
             raise
         missing = error
-    files = (*_state(state_file()), *_user_settings(), _file("log", log_file()), *_keymap(keymap_file()))
+    files = (
+        *_state(state_file()),
+        *_user_settings(),
+        *_experiment(),
+        _file("log", log_file()),
+        *_keymap(keymap_file()),
+    )
     checks += (Check("files", *one) for one in files)
     checks += (Check("terminal", *one) for one in check_terminal())
     checks.append(Check("versions", "ralphdeck", NOTE, f"{__version__}, {_versions()}"))
@@ -202,6 +208,21 @@ def _user_settings() -> Iterator[Found]:
             program = Path.home() / command[0] if os.sep in command[0] else command[0]
             is_runnable = shutil.which(program) is not None
             yield (name, OK, text) if is_runnable else (name, ERROR, f"{text} is not a program that can be run")
+
+
+def _experiment() -> Iterator[Found]:
+    """Report a secret of the experiment that cannot be used, or that others can read."""
+    from core.trust.experiment_secret import is_exposed, read_secret, secret_file
+
+    try:
+        read_secret()
+    except FileNotFoundError:
+        return
+    except BadInput as error:
+        yield "experiment", ERROR, f"{error}; until then nothing is held out and no trial counts"
+        return
+    if is_exposed():
+        yield "experiment", WARNING, f"other users can read {secret_file()}; run: chmod 600 {secret_file()}"
 
 
 def _runners(reports: Sequence[AdapterReport], settings: Settings) -> Iterator[Found]:

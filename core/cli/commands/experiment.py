@@ -42,7 +42,7 @@ def status() -> None:
       ralphdeck experiment
       ralphdeck experiment status --json | jq '.patterns[] | {id, verdict}'
     """
-    from core.index.experiment import is_forbidden
+    from core.index.experiment import explain_not_running, is_forbidden
     from core.show.metrics.lesson_effect import measure_lesson_effect
 
     project = open_reader(reads_agents=False)
@@ -50,7 +50,7 @@ def status() -> None:
     is_running = state.experiment is not None
     matched = measure_lesson_effect(state.snapshot, state.board, state.settings, is_running=is_running)
     report, share = matched.experiment, state.experiment.share if state.experiment is not None else None
-    forbidden = is_forbidden(state.settings)
+    forbidden, problem = is_forbidden(state.settings), explain_not_running(state.settings)
     team = last_team_status()
     pools = team.trials if team is not None else ()
 
@@ -60,6 +60,7 @@ def status() -> None:
             findings=state.snapshot.findings,
             share=share,
             forbidden=forbidden,
+            problem=problem,
             summary=report.sentence,
             not_counted=report.not_counted,
             patterns=[_pattern_json(one) for one in report.patterns],
@@ -68,7 +69,7 @@ def status() -> None:
             team=pools_json(pools),
         )
     else:
-        _print_status(report, share, forbidden=forbidden)
+        _print_status(report, share, problem, forbidden=forbidden)
         if report.not_counted:
             line(_describe_not_counted(report.not_counted))
         print_pools(pools)
@@ -80,9 +81,11 @@ def _describe_share(share: float) -> str:
     return f"each lesson is held out of {format_percent(share)} of the tasks that would get it"
 
 
-def _print_status(report: ExperimentReport, share: float | None, *, forbidden: bool) -> None:
+def _print_status(report: ExperimentReport, share: float | None, problem: str, *, forbidden: bool) -> None:
     if forbidden:
         line("The settings of this project forbid the experiment (injection.allow_experiment): nothing is held out.")
+    elif problem:
+        line((f"The experiment holds nothing out: {visible_line(problem, 500)}", "yellow"))
     elif share is None:
         line(f"No experiment is running; {_START}")
     else:
@@ -189,8 +192,10 @@ def start(share: float) -> None:
     """
     from core.index.experiment import set_share
     from core.learning.experiments import COST_OF_LOOKING, EXPECTED_RATES, required_trials
+    from core.trust.experiment_secret import read_or_make_secret
 
     _require_user()
+    read_or_make_secret()  # without it, nothing could be held out
     file = set_share(share)
     needed = math.ceil(COST_OF_LOOKING * required_trials(*EXPECTED_RATES, share))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import tomllib
 from pathlib import Path
@@ -131,6 +132,39 @@ def test_status_start_and_stop(examples: Path, call: Call) -> None:
     stopped = call("experiment", "status", "--json", "--project", examples).document
     assert [one["errors"] for one in stopped["patterns"]] == [one["errors"] for one in found["patterns"]]
     assert stopped["share"] is None and "more task" not in stopped["patterns"][0]["verdict"]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "empty", "garbage", "link"])
+def test_a_secret_that_cannot_be_used_is_reported_and_nothing_is_started(kind: str, examples: Path, call: Call) -> None:
+    set_share(0.2)
+    secret = secret_file()
+    secret.parent.mkdir(parents=True, exist_ok=True)
+    match kind:
+        case "pipe":
+            os.mkfifo(secret)
+        case "folder":
+            secret.mkdir()
+        case "link":
+            secret.symlink_to(examples / "aiwg.yml")
+        case _:
+            secret.write_text("" if kind == "empty" else "garbage")
+    assert "experiment.key" in call("experiment", "--json", "--project", examples).document["problem"]
+    assert "experiment.key" in call("experiment", "--project", examples).out
+    started = call("experiment", "start", "--share", "0.5")
+    assert started.code == 1 and "experiment.key" in started.err
+    assert read_user_settings().experiment.share == 0.2
+    checks = call("doctor", "--json", "--project", examples).document["checks"]
+    assert [one["status"] for one in checks if one["name"] == "experiment"] == ["error"]
+
+
+def test_doctor_warns_of_a_secret_that_others_can_read(examples: Path, call: Call) -> None:
+    assert call("experiment", "start", "--share", "0.2").code == 0
+    statuses = []
+    for mode in (0o600, 0o644):
+        secret_file().chmod(mode)
+        checks = call("doctor", "--json", "--project", examples).document["checks"]
+        statuses += [one["status"] for one in checks if one["name"] == "experiment"]
+    assert statuses == ["warning"]
 
 
 def test_neither_an_agent_nor_a_read_only_call_starts_it(
