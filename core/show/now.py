@@ -356,7 +356,7 @@ def _result(found: PatternResult, word: str) -> NowLine:
 
 
 def _review(state: ProjectState, *, is_searching: bool) -> NowSection:
-    """Show the new lessons and the conflicting instructions of Review, and count its other questions."""
+    """Show the new lessons and the conflicting instructions of Review, else its first questions, and count the others."""
     title, target, count = "To review", Target("review"), state.pending_count
     if state.snapshot.as_of is not None or not state.snapshot.complete:
         return NowSection("lessons", title, f"{count:,} to read" if count else "reading", (), 0, target)
@@ -367,8 +367,9 @@ def _review(state: ProjectState, *, is_searching: bool) -> NowSection:
     more = " so far" if is_searching else ""
     note = f"{count:,} to read{more}, about {plural(minutes, 'minute')}"
     new = [item for item in items if (item.kind if item.group is None else item.group.kind) in _LISTED]
-    lines = tuple(_question(state, item) for item in new[:MOST_LINES])
-    others = "other question" if len(lines) == len(new) else ""
+    listed = new or items
+    lines = tuple(_question(state, item) for item in listed[:MOST_LINES])
+    others = "other question" if len(lines) == len(listed) else ""
     return NowSection("lessons", title, note, lines, count, target, others)
 
 

@@ -129,6 +129,14 @@ def test_new_lessons_are_listed_and_other_questions_counted() -> None:
     assert found.total == state.pending_count == 4 and found.rest_text(1) == "3 other questions"
 
 
+def test_without_a_new_lesson_the_first_questions_are_listed() -> None:
+    item = ReviewItem(kind=BORDERLINE, subject="s", question="?", reason="new", priority=0.5)
+    state = state_of(ended("a", LoopStatus.COMPLETED, HOUR), as_of=None, complete=True)
+    object.__setattr__(state, "queue", (item,))
+    (line,) = section(make_page(state, None, CONNECTED), "lessons").lines
+    assert line.target == Target("review", "s")
+
+
 def test_what_needs_a_person_comes_first() -> None:
     asks = Loop(
         id="x:1",
