@@ -356,7 +356,7 @@ def _result(found: PatternResult, word: str) -> NowLine:
 
 
 def _review(state: ProjectState, *, is_searching: bool) -> NowSection:
-    """Show the new lessons and the conflicting instructions of Review, else its first questions, and count the others."""
+    """Show the new lessons and conflicting instructions of Review, else its first questions, and count the others."""
     title, target, count = "To review", Target("review"), state.pending_count
     if state.snapshot.as_of is not None or not state.snapshot.complete:
         return NowSection("lessons", title, f"{count:,} to read" if count else "reading", (), 0, target)
