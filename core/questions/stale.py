@@ -118,6 +118,6 @@ def answers(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     why_not = "" if pattern.is_registered else "its file cannot be changed"
     effect = f"its anchors become {visible_line(', '.join(update.anchors), 120)}"
     if describe_update(pattern, item.anchors):
-        effect += "; its text names the new path, and stays approved if it is"
+        effect += "; the path in its text changes, and an approval stays"
     yield yes("update", effect, update, why_not=why_not)
     yield dismissal(item, "reject", "leave", f"left the anchors of {name} as they are", "it stays as it is")
