@@ -39,6 +39,7 @@ def test_the_report_of_the_agent_counts_more_than_what_the_log_does_not_show() -
 
 def test_work_that_was_not_given_the_pattern_has_no_verdict() -> None:
     assert find(make_event(1, "applied", NOW, pattern_id="p", loop_id="a.1", success=True)) == []
+    assert [one.work_id for one in find(judged(1, "a.1", True), given(2, "b.1"))] == ["b.1"]
 
 
 def test_counts_add_up_with_entries_of_loops() -> None:
