@@ -22,7 +22,7 @@ def describe_change(one: AnchorChange, now: datetime) -> str:
     """Describe a change in one line: `cart.py was removed in 3f2c1a9, 12 d ago`."""
     new = parse_anchor(one.to)
     to = f" to {visible_line(new.file, _MAX_CHARS)}" if new is not None else ""
-    return f"{name_anchor(one.anchor)} was {one.change}{to} in {short_commit(one)}, {format_age(one.at, now)}"
+    return f"{name_anchor(one.anchor)} was {one.verb}{to} in {short_commit(one)}, {format_age(one.at, now)}"
 
 
 def summarize_change(one: AnchorChange, now: datetime) -> str:
@@ -38,7 +38,7 @@ def summarize_change(one: AnchorChange, now: datetime) -> str:
             return f"{file} is now {to}"
         case "moved":
             return f"{name} is now in {to}"
-    return f"{name or file} was removed {format_age(one.at, now)}"
+    return f"{name or file} was {one.verb} {format_age(one.at, now)}"
 
 
 def _shorten(path: str) -> str:
@@ -75,4 +75,4 @@ def list_anchor_texts(pattern: Pattern, changes: Sequence[AnchorChange]) -> Iter
         elif change.to:
             yield f"{visible_line(change.to, _MAX_CHARS)} (was {old})"
         else:
-            yield f"{old} (removed)"
+            yield f"{old} ({change.verb})"

@@ -109,7 +109,7 @@ def answers(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
         yield dismissal(
             item, "accept", "still true", f"{name} is still true without {name_anchor(newest.anchor)}", effect
         )
-        reason = f"it is about {name_anchor(newest.anchor)}, which was removed in {short_commit(newest)}"
+        reason = f"it is about {name_anchor(newest.anchor)}, which was {newest.verb} in {short_commit(newest)}"
         command = commands.Deprecate(subject, reason=reason)
         yield no("deprecate", "no agent gets it until reset", command, why_not=why_refused(command, state))
         return

@@ -52,7 +52,8 @@ class AnchorChange(Struct, frozen=True, kw_only=True):
     """What Git shows about an anchor that the project no longer has.
 
     `commit` is the full ID of the commit that removed it, `at` its time. `to` is the anchor that it was renamed to, or
-    the one in the file that now defines the name; "" if it was removed.
+    the one in the file that now defines the name; "" if it was removed. A file with `has_unusable_name` counts as
+    removed: it was renamed to a name that no anchor can have.
     """
 
     anchor: str
@@ -60,6 +61,12 @@ class AnchorChange(Struct, frozen=True, kw_only=True):
     commit: str
     at: datetime
     to: str = ""
+    has_unusable_name: bool = False
+
+    @property
+    def verb(self) -> str:
+        """What a commit did, after `was`: `removed`, `renamed`, `moved` or `renamed to an unusable name`."""
+        return "renamed to an unusable name" if self.has_unusable_name else self.change
 
     @property
     def is_removed(self) -> bool:

@@ -44,11 +44,12 @@ class Wanted(NamedTuple):
 
 
 class _Removal(NamedTuple):
-    """A commit that removed a file or a name, its time, and the new path of a renamed file."""
+    """A commit that removed a file or a name, its time, and the new path of a renamed file, unless it is unusable."""
 
     commit: str
     at: float
     to: str = ""
+    has_unusable_name: bool = False
 
 
 class WorkingTree:
@@ -144,23 +145,24 @@ class _Search:
                     removed.setdefault(wanted[path], commit)
             targets = self._find_renames(set(removed.values()))
             for file, commit in removed.items():
-                to = targets.get((commit, f"{self._prefix}{file}"), "")
-                self._removals[file] = _Removal(commit, commits[commit], to)
+                to = targets.get((commit, f"{self._prefix}{file}"))
+                self._removals[file] = _Removal(commit, commits[commit], to or "", has_unusable_name=to == "")
             files = {one.to for one in self._removals.values() if one.to}
 
     def _find_renames(self, commits: set[str]) -> dict[tuple[str, str], str]:
-        """Return the new paths in the project of the files that commits renamed, by commit and path."""
+        """Return the new paths in the project of the files that commits renamed, by commit and path.
+
+        A path that no anchor can have is "".
+        """
         options = ("--diff-filter=R", f"-l{_MOST_RENAMED}")
         try:
             changes = list(self._git.changes(commits, "-M", *options))
         except GitFailed:  # texts are missing in a partial clone, where equal files are known all the same
             changes = list(self._git.changes(commits, "-M100%", *options))
         pairs = ((commit, *paths) for commit, _, paths in changes if len(paths) == len(("old", "new")))
-        return {
-            (commit, old): new.removeprefix(self._prefix)
-            for commit, old, new in pairs
-            if new.startswith(self._prefix) and parse_anchor(new.removeprefix(self._prefix)) is not None
-        }
+        pairs = ((commit, old, new) for commit, old, new in pairs if new.startswith(self._prefix))
+        paths = ((commit, old, new.removeprefix(self._prefix)) for commit, old, new in pairs)
+        return {(commit, old): new if parse_anchor(new) is not None else "" for commit, old, new in paths}
 
     def _chain(self, file: str) -> list[tuple[str, _Removal]]:
         """Return the names that a file had, oldest first, each with its removal."""
@@ -265,4 +267,7 @@ def _change(
     one: Wanted, change: Literal["removed", "renamed", "moved"], removal: _Removal, to: str = ""
 ) -> AnchorChange:
     at = datetime.fromtimestamp(min(max(removal.at, 0), _LAST_SECOND), UTC)  # a commit can name any time
-    return AnchorChange(anchor=one.anchor.text, change=change, commit=removal.commit, at=at, to=to)
+    is_unusable = removal.has_unusable_name and not to
+    return AnchorChange(
+        anchor=one.anchor.text, change=change, commit=removal.commit, at=at, to=to, has_unusable_name=is_unusable
+    )

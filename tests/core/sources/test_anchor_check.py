@@ -10,6 +10,7 @@ from time import monotonic
 
 import pytest
 
+from core.base.anchor_texts import describe_change
 from core.files.git import GitFailed, read_head, read_head_at
 from core.records.anchors import AnchorChange, parse_anchor
 from core.sources.anchor_check import Wanted, find_changes
@@ -199,6 +200,17 @@ def test_names_that_are_not_utf8_and_special_ones(tmp_path: Path) -> None:
     found = check(tmp_path, *strange, "cart.py", "tax.py")
     assert set(found) == {*strange[2:], "tax.py"}
     assert (found["tax.py"].change, found["tax.py"].to) == ("removed", "")  # a name that no record can store
+
+
+def test_a_rename_to_a_name_with_control_characters_is_not_described_as_a_removal(tmp_path: Path) -> None:
+    history = begin(tmp_path, cart=body("total"), tax=body("tax"))
+    history.git("mv", "cart.py", "ca\x1b[31mrt.py")
+    (tmp_path / "tax.py").unlink()
+    history.commit()
+    found = check(tmp_path, "cart.py", "tax.py")
+    described = describe_change(found["cart.py"], BEGIN + timedelta(days=1))
+    assert "was renamed to an unusable name in" in described and "\x1b" not in described
+    assert "was removed in" in describe_change(found["tax.py"], BEGIN + timedelta(days=1))
 
 
 def test_partial_clone_fetches_nothing(tmp_path: Path) -> None:
