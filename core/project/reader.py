@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from core.learning.scoreboard import Scoreboard
     from core.project.review_queue import ReviewQueue
     from core.questions.extraction.clustering import Cluster
+    from core.questions.extraction.instruction_pairs import FoundPairs
     from core.questions.extraction.offers import Offers
     from core.records.findings import Finding
-    from core.records.instructions import InstructionPair
     from core.records.lessons import JoinedLesson
     from core.records.loops import LoopDetails
     from core.records.patterns import PatternType
@@ -291,7 +291,7 @@ class ProjectReader:
         """Return the lessons that agents and runners wrote down, without holding the lock."""
         return self._offers.find_lessons(self._view) if self._view.snapshot.lessons else ()
 
-    def instruction_pairs(self) -> tuple[InstructionPair, ...]:
+    def instruction_pairs(self) -> FoundPairs:
         """Return the instructions for agents that contradict or repeat each other, without holding the lock."""
         from core.questions.extraction.instruction_pairs import find_view_pairs_in_steps
 

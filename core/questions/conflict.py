@@ -36,7 +36,7 @@ def find_conflicts(view: ProjectState) -> Steps[tuple[InstructionPair, ...]]:
     """Find the pairs to ask about, the worst first; an instruction is in one contradiction at most."""
     if not view.settings.sources.instructions:
         return ()
-    pairs = yield from find_view_pairs_in_steps(view)
+    pairs = (yield from find_view_pairs_in_steps(view)).pairs
     found: list[InstructionPair] = []
     questions = dict[str, None]()
     used = set[tuple[str, str]]()

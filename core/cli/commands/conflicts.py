@@ -45,10 +45,10 @@ def conflicts(pair: str | None, is_all: bool) -> None:
     from core.show.pages.instructions import pairs_document
 
     project = _open_project()
-    pairs = project.instruction_pairs()
+    pairs, findings = project.instruction_pairs()
     snapshot = project.view.snapshot
     fine = snapshot.curation.dismissed
-    cut = [one for one in snapshot.findings if one.code == "too-large"]
+    cut = [*(one for one in snapshot.findings if one.code == "too-large"), *findings]
     if pair is not None:
         found = _find_question(pairs, pair)
     else:
@@ -59,13 +59,16 @@ def conflicts(pair: str | None, is_all: bool) -> None:
     elif pair is not None:
         print_document(pairs_document(found, project.adapters.all_agent_files()))
     else:
-        questions = {one.question: [other for other in found if other.question == one.question] for one in found}
+        questions: dict[str, list[InstructionPair]] = {}
+        for each in found:
+            questions.setdefault(each.question, []).append(each)
         for group in questions.values():
             _print_group(group, fine)
         if not found:
             remark("no instructions contradict or repeat each other")
         for one in cut:
-            remark(f"{visible_line(one.file, 120)}: {visible_line(one.message, 200)}")
+            place = f"{visible_line(one.file, 120)}: " if one.file else ""
+            remark(f"{place}{visible_line(one.message, 200)}")
     end(cut)
     if any(one.relation is Relation.CONTRADICTS and one.question not in fine for one in found):
         click.get_current_context().exit(OPEN)
@@ -86,7 +89,7 @@ def fine(pair: str, reason: str) -> None:
     from core.questions.conflict import mark_fine
 
     project = _open_project()
-    decide(project, mark_fine(_find_question(project.instruction_pairs(), pair)[0], reason))
+    decide(project, mark_fine(_find_question(project.instruction_pairs().pairs, pair)[0], reason))
 
 
 def _open_project() -> Project:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import heapq
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.negation import find_prohibition
 from core.records.decisions import instruction_question_id
+from core.records.findings import Finding, Severity
 from core.records.instructions import InstructionPair, Loading, PlacedInstruction, Relation
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.instruction_clauses import Area, ParsedInstruction, find_areas, have_common_area, parse_instruction
@@ -29,9 +31,9 @@ if TYPE_CHECKING:
     from core.retrieval.embeddings import Embeddings
 
 MAX_INSTRUCTIONS: Final = 6_000  # instructions that are compared; of more, the first ones
-_MAX_COMPARED: Final = 40  # others that one instruction is compared with, those with the most in common
-_MAX_POSTINGS: Final = 300  # instructions with one word; a more frequent word finds no candidates
-_AT_ONCE: Final = 16  # instructions between two steps
+_MAX_COMPARISONS: Final = 80_000  # of two instructions, in all
+_MIN_COMPARED: Final = 40  # others that one instruction is compared with, also if there are more comparisons in all
+_NUMBER: Final = re.compile(r"\d+")
 _MAX_TEXT: Final = 400
 _FAR: Final = CLOSE - 0.05  # assumed cosine of two vectors that are not close
 _ENDINGS: Final = {"py": "python", "ts": "ts", "tsx": "ts", "js": "js", "jsx": "js", "rs": "rust", "go": "go"}
@@ -43,6 +45,13 @@ class Compared(Struct, frozen=True):
     placed: PlacedInstruction
     parsed: ParsedInstruction
     areas: frozenset[Area]
+
+
+class FoundPairs(NamedTuple):
+    """The pairs that were found, and a finding if not all instructions with common words were compared."""
+
+    pairs: tuple[InstructionPair, ...]
+    findings: tuple[Finding, ...] = ()
 
 
 def collect_instructions(snapshot: Snapshot, board: Scoreboard) -> Iterator[PlacedInstruction]:
@@ -74,7 +83,7 @@ def index_instructions(view: ProjectState) -> dict[str, PlacedInstruction]:
     return {one.text: one for one in islice(collect_instructions(view.snapshot, view.board), MAX_INSTRUCTIONS)}
 
 
-def find_view_pairs_in_steps(view: ProjectState) -> Steps[tuple[InstructionPair, ...]]:
+def find_view_pairs_in_steps(view: ProjectState) -> Steps[FoundPairs]:
     """Compare all instructions of a project, by words, and by vectors where there are some."""
     placed = list(islice(collect_instructions(view.snapshot, view.board), MAX_INSTRUCTIONS))
     yield
@@ -107,11 +116,10 @@ def _pattern_text(pattern: Pattern) -> str:
 
 def find_pairs_in_steps(
     placed: Iterable[PlacedInstruction], vectors: Embeddings[PlacedInstruction] | None = None
-) -> Steps[tuple[InstructionPair, ...]]:
+) -> Steps[FoundPairs]:
     """Compare the instructions with those that have words in common; contradictions first, then the most alike.
 
-    `vectors` add those whose meaning is close. Each is compared with a limited number of others, so that the time
-    grows with the number of instructions.
+    `vectors` add those whose meaning is close. In a large set, each is compared only with the most similar ones.
     """
     compared: list[Compared] = []
     for instruction in placed:
@@ -119,28 +127,40 @@ def find_pairs_in_steps(
         if parsed.key:
             compared.append(Compared(instruction, parsed, _areas_of(instruction)))
         yield
+    # Sorted, so that sums of the same words are equal to the last digit.
+    words = [sorted({*one.parsed.key, *_NUMBER.findall(one.placed.text)}) for one in compared]
     rows: dict[str, list[int]] = defaultdict(list)
-    for row, one in enumerate(compared):
-        for word in one.parsed.key:
+    for row, some in enumerate(words):
+        for word in some:
             rows[word].append(row)
     rare = {word: math.log(1 + len(compared) / len(found)) for word, found in rows.items()}
+    places = {word: np.array(found) for word, found in rows.items()}
+    totals = np.array([sum(rare[word] for word in some) for some in words])
+    most = max(_MIN_COMPARED, _MAX_COMPARISONS // max(len(compared), 1))
+    limited = 0
     near = vectors.find_close([one.placed for one in compared], CLOSE) if vectors is not None else {}
     found: list[InstructionPair] = []
     for row, one in enumerate(compared):
-        common = defaultdict[int, float](float)
-        for word in one.parsed.key:
-            for other in rows[word] if len(rows[word]) <= _MAX_POSTINGS else ():
-                if other < row:
-                    common[other] += rare[word]
-        candidates = set(heapq.nlargest(_MAX_COMPARED, common, key=common.__getitem__))
+        shared = np.zeros(row)
+        for word in words[row]:
+            earlier = places[word]
+            shared[earlier[: earlier.searchsorted(row)]] += rare[word]
+        ranked = np.flatnonzero(shared)
+        if len(ranked) > most:
+            # Among those that share the same words, those with few other words come first.
+            likeness = shared * (1 + shared / (totals[:row] + totals[row] - shared))
+            ranked = ranked[np.argsort(-likeness[ranked], kind="stable")[:most]]
+            limited += 1
+        candidates = set(ranked.tolist())
         closeness = near.get(row, {})
         for other in sorted(candidates.union(other for other in closeness if other < row)):
             far = _FAR if row in near and other in near else None
             if (pair := compare_placed(compared[other], one, closeness.get(other, far))) is not None:
                 found.append(pair)
-        if row % _AT_ONCE == 0:
-            yield
-    return tuple(_with_questions(sorted(found, key=_order)))
+        yield
+    message = f"{limited:,} instructions were compared with the {most:,} most similar ones only"
+    findings = (Finding("", "", Severity.WARNING, "too-many", message),) if limited else ()
+    return FoundPairs(tuple(_with_questions(sorted(found, key=_order))), findings)
 
 
 def _with_questions(pairs: Sequence[InstructionPair]) -> Iterator[InstructionPair]:

@@ -102,7 +102,7 @@ def test_each_answer_is_a_decision_of_its_own_that_can_be_undone(tmp_path: Path)
 def test_the_chosen_instruction_is_known_until_a_text_changes(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     desk.give("accept")
-    (pair,) = desk.project.instruction_pairs()
+    (pair,) = desk.project.instruction_pairs().pairs
     chosen = pair.find_chosen(desk.project.view.snapshot.curation.dismissed)
     desk.project.decide(Undo())
     desk.give("rewrite")

@@ -59,6 +59,17 @@ def test_vectors_of_instructions_are_computed(shop: Path, call: Call, monkeypatc
     assert len(listed(call, shop)) == 1
 
 
+def test_what_was_not_compared_in_a_large_set_is_reported(shop: Path, call: Call) -> None:
+    for name, word in (("CLAUDE.md", "Always"), ("AGENTS.md", "Never")):
+        (shop / name).write_text("".join(f"- {word} run npm test {n} before commit.\n" for n in range(160)))
+    shown = call("lesson", "conflicts", "--project", shop)
+    assert shown.code == 1
+    assert "most similar ones only" in shown.err
+    assert "too-many" in [
+        one["code"] for one in call("lesson", "conflicts", "--json", "--project", shop).document["findings"]
+    ]
+
+
 def test_review_lists_conflicts_of_a_repository_without_a_project(tmp_path: Path, call: Call, monkeypatch: Any) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / "CLAUDE.md").write_text(f"- {TABS}\n")

@@ -18,7 +18,7 @@ def place(text: str, file: str = "CLAUDE.md", line: int = 1, **values: Any) -> P
 
 
 def find(*placed: PlacedInstruction) -> tuple[InstructionPair, ...]:
-    return run_all(find_pairs_in_steps(placed))
+    return run_all(find_pairs_in_steps(placed)).pairs
 
 
 TABS, SPACES = "Use tabs for indentation.", "Indent with 4 spaces."
@@ -73,6 +73,14 @@ def test_the_diff_removes_a_line_or_a_sentence() -> None:
     diff = removal_diff(place("Never push to main.", line=3, is_whole=False), [file])
     assert diff[-2:] == ["-Be brief. Never push to main.", "+Be brief."]
     assert removal_diff(place("Gone.", line=3, is_whole=False), [file]) == []
+
+
+def test_opposites_are_found_among_many_texts_with_the_same_words() -> None:
+    others = [place(f"Run the npm test of module{n} before commit {n}.", "b.md", n) for n in range(900)]
+    ends = place("Always run npm test before commit."), place("Never run npm test before commit.", "AGENTS.md")
+    found = run_all(find_pairs_in_steps((ends[0], *others, ends[1])))
+    assert ends in [pair.both for pair in found.pairs if pair.relation is Relation.CONTRADICTS]
+    assert [one.code for one in found.findings] == ["too-many"]
 
 
 def test_thousands_of_instructions_take_seconds() -> None:
