@@ -148,8 +148,8 @@ def find_pairs_in_steps(
         ranked = np.flatnonzero(shared)
         if len(ranked) > most:
             # Among those that share the same words, those with few other words come first.
-            likeness = shared * (1 + shared / (totals[:row] + totals[row] - shared))
-            ranked = ranked[np.argsort(-likeness[ranked], kind="stable")[:most]]
+            similarity = shared * (1 + shared / (totals[:row] + totals[row] - shared))
+            ranked = ranked[np.argsort(-similarity[ranked], kind="stable")[:most]]
             limited += 1
         candidates = set(ranked.tolist())
         closeness = near.get(row, {})
