@@ -41,6 +41,7 @@ FOLDER_MARKERS = {
     "core/agents": ("slow",),
     "core/cli": ("slow",),
     "core/project": ("slow",),
+    "core/questions": ("slow",),
     "core/trust": ("slow",),
     "reference": ("slow",),
     "tui": ("slow",),
