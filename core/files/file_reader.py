@@ -10,7 +10,7 @@ import math
 import os
 import stat
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,6 +31,7 @@ from core.files.decoded import (
     encoding_problem,
 )
 from core.records.findings import Severity
+from core.records.times import time_at
 
 UTF8: Final = "utf-8"
 _MARKS: Final = (
@@ -51,10 +52,10 @@ _HIGH: Final = lazy_regex(rb"(?<=[A-Za-z0-9 ])[\x80-\xff]{1,4}(?=[A-Za-z0-9 .,;:
 _ANY_HIGH: Final = lazy_regex(rb"[\x80-\xff]+")
 _PUNCTUATION: Final = frozenset("‘’“”–—…€§°«»·±²³µ¿¡£¥©®™•")
 MAX_BYTES: Final = 8 << 20  # maximum size of a file with one record or a few
+_MAX_SMALL: Final = 4096  # bytes of a small file of Git
 MAX_PATTERN_BYTES: Final = 512 << 20  # maximum size of a file with many records: 100,000 patterns of 1.8 kB take 180 MB
 UNREADABLE: Final = "unreadable"  # code of the problem with a file that the system does not let read
 _MAX_INTEGER: Final = (1 << 63) - 1
-_MAX_TIMESTAMP: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
 
 def stamp_row(status: os.stat_result) -> tuple[int, int, int, int]:
@@ -80,8 +81,8 @@ class Stamp(Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def modified_at(self) -> datetime:
-        """Modification time in UTC, limited to the years that `datetime` supports."""
-        return datetime.fromtimestamp(min(max(self.mtime_ns / 1e9, 0), _MAX_TIMESTAMP), UTC)
+        """Modification time in UTC; see `time_at`."""
+        return time_at(self.mtime_ns / 1e9)
 
 
 class RawFile(Struct, frozen=True, gc=False):
@@ -105,6 +106,13 @@ def read_file(path: Path | str, root: Path, limit: int = MAX_BYTES, start: int =
         return _unreadable(error)
     finally:
         os.close(opened)
+
+
+def read_first_line(file: Path) -> str:
+    """Return the first line of a small file of Git, "" for one that cannot be read or has a null character in it."""
+    raw = read_file(file, file.parent, _MAX_SMALL)
+    line = raw.data.decode("utf-8", "surrogateescape").partition("\n")[0].strip() if isinstance(raw, RawFile) else ""
+    return "" if "\0" in line else line  # no path or name has one
 
 
 def open_file(path: Path | str, root: Path) -> int | Problem | None:

@@ -18,12 +18,11 @@ from core.base.errors import RalphdeckError
 from core.base.ownership import is_in_trusted_path, is_own
 from core.base.text import visible_line
 from core.files.decoded import Problem
-from core.files.file_reader import RawFile, read_file
+from core.files.file_reader import RawFile, read_file, read_first_line
 from core.records.anchors import COMMIT
 
 MAX_OUTPUT: Final = 32 << 20  # bytes that one command may print
 MAX_BLOB: Final = 1 << 20  # bytes of a file whose text is compared
-_MAX_FILE: Final = 4096  # bytes of a small file of Git
 _MAX_REFS: Final = 4 << 20
 _MAX_LOG: Final = 256 << 10  # bytes at the end of a log of HEAD
 _LOG_LINE: Final = re.compile(r"[0-9a-f]{40,64} ([0-9a-f]{40,64}) .*> (\d+) [+-]\d{4}(?:\t|$)")
@@ -64,9 +63,9 @@ def find_repository(folder: Path) -> Repository | None:
         entry = top / ".git"
         if entry.is_dir():
             return Repository(top, entry, entry)
-        if (line := _read_line(entry)).startswith("gitdir:"):
+        if (line := read_first_line(entry)).startswith("gitdir:"):
             own = top / line.removeprefix("gitdir:").strip()
-            common = _read_line(own / "commondir")
+            common = read_first_line(own / "commondir")
             return Repository(top, own, own / common if common else own)
     return None
 
@@ -76,14 +75,14 @@ def read_head(folder: Path) -> str:
     repository = find_repository(folder)
     if repository is None:
         return ""
-    line = _read_line(repository.own / "HEAD")
+    line = read_first_line(repository.own / "HEAD")
     if not line.startswith("ref:"):
         return line if COMMIT.fullmatch(line) else ""
     name = line.removeprefix("ref:").strip()
     if ".." in name or not name.startswith("refs/"):
         return ""
     for place in (repository.own, repository.common):
-        if COMMIT.fullmatch(found := _read_line(place / name)):
+        if COMMIT.fullmatch(found := read_first_line(place / name)):
             return found
     packed = _read(repository.common / "packed-refs", _MAX_REFS)
     at = packed.find(f" {name}\n".encode())
@@ -113,12 +112,6 @@ def read_head_at(folder: Path, at: float) -> str:
 def _read(file: Path, limit: int, start: int = 0) -> bytes:
     raw = read_file(file, file.parent, limit, start)
     return raw.data if isinstance(raw, RawFile) else b""
-
-
-def _read_line(file: Path) -> str:
-    """Return the first line of a file; "" for one with a null character, which no path or name has."""
-    line = _read(file, _MAX_FILE).decode("utf-8", "surrogateescape").partition("\n")[0].strip()
-    return "" if "\0" in line else line
 
 
 class Git:

@@ -13,6 +13,7 @@ _EPOCH_MS_FROM: Final = 1e11
 # Some agents write hours with three digits ("T010:00:00Z"); otherwise, only ISO-8601 is accepted.
 _LONG_HOUR: Final = re.compile(r"T0(\d\d):")
 MAX_TIME_LENGTH: Final = 64
+_LAST_SECOND: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
 
 def parse_time(value: Any) -> datetime | None:
@@ -32,6 +33,11 @@ def parse_time(value: Any) -> datetime | None:
         return _in_utc(value) if isinstance(value, datetime) else None
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def time_at(seconds: float) -> datetime:
+    """Return the time that many seconds after 1970 began, limited to the years 1970 to 9999."""
+    return datetime.fromtimestamp(min(max(seconds, 0), _LAST_SECOND), UTC)
 
 
 @lru_cache(1024)  # the files of one loop repeat its times

@@ -9,19 +9,19 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from core.files.file_reader import RawFile, read_file
 from core.files.git import MAX_BLOB, Git, GitFailed
 from core.records.anchors import Anchor, AnchorChange, parse_anchor
+from core.records.times import time_at
 
 if TYPE_CHECKING:
     from core.files.decoded import Problem
 
 SECONDS: Final = 30.0  # time that Git may take for all anchors of a project
-_LAST_SECOND: Final = 253_402_300_799  # of the year 9999
 _MOST_RENAMES: Final = 5  # renames of one file that are followed
 _MOST_RENAMED: Final = 400  # changed files of a commit that are compared with each other
 _MOST_COMMITS: Final = 2_000  # commits about missing files that are read
@@ -266,7 +266,7 @@ def _earliest(wanted: Sequence[Wanted]) -> float | None:
 def _change(
     one: Wanted, change: Literal["removed", "renamed", "moved"], removal: _Removal, to: str = ""
 ) -> AnchorChange:
-    at = datetime.fromtimestamp(min(max(removal.at, 0), _LAST_SECOND), UTC)  # a commit can name any time
+    at = time_at(removal.at)  # a commit can name any time
     is_unusable = removal.has_unusable_name and not to
     return AnchorChange(
         anchor=one.anchor.text, change=change, commit=removal.commit, at=at, to=to, has_unusable_name=is_unusable
