@@ -66,7 +66,7 @@ def demo(check: bool, seconds: float | None) -> None:
       ralphdeck demo --theme light
       ralphdeck demo --check --json
     """
-    if not check and (seconds is not None or invocation().as_json):
+    if not check and (seconds is not None or wants_json()):
         raise click.UsageError("--seconds and --json need --check")
     if check and click.get_current_context().meta.get(THEME) is not None:
         raise click.UsageError("--theme has no effect with --check; leave out one of them")

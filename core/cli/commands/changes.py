@@ -8,9 +8,9 @@ from typing import Any, Final
 import click
 
 from core.cli.render.document import print_document
-from core.cli.render.output import end, minute, print_json, remark
+from core.cli.render.output import end, minute, print_json, remark, wants_json
 from core.cli.support.as_of import PastMoment, remark_undated
-from core.cli.support.options import ReadingCommand, invocation
+from core.cli.support.options import ReadingCommand
 from core.cli.support.project import chosen_project, open_project
 
 LAST_VISIT: Final = "last-visit"
@@ -66,7 +66,7 @@ def changes(since: datetime | str | None, until: datetime | None, is_complete: b
     before = build_past_state(state, start)
     found = compare_states(before, build_past_state(state, until))
 
-    if invocation().as_json:
+    if wants_json():
         states = [(state, count, found.states_after[state]) for state, count in found.states_before.items()]
         print_json(objects.ChangesDocument.of(found, results=found, states=states, findings=all_findings(before)))
     else:

@@ -25,7 +25,7 @@ from core.cli.render.output import (
     remark,
     wants_json,
 )
-from core.cli.support.options import Command, OneOf, invocation
+from core.cli.support.options import Command, OneOf
 from core.cli.support.project import chosen_project, is_readonly, now
 from core.cli.support.trust import trust_here
 from core.cli.support.user_files import restore_points_file
@@ -120,7 +120,7 @@ def _chosen_agents(named: Sequence[str], target: Target, *, is_connected_only: b
     if is_connected_only:
         return [agent for agent in AGENTS if is_connected(agent, target)]
     found = [*detect(target.project)]
-    if not invocation().as_json:
+    if not wants_json():
         titles = ", ".join(AGENTS[agent].title for agent in found) or "none"
         others = ", ".join(agent for agent in AGENTS if agent not in found)
         remark(f"Agents in use: {titles}{f'; not found: {others}' if others else ''}")
@@ -134,7 +134,7 @@ def _change(
     from core.agents.apply import apply_plan, remove_old_drafts
     from core.agents.private_files import ignore_private_files
 
-    as_json = invocation().as_json
+    as_json = wants_json()
     count = sum(len(plan.changes) for plan in plans) + ignores
     asks = not as_json and not yes and sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     if asks:

@@ -12,7 +12,7 @@ from core.base.errors import BadInput, ProjectNotFound
 from core.base.paths import BEGIN_COMMAND, is_folder, relative_to_project
 from core.cli.render.output import line, print_object, remark, wants_json, warn
 from core.cli.support.id_completion import complete_loop, complete_session
-from core.cli.support.options import COUNT, FRACTION, DecidingCommand, OneOf, invocation
+from core.cli.support.options import COUNT, FRACTION, DecidingCommand, OneOf
 from core.cli.support.project import chosen_project, decider, now, open_project
 from core.files.file_reader import MAX_BYTES
 from core.records.debug_sessions import ABANDONED, ENDS, ESCALATED, PASSED, RESOLVED, ROOT_CAUSES, Analysis, Fix
@@ -129,7 +129,7 @@ def _execute(command: tuple[str, ...]) -> tuple[int, Execution]:
     from core.cli.support.command_run import run_command
     from core.tasks.run_reports import describe_run
 
-    done = run_command(command, quiet_stdout=invocation().as_json)
+    done = run_command(command, quiet_stdout=wants_json())
     root = str(chosen_project().project)
     program = relative_to_project(command[0], root)
     text = shlex.join([Path(program).name if program.startswith("/") else program, *command[1:]])

@@ -13,7 +13,7 @@ from core.cli.json import objects
 from core.cli.render.document import print_list
 from core.cli.render.output import STRICT_EXIT, end, line, print_json, print_object, remark, wants_json, warn
 from core.cli.support.input_file import read_input
-from core.cli.support.options import ReadingCommand, invocation, limit_option, output_option, words_option
+from core.cli.support.options import ReadingCommand, limit_option, output_option, words_option
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
 from core.decisions.decision_text import author_text
 from core.files.atomic_write import export_file, write_file
@@ -88,7 +88,7 @@ def log(
         for decision in reversed(snapshot.decisions)
         if (not verbs or decision.verb in verbs) and by in {None, decision.by, author_text(decision)}
     ][:limit]
-    if invocation().as_json:
+    if wants_json():
         rows = [
             objects.LoggedDecision.of(one, undone=one.id in undone, elsewhere=one.id in elsewhere) for one in chosen
         ]
@@ -112,7 +112,7 @@ def _print_head(output: Path | None) -> None:
     head = Head(kind="ralphdeck-log-head", project=_project_id(paths), lines=end.line, hash=end.chain, at=now())
     if file is not None:
         write_file(file, head.encoded())
-    if file is None or invocation().as_json:
+    if file is None or wants_json():
         click.echo(head.encoded(), nl=False)
     else:
         line(f"wrote {visible_line(str(file), 300)}: line {head.lines}, {head.hash}")

@@ -20,7 +20,7 @@ from core.cli.groups import Program
 from core.cli.json import objects
 from core.cli.render.output import Column, end, line, print_object, print_table, remark, wants_json
 from core.cli.support.connection_checks import ERROR, NOTE, OK, WARNING, Found, check_connections
-from core.cli.support.options import ReadingCommand, invocation
+from core.cli.support.options import ReadingCommand
 from core.cli.support.project import chosen_project, is_readonly, open_project, read_configuration
 from core.cli.support.signature import find_signature
 from core.cli.support.team_checks import check_team
@@ -114,7 +114,7 @@ def doctor() -> None:
         ):
             checks += (Check(area, *one) for one in found)
     except ProjectNotFound as error:
-        if invocation().as_json:
+        if wants_json():
             raise
         missing = error
     files = (
@@ -147,7 +147,7 @@ def doctor() -> None:
             line(("verdict: ", "bold"), _verdict(checks, everything))
     if missing is not None:
         raise missing
-    end(findings, listed=not invocation().as_json)
+    end(findings, listed=not wants_json())
 
 
 FINDING_COLUMNS: Final = (

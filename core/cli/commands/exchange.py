@@ -25,7 +25,7 @@ from core.cli.render.output import (
     warn,
 )
 from core.cli.support.input_file import read_input
-from core.cli.support.options import DecidingCommand, ReadingCommand, invocation, output_option, reason_option
+from core.cli.support.options import DecidingCommand, ReadingCommand, output_option, reason_option
 from core.cli.support.pattern_filter import PatternFilter, filter_options
 from core.cli.support.project import chosen_project, now, open_project, read_configuration, read_snapshot
 from core.decisions.commands import ImportPatterns
@@ -65,7 +65,7 @@ def export_patterns(output: Path | None, team_shared: bool, wanted: PatternFilte
     from core.decisions.exchange.origins import project_origin
     from core.index.scores import find_board
 
-    if invocation().as_json and output is None:
+    if wants_json() and output is None:
         raise click.UsageError("--json needs --output, because the patterns are written to stdout without it")
     project = chosen_project()
     file = export_file(str(output), project) if output is not None else None

@@ -9,9 +9,9 @@ import click
 from core.base.errors import Unwritable
 from core.base.id_lookup import find_matching_ids
 from core.cli.json import objects
-from core.cli.render.output import end, line, percent, print_json, remark, warn
+from core.cli.render.output import end, line, percent, print_json, remark, wants_json, warn
 from core.cli.support.id_completion import complete_source
-from core.cli.support.options import ReviewingCommand, invocation, reason_option, words_option
+from core.cli.support.options import ReviewingCommand, reason_option, words_option
 from core.cli.support.project import open_project
 from core.decisions.commands import Extract
 from core.records.patterns import PatternType
@@ -58,7 +58,7 @@ def extract(source: str | None, is_all: bool, types: frozenset[str], dry_run: bo
     if (source is None) != is_all:
         raise click.UsageError("give either a LOOP, TASK, debug SESSION or recurring LEARNING, or --all")
     kinds = frozenset(map(PatternType, types)) or frozenset(PatternType)
-    project, as_json = open_project(), invocation().as_json
+    project, as_json = open_project(), wants_json()
     if is_all:  # the caller did not work in all of the loops
         project.agent = ""
     results: list[Any] = []

@@ -14,7 +14,7 @@ from core.cli.json import objects
 from core.cli.render.document import print_document, print_reflections
 from core.cli.render.output import end, json_bytes, line, print_json, remark, wants_json
 from core.cli.support.id_completion import complete_task
-from core.cli.support.options import ReadingCommand, WholeNumber, invocation, words_option
+from core.cli.support.options import ReadingCommand, WholeNumber, words_option
 from core.cli.support.project import chosen_project, now, read_configuration
 from core.files.atomic_write import export_file, write_file
 from core.records.episodes import Attempt, Task
@@ -84,7 +84,7 @@ def history(
     outcomes = frozenset(map(Outcome, outcome))
     if outcomes and attempt is not None:
         raise click.UsageError("--outcome filters all attempts; leave out the number of the attempt")
-    if file is None and not invocation().as_json:
+    if file is None and not wants_json():
         end(_show(paths, task_id, attempt, outcomes, only_reflections, limit))
         return
     found = _read_all(paths, task_id, outcomes) if attempt is None else read_attempt(paths, task_id, attempt)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from core.base.errors import BadInput, RalphdeckError, Refused
 from core.base.regexes import lazy_regex
 from core.base.text import plural
-from core.cli.render.output import end, print_bytes, print_json, remark, warn
+from core.cli.render.output import end, print_bytes, print_json, remark, wants_json, warn
 from core.cli.support.dry_run import remark_missing_vectors
 from core.cli.support.hooks import FORMS, PROMPT, SESSION, HookCommand, print_answer, read_event, use_folder
 from core.cli.support.id_completion import complete_loop
@@ -102,7 +102,7 @@ def inject(
     from core.index.findings import all_findings
     from core.retrieval.injection import Injection
 
-    as_json = invocation().as_json
+    as_json = wants_json()
     if hook is not None and (output is not None or as_json or invocation().strict):
         raise click.UsageError("--hook excludes --output, --json and --strict")
     if explain and (hook is not None or output is not None or as_json):

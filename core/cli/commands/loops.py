@@ -10,7 +10,7 @@ from core.base.errors import BadInput
 from core.base.formatting import format_cost, format_count
 from core.cli.render.output import Column, end, id_column, print_json, print_table, wants_json
 from core.cli.support.id_completion import complete_loop
-from core.cli.support.options import OneOf, ReadingCommand, invocation, words_option
+from core.cli.support.options import OneOf, ReadingCommand, words_option
 from core.cli.support.project import chosen_project, find_loop, now, open_reader, read_configuration, read_snapshot
 from core.records.loops import LoopStatus, Usage
 from core.show.metrics.usage import GROUPINGS, UsageGroup, group_usage, has_usage, sum_usage
@@ -90,7 +90,7 @@ def list_loops(
         and archived in {None, loop.archived}
     ]
     chosen.sort(key=lambda loop: rows.loop_rank(loop, needs.get(loop.id)))
-    if invocation().as_json:
+    if wants_json():
         from core.cli.json import objects
         from core.cli.json.loops import loop_row
 

@@ -13,7 +13,7 @@ from core.cli.render.document import print_list
 from core.cli.render.output import end, line, print_json, print_object, wants_json
 from core.cli.support.as_of import as_of_option, remark_undated, state_as_of
 from core.cli.support.id_completion import complete_pattern
-from core.cli.support.options import OneOf, ReadingCommand, invocation
+from core.cli.support.options import OneOf, ReadingCommand
 from core.cli.support.pattern_filter import PatternFilter, filter_options
 from core.cli.support.project import chosen_project, decider, now, open_reader, read_configuration, read_snapshot
 from core.learning.bursts import known_time
@@ -66,7 +66,7 @@ def list_patterns(words: tuple[str, ...], wanted: PatternFilter, sort: str, as_o
     column = sort.replace("-", "_")
     ordered = catalog.select(query, column, dict(SORTS)[column])
     chosen = [rows[pattern_id] for pattern_id in ordered if pattern_id in rows]
-    if invocation().as_json:
+    if wants_json():
         _print_list_json(chosen, stale, snapshot.findings)
     else:
         cells = (pattern_cells(*row, is_stale=row[0].id in stale) for row in chosen)

@@ -13,7 +13,7 @@ from core.cli.json import objects
 from core.cli.json.loops import criterion, outcome_values
 from core.cli.render.output import Column, day, end, id_column, line, print_object, print_table, wants_json
 from core.cli.support.id_completion import complete_work
-from core.cli.support.options import FRACTION, ReadingCommand, invocation
+from core.cli.support.options import FRACTION, ReadingCommand
 from core.cli.support.project import open_project
 from core.cli.support.work_options import find_work
 from core.learning.outcomes import (
@@ -64,9 +64,9 @@ def score(works: tuple[str, ...], criteria: bool) -> None:
 
     project = open_project()
     state, settings = project.view, project.settings.learning
-    weighted = _weighted(project, works if criteria else ()) if invocation().as_json or criteria else None
+    weighted = _weighted(project, works if criteria else ()) if wants_json() or criteria else None
     chosen = _chosen(state, works) if works and not criteria else None
-    outcomes = () if criteria and not invocation().as_json else find_scored_work(state, chosen)
+    outcomes = () if criteria and not wants_json() else find_scored_work(state, chosen)
 
     if wants_json():
         print_object(

@@ -67,7 +67,7 @@ def start(yes: bool, dry_run: bool) -> None:
     pending = len({decision.id for decision, _ in project.ledger.pending()})
     steps = _describe(folder, plans, offers, pending)
     sessions = count_sessions(state)
-    if not invocation().as_json:
+    if not wants_json():
         line((folder.project.name, "bold"), f": {plural(sessions, 'session')} of agents in the last 30 days")
         for number, step in enumerate(steps, 1):
             line(f"  {number}. {step.text}")
@@ -166,7 +166,7 @@ def _describe(
 
 
 def _confirm() -> bool:
-    if invocation().as_json or not (sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()):
+    if wants_json() or not (sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()):
         remark("Nothing was written, because there is no terminal to ask on; to write: --yes")
         return False
     return click.confirm("Do this?")

@@ -15,7 +15,7 @@ from core.base.errors import BadInput
 from core.base.text import plural
 from core.cli.render.output import line, print_object, wants_json
 from core.cli.support.hooks import CLAUDE_CODE, HookCommand, read_tool_event, use_folder
-from core.cli.support.options import COUNT, FRACTION, Command, ExclusiveFlags, OneOf, invocation
+from core.cli.support.options import COUNT, FRACTION, Command, ExclusiveFlags, OneOf
 from core.cli.support.project import chosen_project
 from core.cli.support.task_memory import join_milestones, milestone_options, open_task_memory, task_argument
 from core.files.decoded import BOM
@@ -98,7 +98,7 @@ def log(
             or results
             or milestones
             or milestone_details
-            or invocation().as_json
+            or wants_json()
         ):
             raise click.UsageError("--hook allows only --attempt, --iteration and --project")
         _log_event(task_id, attempt, iteration)

@@ -12,7 +12,7 @@ import click
 from core.base.errors import RalphdeckError
 from core.base.text import plural, visible_line
 from core.cli.render.output import Column, line, print_json, print_object, print_table, remark, wants_json, warn
-from core.cli.support.options import Command, DecidingCommand, OneOf, invocation
+from core.cli.support.options import Command, DecidingCommand, OneOf
 from core.cli.support.project import open_project
 from core.cli.support.team import (
     check_writable,
@@ -115,7 +115,7 @@ def _follow(project: Project, joined: Joined) -> None:
     from core.cli.support.daemon import run_until_signal
     from core.project.daemon import Daemon, WatchEvent
 
-    as_json = invocation().as_json
+    as_json = wants_json()
 
     def report(event: WatchEvent) -> None:
         if as_json:

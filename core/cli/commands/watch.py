@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from core.cli.json import objects
-from core.cli.render.output import line, print_json, warn
+from core.cli.render.output import line, print_json, wants_json, warn
 from core.cli.support.daemon import run_until_signal
-from core.cli.support.options import DecidingCommand, invocation
+from core.cli.support.options import DecidingCommand
 from core.cli.support.project import open_project, read_configuration
 from core.records.findings import Severity
 
@@ -47,7 +47,7 @@ def watch(extracts: bool | None, prunes: bool | None) -> None:
     from core.sources.configuration import DEFAULT
 
     configuration = read_configuration(registry=True)
-    project, as_json = open_project(configuration=configuration), invocation().as_json
+    project, as_json = open_project(configuration=configuration), wants_json()
     settings = configuration.settings
     is_allowed = is_wanted(settings.extraction)
     if extracts and not is_allowed:

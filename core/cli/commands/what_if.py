@@ -12,7 +12,7 @@ from core.base.settings import THRESHOLDS, Settings, find_threshold, with_thresh
 from core.cli.json import objects
 from core.cli.render.document import print_blocks
 from core.cli.render.output import Column, end, line, print_json, print_object, print_table, wants_json, warn
-from core.cli.support.options import ReadingCommand, invocation
+from core.cli.support.options import ReadingCommand
 from core.cli.support.project import named_project, open_project, read_configuration
 from core.learning import threshold_replay
 from core.learning.outcomes import criterion_weight, effective_weight, should_deprecate_criterion
@@ -79,7 +79,7 @@ def what_if(values: tuple[str, ...]) -> None:
     replay = threshold_replay.what_if(settings, state.board.history)
     criteria = _criteria(project, settings)
 
-    if invocation().as_json:
+    if wants_json():
         counts = [(state, count, replay.after[state]) for state, count in replay.before.items()]
         thresholds = [_threshold_json(known, settings) for known in tried]
         print_json(
