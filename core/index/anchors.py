@@ -103,6 +103,13 @@ def explain_unchecked(snapshot: Snapshot, stored: StoredVerdicts) -> str:
     return checks.problem if checks is not None else ""
 
 
+def is_checked(snapshot: Snapshot) -> bool:
+    """Return whether the view knows a check of the commit that is checked out."""
+    view = _indexed(snapshot)
+    checks = read_checks(view.reader) if view is not None else None
+    return checks is not None and checks.head == find_head(snapshot)
+
+
 def is_check_due(snapshot: Snapshot) -> bool:
     """Return whether another commit was checked out since the anchors of patterns were checked."""
     view = _indexed(snapshot)

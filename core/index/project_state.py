@@ -118,6 +118,13 @@ class ProjectState:
         return find_stale(self.snapshot)
 
     @property
+    def has_checked_anchors(self) -> bool:
+        """Whether files and names that patterns are about were compared with the commit that is checked out."""
+        from core.index.anchors import is_checked
+
+        return self.settings.review.check_anchors and is_checked(self.snapshot)
+
+    @property
     def anchor_problem(self) -> str:
         """Why files and names that patterns are about could not be checked with Git, or ""."""
         if not self.settings.review.check_anchors:

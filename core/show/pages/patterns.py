@@ -404,17 +404,20 @@ def decisions(state: ProjectState, pattern: Pattern) -> Iterable[doc.Block]:
 def anchor_states(state: ProjectState, pattern: Pattern) -> Iterable[doc.Line]:
     """Describe what a pattern is about, and what Git shows about each: there, renamed, or removed."""
     changes = {one.anchor: one for one in state.stale.get(pattern.id, ())}
+    is_checked = bool(pattern.anchors) and state.has_checked_anchors
     for anchor in pattern.anchors:
         if (one := changes.get(anchor)) is not None:
             what = f"{one.change} to {name_anchor(one.to)} in" if one.to else "missing since"
             since = f"{what} commit {short_commit(one)}, {format_age(one.at, state.now)}"
             yield line((name_anchor(anchor), "name"), (f"  {since}", "warning"))
         else:
-            yield line((name_anchor(anchor), "name"), ("  current", "good"))
+            yield line((name_anchor(anchor), "name"), ("  current" if is_checked else "", "good"))
     if not pattern.anchors:
         yield line(("It has no anchors: no file or name is known that it is about.", "quiet"))
     elif state.anchor_problem:
         yield line((f"Not checked with Git: {state.anchor_problem}", "warning"))
+    elif not is_checked:
+        yield line(("Not compared with the newest commit yet.", "quiet"))
     yield line(("To change them: ", "quiet"), f"ralphdeck pattern anchors {pattern.id} --add FILE#NAME")
 
 

@@ -61,6 +61,10 @@ def test_states_of_anchors_are_in_lists_and_explanations(shop: History, call: Ca
     assert {one["kind"] for one in questions} == {"stale", "renamed"}
 
 
+def test_anchors_that_were_not_checked_are_not_called_current(shop: History, call: Call) -> None:
+    assert "  current" not in call("pattern", "why", ONE, "--project", shop.folder).out
+
+
 def test_a_check_that_failed_is_not_taken_for_a_result(shop: History, call: Call) -> None:
     os.mkfifo(shop.folder / ".git/objects/info/alternates")
     at = ("--project", shop.folder)
