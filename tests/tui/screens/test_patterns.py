@@ -18,7 +18,6 @@ from core.show.filter_parser import FieldKind
 from core.show.pattern_filter import PATTERN_FIELDS
 from core.sources.team_evidence import TeamEvidenceWriter
 from tests.factories import decide
-from tests.sample.decisions import SUSPECTED
 from tests.tui.user import NOW, User, make_app, open_dashboard
 from tui.kit.filter_line import FilterLine
 from tui.kit.glyphs import DRAWN
@@ -410,7 +409,7 @@ async def test_a_quarantined_pattern_is_marked_and_found_by_filter(sample: Path,
         await user.press("Q")
         assert "already in quarantine" in user.toasts()[-1]
         await user.filter("is:quarantined")
-        assert set(user.table.keys) == {ESTABLISHED, SUSPECTED}
+        assert set(user.table.keys) == {ESTABLISHED, "pat-success-openapi-first-007"}
 
 
 @pytest.mark.slow

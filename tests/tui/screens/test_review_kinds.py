@@ -34,7 +34,6 @@ from core.records.decisions import Verb
 from core.records.patterns import Maturity, PatternType
 from core.show.pages.decisions import subject
 from core.show.work import session_key
-from tests.sample.events import BLAMED
 from tests.tui.screens.review_steps import (
     OTHER_TWIN,
     POOL,
@@ -56,6 +55,18 @@ from tui.app import RalphdeckApp
 from tui.screens.dialogs import AskText
 
 NULL = "pat-error-null-check-015"
+
+BLAMED = (
+    "pat-error-null-check-015",
+    "pat-error-type-mismatch-003",
+    "pat-error-jwt-expired-006",
+    "pat-error-unique-violation-007",
+    "pat-success-types-first-006",
+    "pat-success-test-generation-001",
+    "tmpl-async-error-handler-001",
+    "tmpl-idempotency-key-002",
+)
+"""Patterns that one aborted session of the sample reports as harmful."""
 
 
 def open_project_of(sample: Path, by: str = "ana") -> Project:
