@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from core.agents.plan import FileChange, check_writable
@@ -14,6 +12,9 @@ from core.index.compiled import TARGETS, CompiledFile, read_present, render_targ
 from core.index.compiled_check import is_edited
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from pathlib import Path
+
     from core.index.compiled_check import FileStatus
 
 EDITED: Final = "the lessons were edited; answer the question in Review, or replace the edit with --force"

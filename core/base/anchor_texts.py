@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_age
@@ -11,6 +9,9 @@ from core.base.text import visible_line
 from core.records.anchors import Anchor, AnchorChange, parse_anchor
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
     from core.records.patterns import Pattern
 
 _SHORT_COMMIT: Final = 7

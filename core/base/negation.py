@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from core.base.regex_table import RegexTable
+
+if TYPE_CHECKING:
+    import re
 
 MAX_TEXT: Final = 50_000  # Maximum number of characters of a text that are read.
 

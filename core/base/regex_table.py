@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import cached_property
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
 
 _BLOCK: Final = re.compile(r"([^\s#:][^:]*): \|2?-")
 _INDENT: Final = "  "

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -24,6 +22,9 @@ from core.sources.pattern_record import text_of
 from core.sources.pattern_text import Record, id_key, records
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path as FilePath
+
     from core.base.paths import ProjectPaths
     from core.records.patterns import Pattern
     from core.sources.ledger import Ledger

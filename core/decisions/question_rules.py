@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from core.base.errors import Refused
@@ -28,6 +26,9 @@ from core.records.decisions import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+
     from core.decisions.commands import Command, JudgeReports
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
@@ -13,6 +11,10 @@ from core.base.text import visible_line
 from core.files.managed_text import text_digest
 from core.index.compiled import CompiledFile, PresentFile, Selection, read_present, remove_escapes, render_target
 from core.records.decisions import EDIT_ANSWERS, edited_file_question_id
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+    from pathlib import Path
 
 Status = Literal["current", "missing", "outdated", "edited", "left", "broken"]
 KEEP, RESTORE, TAKE = EDIT_ANSWERS

@@ -8,7 +8,6 @@ them. What it does not see are writes into files of ended loops; those are found
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -18,6 +17,8 @@ from core.index.records import Kind, Reader
 from core.index.snapshot import FOREIGN, ORIGINS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from core.base.paths import ProjectPaths
     from core.trust.origins import Origins
 

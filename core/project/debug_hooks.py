@@ -9,7 +9,6 @@ session.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -44,14 +43,22 @@ from core.retrieval.index import FOUND_IN
 from core.retrieval.relevance import list_places, matches_failure, measure_relevance
 from core.retrieval.rendering import join_parts, render_patterns
 from core.retrieval.task import analyse_task
-from core.tasks.debug_index import ANY_FILE, fix_key
+from core.tasks.debug_index import ANY_FILE, FixTemplate, fix_key, report_fix_templates
 from core.tasks.error_messages import generalize_message
 from core.tasks.escalations import preserve_context
-from core.tasks.known_fixes import KnownFix, find_known_fixes, parse_error
-from core.tasks.lessons import LessonUpdate, check_success, collect_lessons, write_lessons
-from core.tasks.reports import FixTemplate, report_fix_templates
+from core.tasks.known_fixes import (
+    KnownFix,
+    LessonUpdate,
+    check_success,
+    collect_lessons,
+    find_known_fixes,
+    parse_error,
+    write_lessons,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     from core.index.project_state import ProjectState
     from core.project.project import Project
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from functools import cached_property
 from math import inf
-from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
@@ -30,10 +27,14 @@ from core.records.extractions import ALL_TYPES, Extraction
 from core.records.snapshot import Delta, Snapshot
 from core.retrieval.embeddings import INSTRUCTIONS, PATTERNS, SURELY_MANY, TASKS, Embeddings, is_available
 from core.sources.ledger import Ledger
-from core.tasks.similar_tasks import embeddable_work
+from core.tasks.task_links import embeddable_work
 from core.trust.projects import is_trusted, require_trust
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+    from datetime import datetime
+    from pathlib import Path
+
     from core.base.paths import ProjectPaths
     from core.base.settings import Settings
     from core.index.review_items import ReviewItem

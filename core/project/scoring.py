@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -13,6 +11,9 @@ from core.learning.states import parse_moment
 from core.records.events import Observation
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
     from core.index.project_state import ProjectState
 
 LOOP: Final = "loop"

@@ -7,7 +7,6 @@ session, or a lesson that it was given.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -34,9 +33,11 @@ from core.show.pages.signs import (
     task_sign,
 )
 from core.show.table import Cells, Column
-from core.tasks.attempt_state import AttemptState
+from core.tasks.attempts import AttemptState
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
     from core.index.project_state import ProjectState
     from core.learning.evidence import LoopPatterns
     from core.learning.following import WorkVerdict
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from core.records.loops import Iteration, Loop, LoopDetails
     from core.records.patterns import Pattern
     from core.show.work import WorkCatalog
-    from core.tasks.attempt_state import AttemptCondition
+    from core.tasks.attempts import AttemptCondition
     from core.tasks.escalations import EscalatedSession
 
 COLUMNS: Final = (

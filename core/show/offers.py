@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_percent
@@ -11,6 +10,8 @@ from core.show.pages.document import Block, Line, Sign, fields, items, line, mor
 from core.show.pages.signs import TYPE_WORDS, status_sign
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from core.index.project_state import ProjectState
     from core.records.extractions import Extraction, Proposal
     from core.records.patterns import Pattern

@@ -17,7 +17,7 @@ from core.records.loops import CONTRADICTED, Loop, LoopStatus, Outcome, StateSou
 from core.records.waits import WAITS_FOR_YOU, needs_person
 from core.show.filter_parser import FieldKind, Fields, Query, Term
 from core.show.record_filters import Tests, matches_flag
-from core.tasks.loop_links import LoopNames
+from core.tasks.task_links import LoopNames
 
 if TYPE_CHECKING:
     from core.index.project_state import ProjectState

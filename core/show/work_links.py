@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, Task
-from core.tasks.loop_links import LoopNames
+from core.tasks.task_links import LoopNames
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
     from core.records.reflections import Reflection
     from core.records.snapshot import Delta, Snapshot
     from core.show.work import WorkCatalog

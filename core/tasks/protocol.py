@@ -7,9 +7,7 @@ allows one writer per task. An attempt is open until its `outcome.json` exists. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from core.base.errors import BadInput, Conflict, Refused, Unwritable
@@ -21,17 +19,19 @@ from core.records.loops import Outcome
 from core.records.times import iso
 from core.sources import normalize
 from core.tasks import action_log, validation
-from core.tasks.action_log import LogResult
+from core.tasks.action_log import MILESTONES, LogResult, check_milestones, record_milestones
 from core.tasks.folders import TaskFolder, find_attempt_folder, store_file
 from core.tasks.json_files import check_editable, edit_object, read_object, set_members
-from core.tasks.lifecycle.trajectory import MILESTONES, check_milestones, record_milestones
 from core.tasks.strict_reader import ROOM, StrictReader
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from datetime import datetime
+
     from core.files.json_editor import JsonText
     from core.records.reflections import Reflection
-    from core.tasks.lifecycle.completion import CompletedAttempt
-    from core.tasks.lifecycle.start import StartedAttempt
+    from core.tasks.completion import CompletedAttempt
+    from core.tasks.start import StartedAttempt
 
 
 class Episodes:
@@ -74,7 +74,7 @@ class Episodes:
         `criteria` are the completion criteria, and `related` IDs of other tasks. `task_id` is by default the next free
         `task-NNN`. If a task with this ID, the same description and criteria, and no attempts exists, it is used.
         """
-        from core.tasks.lifecycle import start
+        from core.tasks import start
 
         now = iso(self._clock())
         agent = validation.validate_text(agent or self._by, "agent", validation.MAX_ID)
@@ -141,8 +141,8 @@ class Episodes:
         one and leaves open attempts without an outcome. `reopen` allows a new attempt at a completed or failed task.
         `loop_id` names the session that makes the attempt, if it is not that of the task.
         """
-        from core.tasks.lifecycle import start
-        from core.tasks.lifecycle.completion import propagate_all
+        from core.tasks import start
+        from core.tasks.completion import propagate_all
 
         if estimated_iterations is not None:
             check_count(estimated_iterations, "estimated_iterations", validation.MAX_ITERATION)
@@ -267,7 +267,7 @@ class Episodes:
         `success_completes` is set and its newest attempt is a success. `milestones` are objects `{event, details,
         timestamp}`.
         """
-        from core.tasks.lifecycle import completion
+        from core.tasks import completion
 
         if outcome not in (None, Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT):
             raise BadInput(f"outcome must be success, failure or timeout, not {outcome}")
@@ -335,7 +335,7 @@ class Episodes:
 
         An open attempt is not changed. A success is refused.
         """
-        from core.tasks.lifecycle import completion, start
+        from core.tasks import completion, start
 
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):
@@ -353,7 +353,7 @@ class Episodes:
 
     def pause_task(self, task_id: str) -> None:
         """Pause a task; an open attempt stays open, and the next start resumes it."""
-        from core.tasks.lifecycle import start
+        from core.tasks import start
 
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from core.base.masking import mask_secrets
@@ -12,7 +11,9 @@ from core.base.regexes import lazy_regex
 from core.base.text import visible_line
 
 if TYPE_CHECKING:
-    from core.tasks.file_changes import Hunk
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from core.tasks.changes import Hunk
 
 _MAX_TEXT: Final = 4_000
 _MAX_SENTENCES: Final = 2

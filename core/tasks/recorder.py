@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import uuid
-from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -15,30 +13,114 @@ from msgspec.structs import replace
 from core.base.errors import BadInput, Refused
 from core.base.id_lookup import find_matching_ids, require_one
 from core.base.paths import is_safe_id
+from core.base.record_text import one_line
+from core.base.shell_commands import parse_check
 from core.base.text import visible_line
 from core.files.file_access import open_regular
-from core.records.debug_sessions import ENDS, IN_PROGRESS, RESOLVED, ROOT_CAUSES
+from core.files.file_reader import decode_json
+from core.records.debug_sessions import ENDS, IN_PROGRESS, RESOLVED, ROOT_CAUSES, Execution, Failure, Results
 from core.records.times import iso
-from core.sources.debug_sessions import find_record, join_sessions, read_sessions
-from core.tasks.attempt_sessions import RECORDED_BY, find_main_file
-from core.tasks.retention import read_debug_files, read_session_file
+from core.sources.adapters.command_output import find_error, parse_results
+from core.sources.debug_sessions import find_record, join_sessions, read_results, read_sessions
+from core.sources.fields import Fields
+from core.tasks.archive import read_debug_files, read_session_file
+from core.tasks.command_errors import parse_report
 from core.tasks.session_files import (
+    COMMAND,
+    EXIT_CODE,
     MIN_SENTENCE,
+    RECORDED_BY,
     check_editable,
     edit_session,
     encode_analysis,
     encode_execution,
     encode_fix,
+    find_main_file,
     new_record,
     save_session,
     session_path,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+
     from core.base.paths import ProjectPaths
     from core.files.json_editor import JsonText
     from core.files.json_editor import Path as Place
-    from core.records.debug_sessions import Analysis, DebugSession, Execution, Fix
+    from core.records.debug_sessions import Analysis, DebugSession, Fix
+
+
+_MAX_COMMAND: Final = 300
+_JEST: Final = {
+    "total": "numTotalTests",
+    "passed": "numPassedTests",
+    "failed": "numFailedTests",
+    "errors": "numRuntimeErrorTestSuites",
+    "skipped": "numPendingTests",
+}  # keys of the report of Jest and Vitest
+_PYTEST: Final = {"total": "total", "passed": "passed", "failed": "failed", "errors": "error", "skipped": "skipped"}
+"""Keys of `summary` in the report of pytest-json-report."""
+
+
+def read_run(report: bytes, root: str, at: datetime) -> Execution | None:
+    """Return the run that a report describes: JSON or console output; None if it has neither counts nor failures."""
+    results, failures = read_counts(report), parse_report(report, root)
+    if results is None and not failures:
+        return None
+    return Execution(at=at, results=results or _count(len(failures)), failures=failures)
+
+
+def describe_run(
+    command: str, exit_code: int, output: bytes, root: str, at: datetime, *, report: bytes = b"", duration_ms: float
+) -> Execution:
+    """Return the run of a command; `report` is its standard output, which may be JSON.
+
+    A failed command without a known failure has one, with the line of the output that names an error. A run has failed
+    if the exit code or the report says so: `pytest || true` hides failures from the exit code.
+    """
+    text = output.decode("utf-8", "replace")
+    source = report if isinstance(decode_json(report).value, dict | list) else output
+    counted = read_counts(source)
+    failures = parse_report(source, root) if exit_code or (counted is not None and counted.failing) else ()
+    if exit_code and not failures:
+        failures = (Failure(test_name=command, message=find_error(text) or f"exit code {exit_code}"),)
+    if counted is None:
+        counted = _count(len(failures))
+    elif exit_code and not counted.failing:
+        counted = replace(counted, errors=len(failures))
+    check = " ".join(parse_check(command)[0]) or command.split(" ", 1)[0]
+    environment = (("test_framework", check), (COMMAND, one_line(command, _MAX_COMMAND)), (EXIT_CODE, str(exit_code)))
+    return Execution(
+        at=at,
+        environment=environment,
+        results=replace(counted, duration_ms=duration_ms),
+        failures=tuple(one if one.test_name else replace(one, test_name=command) for one in failures),
+    )
+
+
+def read_counts(data: bytes) -> Results | None:
+    """Return the counts in a report of Jest, Vitest or pytest, an execution, or console output; None without any."""
+    value = decode_json(data).value
+    if not isinstance(value, dict):
+        return None if isinstance(value, list) else parse_results(data.decode("utf-8", "replace"))
+    fields = Fields("", value, [])
+    if "numTotalTests" in value:
+        return _results(fields, _JEST)
+    if (summary := fields.inside("summary")) is not None:
+        return _results(summary, _PYTEST)
+    return read_results(fields)
+
+
+def _results(fields: Fields, names: dict[str, str]) -> Results:
+    counts: dict[str, Any] = {name: fields.count(key) for name, key in names.items()}
+    return Results(**{**counts, "passed": counts["passed"] or 0, "failed": counts["failed"] or 0})
+
+
+def _count(failures: int) -> Results:
+    """Return the counts of a check that prints none: one test for each failure, at least one."""
+    return Results(total=failures or 1, passed=0 if failures else 1, failed=failures)
+
 
 _RUNS: Final = "executions"
 _MAX_CODE: Final = 8 << 20  # size of a source file that is hashed, in bytes

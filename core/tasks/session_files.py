@@ -7,31 +7,59 @@ merged (docs/reliability.md#replacing-files).
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from core.base.errors import BadInput, Refused, Unwritable
 from core.base.masking import mask_secrets
 from core.base.paths import safe_component
-from core.base.record_text import replace_surrogates
+from core.base.record_text import one_line, replace_surrogates
+from core.base.shell_commands import is_read_only, is_recorded_run
 from core.base.text import visible_line
 from core.files.atomic_write import rewrite, take_theirs
 from core.files.file_access import check_writable, file_lock
 from core.files.file_reader import MAX_BYTES
 from core.files.json_editor import BadJson, JsonText
 from core.files.json_editor import Path as Place
-from core.records.debug_sessions import ERROR_TYPES, IN_PROGRESS, Analysis, Execution, Failure, Fix, Results
+from core.records.debug_sessions import (
+    ERROR_TYPES,
+    FAILED,
+    IN_PROGRESS,
+    PASSED,
+    Analysis,
+    Execution,
+    Failure,
+    Fix,
+    Results,
+)
+from core.records.loops import Outcome
 from core.records.times import iso
+from core.sources.adapters.command_output import parse_results
 from core.sources.debug_sessions import MAX_TEXT, find_record
 from core.sources.keys import RecordText
+from core.tasks.changes import build_diff
+from core.tasks.command_errors import find_command_errors
+from core.tasks.error_messages import is_test_file
+from core.tasks.log_summary import ActionCommand, parse_command, pick_error_line
+from core.tasks.reasons import find_reason, join_sentences, split_reason
 
 if TYPE_CHECKING:
+    from datetime import datetime
+    from pathlib import Path
+
     from core.base.paths import ProjectPaths
     from core.records.debug_sessions import DebugSession
+    from core.records.episodes import Action, Attempt
+
 
 MAX_RUNS: Final = 50  # maximum number of executions of one session that are written, the last ones
 MAX_FAILURES: Final = 20  # maximum number of failures of one execution
@@ -258,3 +286,256 @@ def check_editable(paths: ProjectPaths, session: DebugSession) -> Path:
         raise Refused(f"{shown} is reached through a link; it was not changed")
     check_writable(path)
     return path
+
+
+COMMAND: Final = "command"  # keys of `environment.additional`
+EXIT_CODE: Final = "exit_code"
+RECORDED_BY: Final = "recorded_by"  # key of a run, analysis or fix that a command wrote; a session keeps it
+_SPACE: Final = uuid.UUID("6f1d3f0e-6c0b-4c55-9d43-6f6a4d0c2b11")  # name space of the IDs
+_MAX_ACTIONS: Final = 5_000  # newest actions of an attempt that are read
+_MAX_OUTPUT: Final = 20_000  # end of an output that is searched for failures, in characters
+_MAX_COMMAND: Final = 300
+_STATUS: Final = {Outcome.SUCCESS: PASSED, Outcome.FAILURE: FAILED, Outcome.TIMEOUT: FAILED, Outcome.PARTIAL: FAILED}
+_EXIT: Final = re.compile(r"(?:Process exited with code|Exit code:?|exit status) (-?\d{1,6})\b", re.IGNORECASE)
+_NO_RUNNER: Final = re.compile(
+    r"No module named '?(?:pytest|unittest|tox|nox|mypy|ruff|flake8)\b"
+    r"|(?:command not found|: not found|is not recognized as an internal .{1,80}|No such file or directory)\s*$",
+    re.MULTILINE,
+)
+_CAUSES: Final = {
+    "null_undefined_access": re.compile(
+        r"'NoneType' object|NullPointerException|nil pointer dereference|\b(?:of|is) (?:null|undefined)\b"
+    ),
+    "dependency_issue": re.compile(r"No module named|Cannot find (?:module|package)|ModuleNotFoundError"),
+    "type_mismatch": re.compile(
+        r"unsupported operand type|can only concatenate|Incompatible types?\b|is not assignable to type"
+    ),
+}  # root cause categories, by what a message states
+_NOT_RUN: Final = frozenset({126, 127})  # exit codes of a shell that could not run a command
+
+
+def session_id(task_id: str, number: int, started_at: datetime | None) -> str:
+    """Return the ID of the session of an attempt; always the same for one attempt."""
+    return str(uuid.uuid5(_SPACE, f"{task_id}.{number} {iso(started_at) if started_at is not None else ''}"))
+
+
+def make_session(attempt: Attempt, actions: Sequence[Action], now: datetime, *, root: str = "") -> Record | None:
+    """Return the record of the debug session of an attempt; None if none of its checks failed.
+
+    Only checks that failed at least once are part of it. `root` is the project folder, which is removed from texts.
+    """
+    newest = list(actions[-_MAX_ACTIONS:])
+    runs = _find_runs(newest)
+    if not any(newest[place].has_failed for place, _ in runs):
+        return None
+    executions = [*_executions(attempt, newest, runs, root)]
+    failing = [failure for run in executions for failure in run.failures]
+    changed = [file for run in executions if run.fix is not None for file in run.fix.files]
+    metadata: dict[str, Any] = {
+        "agent": attempt.agent,
+        "task_id": attempt.task_id,
+        "attempt": attempt.number,
+    }
+    record = new_record(
+        session_id(attempt.task_id, attempt.number, attempt.started_at),
+        executions[0].at or attempt.started_at or now,
+        file=find_main_file(failing, changed),
+        metadata=metadata,
+        executions=[encode_execution(run) for run in executions[-MAX_RUNS:]],
+    )
+    ended = attempt.ended_at or attempt.last_action_at or executions[-1].at or now
+    return record | {"updated_at": iso(ended), "status": _STATUS.get(attempt.outcome, IN_PROGRESS)}
+
+
+def merge_records(present: Record, new: Record) -> Record:
+    """Return a new record with what only commands write: runs, analyses, fixes, lessons, and an escalation."""
+    known = {entry.get("timestamp"): entry for entry in present.get("executions", ()) if isinstance(entry, dict)}
+    executions = []
+    for entry in new["executions"]:
+        before = known.get(entry["timestamp"], {})
+        parts = {name: before[name] for name in ("analysis", "fix_applied") if _is_by_command(before.get(name))}
+        executions.append({**entry, **parts})
+    times = {entry["timestamp"] for entry in executions}
+    executions += [entry for at, entry in known.items() if at not in times and _is_by_command(entry)]
+    executions.sort(key=lambda entry: str(entry.get("timestamp")))
+    kept = {name: value for name, value in present.items() if name not in new}
+    is_escalated = present.get("status") == "escalated" and new["status"] != PASSED
+    numbered = [{**entry, "attempt": number} for number, entry in enumerate(executions, 1)]
+    return {**new, **kept, "executions": numbered, **({"status": present["status"]} if is_escalated else {})}
+
+
+def _is_by_command(value: Any) -> bool:
+    return isinstance(value, dict) and RECORDED_BY in value
+
+
+def _find_runs(actions: Sequence[Action]) -> list[tuple[int, ActionCommand]]:
+    """Return the place and command of each run of a check that failed at least once, in order.
+
+    A check is a test, build, type check or linter, or any command that failed and was run again after a change.
+    """
+    runs: defaultdict[tuple[str, ...], list[tuple[int, ActionCommand]]] = defaultdict(list)
+    edits = [place for place, action in enumerate(actions) if action.changed_file]
+    for place, action in enumerate(actions):
+        is_run = action.command and not is_recorded_run(action.command) and not is_read_only(action.command)
+        has_result = action.success is not None or action.has_failed
+        if is_run and has_result and not (action.has_failed and _could_not_run(action)):
+            command = parse_command(action)
+            runs[command.key].append((place, command))
+    found: list[tuple[int, ActionCommand]] = []
+    for own in runs.values():
+        failed = next((place for place, _ in own if actions[place].has_failed), None)
+        is_repeated = failed is not None and any(failed < edit < own[-1][0] for edit in edits)
+        if failed is not None and (own[0][1].check or is_repeated):
+            found += own
+    return sorted(found, key=lambda run: run[0])
+
+
+def _could_not_run(action: Action) -> bool:
+    """Return whether a check failed because it is not installed: that says nothing about the code."""
+    code = _exit_code(action)
+    return code in _NOT_RUN or bool(_NO_RUNNER.search(f"{action.error[-_MAX_OUTPUT:]}\n{action.output[-_MAX_OUTPUT:]}"))
+
+
+def _executions(
+    attempt: Attempt, actions: Sequence[Action], runs: Sequence[tuple[int, ActionCommand]], root: str
+) -> Iterator[Execution]:
+    digest, code_hash = hashlib.sha256(), ""
+    before = 0
+    last_edit = max((place for place, action in enumerate(actions) if action.changed_file), default=-1)
+    ends = [place for place, _ in runs[1:]] + [len(actions)]
+    for number, ((place, command), end) in enumerate(zip(runs, ends, strict=True), 1):
+        for action in actions[before:place]:
+            if action.changed_file:
+                digest.update("\n".join((action.target, *build_diff(action))).encode("utf-8", "replace"))
+                code_hash = digest.hexdigest()
+        before = place
+        action = actions[place]
+        failures = tuple(_failures(action, root)) if action.has_failed else ()
+        code = _exit_code(action)
+        run = Execution(
+            attempt=number,
+            at=action.at,
+            code_hash=code_hash,
+            environment=(
+                ("test_framework", " ".join(command.check) or command.whole[0].split(" ", 1)[0]),
+                (COMMAND, _relative(one_line(action.command, _MAX_COMMAND), root)),
+                *(((EXIT_CODE, str(code)),) if code is not None else ()),
+            ),
+            results=_results(action, failures),
+            failures=failures,
+        )
+        changes = [one for one in actions[place + 1 : end] if one.changed_file] if failures else []
+        if changes:
+            fix = _fix(changes, attempt, is_last=place < last_edit < end, root=root)
+            fix = replace(fix, verified=_verdict(actions, runs[number:], command, failures, root))
+            run = replace(run, fix=fix, analysis=_analysis(changes, fix, failures))
+        yield run
+
+
+def _verdict(
+    actions: Sequence[Action],
+    later: Iterable[tuple[int, ActionCommand]],
+    command: ActionCommand,
+    failures: Sequence[Failure],
+    root: str,
+) -> bool | None:
+    """Return whether the next run of the same check passed; None without one, or if it failed in another way."""
+    following = next((actions[place] for place, other in later if other.covers(command)), None)
+    if following is None:
+        return None
+    if not following.has_failed:
+        return True
+    again = {_problem(failure) for failure in _failures(following, root)}
+    return False if again & {_problem(failure) for failure in failures} else None
+
+
+def _problem(failure: Failure) -> tuple[str, str]:
+    return ("", failure.test_name) if failure.test_name else (failure.error_type, failure.message)
+
+
+def _failures(action: Action, root: str) -> Iterator[Failure]:
+    error, output = action.error[-_MAX_OUTPUT:], action.output[-_MAX_OUTPUT:]
+    what = _relative(one_line(action.command, _MAX_COMMAND), root)
+    for failure in find_command_errors(error, output, root) or (Failure(message=pick_error_line(error, output)),):
+        yield replace(
+            failure,
+            test_name=failure.test_name or what,
+            message=_relative(failure.message, root),
+            stack_trace=_relative(failure.stack_trace, root),
+        )
+
+
+def _results(action: Action, failures: Sequence[Failure]) -> Results:
+    """Return the counts in the output; a check without counts counts as one test for each failure, at least one."""
+    counted = parse_results(action.output) or parse_results(action.error)
+    if counted is not None and counted.green is not action.has_failed:
+        return counted
+    failed = max(len(failures), 1) if action.has_failed else 0
+    return Results(total=failed or 1, passed=0 if failed else 1, failed=failed)
+
+
+def _fix(changes: Sequence[Action], attempt: Attempt, *, is_last: bool, root: str) -> Fix:
+    """Return the changes after a failing run: the agent's reasons, else its last message, else the changed lines."""
+    diff = "\n".join(part for change in changes for part in build_diff(change))[:MAX_TEXT]
+    reason = " ".join(_reasons(changes)) or (find_reason((attempt.reason,)) if is_last else "")
+    files = tuple(dict.fromkeys(_relative(change.target, root) for change in changes if change.target))
+    return Fix(
+        description=_relative(reason or _describe_lines(diff, files), root), diff=_relative(diff, root), files=files
+    )
+
+
+def _reasons(changes: Sequence[Action]) -> list[str]:
+    """Return what the agent wrote before each change, without greetings and reports of success."""
+    return list(dict.fromkeys(text for change in changes if (text := join_sentences(split_reason(change.reasoning)))))
+
+
+def _describe_lines(diff: str, files: Sequence[str]) -> str:
+    """Describe a change by its first replaced line: `cart.py: "a" instead of "b"`."""
+    lines = diff.splitlines()
+    removed = next((line[1:].strip() for line in lines if line.startswith("-") and not line.startswith("---")), "")
+    added = next((line[1:].strip() for line in lines if line.startswith("+") and line[1:2] not in ("+", "")), "")
+    where = f"{files[0]}: " if files else ""
+    if added:
+        return one_line(f"{where}{added}{f' instead of {removed}' if removed else ''}")
+    return one_line(f"{where}removed {removed}" if removed else f"changed {', '.join(files[:3])}")
+
+
+def _analysis(changes: Sequence[Action], fix: Fix, failures: Sequence[Failure]) -> Analysis | None:
+    """Return what the agent wrote before the change, cause first; None if it wrote too little for the format."""
+    sentences = [sentence for reason in _reasons(changes) for sentence in split_reason(reason)]
+    if not sentences:
+        return None
+    first, *rest = sentences
+    strategy = " ".join(rest)
+    cause = first if len(strategy) >= MIN_SENTENCE else fix.description
+    strategy = strategy if len(strategy) >= MIN_SENTENCE else fix.description
+    if min(len(cause), len(strategy)) < MIN_SENTENCE:
+        return None
+    return Analysis(root_cause=cause, strategy=strategy, category=_category(failures))
+
+
+def _category(failures: Sequence[Failure]) -> str:
+    """Return the root cause category that the message of a failure states; "" if it states none."""
+    texts = [f"{failure.error_type}: {failure.message}" for failure in failures]
+    return next((name for name, words in _CAUSES.items() if any(words.search(text) for text in texts)), "")
+
+
+def _exit_code(action: Action) -> int | None:
+    """Return the exit code in the error or output of a command; 0 if it succeeded."""
+    if action.success:
+        return 0
+    found = _EXIT.search(action.error[:_MAX_OUTPUT]) or _EXIT.search(action.output[-_MAX_OUTPUT:])
+    return int(found[1]) if found else None
+
+
+def find_main_file(failures: Iterable[Failure], changed: Sequence[str]) -> str:
+    """Return the file that a session is about: the changed one in which an error occurred, if there is one."""
+    places = [failure.file for failure in failures if failure.file and not failure.file.startswith(("/", "../"))]
+    sources = [file for file in places if not is_test_file(file)]
+    both = (file for file in sources if file in changed)
+    tests = (failure.test_file for failure in failures if failure.test_file)
+    return next((file for one in (both, changed, sources, places, tests) for file in one), "")
+
+
+def _relative(text: str, root: str) -> str:
+    return text.replace(f"{root.rstrip('/')}/", "") if root else text

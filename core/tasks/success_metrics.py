@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from datetime import datetime
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
@@ -15,10 +13,13 @@ from msgspec.structs import replace
 from core.learning.outcomes import WorkReport, attempt_success, collect_reports
 from core.learning.statistics import Difference, format_inconclusive, jeffreys_interval, required_cases
 from core.records.loops import Outcome
-from core.tasks.attempt_state import AttemptState, assess_attempts
-from core.tasks.loop_links import Coverage, measure_coverage
+from core.tasks.attempts import AttemptState, assess_attempts
+from core.tasks.task_links import Coverage, measure_coverage
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
     from core.base.settings import Settings
     from core.records.episodes import Attempt
     from core.records.reflections import Reflection

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -12,8 +11,11 @@ from core.base.paths import relative_to_project
 from core.base.regexes import lazy_regex
 from core.records.episodes import TARGETS
 from core.sources.episodes import MAX_TEXT
-from core.tasks.file_changes import describe_change
+from core.tasks.changes import describe_change
 from core.tasks.validation import keep_ends
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 SUCCEEDED: Final = "PostToolUse"
 FAILED: Final = "PostToolUseFailure"

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from hashlib import sha256
-from uuid import UUID
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from core.records.space import ChainHead, SpaceDecision
 from core.team.errors import ChainBroken
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from uuid import UUID
 
 
 class _Identified(msgspec.Struct):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -18,6 +17,8 @@ from core.team.local_state import LocalState
 from core.team.server import Space
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from core.records.space import ChainHead
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -22,6 +20,9 @@ from core.trust.own_records import KnownHead, OwnRecords, own_records_path, reco
 from core.trust.projects import find_answer, is_joined
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from pathlib import Path
+
     from core.files.hash_chain import Place
     from core.records.decisions import CurationState, Decision
     from core.records.events import Event

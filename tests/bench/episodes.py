@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from core.base.paths import ProjectPaths
 from core.base.text import plural
+from core.tasks.attempts import ReplaySteps
 from core.tasks.history import read_attempt, read_history
-from core.tasks.replay import ReplaySteps
 from tests.bench.measured import Measured, milliseconds, spread
 from tests.bench.trees import NOW
 from tests.bench.words import text

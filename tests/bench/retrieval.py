@@ -35,7 +35,7 @@ from core.retrieval.embeddings import (
 from core.retrieval.index import PatternIndex
 from core.retrieval.relevance import measure_relevance
 from core.retrieval.task import analyse_task
-from core.tasks.similar_tasks import embeddable_work
+from core.tasks.task_links import embeddable_work
 from tests.bench.measured import Measured, milliseconds, resident_mb, spread
 from tests.bench.place import Place
 from tests.bench.trees import NOW

@@ -49,7 +49,7 @@ from core.show.metrics.effectiveness import Group, compare_groups
 from core.show.metrics.pruning import select_prunable
 from core.sources.adapters.folders import find_folders
 from core.sources.configuration import DEFAULT, Configuration
-from core.tasks.retention import retention_period
+from core.tasks.archive import retention_period
 from tests.core.project.test_daemon import write_loop
 from tests.core.questions.test_stale import TASK, Shop, make_shop, stale_questions
 from tests.core.retrieval.test_decomposition import BY_FEATURE, BY_TYPE, PER_FILE, chosen

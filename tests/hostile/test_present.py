@@ -45,9 +45,8 @@ from core.show.patterns import pattern_cells
 from core.show.reflections import reflection_cells
 from core.show.work import WorkCatalog
 from core.show.work_links import WorkLinks
-from core.tasks.attempt_state import AttemptState, assess_attempt
+from core.tasks.attempts import AttemptState, ReplaySteps, assess_attempt
 from core.tasks.history import read_attempt
-from core.tasks.replay import ReplaySteps
 from tests.e2e.stream import harmless
 from tests.factories import forecast
 from tests.hostile.conftest import EAST, WEST

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual.actions import parse
 from textual.binding import Binding
 from textual.keys import key_to_character
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PLACES: Final = {
     "now": ("1", "Now"),

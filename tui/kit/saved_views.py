@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
@@ -16,6 +15,8 @@ from core.files.user_files import VIEWS
 from tui.kit.actions import FORMER_PLACES, PLACES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tui.kit.user_state import UserState
 
 MOST_VIEWS: Final = 100  # maximum number of the user's views

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import events, on
@@ -15,6 +14,8 @@ from tui.kit.value_field import ValueField, focused_field
 from tui.screens.base_screen import BaseScreen
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from core.show.comparison import Counts
 
 _MAX_BAR: Final = 60

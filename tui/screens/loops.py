@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
@@ -41,7 +39,7 @@ from core.show.work import (
 )
 from core.show.work_links import WorkLinks
 from core.show.work_rows import Selection, move_rows, select_rows
-from core.tasks.attempt_state import AttemptCondition, assess_attempt
+from core.tasks.attempts import AttemptCondition, assess_attempt
 from tui.kit.glyphs import Glyphs, draw
 from tui.kit.record_table import RecordTable
 from tui.kit.text_pane import TextPane
@@ -53,6 +51,9 @@ from tui.screens.replay import ReplayScreen, chart_lines
 from tui.screens.text_hits import failure_note, hit_content, hits_by_record, index_note, search_words
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from datetime import datetime
+
     from core.index.project_state import ProjectState
     from core.index.search import SearchResult
     from core.index.search_words import SearchHit, SearchWords

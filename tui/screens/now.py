@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import partial, partialmethod
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
@@ -23,7 +22,7 @@ from tui.kit.record_table import RecordTable
 from tui.screens.base_screen import BaseScreen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from textual import events
     from textual.app import ComposeResult

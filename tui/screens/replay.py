@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial, partialmethod
@@ -22,8 +21,15 @@ from core.show.pages.document import Block, Moment, Section, Sign, code, fields,
 from core.show.pages.signs import attempt_sign
 from core.show.pages.tasks import VERDICT_SIGNS, action_text, error_line, reflection_blocks
 from core.show.work_links import WorkLinks
-from core.tasks.attempt_state import AttemptCondition, AttemptState, assess_attempt
-from core.tasks.replay import ReplayStep, ReplaySteps, find_next_error, pause_after
+from core.tasks.attempts import (
+    AttemptCondition,
+    AttemptState,
+    ReplayStep,
+    ReplaySteps,
+    assess_attempt,
+    find_next_error,
+    pause_after,
+)
 from tui.kit.bars import Item, ItemLine
 from tui.kit.drawing import Drawing
 from tui.kit.glyphs import ASCII, Glyphs, draw
@@ -35,6 +41,8 @@ from tui.screens.document import Drawable, document_lines, inline
 from tui.screens.numbers import bar, percent, sparkline
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
     from textual.app import ComposeResult
     from textual.timer import Timer
 

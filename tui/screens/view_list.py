@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -29,6 +28,8 @@ from tui.kit.saved_views import (
 from tui.screens.dialogs import OPTION_MOVES, AskLine, Dialog
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from textual.app import ComposeResult
 
     from tui.kit.user_state import UserState

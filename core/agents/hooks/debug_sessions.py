@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from core.base.errors import BadInput, RalphdeckError, UnknownRecord
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from core.base.paths import ProjectPaths
 
 
@@ -26,9 +27,8 @@ def write_debug_session(project: ProjectPaths, task_id: str, number: int, now: d
 
     Repeating the call changes nothing, unless the log has grown. Raises Conflict or Unwritable.
     """
-    from core.tasks.attempt_sessions import make_session, merge_records
     from core.tasks.history import read_attempt
-    from core.tasks.session_files import save_session
+    from core.tasks.session_files import make_session, merge_records, save_session
 
     try:
         detail = read_attempt(project, task_id, number)

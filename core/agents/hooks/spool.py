@@ -7,10 +7,8 @@ them, oldest first.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
@@ -24,6 +22,9 @@ from core.base.masking import mask_values
 from core.files.file_access import make_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
     from core.base.paths import ProjectPaths
 
 MAX_SPOOLED: Final = 50  # calls of one session; each is logged durably, which takes some milliseconds

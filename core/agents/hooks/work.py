@@ -7,9 +7,7 @@ closes the attempt if its log proves an outcome. A success completes the task.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from core.agents.hooks.debug_sessions import log_size, write_debug_session
@@ -27,12 +25,15 @@ from core.records.events import injected_events
 from core.records.times import iso
 from core.sources.agent_sessions import loop_id_of
 from core.sources.episodes import MAX_TEXT
+from core.tasks.changes import edits_files
 from core.tasks.folders import TaskFolder
 from core.tasks.protocol import Episodes
-from core.tasks.shell_edits import edits_files
 from core.tasks.tool_events import EDITING, parse_tool_event
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
+
     from core.base.paths import ProjectPaths
     from core.records.events import Event
 

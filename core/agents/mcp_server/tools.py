@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime, timedelta
@@ -51,9 +50,11 @@ from core.records.patterns import Maturity, Pattern
 from core.records.times import iso
 from core.retrieval.rendering import count_tokens, join_parts
 from core.tasks.escalations import find_escalation
-from core.tasks.similar_tasks import SimilarTask, find_similar_tasks
+from core.tasks.task_links import SimilarTask, find_similar_tasks
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from core.agents.mcp_server.session import Session
     from core.base.settings import InjectionSettings
     from core.index.project_state import ProjectState

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 from core.base.scanning.rules import FOREIGN_SCRIPT
@@ -13,6 +12,8 @@ from core.records.patterns import Pattern, PatternType
 from core.records.suspicions import Severity, Suspicion
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from core.records.decisions import CurationState, Pin
 
 _BY_POLICY: Final = {"hold": Severity.HELD, "flag": Severity.FLAGGED, "block": Severity.BLOCKED}

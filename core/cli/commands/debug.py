@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -31,10 +29,23 @@ from core.cli.support.project import chosen_project, open_project
 from core.records.debug_sessions import ESCALATED, STATUSES, DebugSession
 from core.show.pages.signs import session_status_sign
 from core.tasks import debug_index as keys
-from core.tasks.debug_index import ANY_FILE, FixCounts, Postings, compile_like, matching_spellings, newest_first
-from core.tasks.reports import MIN_RUNS, report_causes, report_fix_templates, report_recurring_failures
+from core.tasks.debug_index import (
+    ANY_FILE,
+    MIN_RUNS,
+    FixCounts,
+    Postings,
+    compile_like,
+    matching_spellings,
+    newest_first,
+    report_causes,
+    report_fix_templates,
+    report_recurring_failures,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
     from core.index.project_state import ProjectState
 
 MAX_NAMES: Final = 12  # Known words that are listed if the query has an unknown one.

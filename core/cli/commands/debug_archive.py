@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -27,7 +25,10 @@ from core.cli.support.project import chosen_project, decider, now, read_configur
 from core.records.debug_sessions import IN_PROGRESS
 
 if TYPE_CHECKING:
-    from core.tasks.retention import RetentionPeriod, RetentionPlan
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from core.tasks.archive import RetentionPeriod, RetentionPlan
 
 
 @click.command("archive-expired", cls=DecidingCommand)
@@ -93,7 +94,7 @@ def _remark_partly_due(plan: Sequence[RetentionPlan], at: datetime) -> None:
 
 
 def _rule(period: RetentionPeriod) -> str:
-    from core.tasks.retention import UNDATED
+    from core.tasks.archive import UNDATED
 
     names = {IN_PROGRESS: "in progress", UNDATED: "not dated"}
     return names.get(period.rule, f"{period.rule} ({plural(period.days or 0, 'day')})")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +24,8 @@ from core.tasks.debug_index import ANY_FILE
 from core.trust.projects import require_trust
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from core.project.debug_hooks import SuccessResult
 
 

@@ -117,7 +117,7 @@ def run(session_id: str, command: tuple[str, ...], given: str | None) -> None:
 
 def _read(given: str) -> tuple[int | None, Execution]:
     from core.cli.support.input_file import read_input
-    from core.tasks.run_reports import read_run
+    from core.tasks.recorder import read_run
 
     made = read_run(read_input(Path(given), MAX_BYTES), str(chosen_project().project), now())
     if made is None:
@@ -127,7 +127,7 @@ def _read(given: str) -> tuple[int | None, Execution]:
 
 def _execute(command: tuple[str, ...]) -> tuple[int, Execution]:
     from core.cli.support.command_run import run_command
-    from core.tasks.run_reports import describe_run
+    from core.tasks.recorder import describe_run
 
     done = run_command(command, quiet_stdout=wants_json())
     root = str(chosen_project().project)

@@ -7,7 +7,6 @@ import os
 import platform
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -31,6 +30,8 @@ from core.records.loops import Liveness, LoopStatus
 from core.records.repairs import Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from core.base.paths import ProjectPaths
     from core.base.settings import Settings
     from core.index.project_state import ProjectState
@@ -358,7 +359,7 @@ def _metrics(paths: ProjectPaths, view: ProjectState) -> Found:
 def _vectors(project: Project) -> Iterator[Found]:
     """Check whether semantic search is available, and count the vectors."""
     from core.retrieval.embeddings import EXTRA, MODEL, is_available
-    from core.tasks.similar_tasks import collect_past_tasks
+    from core.tasks.task_links import collect_past_tasks
 
     ready = is_available()
     text = f"{MODEL} is installed" if ready else f"not installed or disabled, words are compared; {install_hint(EXTRA)}"

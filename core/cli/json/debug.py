@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import astuple
@@ -11,10 +10,11 @@ from core.cli.json import objects
 from core.tasks.escalations import find_escalation
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from core.records.debug_sessions import DebugSession, Execution
     from core.records.snapshot import Snapshot
-    from core.tasks.debug_index import FixCounts, FixResults
-    from core.tasks.reports import FixTemplate
+    from core.tasks.debug_index import FixCounts, FixResults, FixTemplate
 
 
 def _row_values(session: DebugSession, snapshot: Snapshot) -> dict[str, object]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from datetime import timedelta
 from itertools import islice
@@ -20,6 +19,8 @@ from core.files.file_access import open_regular
 from core.records.times import minute_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from core.agents.plan import Target
     from core.base.paths import ProjectPaths
 

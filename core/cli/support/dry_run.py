@@ -26,7 +26,7 @@ def forecast_decision(project: Project, command: Command) -> Decided:
     """Print what a decision would change; returns and raises as `Project.decide`."""
     # Only a dry run needs these.
     from core.project.forecast import Forecaster
-    from core.tasks.similar_tasks import embeddable_work
+    from core.tasks.task_links import embeddable_work
 
     # `loop inject` would compute missing vectors. They are computed here too, but not saved, for the same result.
     snapshot = project.view.snapshot

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from core.cli.support.connection_checks import NOTE, OK, WARNING, Found
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def check_terminal() -> Iterator[Found]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice, product
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +22,8 @@ from core.files.atomic_write import curation_lock, rewrite, take_theirs
 from core.files.file_reader import RawFile, read_file
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
     from core.base.paths import ProjectPaths
     from core.records.patterns import PatternType
 

@@ -6,7 +6,6 @@ See docs/extraction.md#attempts. One fix gives one record, whatever the number o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -32,15 +31,15 @@ from core.records.debug_sessions import Failure
 from core.records.episodes import Action
 from core.retrieval.relevance import list_places
 from core.sources.adapters.command_output import parse_results
+from core.tasks.changes import Hunk, edits_files, parse_diff
 from core.tasks.command_errors import find_command_errors
-from core.tasks.commands import ActionCommand, parse_command
 from core.tasks.error_messages import generalize_message, is_test_file
-from core.tasks.file_changes import Hunk, parse_diff
-from core.tasks.log_summary import pick_error_line
+from core.tasks.log_summary import ActionCommand, parse_command, pick_error_line
 from core.tasks.reasons import describe_hunks, find_reason, join_sentences, split_reason
-from core.tasks.shell_edits import edits_files
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
     from core.records.extractions import LoggedAttempt
 
 MAX_DIFF_LINES: Final = 10  # maximum number of changed lines in the diff of a lesson

@@ -6,16 +6,17 @@ See docs/extraction.md#attempts; for weaker tests, see `weakened_tests`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from core.base.regexes import lazy_regex
 from core.questions.extraction.weakened_tests import changed_lines
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from core.records.debug_sessions import Failure
     from core.records.episodes import Action
-    from core.tasks.file_changes import Hunk
+    from core.tasks.changes import Hunk
 
 _SETTINGS: Final = lazy_regex(
     r"(?:^|/)(?:pytest\.ini|tox\.ini|setup\.cfg|noxfile\.py|\.coveragerc|\.?ruff\.toml|\.?mypy\.ini|\.flake8"

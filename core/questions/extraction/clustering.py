@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -14,10 +13,11 @@ from msgspec import Struct
 from core.base.steps import Steps, run_all, sort_in_steps
 from core.records.reflections import Reflection
 from core.retrieval.contradiction import MIN_SIMILARITY, Statement
-from core.tasks.loop_links import LoopNames
-from core.tasks.similar_tasks import collect_past_tasks
+from core.tasks.task_links import LoopNames, collect_past_tasks
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
     from core.index.verdicts import StoredVerdicts
     from core.records.snapshot import Snapshot
     from core.retrieval.similarity import TextPool

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -23,11 +22,13 @@ from core.records.episodes import Action, Attempt
 from core.records.extractions import LoggedAttempt
 from core.records.loops import Iteration, Outcome
 from core.tasks.command_errors import find_command_errors
-from core.tasks.commands import parse_command
 from core.tasks.error_messages import generalize_message
+from core.tasks.log_summary import parse_command
 from core.tasks.reasons import join_sentences, split_reason
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
     from core.records.events import Event
     from core.records.extractions import Material
 

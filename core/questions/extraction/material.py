@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -20,10 +19,11 @@ from core.records.extractions import LoggedAttempt, Material
 from core.records.reflections import Reflection
 from core.sources.loop_details import read_loop_details
 from core.tasks.history import read_attempt
-from core.tasks.loop_links import link_tasks
-from core.tasks.similar_tasks import collect_past_tasks
+from core.tasks.task_links import collect_past_tasks, link_tasks
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
     from core.base.paths import ProjectPaths
     from core.base.steps import Steps
     from core.records.loops import Iteration, Loop, LoopDetails

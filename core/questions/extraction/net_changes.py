@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from core.base.regexes import lazy_regex
-from core.tasks.diffs import build_diff
-from core.tasks.file_changes import Hunk, compare_texts, parse_diff
-from core.tasks.shell_edits import find_shell_hunks
+from core.tasks.changes import Hunk, build_diff, compare_texts, find_shell_hunks, parse_diff
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
     from core.records.episodes import Action
 
 _TOKEN: Final = lazy_regex(r"\w+|[^\w\s]")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -29,7 +28,7 @@ from core.sources.patterns import read_archives
 from core.tasks.history import read_attempt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Iterable
 
     from core.base.paths import ProjectPaths
     from core.base.settings import ExtractionSettings

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from core.base.polarity import parse_warning
@@ -13,6 +12,8 @@ from core.records.debug_sessions import Failure
 from core.records.loops import Outcome
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from core.records.extractions import Material
     from core.records.reflections import Reflection
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -16,12 +14,13 @@ from core.questions.extraction.change_kinds import is_document
 from core.questions.extraction.trigger_check import clean_message
 from core.records.episodes import Action
 from core.retrieval.relevance import matches_failure
-from core.tasks.commands import parse_command
-from core.tasks.diffs import build_diff, has_diff_output
-from core.tasks.file_changes import Hunk, parse_diff
-from core.tasks.shell_edits import find_shell_hunks
+from core.tasks.changes import Hunk, build_diff, find_shell_hunks, has_diff_output, parse_diff
+from core.tasks.log_summary import parse_command
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
+
     from core.records.debug_sessions import Failure
     from core.records.loops import Iteration, Outcome
     from core.records.patterns import Pattern

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -10,7 +9,9 @@ from core.base.regexes import lazy_regex
 from core.tasks.error_messages import is_test_file
 
 if TYPE_CHECKING:
-    from core.tasks.file_changes import Hunk
+    from collections.abc import Sequence
+
+    from core.tasks.changes import Hunk
 
 MAX_TOLERANCE: Final = 0.01  # largest tolerance of a comparison that is not weaker than an exact one
 _MAX_LINE: Final = 1_000

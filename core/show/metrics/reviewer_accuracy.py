@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +15,8 @@ from core.records.decisions import Decision, Verb
 from core.records.events import EVENT_LOG
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
     from core.index.project_state import ProjectState
 
 MIN_FOLLOWED: Final = 30  # minimum number of followed decisions for a rate; fewer are not meaningful

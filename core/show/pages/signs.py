@@ -12,7 +12,7 @@ from core.records.loops import TESTS_FAILED, Loop, LoopStatus, Outcome
 from core.records.patterns import PatternType
 from core.records.waits import WAITS_FOR_YOU, needs_person
 from core.show.pages.document import Sign
-from core.tasks.attempt_state import NOT_STARTED, AttemptCondition, AttemptState
+from core.tasks.attempts import NOT_STARTED, AttemptCondition, AttemptState
 
 if TYPE_CHECKING:
     from core.records.snapshot import Snapshot

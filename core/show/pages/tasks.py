@@ -16,9 +16,8 @@ from core.show.pages.reflections import head as reflection_head
 from core.show.pages.reflections import reflection_section, template
 from core.show.pages.signs import attempt_sign, result_sign, task_sign
 from core.sources.actions import to_text
-from core.tasks.attempt_state import AttemptCondition, AttemptState
+from core.tasks.attempts import AttemptCondition, AttemptState, ReplayStep, ReplaySteps, Verdict
 from core.tasks.log_summary import pick_error_line
-from core.tasks.replay import ReplayStep, ReplaySteps, Verdict
 
 if TYPE_CHECKING:
     from core.records.reflections import Reflection

@@ -5,14 +5,16 @@ They are in a marked block, so that a later context replaces it, and that it is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.context_blocks import APPROVED, FENCE, LABELS, lines_outside_contexts
 from core.base.regexes import lazy_regex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
 
 BEGIN: Final = "<!-- BEGIN ralphdeck -->"
 END: Final = "<!-- END ralphdeck -->"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +22,8 @@ from core.sources.adapters.values import MAX_LABEL, clip, cut, distinct, fields_
 from core.sources.liveness import check_liveness
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from core.sources.adapters.contract import Folders, Moment
     from core.sources.adapters.runner_files import RunnerFiles
     from core.sources.fields import Fields

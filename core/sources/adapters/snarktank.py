@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +22,8 @@ from core.sources.fields import Fields
 from core.sources.normalize import text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from core.records.lessons import Lesson
     from core.sources.adapters.contract import Folders, Moment
     from core.sources.adapters.runner_files import RunnerFiles

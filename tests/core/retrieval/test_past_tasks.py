@@ -33,7 +33,7 @@ from core.retrieval.past_tasks import (
 )
 from core.retrieval.relevance import MAX_PAST, PAST_TASKS, WEIGHTS, Relevance, measure_relevance
 from core.retrieval.task import analyse_task
-from core.tasks.similar_tasks import embeddable_work
+from core.tasks.task_links import embeddable_work
 from tests.factories import NOW, days_ago, learn_weights, make_event, make_pattern, make_recorded_counts, make_use, rank
 
 HELPS = make_pattern("pat-error-helps-001", title="Raise the heap")

@@ -36,7 +36,7 @@ from core.show.needs import Need, NeedKind, find_need
 from core.show.pages.document import Sign, Sparkline, Text
 from core.show.pages.loops import Result, find_result
 from core.show.pages.markdown import to_markdown
-from core.tasks.attempt_state import AttemptCondition, AttemptState
+from core.tasks.attempts import AttemptCondition, AttemptState
 from tests.factories import NOW, SETTINGS, days_ago, make_event, make_pattern
 
 

@@ -11,7 +11,7 @@ from core.base.settings import Settings, WatchSettings
 from core.index.refresh import Index
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import Outcome
-from core.tasks.attempt_state import AttemptState, assess_attempt, assess_attempts
+from core.tasks.attempts import AttemptState, assess_attempt, assess_attempts
 
 NOW = datetime(2026, 2, 3, 12, tzinfo=UTC)
 WATCH = WatchSettings(stale_after_minutes=30)

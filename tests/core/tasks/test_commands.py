@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.records.episodes import Action
-from core.tasks.commands import parse_command
+from core.tasks.log_summary import parse_command
 
 
 @pytest.mark.parametrize(

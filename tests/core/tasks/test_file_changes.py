@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.tasks.file_changes import MAX_DIFF, describe_change, parse_diff
+from core.tasks.changes import MAX_DIFF, describe_change, parse_diff
 
 AFTER = "def a():\n    x = 1\n    return x\n"
 EXPECTED = "--- a.py\n+++ a.py\n@@ -1,3 +1,3 @@\n def a():\n-    x = 0\n+    x = 1\n     return x"

@@ -15,7 +15,7 @@ from core.base.paths import ProjectPaths
 from core.files.yaml_reader import decode_yaml
 from core.records.debug_sessions import DebugSession, Execution, Fix, Lesson, Results
 from core.sources.debug_sessions import read_sessions
-from core.tasks.lessons import check_success, collect_lessons, write_lessons
+from core.tasks.known_fixes import check_success, collect_lessons, write_lessons
 from tests.factories import index_sessions, make_lesson, make_run, make_session, read_example_session
 
 NULL = "null_undefined_access"

@@ -11,8 +11,14 @@ from core.base.paths import ProjectPaths
 from core.records.episodes import Action
 from core.records.loops import Outcome
 from core.sources.actions import Actions
-from core.tasks.commands import ActionCommand
-from core.tasks.log_summary import MAX_FAILURES, MAX_MISSED, MAX_SUMMARIZED, summarize_log, summarize_newest
+from core.tasks.log_summary import (
+    MAX_FAILURES,
+    MAX_MISSED,
+    MAX_SUMMARIZED,
+    ActionCommand,
+    summarize_log,
+    summarize_newest,
+)
 
 
 def act(type_: str, result: str, success: bool | None = True, error: str = "") -> Action:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from core.records.episodes import Task
 from core.records.loops import Loop
 from core.records.reflections import MemoryTask
-from core.tasks.loop_links import (
+from core.tasks.task_links import (
     BY_DESCRIPTION,
     BY_ID,
     BY_METADATA,

@@ -30,8 +30,8 @@ from tests.factories import (
 def test_milestones_leave_room_for_later_attempts(
     memory: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.tasks.lifecycle.trajectory._MAX_MILESTONE_BYTES", 9_000)
-    monkeypatch.setattr("core.tasks.lifecycle.trajectory._MAX_PLAN_BYTES", 8_000)
+    monkeypatch.setattr("core.tasks.action_log._MAX_MILESTONE_BYTES", 9_000)
+    monkeypatch.setattr("core.tasks.action_log._MAX_PLAN_BYTES", 8_000)
     task_id = start_first_attempt(memory, approach="types first")
     reached = [{"event": "x" * 4000}]
     memory.log_actions(task_id, [], milestones=[*reached, {"event": "y" * 4000}])

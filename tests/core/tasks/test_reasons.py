@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.tasks.file_changes import Hunk
+from core.tasks.changes import Hunk
 from core.tasks.reasons import describe_hunks, find_reason, split_reason
 
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from core.base.paths import ProjectPaths
 from core.records.episodes import Action
-from core.tasks.diffs import MAX_LINES, build_diff
+from core.tasks.attempts import MAX_PAUSE, ReplayStep, ReplaySteps, Verdict, find_next_error, pause_after
+from core.tasks.changes import MAX_LINES, build_diff
 from core.tasks.history import AttemptDetail, read_attempt
-from core.tasks.replay import MAX_PAUSE, ReplayStep, ReplaySteps, Verdict, find_next_error, pause_after
 from tests.core.cli.conftest import TREES
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.records.debug_sessions import Analysis, Recurring
-from core.tasks.debug_index import FixCounts
-from core.tasks.reports import report_causes, report_fix_templates, report_recurring_failures
+from core.tasks.debug_index import FixCounts, report_causes, report_fix_templates, report_recurring_failures
 from tests.factories import index_sessions, make_lesson, make_run, make_session, read_example_session
 
 NULL = "null_undefined_access"

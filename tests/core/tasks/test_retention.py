@@ -14,8 +14,7 @@ from core.base.errors import Refused, UnknownRecord
 from core.base.paths import ProjectPaths
 from core.base.settings import DebugMemorySettings, Settings
 from core.index.refresh import Index
-from core.tasks.archive import DebugArchive
-from core.tasks.retention import retention_period
+from core.tasks.archive import DebugArchive, retention_period
 from tests.factories import DEBUG_NOW, make_lesson, make_run, make_session
 
 SETTINGS = DebugMemorySettings()

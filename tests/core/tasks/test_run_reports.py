@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.tasks.run_reports import describe_run
+from core.tasks.recorder import describe_run
 from tests.factories import DEBUG_NOW
 
 

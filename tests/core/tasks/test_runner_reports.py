@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.tasks.runner_reports import parse_failures
+from core.tasks.command_errors import parse_failures
 from tests.factories import make_full_session
 
 RED = "\x1b[31m"

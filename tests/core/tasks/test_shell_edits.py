@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.tasks.shell_edits import edits_files, find_shell_hunks
+from core.tasks.changes import edits_files, find_shell_hunks
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from core.records.loops import Outcome
 from core.records.reflections import MemoryTask, Reflection
 from core.records.snapshot import Snapshot
 from core.retrieval.embeddings import Closeness, ComparableWork, Embeddings
-from core.tasks.similar_tasks import SIMILAR, SimilarTask, find_similar_tasks
+from core.tasks.task_links import SIMILAR, SimilarTask, find_similar_tasks
 
 
 def task(id: str, description: str, **recorded: Any) -> Task:

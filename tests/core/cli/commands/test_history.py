@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core.tasks.replay import MAX_PAUSE
+from core.tasks.attempts import MAX_PAUSE
 from tests.core.cli.conftest import Call
 
 DRAFT = '{"attempt_id": 3, "observation": "\\u001b[2J# Fake", "learning": "x", "draft": true}\n'

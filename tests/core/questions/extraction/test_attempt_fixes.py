@@ -8,7 +8,7 @@ from core.questions.extraction.attempt_fixes import MAX_DIFF_LINES, AttemptFix, 
 from core.records.episodes import Action, Attempt
 from core.records.extractions import LoggedAttempt
 from core.records.loops import Outcome
-from core.tasks.file_changes import compare_texts, format_hunks
+from core.tasks.changes import compare_texts, format_hunks
 
 NULL = "TypeError: cart is null at src/cart.ts:3"
 

@@ -7,7 +7,7 @@ import pytest
 from core.questions.extraction.change_kinds import is_environment_error, is_install, teaches_nothing
 from core.records.debug_sessions import Failure
 from core.records.episodes import Action
-from core.tasks.file_changes import compare_texts
+from core.tasks.changes import compare_texts
 
 
 def is_nothing(file: str, old: str, new: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.questions.extraction.net_changes import find_net_changes
 from core.records.episodes import Action
-from core.tasks.file_changes import compare_texts, format_hunks
+from core.tasks.changes import compare_texts, format_hunks
 
 FIRST = """def page(items, page, size):
     start = page * size

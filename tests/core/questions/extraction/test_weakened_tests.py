@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.questions.extraction.weakened_tests import Weakening, find_weakening
-from core.tasks.file_changes import compare_texts
+from core.tasks.changes import compare_texts
 
 
 def kind(file: str, old: str, new: str) -> str:

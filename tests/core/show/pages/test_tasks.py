@@ -18,7 +18,7 @@ from core.records.reflections import Reflection
 from core.show.pages.markdown import blocks_markdown, fence, plain_text, to_markdown
 from core.show.pages.reflections import reflection_section
 from core.show.pages.tasks import MAX_ACTIONS, action_text, attempt_document, whole_history_document
-from core.tasks.attempt_state import AttemptCondition, AttemptState
+from core.tasks.attempts import AttemptCondition, AttemptState
 from core.tasks.history import AttemptDetail, WholeHistory, read_attempt, read_whole_history
 from tests.core.cli.conftest import TREES
 

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from core.records.episodes import Attempt
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
-from core.tasks.lifecycle.start import MAX_EARLIER, AttemptLessons, render_plan
 from core.tasks.log_summary import LogSummary
 from core.tasks.reflections import AttemptWork, draft_reflection
+from core.tasks.start import MAX_EARLIER, AttemptLessons, render_plan
 
 
 def lesson(number: int, learning: str = "types first", **fields: object) -> AttemptLessons:

@@ -1,20 +1,29 @@
-"""Describe what a tool changed in a file, as a unified diff with whole lines and line numbers.
-
-The diff is taken from the response of the tool if it has one. Otherwise it is made from the parameters and the file as
-it is after the change. It becomes the output of the action, so later readers need neither the transcript nor the file.
-"""
+"""What an action changed in files: diffs of tools, of parameters and of shell commands."""
 
 from __future__ import annotations
 
+import difflib
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from core.base.paths import relative_to_project
+from core.base.regex_table import LazyRegex
 from core.base.regexes import lazy_regex
+from core.base.shell_commands import parse_check
+from core.base.text import plural
 from core.files.file_access import open_regular
+from core.files.file_reader import decode_json
 from core.records.episodes import TARGETS
+from core.sources import normalize
+
+if TYPE_CHECKING:
+    from core.records.episodes import Action
+
 
 MAX_DIFF: Final = 12_000  # maximum number of characters of a described change
 _MAX_BYTES: Final = 400_000  # maximum size of a file that is compared
@@ -236,3 +245,137 @@ def _read(file: str, project: str) -> str:
         return data.decode() if len(data) <= _MAX_BYTES else ""
     except UnicodeDecodeError:
         return ""
+
+
+MAX_COMPARED: Final = 400  # maximum number of lines that are compared; new files need no comparison
+MAX_LINES: Final = 200  # maximum number of lines of a diff, besides a line with the number of omitted ones
+_OLD_AND_NEW: Final = (
+    ("old_string", "new_string"),
+    ("old_str", "new_str"),
+    ("old_text", "new_text"),
+    ("oldString", "newString"),
+)
+_DIFFS: Final = ("diff", "patch")
+_CONTENTS: Final = ("content", "file_text", "contents", "new_source")
+_EDITS: Final = "edits"  # parameter with a list of old and new texts, of tools that change several places
+DIFF_PARAMS: Final = frozenset({*_DIFFS, *_CONTENTS, _EDITS, *(name for names in _OLD_AND_NEW for name in names)})
+"""Names of parameters that `build_diff` uses."""
+_WRITING: Final = frozenset({"write", "edit", "create"})  # action types and tool names whose content replaces a file
+
+
+def build_diff(action: Action) -> tuple[str, ...]:
+    """Return the lines of a unified diff; empty if the action changes nothing.
+
+    If the output of the action is a diff, it is that, see `has_diff_output`.
+
+    The diff shows the intended change, even if the action failed. The old content of a file that was written as a whole
+    is unknown, so all of its lines count as added.
+    """
+    is_own = has_diff_output(action)
+    lines = tuple(action.output.splitlines() if is_own else _lines(dict(action.params), action))
+    omitted = len(lines) - MAX_LINES
+    return (*lines[:MAX_LINES], f"… {plural(omitted, 'more line')}") if omitted > 0 else lines
+
+
+def has_diff_output(action: Action) -> bool:
+    """Return whether the output of an action is the diff of its change."""
+    return action.output.startswith("--- ") and "\n@@ -" in action.output
+
+
+def _lines(params: Mapping[str, str], action: Action) -> Iterator[str]:
+    diff = action.param(*_DIFFS)
+    if diff:
+        yield from diff.splitlines()
+        return
+    changes = [(params[old], params[new]) for old, new in _OLD_AND_NEW if old in params and new in params][:1]
+    changes += _edits(params.get(_EDITS, ""))
+    writes = not _WRITING.isdisjoint((normalize.word(action.type), normalize.word(action.tool)))
+    if not changes and writes and (content := action.param(*_CONTENTS)):
+        changes.append(("", content))
+    if not changes:
+        return
+    yield f"--- {action.target}"
+    yield f"+++ {action.target}"
+    for old, new in changes:
+        yield from _compare(old.splitlines(), new.splitlines())
+
+
+def _compare(old: list[str], new: list[str]) -> Iterator[str]:
+    if not old and new:
+        yield f"@@ -0,0 +1{f',{len(new)}' if len(new) > 1 else ''} @@"
+        yield from (f"+{line}" for line in new)
+        return
+    yield from islice(difflib.unified_diff(old[:MAX_COMPARED], new[:MAX_COMPARED], lineterm=""), 2, None)
+    if (more := max(len(old), len(new)) - MAX_COMPARED) > 0:
+        yield f"… {plural(more, 'more line')} not compared"
+
+
+def _edits(text: str) -> list[tuple[str, str]]:
+    found: Any = decode_json(text.encode("utf-8", "replace")).value if text else None
+    edits = [edit for edit in found if isinstance(edit, dict)] if isinstance(found, list) else []
+    return [
+        (normalize.text(edit[old]), normalize.text(edit[new]))
+        for edit in edits[:MAX_COMPARED]
+        for old, new in _OLD_AND_NEW
+        if old in edit and new in edit
+    ]
+
+
+_MAX_TEXT: Final = 20_000
+_MAX_SHELL_LINES: Final = 400
+_FILE: Final = r"(?P<file>[\w./@+-]{1,300})"
+_IN_PLACE: Final = LazyRegex(
+    r"(?:^|[;&|\n]\s*)(?:g?sed|perl|ruby)\s+(?:-\S+\s+){0,4}-\w*i\S*\s+(?P<rest>(?:'[^'\n]{0,1000}'"
+    r"|\"[^\"\n]{0,1000}\"|[^;&|\n'\"]){1,200})",
+    literals=("sed", "perl", "ruby"),
+)
+_HEREDOC: Final = LazyRegex(
+    r"(?:cat|tee)\s[^\n]{0,300}?<<-?\s*(?P<quote>['\"]?)(?P<end>\w{1,40})(?P=quote)[^\n]{0,300}\n(?P<body>(?s:.*?))\n(?P=end)\s*(?:\n|$)",
+    literals=("<<",),
+)
+_TARGET: Final = lazy_regex(rf"(?:>{{1,2}}\s*|\btee\s+(?:-a\s+)?){_FILE}")
+_PRINTED: Final = LazyRegex(rf"(?:^|[;&|\n]\s*)(?:echo|printf)\s[^;&|\n>]{{0,2000}}>{{1,2}}\s*{_FILE}", literals=(">",))
+_APPLIED: Final = LazyRegex(
+    r"(?:^|[;&|\n]\s*)(?:git\s+(?:apply|am|checkout|restore|revert|cherry-pick|stash\s+pop)|patch\s+-|mv\s|cp\s|rm\s)",
+    literals=("git", "patch", "mv", "cp", "rm"),
+)
+_SCRIPT: Final = LazyRegex(
+    r"\bpython[\d.]*\s+(?:-\s*)?<<|\bpython[\d.]*\s+-c\b|\bnode\s+-e\b", literals=("python", "node")
+)
+_WRITING_CODE: Final = LazyRegex(
+    r"\.write_text\(|\bopen\([^()\n]{1,200},\s*['\"](?:w|a|r\+)|\.writelines?\(|writeFileSync\("
+)
+_SUBSTITUTION: Final = LazyRegex(
+    r"['\"]?(?:\d{0,6}\s*)?s(?P<mark>[/|#,@!:])(?P<old>(?:(?!(?P=mark))(?:\\."
+    r"|[^\\\n])){1,300})(?P=mark)(?P<new>(?:(?!(?P=mark))(?:\\.|[^\\\n])){0,300})(?P=mark)"
+)
+_ESCAPED: Final = lazy_regex(r"\\([^\w\s])")
+
+
+@lru_cache(1024)
+def edits_files(command: str) -> bool:
+    """Return whether a shell command edits files, and does not only print, check or look at something."""
+    text = command[:_MAX_TEXT]
+    if not text or parse_check(text)[0]:
+        return False
+    forms = (_IN_PLACE, _HEREDOC, _PRINTED, _APPLIED)
+    is_script = _SCRIPT.search(text) is not None and _WRITING_CODE.search(text) is not None
+    return "*** Begin Patch" in text or is_script or any(form.search(text) for form in forms)
+
+
+def find_shell_hunks(command: str) -> list[Hunk]:
+    """Return the changes that a command shows: substitutions of sed, and here-documents; their lines are unknown."""
+    text = command[:_MAX_TEXT]
+    found = []
+    for edit in _IN_PLACE.compiled.finditer(text):
+        rest = edit["rest"]
+        file = next((word for word in reversed(rest.split()) if re.fullmatch(r"[\w./@+-]{1,300}", word)), "")
+        for change in _SUBSTITUTION.compiled.finditer(rest):
+            old, new = (_ESCAPED.sub(r"\1", change[name]) for name in ("old", "new"))
+            found.append(Hunk(file, 0, 0, tuple([f"-{old}"] + [f"+{new}"] * bool(new))))
+    for written in _HEREDOC.compiled.finditer(text):
+        head = written[0].split("\n", 1)[0]
+        if target := _TARGET.search(head):
+            lines = written["body"].split("\n")[:_MAX_SHELL_LINES]
+            found.append(Hunk(target["file"], 0, 1, tuple(f"+{line}" for line in lines)))
+    return found

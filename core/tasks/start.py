@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct
@@ -20,18 +18,21 @@ from core.records.episodes import Attempt, TaskStatus
 from core.records.loops import Outcome
 from core.records.times import iso
 from core.sources.episodes import ATTEMPTS, MAX_ATTEMPTS, METADATA, TRAJECTORY
+from core.tasks.completion import attempt_counts, end_attempt, index_task, list_agents
 from core.tasks.folders import AttemptFolder, TaskFolder, check_inside, create_folder, lock_index
 from core.tasks.json_files import edit_object, encode_object, read_object, set_members
-from core.tasks.lifecycle.completion import attempt_counts, end_attempt
 from core.tasks.reflections import LEFT_UNFINISHED
 from core.tasks.strict_reader import StrictReader
-from core.tasks.task_indexes import index_task, list_agents
 from core.tasks.task_lookup import task_ids
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
+
     from core.base.paths import ProjectPaths
     from core.files.json_editor import JsonText
     from core.records.reflections import Reflection
+
 
 _TASK: Final = "task-"
 _NUMBERED: Final = re.compile(rf"{_TASK}([0-9]{{1,6}})")  # a longer number is a date or the like

@@ -1,22 +1,91 @@
-"""Replay an attempt step by step."""
+"""Attempts: whether they are running, paused, left unfinished or ended; and their replay, step by step."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, overload
+from typing import TYPE_CHECKING, Final, NamedTuple, overload
 
 from msgspec import Struct
 
+from core.base.formatting import format_span
 from core.base.text import ELLIPSIS, plural
-from core.records.episodes import Action
-from core.tasks.diffs import DIFF_PARAMS, build_diff, has_diff_output
+from core.records.episodes import Action, Attempt, Task, TaskStatus
+from core.records.loops import Outcome
+from core.tasks.changes import DIFF_PARAMS, build_diff, has_diff_output
 
 if TYPE_CHECKING:
+    from core.base.settings import WatchSettings
     from core.sources.actions import Actions
     from core.tasks.history import AttemptDetail
+
+
+class AttemptState(StrEnum):
+    RUNNING = "running"
+    PAUSED = "paused"
+    LEFT = "left unfinished"
+    ENDED = "ended"
+
+
+NOT_STARTED: Final = "not started"  # a running task without any attempt
+
+
+def describe_state(task: Task, attempts: Sequence[Attempt]) -> str:
+    """Return the state of a task for display: its status, or "not started"."""
+    return NOT_STARTED if task.status is TaskStatus.RUNNING and not attempts else task.status.value
+
+
+class AttemptCondition(NamedTuple):
+    state: AttemptState
+    reason: str
+
+
+def assess_attempt(
+    attempt: Attempt, task: Task | None, latest: int, now: datetime, settings: WatchSettings
+) -> AttemptCondition:
+    """Determine the state of an open or ended attempt, and the reason.
+
+    An open attempt is left unfinished if its task has ended, if a later attempt exists (`latest` is the highest
+    number), or if it has had no activity for `stale_after_minutes` and the task is not paused. `task` is None if no
+    file describes it. `now` is aware UTC.
+    """
+    if not attempt.is_open:
+        known = attempt.outcome is not Outcome.UNKNOWN
+        return AttemptCondition(AttemptState.ENDED, str(attempt.outcome) if known else "ended without an outcome")
+    status = task.status if task is not None else TaskStatus.UNKNOWN
+    if status.ended:
+        return AttemptCondition(AttemptState.LEFT, f"the task is {status}, and this attempt has no outcome")
+    if latest > attempt.number:
+        return AttemptCondition(AttemptState.LEFT, f"attempt {latest} was started later, and this one has no outcome")
+    if status is TaskStatus.PAUSED:
+        return AttemptCondition(AttemptState.PAUSED, "the task is paused")
+    times = (attempt.last_activity, task.updated_at if task is not None else None)
+    active_at = max(filter(None, times), default=None)
+    if active_at is None:
+        # Without any time, only the status of the task is known.
+        if status is TaskStatus.RUNNING:
+            return AttemptCondition(AttemptState.RUNNING, "the task is running; no activity is recorded")
+        return AttemptCondition(AttemptState.LEFT, "no activity is recorded")
+    silent = max(now - active_at, timedelta())
+    if silent > timedelta(minutes=settings.stale_after_minutes):
+        return AttemptCondition(AttemptState.LEFT, f"no activity for {format_span(silent.total_seconds())}")
+    return AttemptCondition(AttemptState.RUNNING, f"last activity {format_span(silent.total_seconds())} ago")
+
+
+def assess_attempts(
+    tasks: Mapping[str, Task], attempts: Mapping[str, Attempt], now: datetime, settings: WatchSettings
+) -> dict[str, AttemptCondition]:
+    """Determine the state of every attempt, by ID, with `assess_attempt`."""
+    latest: dict[str, int] = {}
+    for attempt in attempts.values():
+        latest[attempt.task_id] = max(latest.get(attempt.task_id, 0), attempt.number)
+    return {
+        id: assess_attempt(attempt, tasks.get(attempt.task_id), latest[attempt.task_id], now, settings)
+        for id, attempt in attempts.items()
+    }
+
 
 MAX_PAUSE: Final = 5.0  # maximum pause between two actions in a replay, in seconds
 MAX_OUTPUT_LINES: Final = 8  # number of lines of a shortened output: half from its beginning, half from its end

@@ -1,1 +1,0 @@
-"""Lifecycle of tasks and attempts: start, completion, derived files."""
