@@ -8,9 +8,11 @@ import signal
 import sys
 import threading
 from collections import deque
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
@@ -45,9 +47,6 @@ from tui.screens.trust_notice import arrival_text, trust_mark
 from tui.shell import Shell
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
     from textual.actions import ActionParseResult
     from textual.dom import DOMNode
     from textual.screen import Screen

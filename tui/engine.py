@@ -6,6 +6,7 @@ import ctypes
 import gc
 import threading
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Final
@@ -20,8 +21,6 @@ from core.records.team_status import DASHBOARD
 from tui.kit.messages import NewestMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from textual.message_pump import MessagePump
 
     from core.decisions.commands import Command

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from textual import on
 from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
@@ -29,9 +30,6 @@ from tui.screens.palette_index import ARCHIVED, PaletteIndex, Target
 from tui.screens.replay import ReplayScreen
 from tui.screens.services import Services, services_of
 from tui.screens.text_hits import failure_note, hit_content, index_note, record_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 BEGINS: Final = 0.96  # Rank of an action that starts with the query; only an exact ID ranks higher.
 HAS: Final = 0.8  # Rank of an action that contains the query.

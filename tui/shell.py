@@ -13,6 +13,7 @@ import subprocess
 import sys
 import traceback
 from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -42,8 +43,6 @@ from tui.kit.themes import DEFAULT_THEME, PLAIN_THEME, STYLES, StyleSheets, load
 from tui.screens.base_screen import BaseScreen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from textual.app import SystemCommand
     from textual.command import Provider
     from textual.driver import Driver

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
 from core.agents.agent_table import AGENTS
 from core.base.regexes import lazy_regex
 from core.sources.liveness import RUNTIMES, ProcFiles, process_space, system_processes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _MAX_PARENTS: Final = 12  # shells and wrappers between the hook and the agent
 _PACKAGES: Final = "node_modules"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from core.agents.plan import FileChange, check_writable
@@ -12,9 +14,6 @@ from core.index.compiled import TARGETS, CompiledFile, read_present, render_targ
 from core.index.compiled_check import is_edited
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-    from pathlib import Path
-
     from core.index.compiled_check import FileStatus
 
 EDITED: Final = "the lessons were edited; answer the question in Review, or replace the edit with --force"

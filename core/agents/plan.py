@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
@@ -26,8 +27,6 @@ from core.files.managed_text import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from core.agents.restore_points import RestorePoint
 
 _HOOK_BY_HAND: Final = b"--hook claude-code"  # docs/agents.md#hooks-by-hand

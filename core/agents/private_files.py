@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from core.base.errors import BadInput, RalphdeckError
 from core.base.paths import ProjectPaths
 from core.files.file_access import PRIVATE_FOLDERS, is_ignored, secure_folders
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _IGNORED: Final = """\
 # Private to this machine. Tasks and debug sessions are, too, by a .gitignore in their folders. Share the rest.

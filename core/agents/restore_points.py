@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import os
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import msgspec
 from msgspec import Struct
 
 from core.files.atomic_write import put
 from core.files.file_reader import RawFile, read_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _MAX_BYTES: Final = 64 << 20
 

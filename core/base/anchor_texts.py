@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_age
@@ -9,9 +11,6 @@ from core.base.text import visible_line
 from core.records.anchors import Anchor, AnchorChange, parse_anchor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime
-
     from core.records.patterns import Pattern
 
 _SHORT_COMMIT: Final = 7

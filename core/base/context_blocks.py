@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Final, Literal
+from collections.abc import Iterable, Iterator
+from typing import Final, Literal
 
 from msgspec import Struct
 
 from core.base.regex_table import LazyRegex
 from core.base.regexes import lazy_regex
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 Voice = Literal["approved", "unreviewed"]
 APPROVED: Final[Voice] = "approved"  # a person of this project approved exactly these texts

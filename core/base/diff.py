@@ -7,12 +7,11 @@ The comparison takes quadratic time. Therefore the common beginning and end are 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from core.records.patterns import Pattern
 
 EQUAL: Final = "same"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection, Sequence
+from typing import Final
 
 from core.base.errors import UnknownRecord
 from core.base.text import plural, visible_line
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
 
 MIN_FRAGMENT: Final = 3  # Fewest characters of a part of an ID.
 MAX_NAMED: Final = 6  # Most IDs in an error message.

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from core.base.regex_table import RegexTable
-
-if TYPE_CHECKING:
-    import re
 
 MAX_TEXT: Final = 50_000  # Maximum number of characters of a text that are read.
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import pwd
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from core.base.regexes import lazy_regex
 from core.base.user_settings import read_user_settings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _MAX_BYTES: Final = 64 << 10  # of a configuration file of Git that is read
 _SECTION: Final = lazy_regex(r"\[\s*([A-Za-z0-9.-]+)\s*(\".*\")?\s*\]")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -10,8 +11,6 @@ from core.base.regexes import lazy_regex
 from core.records.patterns import PatternType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from core.records.patterns import Pattern
 
 _MAX_SAMPLE: Final = 300  # characters of an expression that are read

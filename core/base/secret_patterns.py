@@ -6,9 +6,10 @@ Every repeat is bounded or follows literal text, so that the search of long text
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from core.base.regex_table import read_blocks
 from core.base.secret_names import ASSIGNED_HINTS, NAME_HINTS, MaskFormat, find_assigned, fold_case
@@ -23,9 +24,6 @@ from core.base.value_shapes import (
     is_spoken_password,
     is_unique_value,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _FOUND: Final = re.compile("«\ue000(\\d{1,6})»")  # temporary mark of a found secret during the search
 

@@ -6,15 +6,13 @@ RE2 searches for all expressions at once, each in a form that matches more: with
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from core.base.secret_names import NAME_HINTS
 from core.base.value_shapes import REGEX
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _PART: Final = re.compile(
     r"(?P<flags>\(\?[a-z]+\))|(?P<assertion>\(\?<?[=!])|(?P<open>\((?:\?(?:P<\w+>|\(\w+\)|[a-z-]*:))?)|(?P<close>\))"

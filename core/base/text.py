@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import unicodedata
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from core.base.masking import MANY, has_certainly_none, has_hint, mask_secrets
 from core.base.regex_table import LazyRegex
 from core.base.regexes import lazy_regex
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 UNKNOWN_CHAR: Final = "\N{REPLACEMENT CHARACTER}"
 HIDDEN_CHAR: Final = "\N{APL FUNCTIONAL SYMBOL QUAD QUESTION}"

@@ -5,7 +5,8 @@ They say whose word counts. No file of a project has a say in that, so these set
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_type_hints
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, get_args, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct
@@ -13,9 +14,6 @@ from msgspec import Meta, Struct
 from core.base.text import visible_line
 from core.base.user_folders import config_folder
 from core.records.findings import Finding, Severity
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MAX_BYTES: Final = 64 << 10  # maximum size of the file
 Claims = Literal["count", "candidate"]

@@ -6,11 +6,9 @@ A Python literal, since parsing a file would take a tenth of the time of a short
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 COMMANDS: Final = "core.cli.commands"
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 import click
 from click.shell_completion import CompletionItem
 
 from core.cli.command_table import COMMANDS, SECTIONS, GroupPlace, Place, translate_alias
 from core.cli.support.options import project_option
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 BROKEN_PIPE_EXIT: Final = 141  # Exit code that a shell reports for a program ended by SIGPIPE.
 

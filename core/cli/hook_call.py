@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,8 +26,6 @@ from core.cli.support.process import prepare_process
 from core.cli.support.user_files import take_over_trust
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from core.base.paths import ProjectPaths
 
 SKIPPED: Final = "hook does nothing"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn
 
 import click
 
@@ -18,9 +19,6 @@ from core.cli.command_table import EPILOG, EXAMPLES
 from core.cli.groups import Program, discard_stream
 from core.cli.support.options import project_option, readonly_option
 from core.cli.support.process import prepare_process
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 PROGRAM: Final = "ralphdeck"
 INTERRUPTED: Final = 130

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from core.base.errors import BadInput, Conflict, Unwritable
@@ -16,9 +18,6 @@ from core.records.patterns import ID_PREFIXES, PatternType
 from core.sources.pattern_text import LIST_OF, merge_records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
     from core.base.settings import Settings
     from core.sources.ledger import Ledger
 

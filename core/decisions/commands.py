@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from msgspec import Struct
 
@@ -14,9 +15,6 @@ from core.records.decisions import Verb
 from core.records.extractions import ALL_TYPES, Extraction
 from core.records.patterns import PatternType
 from core.records.repairs import RecordRepair
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class More(Struct, frozen=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from core.base.errors import Conflict
@@ -12,9 +14,6 @@ from core.decisions.undo import ALONE, affected_ids
 from core.records.decisions import TURNS, Decision, Verb
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
-    from datetime import datetime
-
     from core.decisions.case import Draft
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from core.base.formatting import shorten_id
 from core.base.text import plural
@@ -10,9 +11,6 @@ from core.decisions.case import change
 from core.learning.assessment import HELD, QUARANTINE
 from core.records.authors import is_signed_unattended
 from core.records.decisions import TURNS, WAS_HELD, WAS_QUARANTINED, Decision, verb_info
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 HOOK: Final = "hook"
 ABOUT: Final = "about"  # Key in `after` of a decision: a short name for a question whose ID is too long to read.

@@ -6,8 +6,10 @@ A loop that both records name counts as one use.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from datetime import datetime
+from typing import Any, Final
 
 from core.base.errors import Refused
 from core.base.text import visible_line
@@ -19,10 +21,6 @@ from core.sources.pattern_record import read_content_hash
 from core.sources.pattern_text import id_key
 from core.sources.patterns import read_patterns
 from core.sources.schema import CLAIMED_RATE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from datetime import datetime
 
 ORIGINS: Final = "origins"  # Key of a record: its counts by the project that they come from.
 _ID_KEYS: Final = ("pattern_id", "template_id", "id")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -22,9 +24,6 @@ from core.sources.pattern_record import text_of
 from core.sources.pattern_text import Record, id_key, records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path as FilePath
-
     from core.base.paths import ProjectPaths
     from core.records.patterns import Pattern
     from core.sources.ledger import Ledger

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from core.base.errors import Refused
@@ -26,9 +28,6 @@ from core.records.decisions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from datetime import datetime
-
     from core.decisions.commands import Command, JudgeReports
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -42,8 +43,6 @@ from core.sources.pattern_record import text_of
 from core.sources.patterns import read_patterns
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from core.decisions.exchange.import_plan import ImportPlan
     from core.records.extractions import Extraction
     from core.records.repairs import RecordRepair

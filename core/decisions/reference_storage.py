@@ -7,6 +7,8 @@ cannot be read. `by` is recorded as the author.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import asdict
@@ -23,9 +25,6 @@ from core.records.events import ErrorNote, Event, event_id
 from core.sources.events import append_events, read_events
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
     from core.base.paths import ProjectPaths
 
 _SUCCESS: Final = {Verdict.HELPFUL: True, Verdict.HARMFUL: False, Verdict.NEUTRAL: None}

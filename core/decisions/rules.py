@@ -6,6 +6,7 @@ Pure functions: no file is read or written. Decisions that write whole records a
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -29,8 +30,6 @@ from core.records.suspicions import Severity
 from core.records.times import iso
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from core.decisions.commands import PatternCommand
     from core.index.project_state import ProjectState
     from core.learning.inversion_rules import Inversion

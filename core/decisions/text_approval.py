@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,6 @@ from core.sources.pattern_record import text_of
 from core.sources.pattern_text import id_key
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from core.decisions.pattern_registry import Stored
     from core.index.project_state import ProjectState
     from core.records.patterns import Pattern

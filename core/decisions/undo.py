@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 from core.base.errors import AlreadyDone, Refused, UnknownRecord
 from core.base.formatting import format_day, shorten_id
@@ -11,9 +12,6 @@ from core.decisions.case import Draft
 from core.decisions.decision_text import recorded_state, subject_text, verb_text
 from core.records.authors import Author, author_of, is_same_user
 from core.records.decisions import REPAIR, TURNS, CurationState, Decision, Verb, verb_info
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 ALONE: Final = frozenset({Verb.NOTE, Verb.SNOOZE})
 """Verbs of decisions that depend on no other decision, and on which no other depends."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -34,8 +35,6 @@ from core.sources.pattern_text import Record, find, merge_records
 from core.sources.schema import CLAIMED_RATE
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from core.base.paths import ProjectPaths
     from core.base.settings import Settings
     from core.files.json_editor import JsonText

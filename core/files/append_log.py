@@ -6,8 +6,10 @@ import itertools
 import os
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 from zlib import crc32
 
 import msgspec
@@ -15,10 +17,6 @@ import msgspec
 from core.base.errors import Unwritable
 from core.base.regexes import lazy_regex
 from core.files.file_access import WAIT_SECONDS, as_unwritable, file_lock, open_regular
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 _BLOCK: Final = 1 << 16
 _BATCH: Final = lazy_regex(rb"([0-9]{1,18}) ([0-9]{1,18})\n")  # offset and length in bytes

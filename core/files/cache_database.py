@@ -7,16 +7,14 @@ import os
 import sqlite3
 import stat
 import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final, TypeVar
+from pathlib import Path
+from typing import Final, TypeVar
 
 import msgspec
 
 from core.base.errors import DamagedError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
 
 _APPLICATION: Final = 0x72616C70
 _BUSY_SECONDS: Final = 0.2

@@ -12,16 +12,14 @@ import os
 import re
 import stat
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from core.base.errors import BadInput, Conflict, ReadOnly, Unwritable
 from core.base.regexes import lazy_regex
 from core.base.text import visible_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _protected: set[Path] = set()
 

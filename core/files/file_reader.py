@@ -10,8 +10,9 @@ import math
 import os
 import stat
 from collections import Counter
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -31,9 +32,6 @@ from core.files.decoded import (
 )
 from core.records.findings import Severity
 from core.records.times import time_at
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 UTF8: Final = "utf-8"
 _MARKS: Final = (

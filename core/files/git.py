@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from types import TracebackType
+from typing import Final, NamedTuple, Self
 
 from core.base.errors import RalphdeckError
 from core.base.ownership import is_in_trusted_path, is_own
@@ -18,10 +20,6 @@ from core.base.text import visible_line
 from core.files.decoded import Problem
 from core.files.file_reader import RawFile, read_file, read_first_line
 from core.records.anchors import COMMIT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from types import TracebackType
 
 MAX_OUTPUT: Final = 32 << 20  # bytes that one command may print
 MAX_BLOB: Final = 1 << 20  # bytes of a file whose text is compared

@@ -12,9 +12,11 @@ head that was saved elsewhere detects such an edit, see `core.sources.decision_l
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import sha256
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+from pathlib import Path
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
@@ -22,10 +24,6 @@ from core.base.regexes import lazy_regex
 from core.base.text import plural
 from core.files.atomic_write import put
 from core.files.file_access import open_regular
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 NOT_AS_WRITTEN: Final = "not-as-written"  # code of the finding of a chain break
 

@@ -11,15 +11,13 @@ import logging
 import os
 import sys
 import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from watchdog import events
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 # Unfiltered, watchdog lost half of 50,000 new files; "closed" alone misses JSONL that is kept open and files
 # in new folders.

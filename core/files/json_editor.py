@@ -7,15 +7,13 @@ survive, because unchanged text is never written again.
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import getitem
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from core.base.regexes import lazy_regex
 from core.files.file_reader import detect_encoding, is_nested_deeper
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
 
 Path = tuple[str | int, ...]  # keys and indexes from the root; in JSON lines first the index of the record
 

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import re
 import stat
+from collections.abc import Collection, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, NamedTuple
+from pathlib import Path
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
 from core.base.errors import BadInput
 from core.files.decoded import Problem
 from core.files.file_reader import RawFile, read_file
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-    from pathlib import Path
 
 SHARED_INSTRUCTIONS: Final = "AGENTS.md"  # read by most agents, and imported by the instructions of others
 _IMPORT: Final = re.compile(r"^(?! {4}|\t)(?:[^\n]*[^\S\n])?@(?:\./)?AGENTS\.md(?!\S)", re.MULTILINE)

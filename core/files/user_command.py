@@ -9,14 +9,12 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from core.base.errors import RalphdeckError
 from core.base.text import visible_line
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 MAX_OUTPUT: Final = 256 << 10  # bytes
 _STOP_SECONDS: Final = 0.2  # time until a stop is noticed

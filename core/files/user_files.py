@@ -11,6 +11,7 @@ import hashlib
 import itertools
 import os
 import stat
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -27,8 +28,6 @@ from core.files.file_access import file_lock, make_draft_path, open_regular, rem
 from core.records.times import newest, parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from tinydb import TinyDB
     from tinydb.table import Table
 

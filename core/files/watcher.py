@@ -9,14 +9,13 @@ import os
 import stat
 import threading
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
-
     from core.base.paths import ProjectPaths
     from core.base.settings import WatchSettings
     from core.files.inotify import FolderEvents

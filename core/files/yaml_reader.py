@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 import yaml
 
@@ -10,9 +11,6 @@ from core.base.regexes import lazy_regex
 from core.base.text import visible_line
 from core.files.decoded import BOM, MAX_DEPTH, TOO_DEEP, Decoded, Problem, duplicate_key_message
 from core.records.findings import Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _FLAGS: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}

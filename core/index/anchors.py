@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Final
 
@@ -27,8 +28,6 @@ from core.sources.anchor_check import Wanted, WorkingTree, find_changes
 from core.trust.projects import is_trusted
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from core.base.steps import Steps
     from core.index.verdicts import StoredVerdicts
     from core.records.decisions import CurationState

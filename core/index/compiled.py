@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
@@ -33,8 +34,6 @@ from core.records.patterns import Maturity, PatternType
 from core.retrieval.rendering import count_tokens, entry_name, format_bold, render_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
     from core.base.settings import Settings
     from core.learning.scoreboard import Scoreboard
     from core.records.patterns import Pattern

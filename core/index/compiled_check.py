@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -11,10 +13,6 @@ from core.base.text import visible_line
 from core.files.managed_text import text_digest
 from core.index.compiled import CompiledFile, PresentFile, Selection, read_present, remove_escapes, render_target
 from core.records.decisions import EDIT_ANSWERS, edited_file_question_id
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-    from pathlib import Path
 
 Status = Literal["current", "missing", "outdated", "edited", "left", "broken"]
 KEEP, RESTORE, TAKE = EDIT_ANSWERS

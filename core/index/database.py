@@ -13,9 +13,10 @@ import stat
 import threading
 import time
 import weakref
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from zlib import crc32
 
 from core.base.errors import DamagedError, Unwritable
@@ -23,9 +24,6 @@ from core.base.text import visible_line
 from core.base.user_folders import cache_folder
 from core.files import cache_database
 from core.files.user_files import cache_path, code_version, index_file
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 _ROOMS: Final = ("records", "base", "files", "trust", "learning", "retrieval", "sources", "tasks", "index")
 """Rooms that decide what is in the index; after a change in them, it is made again."""

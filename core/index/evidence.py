@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -18,8 +19,6 @@ from core.learning.evidence_records import EventIndex, Link, Links, WorkNames, f
 from core.records.event_log import EventView
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from core.base.settings import LearningSettings
     from core.index.records import Reader
     from core.records.snapshot import Delta, Snapshot

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from core.base.scanning.messages import describe_suspicions
@@ -13,8 +14,6 @@ from core.records.suspicions import Suspicion
 from core.sources.decision_log import FILE as LEDGER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from core.index.project_state import ProjectState
 
 MANY_RECORDED: Final = 20  # Number of recorded uses that is suspicious without any observation from a loop.

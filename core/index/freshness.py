@@ -8,6 +8,7 @@ them. What it does not see are writes into files of ended loops; those are found
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -17,8 +18,6 @@ from core.index.records import Kind, Reader
 from core.index.snapshot import FOREIGN, ORIGINS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from core.base.paths import ProjectPaths
     from core.trust.origins import Origins
 

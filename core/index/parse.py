@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr
 from functools import lru_cache
 from pathlib import Path
@@ -20,7 +21,6 @@ from core.sources.record_kinds import FOLDER, Format, kind_of
 from core.sources.reflections import reflection_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
     from core.records.findings import Finding

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -14,8 +15,6 @@ from core.learning.outcomes import score_signals
 from core.records.loops import Liveness
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from core.base.settings import Settings
     from core.index.anchors import Stale
     from core.index.learnings import LearningIndex

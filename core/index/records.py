@@ -7,10 +7,11 @@ import sqlite3
 import threading
 from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence, ValuesView
 from contextlib import contextmanager
+from datetime import datetime
 from enum import IntEnum
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -26,9 +27,6 @@ from core.records.loops import Loop
 from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask, Reflection
 from core.records.team import TeamSums
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 _MOST_DECODED: Final = 60_000  # records that stay decoded, so that an unchanged one stays the same object
 FEW: Final = 200  # values that are looked up before all are read

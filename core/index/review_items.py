@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -24,9 +26,6 @@ from core.records.decisions import (
 from core.records.suspicions import Suspicion  # noqa: TC001 (the stored questions decode this type)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-    from datetime import datetime
-
     from core.learning.bursts import Burst
     from core.learning.inversion_rules import Inversion
     from core.records.debug_sessions import DebugSession

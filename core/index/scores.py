@@ -6,6 +6,7 @@ The row of a pattern is its place in the index, from 0 on. The row of a removed 
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -29,8 +30,6 @@ from core.learning.scores import Columns, UseTimes
 from core.records.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from numpy.typing import NDArray
 
     from core.base.settings import Settings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import sqlite3
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, suppress
 from functools import lru_cache
 from itertools import takewhile
@@ -36,8 +37,6 @@ from core.tasks.history import TaskFiles
 from core.tasks.task_lookup import list_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
-
     from core.base.paths import ProjectPaths
     from core.records.snapshot import Snapshot
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -42,8 +43,6 @@ from core.tasks.history import TaskFiles, read_attempts
 from core.tasks.task_lookup import list_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
     from core.base.paths import ProjectPaths
     from core.records.debug_sessions import DebugSession
     from core.records.events import Event

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from enum import IntEnum, StrEnum
 from functools import partial
@@ -21,8 +22,6 @@ from core.records.times import parse_time
 from core.tasks.task_lookup import find_attempt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from core.base.paths import ProjectPaths
     from core.records.findings import Finding
 

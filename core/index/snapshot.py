@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -20,7 +21,6 @@ from core.records.snapshot import Delta, Snapshot
 from core.records.team import NO_TEAM, TeamEvidence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from core.base.paths import ProjectPaths

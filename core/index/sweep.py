@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from core.sources.record_kinds import HOME_FOLDERS, is_text, kind_of
 from core.sources.sweep import ROOT_FOLDERS, FolderRow, FolderWalk
 
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from core.base.paths import ProjectPaths

@@ -9,6 +9,7 @@ import os
 import re
 import stat
 import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from itertools import islice
@@ -38,7 +39,6 @@ from core.tasks.task_lookup import list_entries
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from core.base.paths import ProjectPaths
     from core.index.database import Database

@@ -7,6 +7,7 @@ that it gained or lost. Patterns are numbered by their place, learnings and work
 from __future__ import annotations
 
 import json
+import sqlite3
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -23,8 +24,6 @@ from core.retrieval.index import FOUND_IN, TAG, TYPES, PatternIndex, Term, count
 from core.retrieval.task import content_words
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from numpy.typing import DTypeLike, NDArray
 
     from core.index.records import Reader

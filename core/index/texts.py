@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -23,8 +24,6 @@ from core.records.snapshot import Snapshot
 from core.tasks.debug_index import DebugIndex, add_debug_sessions, update_debug_sessions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from core.index.similarity import SimilarityIndex
     from core.learning.scoreboard import Scoreboard
     from core.records.patterns import Pattern

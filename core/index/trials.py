@@ -5,6 +5,7 @@ docs/experiments.md describes the method; `core.learning.experiments` has its st
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from operator import attrgetter
 from statistics import median
@@ -31,7 +32,6 @@ from core.records.events import ASSIGNED, Event, Trial
 from core.records.patterns import PatternType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
     from datetime import datetime
 
     from core.index.project_state import ProjectState

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import cached_property
 from hashlib import blake2b
@@ -17,8 +18,6 @@ from core.files.user_files import code_digest
 from core.index.database import pack, unpack
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from core.base.steps import Steps
     from core.index.records import Reader
     from core.index.refresh import Index

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -19,8 +20,6 @@ from core.base.text import plural
 from core.records.authors import CLIENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from core.base.settings import LearningSettings
     from core.records.decisions import BurstVerdict
     from core.records.events import Event

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
@@ -21,9 +22,6 @@ from core.base.text import MAX_SUBJECT, plural, visible_line
 from core.base.validation import check_flag, check_text, format_value
 from core.learning.states import normalize_time, parse_moment
 from core.records.events import ErrorNote, ErrorType, event_id
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _MAX_CHARS: Final = InjectionSettings().max_field_chars
 _MAX_LISTED: Final = 20  # maximum number of errors per type in a prompt, newest first; others are only counted

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -68,9 +70,6 @@ from core.records.loops import InjectedUse, Loop, Outcome
 from core.records.patterns import Pattern, PatternType, RecordedCounts
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
-
     from core.base.settings import LearningSettings
     from core.records.decisions import CurationState
     from core.records.snapshot import Delta, Snapshot

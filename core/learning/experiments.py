@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from operator import mul
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
 from core.base.text import plural
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 LEVEL: Final = 0.95  # of the intervals: all verdicts of an experiment are right with this probability
 SMALLEST_SHARE: Final = 0.1  # of the tasks without the lesson, and with it

@@ -5,6 +5,7 @@ See docs/scoring.md#states, #lineage and #reconciliation.
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -25,8 +26,6 @@ from core.records.patterns import Maturity, Pattern, PatternType, SourceLoop
 from core.records.times import day_of, minute_of
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-
     from core.base.settings import MaturitySettings, Settings
     from core.records.loops import Loop
     from core.records.team import TeamSums

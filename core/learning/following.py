@@ -5,6 +5,7 @@ The verdicts are events, made when work ends; lists read no log of actions.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from core.base.text import plural
 from core.records.events import VERDICT, Event
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable
 
     from core.records.loops import InjectedUse, Loop
 

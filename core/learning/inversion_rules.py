@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, Final
@@ -20,8 +21,6 @@ from core.records.loops import Loop, LoopStatus, Outcome
 from core.records.patterns import Pattern, PatternType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from core.base.settings import AntiPatternSettings
     from core.learning.assessment import Assessment
     from core.records.events import Observation

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -32,8 +33,6 @@ from core.records.loops import Iteration, Loop, LoopStatus
 from core.records.loops import Outcome as LoopOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from core.records.debug_sessions import DebugSession, Failure
     from core.records.episodes import Attempt
 

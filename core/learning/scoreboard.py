@@ -7,6 +7,7 @@ gives the sum at any other time, however many events there are.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -42,8 +43,6 @@ from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.suspicions import Severity, Suspicion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from core.base.settings import Settings
     from core.learning.bursts import Burst
     from core.learning.following import WorkVerdict

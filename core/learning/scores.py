@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from datetime import datetime
 from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, cast
@@ -18,9 +20,6 @@ from core.records.patterns import Maturity, Pattern, RecordedCounts
 from core.records.team import NO_TEAM, TeamEvidence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from datetime import datetime
-
     from core.base.settings import Settings
     from core.learning.evidence_inputs import EvidenceInputs
     from core.records.decisions import CurationState
@@ -341,7 +340,7 @@ class _Column(Generic[_Array]):
         self._name = name
 
     def __get__(self, scores: Any, owner: type) -> _Array:
-        return cast("_Array", getattr(scores._columns, self._name))
+        return cast(_Array, getattr(scores._columns, self._name))
 
 
 @dataclass(frozen=True)

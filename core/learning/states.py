@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Final, Protocol
@@ -17,8 +18,6 @@ from core.records.patterns import Maturity
 from core.records.times import parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     import numpy as np
     from msgspec import Struct
     from numpy.typing import NDArray

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import yaml
 
 from core.base.negation import Negations, normalize_sentences
 from core.base.validation import check_text
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _PART: Final = re.compile(r"\{([a-z_]+)\}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -16,8 +17,6 @@ from core.learning.states import Sums, add_sums, change_within, decay_sums, stat
 from core.records.patterns import Maturity, PatternType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from core.base.settings import AntiPatternSettings, MaturitySettings, Settings
     from core.learning.evidence_inputs import EvidenceInputs
     from core.records.events import Observation

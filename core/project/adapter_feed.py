@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import closing
 from time import monotonic, thread_time
 from typing import TYPE_CHECKING, Final, Self
@@ -10,8 +11,6 @@ from typing import TYPE_CHECKING, Final, Self
 from core.sources.adapters.first_read import MIN_BYTES, FirstRead
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from core.sources.adapters.collector import Collector
     from core.sources.adapters.contract import AdapterRecords
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
+from datetime import datetime
 from functools import cached_property
 from time import sleep
 from typing import TYPE_CHECKING
@@ -12,9 +14,6 @@ from core.records.loops import LoopDetails
 from core.sources.loop_details import read_loop_details
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
     from core.base.paths import ProjectPaths
     from core.base.settings import Settings
     from core.records.loops import Loop

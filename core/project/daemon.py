@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,6 @@ from core.records.snapshot import Delta
 from core.records.times import iso
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from core.decisions.decision_writer import Decided
     from core.files.watcher import WatchState
     from core.index.project_state import ProjectState

@@ -9,6 +9,7 @@ session.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -57,8 +58,6 @@ from core.tasks.known_fixes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
     from core.index.project_state import ProjectState
     from core.project.project import Project
 

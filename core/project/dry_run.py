@@ -6,9 +6,11 @@ records alone, and the usual reader parses the result. So a forecast cannot diff
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,9 +37,6 @@ from core.sources.pattern_text import find, slice_file
 from core.sources.patterns import read_patterns
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-    from pathlib import Path
-
     from core.base.paths import ProjectPaths
     from core.decisions.commands import Command
     from core.decisions.decision_writer import Decided

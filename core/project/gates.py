@@ -5,6 +5,7 @@ See docs/curation.md#who-decides.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from core.base.errors import RalphdeckError, Refused
@@ -20,8 +21,6 @@ from core.records.lessons import LESSON_ID
 from core.records.patterns import Maturity, Pattern, PatternType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from core.decisions.decision_gate import DecisionGate
     from core.records.decisions import CurationState
     from core.team.gate import TeamGate

@@ -6,7 +6,9 @@ Its modules import little, because the first rows wait for them.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import suppress
+from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
 import msgspec
@@ -20,9 +22,6 @@ from core.records.times import parse_time
 from core.trust.origins import Origins
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
     from core.base.paths import ProjectPaths
     from core.base.settings import Settings
     from core.index.review_items import ReviewItem

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -31,8 +32,6 @@ from core.records.findings import Severity
 from core.records.loops import LoopStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Container
-
     from core.index.project_state import ProjectState
     from core.records.loops import Loop
     from core.records.snapshot import Delta

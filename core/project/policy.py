@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,8 +30,6 @@ from core.sources.record_kinds import ACTIONS, ESCALATION, FOLDER, METRICS, PATT
 from core.sources.sweep import can_contain_records
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from core.base.paths import ProjectPaths
     from core.index.project_state import ProjectState
     from core.learning.scoreboard import Scoreboard

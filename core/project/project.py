@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from datetime import datetime
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -37,10 +40,6 @@ from core.sources.events import append_assignments, append_events
 from core.sources.patterns import read_archives
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from datetime import datetime
-    from pathlib import Path
-
     from core.base.settings import PruningSettings
     from core.decisions.case import Draft
     from core.decisions.decision_writer import Decided, Progress

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from core.base.errors import AlreadyDone, BadInput, Proposed, Refused
@@ -17,9 +19,6 @@ from core.records.proposed_decisions import ProposedDecision
 from core.sources.fold import MOST_PROPOSED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
     from core.decisions.commands import Command, PatternCommand
     from core.index.project_state import ProjectState
     from core.sources.ledger import Ledger

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 from functools import cached_property
 from math import inf
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
@@ -31,10 +34,6 @@ from core.tasks.task_links import embeddable_work
 from core.trust.projects import is_trusted, require_trust
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
-    from datetime import datetime
-    from pathlib import Path
-
     from core.base.paths import ProjectPaths
     from core.base.settings import Settings
     from core.index.review_items import ReviewItem

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -11,7 +12,6 @@ from core.questions.edited import find_edited_files
 from core.questions.queue import QueueRecords, review_queue_in_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from core.base.settings import Settings

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -11,9 +13,6 @@ from core.learning.states import parse_moment
 from core.records.events import Observation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
-
     from core.index.project_state import ProjectState
 
 LOOP: Final = "loop"

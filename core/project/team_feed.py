@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.files.user_files import team_file
 from core.sources.ledger import Ledger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
-
     from core.index.project_state import ProjectState
     from core.project.project import Project
     from core.records.snapshot import Delta

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -14,8 +15,6 @@ from core.records.suspicions import Severity
 from core.trust.projects import is_trusted, revoke_answer, save_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from core.index.project_state import ProjectState
     from core.project.reader import ProjectReader
     from core.records.patterns import Pattern

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from tinydb import where
@@ -22,10 +24,6 @@ from core.records.times import iso
 from core.team.consent import read_consent
 from core.trust.origins import Origins
 from core.trust.projects import MIGRATION, MIGRATIONS, find_record, save_answer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from datetime import datetime
 
 _PROJECT: Final = 2  # place of the project in the header, in every version
 _PREFIX_BYTES: Final = 12  # before each block: its length (8) and CRC-32 (4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -17,8 +18,6 @@ from core.tasks.folders import TaskFolder, find_attempt_folder
 from core.tasks.log_summary import MAX_SUMMARIZED, MAX_SUMMARIZED_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from core.project.project import Project
     from core.questions.extraction.follow_rules import Judgement
     from core.records.episodes import Action, Attempt

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
@@ -18,8 +19,6 @@ from core.records.decisions import Verb
 from core.records.loops import FINISHED, Loop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from core.base.settings import ExtractionSettings
     from core.decisions.decision_writer import Decided
     from core.index.project_state import ProjectState

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -17,8 +18,6 @@ from core.records.decisions import REJECT, VERBS, Verb, lesson_question_id
 from core.records.patterns import Maturity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from core.decisions.commands import Command, PatternCommand
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem

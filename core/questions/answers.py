@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -56,8 +57,6 @@ from core.records.lessons import LESSON_ID
 from core.records.patterns import Maturity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     from core.index.project_state import ProjectState
     from core.index.review_items import QuestionGroup, ReviewItem
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence, Set
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -18,8 +19,6 @@ from core.records.decisions import RE_ENABLE
 from core.records.patterns import Maturity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence, Set
-
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem
     from core.learning.scores import Flags, Floats, Ints

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,8 +19,6 @@ from core.questions.answer import Answer, dismissal, yes
 from core.questions.impact import WASTED_USE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from core.base.steps import Steps
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from core.base.text import plural
@@ -11,8 +12,6 @@ from core.learning.bursts import format_burst, format_source
 from core.questions.answer import Answer, no, yes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem
     from core.questions.priority import ImpactEstimator

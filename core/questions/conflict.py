@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
@@ -18,7 +19,6 @@ from core.records.instructions import Loading, Relation
 from core.records.lessons import LESSON_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Sequence
     from datetime import datetime
 
     from core.base.steps import Steps

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import operator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal
@@ -16,8 +17,6 @@ from core.records.loops import LoopStatus
 from core.retrieval.embeddings import is_available
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from core.index.project_state import ProjectState

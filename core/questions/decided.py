@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -9,8 +10,6 @@ from core.records.authors import Author
 from core.records.decisions import Verb
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from core.questions.priority import ImpactEstimator
     from core.records.decisions import CurationState, Decision
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec.structs import replace
@@ -28,9 +30,6 @@ from core.questions.answer import Answer, no, yes
 from core.records.decisions import edited_file_question_id
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-    from pathlib import Path
-
     from core.base.settings import Settings
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_day
@@ -12,9 +14,6 @@ from core.records.decisions import ACKNOWLEDGE
 from core.tasks.escalations import ASKS_FOR
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from datetime import datetime
-
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem
     from core.questions.priority import ImpactEstimator

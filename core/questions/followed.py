@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -18,8 +19,6 @@ from core.questions.impact import WASTED_USE
 from core.retrieval.rendering import count_entry_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem
     from core.questions.priority import ImpactEstimator

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from core.base.text import visible_line
@@ -11,8 +12,6 @@ from core.index import review_items as kinds
 from core.questions.answer import Answer, dismissal, yes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem
     from core.index.trials import PatternTrials

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -22,8 +23,6 @@ from core.records.decisions import APPROVE
 from core.retrieval.embeddings import is_available
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from core.base.steps import Steps
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem

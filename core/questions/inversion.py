@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,8 +18,6 @@ from core.records.decisions import VERBS, Verb
 from core.records.patterns import Maturity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem
     from core.learning.inversion_rules import Inversion

@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import threading
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
@@ -27,9 +29,6 @@ from core.index import review_items as kinds
 from core.records.suspicions import Severity, Suspicion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem
     from core.records.patterns import Pattern

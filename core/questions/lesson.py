@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from core.base.errors import RalphdeckError
@@ -20,9 +22,6 @@ from core.records.lessons import LessonKind, LessonState
 from core.records.loops import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime
-
     from core.base.steps import Steps
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -16,8 +17,6 @@ from core.records.decisions import VERBS, Verb
 from core.records.patterns import Maturity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem
     from core.questions.priority import ImpactEstimator

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -18,8 +19,6 @@ from core.questions.impact import WARNED_SHARE, PatternImpacts, good_enough, pri
 from core.records.patterns import Pattern, PatternType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from core.base.settings import Settings
     from core.learning.inversion_rules import Inversion
     from core.learning.scoreboard import Scoreboard

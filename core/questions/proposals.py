@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -21,8 +22,6 @@ from core.questions.answer import Answer, dismissal, yes
 from core.records.decisions import REJECT, VERBS, Verb
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from core.decisions.commands import Command
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
@@ -13,8 +14,6 @@ from core.questions.impact import net
 from core.records.decisions import TURNS, Decision
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from core.base.settings import Settings
     from core.index.review_items import ReviewItem
 

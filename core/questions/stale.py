@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from core.base.anchor_texts import describe_change, name_anchor, select_main, short_commit, summarize_change
@@ -16,7 +17,6 @@ from core.records.anchors import AnchorChange, newest_change, rename_in_text, re
 from core.records.patterns import PatternType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from core.base.steps import Steps

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -14,8 +15,6 @@ from core.questions.answer import Answer, dismissal, no
 from core.records.findings import Finding, Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from core.base.steps import Steps
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -16,8 +17,6 @@ from core.records.decisions import ACKNOWLEDGE
 from core.records.episodes import Attempt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from core.base.steps import Steps
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -13,9 +14,6 @@ from core.records.authors import Author, author_of
 from core.records.patterns import Maturity
 from core.records.proposed_decisions import ProposedDecision
 from core.records.times import iso
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 EDIT_ANSWERS: Final = "keep", "restore", "take"
 """Answers to the question about an edited file: leave the file alone, let the next run replace this edit, or change

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
 from core.records.loops import Outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 ACTION_TYPES: Final = ("read", "write", "bash", "grep", "glob", "task", "edit")
 TARGETS: Final = ("file_path", "file", "path", "notebook_path", "filename")

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 _Count = Annotated[int, Meta(ge=0, le=10**15)]
 _Weight = Annotated[float, Meta(ge=0, le=1)]

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from enum import StrEnum
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from core.records.decisions import INSTRUCTIONS_PREFIX, PAIR_ANSWERS
-
-if TYPE_CHECKING:
-    from collections.abc import Container
 
 
 class Loading(StrEnum):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,9 +14,6 @@ from core.records.origins import NOTHING_FOREIGN, ForeignRecords
 from core.records.team import NO_TEAM, TeamEvidence
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
-
     from core.records.debug_sessions import DebugSession, Escalation
     from core.records.episodes import Attempt, Task
     from core.records.events import Event

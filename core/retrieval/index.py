@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.task import LANGUAGES, content_words
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 Rows = NDArray[np.int32]
 _Key = TypeVar("_Key")

@@ -7,9 +7,11 @@ meaning have one name (`instruction_words.yaml`).
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,10 +27,6 @@ from core.retrieval.instruction_text import (
     split_steps,
 )
 from core.retrieval.task import stem_word
-
-if TYPE_CHECKING:
-    import re
-    from collections.abc import Iterable, Iterator, Sequence
 
 WEAK: Final = 0.25  # weight of words that say little
 COMMON: Final = 0.5  # weight of words that many instructions contain; others have 1

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 from core.base.regex_table import LazyRegex
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MAX_CHARS: Final = 400  # characters of a text that are compared
 UNASKED: Final = "unasked!"

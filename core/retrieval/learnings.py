@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -12,8 +13,6 @@ from core.records.loops import Loop, LoopStatus, Outcome
 from core.retrieval.embeddings import ComparableWork, task_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from core.records.snapshot import Snapshot
 
 _NUMBER: Final = "#"  # precedes the number of a key learning in its ID; IDs of reflections contain none

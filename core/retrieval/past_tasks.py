@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -17,8 +18,6 @@ from core.retrieval.relevance import MAX_PAST, RELEVANCE_PARTS, WEIGHTS, count_s
 from core.retrieval.task import TaskProfile, analyse_task, content_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from numpy.typing import NDArray
 
     from core.learning.scoreboard import Scoreboard

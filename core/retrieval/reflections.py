@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -23,8 +24,6 @@ from core.retrieval.rendering import REFLECTIONS_ONLY, count_tokens, format_head
 from core.retrieval.similarity import TextPool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
     from core.base.settings import InjectionSettings
 
 HEADING: Final = "### Reflections"

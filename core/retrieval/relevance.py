@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -16,8 +17,6 @@ from core.retrieval.index import CATEGORY, ERROR, LANGUAGE, TAG, TYPES, WORD, Pa
 from core.retrieval.task import content_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from numpy.typing import NDArray
 
     from core.records.debug_sessions import Failure

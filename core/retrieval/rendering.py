@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -17,8 +18,6 @@ from core.learning.evidence import round_half_up
 from core.records.patterns import Pattern, PatternType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from core.base.settings import InjectionSettings
 
 TITLE: Final = "## Cross-Loop Learning Context"

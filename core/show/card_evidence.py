@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -22,8 +23,6 @@ from core.show.pages.patterns import set_aside_reason
 from core.show.pages.signs import result_sign, state_sign
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from core.index.project_state import ProjectState
     from core.index.review_items import QuestionGroup, ReviewItem
     from core.learning.inversion_rules import Inversion

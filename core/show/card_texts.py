@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
@@ -18,8 +19,6 @@ from core.show.pages.document import Block, Line, Part, line
 from core.show.pages.signs import state_sign
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-
     from core.index.project_state import ProjectState
     from core.records.patterns import Pattern
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from core.base.anchor_texts import describe_change, select_main
@@ -32,8 +33,6 @@ from core.show.work import session_key, task_key
 from core.tasks.escalations import escalation_reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from core.index.project_state import ProjectState
     from core.index.review_items import EditedFile, HeldText, ReviewItem, WeakenedTest
     from core.learning.inversion_rules import Inversion

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -27,8 +28,6 @@ from core.show.pages.signs import state_sign
 from core.show.table import Cells, Column, list_table
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
     from core.base.settings import InjectionSettings
     from core.index.project_state import ProjectState
     from core.records.patterns import Pattern

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -16,8 +17,6 @@ from core.show.pages.decisions import change_text, decision_document, decision_l
 from core.show.table import Cells, Column
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-
     from core.index.project_state import ProjectState
     from core.records.snapshot import Snapshot
 

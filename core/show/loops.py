@@ -7,6 +7,7 @@ session, or a lesson that it was given.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -36,8 +37,6 @@ from core.show.table import Cells, Column
 from core.tasks.attempts import AttemptState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from core.index.project_state import ProjectState
     from core.learning.evidence import LoopPatterns
     from core.learning.following import WorkVerdict

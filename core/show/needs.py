@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
@@ -17,8 +18,6 @@ from core.records.waits import needs_person
 from core.show.pages.document import Sign
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from core.index.project_state import ProjectState
     from core.records.debug_sessions import DebugSession, Failure
     from core.records.episodes import Attempt

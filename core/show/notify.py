@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from hashlib import blake2b
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
@@ -24,9 +26,6 @@ from core.files.user_files import UserStore, project_key, state_file
 from core.show.needs import Need, NeedKind, describe_need, find_needs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
     from core.index.project_state import ProjectState
 
 SECONDS: Final = 30.0  # time limit of one call

@@ -6,6 +6,7 @@ The same page is the first screen of the dashboard and the output of `ralphdeck 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Final
@@ -23,8 +24,6 @@ from core.show.pages.loops import Result, find_result
 from core.show.setup import SHOWN_SPAN, Setup, count_sessions, find_offers, is_first_start, offers_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem
     from core.records.loops import Loop

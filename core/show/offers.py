@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_percent
@@ -10,8 +11,6 @@ from core.show.pages.document import Block, Line, Sign, fields, items, line, mor
 from core.show.pages.signs import TYPE_WORDS, status_sign
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from core.index.project_state import ProjectState
     from core.records.extractions import Extraction, Proposal
     from core.records.patterns import Pattern

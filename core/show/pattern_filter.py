@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -14,8 +15,6 @@ from core.records.patterns import Pattern, PatternType
 from core.show.filter_parser import FieldKind, Fields, Query, Term, parse_age, parse_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from core.learning.scoreboard import Scoreboard
     from core.records.decisions import Pin
 

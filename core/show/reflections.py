@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from core.base.record_text import one_line
@@ -14,8 +15,6 @@ from core.show.pages.reflections import kind_word
 from core.show.table import Cells, Column
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from core.questions.extraction.clustering import Cluster
     from core.records.reflections import Reflection
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -12,8 +13,6 @@ from core.index.records import RecordMap
 from core.index.review_items import OFFER
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem
     from core.records.loops import Loop

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,8 +33,6 @@ from core.records.loops import Loop, LoopStatus
 from core.records.patterns import Maturity, Pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from core.index.project_state import ProjectState
     from core.learning.scoreboard import Scoreboard
     from core.learning.scores import Flags, Ints

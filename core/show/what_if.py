@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from core.base.pattern_titles import pattern_title
@@ -15,8 +16,6 @@ from core.show.pages.signs import state_sign
 from core.show.table import Cells, Column, list_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from core.base.declaration import Setting
     from core.base.settings import Settings
     from core.index.project_state import ProjectState

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -10,8 +11,6 @@ from core.records.episodes import Attempt, Task
 from core.tasks.task_links import LoopNames
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from core.records.reflections import Reflection
     from core.records.snapshot import Delta, Snapshot
     from core.show.work import WorkCatalog

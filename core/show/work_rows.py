@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,8 +12,6 @@ from core.show.needs import Need, find_needs
 from core.show.work import FoundWork, Tree, WorkCatalog, build_tree, session_key
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
     from core.index.project_state import ProjectState
     from core.show.filter_parser import Query
 

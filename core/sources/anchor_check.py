@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from core.files.file_reader import RawFile, read_file
@@ -16,10 +19,6 @@ from core.records.anchors import Anchor, AnchorChange, parse_anchor
 from core.records.times import time_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from datetime import datetime
-    from pathlib import Path
-
     from core.files.decoded import Problem
 
 SECONDS: Final = 30.0  # time that Git may take for all anchors of a project

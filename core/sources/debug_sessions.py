@@ -5,9 +5,10 @@ See docs/file-formats.md#debug-sessions and docs/file-formats.md#escalations.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -21,9 +22,6 @@ from core.sources import normalize
 from core.sources.actions import to_text
 from core.sources.fields import Fields, document
 from core.sources.record_kinds import loop_directory
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
 
 MAX_TEXT: Final = 16_384  # Maximum length of one text of a session (stack trace, diff), in characters.
 

@@ -5,6 +5,7 @@ See docs/safety.md#log.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -24,8 +25,6 @@ from core.records.proposed_decisions import ProposedDecision
 from core.records.times import iso, parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from core.base.paths import ProjectPaths
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -16,8 +17,6 @@ from core.sources.actions import invalid_action_finding, summarize_action
 from core.sources.fields import Fields, document, fill_gaps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from core.records.findings import Finding
 
 TRAJECTORY: Final = "trajectory.json"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, TypeVar, get_type_hints
+from typing import Any, Final, TypeVar, get_type_hints
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -14,9 +15,6 @@ from core.records.findings import Finding, Severity
 from core.records.loops import Outcome
 from core.records.times import parse_time
 from core.sources import normalize
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 _T = TypeVar("_T")
 _S = TypeVar("_S", bound=Struct)

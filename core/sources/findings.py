@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -12,9 +13,6 @@ from core.base.grouping import group_pairs
 from core.base.text import visible_line
 from core.records.findings import Finding, Severity
 from core.records.patterns import Pattern, PatternCopy
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 
 def duplicate_findings(copies: Sequence[Pattern]) -> tuple[Finding, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -28,8 +29,6 @@ from core.records.times import parse_time
 from core.trust.last_words import Effect
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
     from core.records.proposed_decisions import ProposedDecision
     from core.trust.last_words import LastWord
     from core.trust.origins import Origins

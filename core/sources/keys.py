@@ -8,6 +8,7 @@ function makes the record.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from functools import cache
 from typing import (
@@ -37,8 +38,6 @@ from core.sources.fields import Fields, escape_key
 from core.sources.schema import SCHEMAS, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     from core.records.findings import Finding
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -20,8 +21,6 @@ from core.sources.fold import fold_log, with_proposals
 from core.trust.origins import Origins
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from core.base.paths import ProjectPaths
     from core.records.decisions import CurationState, Decision
     from core.records.proposed_decisions import ProposedDecision

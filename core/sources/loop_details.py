@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -20,10 +22,6 @@ from core.records.loops import Iteration, Loop, LoopDetails
 from core.sources.fields import Fields, fill_gaps
 from core.sources.loops import read_iteration
 from core.sources.record_kinds import ANALYTICS, BEST_OUTPUT, CRASH_LOG, CURRENT, LAUNCHER, loop_source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
 MAX_NOTE: Final = 64 * 1024  # Maximum size of a note in bytes; a log keeps its end, any other text its start.
 MAX_DOCUMENT: Final = 1 << 20  # Maximum size of a JSON file, in bytes.

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 import sys
 from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,9 +23,6 @@ from core.records.times import minute_of, newest
 from core.sources import record_kinds as sources
 from core.sources.liveness import Processes, check_liveness
 from core.sources.record_kinds import DETAILS, loop_directory, loop_home
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 
 class LoopFact(LoopValues, frozen=True, kw_only=True, omit_defaults=True, gc=False):

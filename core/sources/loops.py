@@ -6,9 +6,11 @@ See docs/file-formats.md#loops.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from itertools import product
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta, Struct
@@ -41,10 +43,6 @@ from core.sources.keys import (
 from core.sources.loop_join import LoopFact
 from core.sources.record_kinds import STATE, loop_directory, loop_source
 from core.sources.reflections import make_reflection, read_headed_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from datetime import datetime
 
 _MAX_FAILURES: Final = 100  # Maximum errors that are read from one field.
 _REGISTRIES: Final = frozenset({sources.REGISTRY, sources.EXTERNAL_REGISTRY, sources.LAUNCHER})

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeVar
 
 from core.base.validation import MAX_COUNT
 from core.records.episodes import TaskStatus
 from core.records.loops import LoopStatus, Outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
 
 LOOP_ID: Final = ("loop_id", "loopId", "id")
 TASK: Final = ("task", "objective", "task_description", "task_summary", "description")

@@ -5,7 +5,9 @@ The result depends only on the name, bytes and stamp of the file, so that the in
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,10 +31,6 @@ from core.sources.patterns import KnownRecords, read_patterns
 from core.sources.record_kinds import DEBUG_SESSION, EPISODIC_REFLECTIONS, PATTERN_COPIES, PATTERNS, Format, RecordKind
 from core.sources.reflections import read_memory, read_reflections
 from core.sources.schema import SCHEMAS, check
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from datetime import datetime
 
 
 class ParsedFile(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

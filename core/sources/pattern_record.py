@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b, sha256
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Meta
@@ -21,9 +22,6 @@ from core.sources.fields import Fields, quote_value
 from core.sources.keys import Count, Entries, Keys, Names, Number, Rate, Text, Texts, Time, pairs, read_keys, snake_keys
 from core.sources.pattern_text import TYPE_WORDS, PatternItem, id_of
 from core.sources.schema import MAX_USES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 _SLUG: Final = re.compile(r"(?:pat-(?:error|success|anti)|tmpl)-([a-z][a-z0-9-]*?)-\d+(?:-[a-z0-9]+)?")
 _NAME_KEYS: Final = ("name", "title")

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct
@@ -20,9 +21,6 @@ from core.records.findings import Finding, Severity
 from core.records.patterns import PatternType
 from core.sources.fields import escape_key, quote_value
 from core.sources.keys import RecordText, snake_own_keys
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 TYPE_WORDS: Final = {
     "error": PatternType.ERROR,

@@ -6,10 +6,11 @@ A file is split into records before any record is decoded, so that a defective r
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from hashlib import blake2b
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -27,9 +28,6 @@ from core.sources.keys import SNAKE, RecordText, is_camel, respell, snake_keys
 from core.sources.pattern_record import id_key_of, read_pattern
 from core.sources.pattern_text import PatternItem, decode_node, id_of, open_document, records, split_items
 from core.sources.schema import PATTERNS, SCHEMAS, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 
 class ReadRecord(Struct, frozen=True, gc=False):

@@ -7,17 +7,15 @@ kind, add a row and, for a new collection, its reader in `core.sources.parsed_fi
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.regex_table import LazyRegex
 from core.files.file_reader import MAX_BYTES, MAX_PATTERN_BYTES
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class Format(StrEnum):

@@ -11,9 +11,10 @@ from __future__ import annotations
 import functools
 import math
 import re
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union
+from typing import Annotated, Any, Final, Literal, Union
 
 import msgspec
 from msgspec import Meta, Struct
@@ -24,9 +25,6 @@ from core.records.patterns import PatternType
 from core.records.times import parse_time
 from core.sources import normalize
 from core.sources.fields import escape_key, quote_value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _TREND: Final[Any] = [{"timestamp": "time", "success_rate_snapshot": "number", "sample_size": "integer"}]
 # Of pattern sharing, in a file of their own or in a registry file.

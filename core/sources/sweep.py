@@ -6,6 +6,8 @@ import contextlib
 import os
 import stat
 import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -14,9 +16,6 @@ from core.files.file_reader import Stamp, stamp_row
 from core.sources.record_kinds import FOLDER, HOME_FOLDERS, IGNORED_FOLDERS, NAMED_BY_ID, is_ignored, kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
-
     from core.base.paths import ProjectPaths
 
 _FILE_ENDINGS: Final = (".json", ".jsonl", ".yaml", ".yml", ".log", ".md", ".tmp", ".lock", ".bak")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -18,8 +19,6 @@ from core.records.findings import Finding, Severity
 from core.records.team import HeldUses, TeamEvidence, TeamSums
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from core.base.paths import ProjectPaths
 
 BAD_HEADER: Final = "bad-header"  # Code of the finding for a file whose first line does not describe its sums.

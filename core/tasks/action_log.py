@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping, Sequence, Set
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -29,9 +31,6 @@ from core.tasks.strict_reader import TRAJECTORY_SHAPES, is_entry
 from core.tasks.validation import MAX_TOTAL_SIZE, check_total_size, json_size
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence, Set
-    from pathlib import Path
-
     from core.files.json_editor import JsonText
     from core.tasks.folders import AttemptFolder, TaskFolder
 

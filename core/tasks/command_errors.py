@@ -7,8 +7,9 @@ way. Reports of pytest, Jest and Vitest, and tracebacks, are parsed by `core.tas
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -28,9 +29,6 @@ from core.tasks.error_messages import (
     precedes_error,
     split_error,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 MAX_ERRORS: Final = 20  # maximum number of errors of one command
 _MAX_LINES: Final = 2_000

@@ -8,7 +8,10 @@ files have been updated.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping, Sequence, Set
+from datetime import datetime
 from itertools import accumulate
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -49,10 +52,6 @@ from core.tasks.task_lookup import task_ids
 from core.tasks.validation import MAX_TOTAL_SIZE, json_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence, Set
-    from datetime import datetime
-    from pathlib import Path
-
     from core.base.paths import ProjectPaths
     from core.files.json_editor import JsonText
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from core.base.paths import relative_to_project
 from core.base.regexes import lazy_regex
 from core.base.text import MAX_PATTERN, safe_matcher
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _MAX_MESSAGE: Final = 400  # number of characters at the beginning of a message that are used
 _MIN_LETTERS: Final = 6  # minimum number of literal letters in a regex; fewer match too many messages

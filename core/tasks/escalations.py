@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -31,8 +32,6 @@ from core.sources.keys import normalize_keys
 from core.tasks.debug_index import STATUS, DebugIndex
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from core.records.extractions import Material
     from core.records.snapshot import Snapshot
 

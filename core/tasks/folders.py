@@ -6,9 +6,10 @@ import errno
 import fcntl
 import os
 import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -20,9 +21,6 @@ from core.base.validation import check_count, check_text
 from core.files.append_log import append_bytes, sync_folder
 from core.files.file_access import file_lock, is_alive, make_draft_path, make_folder, open_regular, remove_drafts
 from core.sources import episodes as sources
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _DRAFTS: Final = ".drafts"  # folder below `index/` where new folders are created; readers ignore it
 _DRAFT: Final = lazy_regex(r".+\.([0-9]{1,10})-[0-9a-f]{8}")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from functools import cached_property, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -26,10 +29,6 @@ from core.sources.reflections import join_reflections, read_reflections
 from core.tasks.task_lookup import find_task, list_entries
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from datetime import datetime
-
     from core.base.paths import ProjectPaths
 
 MAX_RESULTS: Final = 1000  # maximum number of result files per attempt, and of folders that are searched for them

@@ -6,7 +6,8 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 from core.base.errors import Conflict
 from core.base.validation import RETRY_SECONDS
@@ -15,9 +16,6 @@ from core.files.decoded import Line, Problem
 from core.files.file_reader import MAX_BYTES, decode_json, decode_jsonl, open_file, read_file
 from core.files.json_editor import BadJson, JsonText
 from core.files.json_editor import Path as Pointer
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Edit = Callable[[JsonText], None]  # changes a document; applying it to its own result must change nothing
 Shapes = Mapping[Pointer, type[dict[str, Any]] | type[list[Any]]]  # expected types of existing values, outer ones first

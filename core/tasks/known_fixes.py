@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,8 +33,6 @@ from core.tasks.debug_index import (
 from core.tasks.error_messages import Names, generalize_message, is_same_file, split_error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from core.base.paths import ProjectPaths
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter, deque
+from collections.abc import Iterable
 from datetime import datetime
 from functools import lru_cache
 from itertools import islice, takewhile
@@ -20,8 +21,6 @@ from core.records.loops import Outcome
 from core.tasks.changes import edits_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from core.records.episodes import Action
     from core.sources.actions import Actions
 

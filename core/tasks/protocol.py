@@ -7,7 +7,9 @@ allows one writer per task. An attempt is open until its `outcome.json` exists. 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from core.base.errors import BadInput, Conflict, Refused, Unwritable
@@ -25,9 +27,6 @@ from core.tasks.json_files import check_editable, edit_object, read_object, set_
 from core.tasks.strict_reader import ROOM, StrictReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from datetime import datetime
-
     from core.files.json_editor import JsonText
     from core.records.reflections import Reflection
     from core.tasks.completion import CompletedAttempt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from core.base.masking import mask_secrets
@@ -11,8 +12,6 @@ from core.base.regexes import lazy_regex
 from core.base.text import visible_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from core.tasks.changes import Hunk
 
 _MAX_TEXT: Final = 4_000

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import uuid
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -42,9 +44,6 @@ from core.tasks.session_files import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from datetime import datetime
-
     from core.base.paths import ProjectPaths
     from core.files.json_editor import JsonText
     from core.files.json_editor import Path as Place

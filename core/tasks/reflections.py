@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -21,9 +23,6 @@ from core.tasks.log_summary import CHECK, COMMAND, TOOL, LoggedFailure, LogSumma
 from core.tasks.strict_reader import StrictReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from datetime import datetime
-
     from core.records.episodes import Attempt
 
 TYPE_OF: Final = {

@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -53,9 +54,6 @@ from core.tasks.log_summary import ActionCommand, parse_command, pick_error_line
 from core.tasks.reasons import find_reason, join_sentences, split_reason
 
 if TYPE_CHECKING:
-    from datetime import datetime
-    from pathlib import Path
-
     from core.base.paths import ProjectPaths
     from core.records.debug_sessions import DebugSession
     from core.records.episodes import Action, Attempt

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct
@@ -26,9 +28,6 @@ from core.tasks.strict_reader import StrictReader
 from core.tasks.task_lookup import task_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from datetime import datetime
-
     from core.base.paths import ProjectPaths
     from core.files.json_editor import JsonText
     from core.records.reflections import Reflection

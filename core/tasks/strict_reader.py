@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from core.base.errors import Conflict
@@ -14,9 +16,6 @@ from core.sources.episodes import join_attempts, parse_attempts, parse_tasks
 from core.tasks.json_files import Shapes, check_editable, read_last_lines, read_object
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
     from core.files.decoded import Line
     from core.records.reflections import Reflection
     from core.tasks.folders import AttemptFolder, TaskFolder

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
@@ -17,9 +19,6 @@ from core.tasks.attempts import AttemptState, assess_attempts
 from core.tasks.task_links import Coverage, measure_coverage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from datetime import datetime
-
     from core.base.settings import Settings
     from core.records.episodes import Attempt
     from core.records.reflections import Reflection

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -15,8 +16,6 @@ from core.records.loops import Outcome
 from core.retrieval.task import content_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from core.records.loops import Loop
     from core.records.reflections import MemoryTask, Reflection
     from core.records.snapshot import Snapshot

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from core.base.errors import BadInput, UnknownRecord
 from core.base.id_lookup import ambiguous_id_error, find_matching_ids, name_ids, suggest_id
@@ -12,10 +14,6 @@ from core.base.paths import SAFE_ID, ProjectPaths
 from core.base.regexes import lazy_regex
 from core.base.text import visible_line
 from core.sources.record_kinds import is_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 _ATTEMPT_ID: Final = lazy_regex(r"(?P<task>.+)\.(?P<number>[0-9]{1,9})")
 

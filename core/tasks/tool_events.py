@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import msgspec
 
@@ -13,9 +14,6 @@ from core.records.episodes import TARGETS
 from core.sources.episodes import MAX_TEXT
 from core.tasks.changes import describe_change
 from core.tasks.validation import keep_ends
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SUCCEEDED: Final = "PostToolUse"
 FAILED: Final = "PostToolUseFailure"

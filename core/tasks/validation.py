@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from datetime import datetime
+from typing import Any, Final
 
 import msgspec
 
@@ -28,9 +29,6 @@ from core.records.times import iso, parse_time
 from core.sources.actions import MAX_TEXT as MAX_OUTPUT
 from core.sources.episodes import MAX_ENTRIES
 from core.sources.episodes import MAX_TEXT as MAX_CHARS
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 MAX_ACTIONS: Final = 100_000  # maximum number of actions in one call
 MAX_ID: Final = 64  # maximum length of a task ID, loop ID or agent name

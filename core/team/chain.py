@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from uuid import UUID
 
 import msgspec
 
 from core.records.space import ChainHead, SpaceDecision
 from core.team.errors import ChainBroken
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from uuid import UUID
 
 
 class _Identified(msgspec.Struct):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -15,8 +16,6 @@ from core.records.decisions import Decision
 from core.team.refusals import late_reason
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from core.records.space import SpaceConflict
 
 OwnRecord = Callable[[str], Mapping[str, Any]]

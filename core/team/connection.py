@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -30,8 +31,6 @@ from core.team.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
-
     from psycopg import Connection
     from psycopg import Error as DatabaseError
 

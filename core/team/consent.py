@@ -6,8 +6,10 @@ A cloned project can therefore never make ralphdeck connect to a server.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -21,10 +23,6 @@ from core.files.file_reader import RawFile, read_file
 from core.files.user_files import team_file
 from core.team.connection import check_argument, read_conninfo
 from core.team.errors import TeamError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 _MAX_BYTES: Final = 4 << 20
 _URL: Final = "url="

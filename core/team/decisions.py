@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from uuid import UUID
 
 import msgspec
 from msgspec.structs import replace
@@ -30,9 +32,6 @@ from core.team.sharing import is_shared
 from core.team.texts import make_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from uuid import UUID
-
     from core.learning.scoreboard import Scoreboard
     from core.records.patterns import Pattern
     from core.records.snapshot import Snapshot

@@ -10,12 +10,13 @@ import os
 import select
 import threading
 import uuid
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from hashlib import sha256
 from random import random
 from time import monotonic, thread_time
-from typing import TYPE_CHECKING, Final, Protocol, Self
+from typing import Final, Protocol, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,9 +25,6 @@ from core.base.errors import RalphdeckError
 from core.base.text import visible_line
 from core.records.team_status import DASHBOARD, Lease, PooledTrials, Presence, ProjectUses, TeamStatus
 from core.team.errors import Offline, TeamError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 CYCLE_SECONDS: Final = 5.0  # between two syncs without a hint
 LOCAL_SECONDS: Final = 1.0  # least time between two syncs because of local changes

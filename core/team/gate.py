@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from time import monotonic
@@ -24,8 +25,6 @@ from core.team.sharing import is_shared
 from core.team.sync import Synchronizer, check_space
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from core.records.space import DecisionReceipt
     from core.team.consent import Joined
     from core.team.sharing import Sharing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
@@ -23,7 +24,6 @@ from core.team.server import Space, list_spaces
 from core.team.sync import Cycle, Prefer, Preview, Synchronizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from core.team.consent import Joined

@@ -5,9 +5,12 @@ Losing the file is safe: everything is sent again, where it arrives once by its 
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from pathlib import Path
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -16,11 +19,6 @@ from core.base.user_folders import state_folder
 from core.files import cache_database
 from core.files.file_access import file_lock
 from core.files.user_files import project_key
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-    from pathlib import Path
 
 _VERSION: Final = 1
 _LOCK_SECONDS: Final = 60.0

@@ -9,6 +9,7 @@ of the coin.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -23,8 +24,6 @@ from core.records.space import TeamTrial, TeamUse
 from core.team.local_state import LocalState, Status, StoredUse, Sums
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-
     from core.learning.scoreboard import Scoreboard
     from core.records.events import Observation
     from core.records.patterns import Pattern

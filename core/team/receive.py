@@ -8,6 +8,7 @@ logged.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -34,8 +35,6 @@ from core.team.refusals import decisions_to_send, find_late, redo_accepted, undo
 from core.team.sharing import keep_shared_keys, new_record
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from core.base.paths import ProjectPaths
     from core.base.settings import Settings
     from core.learning.scoreboard import Scoreboard

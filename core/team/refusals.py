@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -16,8 +17,6 @@ from core.decisions.undo import ALONE, affected_ids
 from core.records.decisions import SYNC, TURNS, Decision, Verb
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
-
     from core.base.paths import ProjectPaths
     from core.base.settings import Settings
     from core.sources.ledger import Ledger

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -37,8 +38,6 @@ from core.team.follow import Online
 from core.team.migrations import check_version, latest_version, schema_version
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from psycopg import Connection
     from psycopg.abc import Params
     from psycopg.errors import Diagnostic

@@ -6,9 +6,11 @@ Each step can be repeated: a cycle that was interrupted anywhere is completed by
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 from uuid import UUID
 
@@ -28,9 +30,6 @@ from core.team.sharing import Sharing
 from core.team.texts import OpenTexts, Progress, Texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from pathlib import Path
-
     from core.base.paths import ProjectPaths
     from core.base.settings import Settings
     from core.index.project_state import ProjectState

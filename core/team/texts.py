@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -25,9 +27,6 @@ from core.team.local_state import LocalState, TextBase
 from core.team.sharing import Sharing, keep_shared_keys, new_record
 
 if TYPE_CHECKING:
-    from datetime import datetime
-    from pathlib import Path
-
     from core.base.paths import ProjectPaths
     from core.base.settings import Settings
     from core.index.project_state import ProjectState

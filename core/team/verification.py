@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -17,8 +18,6 @@ from core.team.local_state import LocalState
 from core.team.server import Space
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from core.records.space import ChainHead
 
 

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from core.base.errors import BadInput, RalphdeckError
 from core.base.user_folders import state_folder
 from core.files.file_access import as_unwritable, make_folder, open_regular, write_new
 from core.records.events import NO_TRIAL_KEY, TrialKey
 from core.trust.worktrees import trust_root
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _SECRET_BYTES: Final = 32
 

@@ -6,9 +6,11 @@ text that this user withheld would be given again. A decision that withholds is 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -18,9 +20,6 @@ from core.records.decisions import TURNS, Verb
 from core.trust.own_records import OwnLines, record_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
     from core.records.decisions import Decision
 
 

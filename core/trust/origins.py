@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,9 +22,6 @@ from core.trust.own_records import KnownHead, OwnRecords, own_records_path, reco
 from core.trust.projects import find_answer, is_joined
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-    from pathlib import Path
-
     from core.files.hash_chain import Place
     from core.records.decisions import CurationState, Decision
     from core.records.events import Event

@@ -8,8 +8,10 @@ a merge moves still is. Files of at most 50 bytes a record; a file that is lost 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final, NamedTuple
+from pathlib import Path
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -19,10 +21,6 @@ from core.base.user_folders import state_folder
 from core.files.file_access import as_unwritable, open_regular
 from core.files.user_files import project_key
 from core.trust.worktrees import trust_root
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 _DIGEST_BYTES: Final = 12
 _HEAD: Final = lazy_regex(rb"@([0-9]{1,12}) ([0-9a-f]{64}) ([0-9]{1,12})")

@@ -8,9 +8,12 @@ new clone in its place.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
+from datetime import datetime
 from hmac import compare_digest
-from typing import TYPE_CHECKING, Final, Literal
+from pathlib import Path
+from typing import Final, Literal
 
 import msgspec
 from msgspec import Struct
@@ -23,11 +26,6 @@ from core.files.file_access import open_regular
 from core.files.user_files import read_tables, state_file, team_file
 from core.records.times import iso
 from core.trust.worktrees import trust_root
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
-    from pathlib import Path
 
 TABLE: Final = "trusted_projects"
 MIGRATIONS: Final = "migrations"  # table with what was taken over from earlier versions: {name, at}

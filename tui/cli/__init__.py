@@ -5,8 +5,10 @@ Importing this module does not import textual, so `ralphdeck --help` and the hea
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
+from typing import ClassVar, Final, NoReturn
 
 import click
 
@@ -14,10 +16,6 @@ from core.cli import program
 from core.cli.command_table import Place
 from core.cli.groups import Program
 from tui.cli.theme_option import THEME, theme_option
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Mapping, Sequence
 
 _WITH_SCREEN: Final = frozenset({None, "dashboard", "demo", "serve"})
 """The commands that open a dashboard; None is the call without a command."""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from textual.actions import parse
 from textual.binding import Binding
 from textual.keys import key_to_character
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PLACES: Final = {
     "now": ("1", "Now"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from core.base.text import plural
@@ -11,8 +12,6 @@ from core.records.findings import Severity
 from core.records.loops import LoopStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from core.project.notifications import Notification
 
 MODES: Final = {

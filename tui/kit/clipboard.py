@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from textual.widgets import Input, TextArea
@@ -13,8 +14,6 @@ from textual.widgets import Input, TextArea
 from core.base.text import plural, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from textual.app import App
 
 MOST_BYTES: Final = 74_994  # UTF-8 bytes that every terminal with OSC 52 accepts: 100,000 bytes with base64 and frame

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from core.show.table import ALWAYS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from core.show.table import Column
 
 LEAST_FLEX: Final = 10  # minimum cells of a flexible column, even if columns that always stay do not fit

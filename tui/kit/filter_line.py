@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -19,8 +20,6 @@ from core.show.filter_parser import Fields, completions
 from tui.kit.messages import NewestMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Container
-
     from textual.app import ComposeResult
     from textual.events import Key
 

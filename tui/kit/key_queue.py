@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
+from collections.abc import Callable
 from itertools import count
 from math import inf
 from time import monotonic
@@ -14,8 +15,6 @@ from textual import events
 from textual.app import App, ScreenStackError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from textual.dom import DOMNode
     from textual.message_pump import MessagePump
 

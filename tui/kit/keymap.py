@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 from textual.keys import REPLACED_KEYS, Keys, key_to_character
 
 from core.base.text import visible_line
 from tui.kit.actions import ACTIONS, BY_ID, PLACES, SCREENS, key_name
 from tui.kit.textual_private import key_of_character
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
 TAKEN: Final = {
     "ctrl+a": "screen",

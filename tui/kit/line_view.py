@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.segment import Segment
@@ -12,8 +13,6 @@ from textual.style import Style
 from tui.kit.textual_private import style_parser
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from textual.selection import Selection
     from textual.widget import Widget
 

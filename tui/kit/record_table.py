@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -17,8 +18,6 @@ from tui.kit.columns import fit_columns
 from tui.kit.line_view import cursor_line, fit, is_same, selected, to_strip, with_selection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
-
     from textual import events
     from textual.selection import Selection
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
@@ -15,8 +16,6 @@ from core.files.user_files import VIEWS
 from tui.kit.actions import FORMER_PLACES, PLACES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from tui.kit.user_state import UserState
 
 MOST_VIEWS: Final = 100  # maximum number of the user's views

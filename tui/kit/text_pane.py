@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -15,8 +16,6 @@ from textual.strip import Strip
 from tui.kit.line_view import is_same, selected, to_strip, with_selection
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from textual.selection import Selection
 
 LONG: Final = 20_000  # characters from which wrapping leaves the UI thread

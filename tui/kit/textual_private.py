@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import IO, TYPE_CHECKING, Any
 
 from textual._xterm_parser import XTermParser as XTermParser
@@ -10,8 +11,6 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.keys import _character_to_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from textual.binding import Binding
     from textual.css.stylesheet import Stylesheet
     from textual.driver import Driver

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from core.base.errors import BadInput, Unwritable
@@ -11,9 +13,6 @@ from core.files.user_files import NEVER, PROJECTS, SETTINGS, SINCE, VIEWS, VISIT
 from core.records.times import iso
 
 if TYPE_CHECKING:
-    from datetime import datetime
-    from pathlib import Path
-
     from tinydb import TinyDB
 
 MAX_PROJECTS: Final = 50  # projects that are remembered, those used last

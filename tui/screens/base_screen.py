@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial, partialmethod
 from inspect import getattr_static
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
@@ -27,8 +28,6 @@ from tui.screens.screen_table import ScreenTable, load_tables
 from tui.screens.services import Services, services_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     from textual.app import ComposeResult
     from textual.binding import BindingType
     from textual.widget import Widget

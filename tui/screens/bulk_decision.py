@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
@@ -25,8 +26,6 @@ from tui.screens.dialogs import CONFIRM, Dialog
 from tui.screens.numbers import bar
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from textual.app import ComposeResult
 
     from core.index.project_state import ProjectState

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from textual.content import Content
 
 from tui.kit.glyphs import ASCII, Glyphs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 AXIS_CELLS: Final = 6  # Cells of the labels on the left and the axis.
 MIN_CELLS: Final = 3  # Minimum cells of a run; the oldest runs are dropped if there is too little room.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partialmethod
 from typing import TYPE_CHECKING, Final
@@ -36,8 +37,6 @@ from tui.screens.history_query import HistoryQueryScreen
 from tui.screens.numbers import moment_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from textual.app import ComposeResult
 
     from core.index.project_state import ProjectState

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, partialmethod
 from typing import TYPE_CHECKING, Final
@@ -37,8 +38,6 @@ from tui.screens.knobs import KNOBS, ContextKnob
 from tui.screens.numbers import bar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from textual.app import ComposeResult
 
     from core.base.settings import InjectionSettings, Settings

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from textual.content import Content
 
@@ -12,9 +13,6 @@ from core.base.text import plural, visible, visible_line
 from core.show.pages import document as doc
 from tui.kit.glyphs import Cells, Glyphs, draw, style_of
 from tui.screens.numbers import bar, interval_bar, moment_text, sparkline
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 MIN_CELLS: Final = 20  # Minimum cells of the text beside a label; below that the pane wraps it.
 UNBROKEN: Final = 1_000_000  # A width that is never reached: the pane wraps the lines.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Collection
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
@@ -14,9 +16,6 @@ from tui.kit.actions import SCREENS
 from tui.screens.dialogs import AskLine, Confirm
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-    from pathlib import Path
-
     from tui.screens.base_screen import BaseScreen
 
 _FONT_FACES: Final = re.compile(r"@font-face\s*\{[^}]*\}\s*")  # font faces that a browser would load from another host

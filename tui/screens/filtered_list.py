@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partialmethod
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -25,8 +26,6 @@ from tui.screens.findings import unreadable
 from tui.screens.frame import progress_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
-
     from textual.app import ComposeResult
 
     from core.index.project_state import ProjectState

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,6 @@ from core.sources.decision_log import FILE as LEDGER
 from tui.screens.numbers import moment_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from core.index.project_state import ProjectState
 
 _STYLES = {Severity.ERROR: "$error", Severity.WARNING: "$warning", Severity.INFO: "$quiet"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -16,7 +17,6 @@ from tui.kit.actions import PLACES, SCREENS
 from tui.screens.numbers import bar, to_local
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import datetime
 
     from core.files.watcher import WatchState

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import events, on
@@ -14,8 +15,6 @@ from tui.kit.value_field import ValueField, focused_field
 from tui.screens.base_screen import BaseScreen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from core.show.comparison import Counts
 
 _MAX_BAR: Final = 60

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from textual.widgets import Input
@@ -13,8 +14,6 @@ from tui.kit.saved_views import SavedView
 from tui.screens.filtered_list import FilteredList
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tui.screens.base_screen import BaseScreen
 
 

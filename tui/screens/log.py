@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,6 @@ from tui.screens.list_screen import ListScreen
 from tui.screens.trust import confirm_one
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from core.index.project_state import ProjectState
     from core.records.decisions import Decision
     from core.records.snapshot import Delta

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
@@ -51,9 +53,6 @@ from tui.screens.replay import ReplayScreen, chart_lines
 from tui.screens.text_hits import failure_note, hit_content, hits_by_record, index_note, search_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-    from datetime import datetime
-
     from core.index.project_state import ProjectState
     from core.index.search import SearchResult
     from core.index.search_words import SearchHit, SearchWords

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import partial, partialmethod
 from math import floor, log10
@@ -38,7 +39,6 @@ from tui.screens.base_screen import BaseScreen
 from tui.screens.file_export import export
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from textual.app import ComposeResult

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Final
 
 from core.base.text import plural
@@ -10,8 +11,6 @@ from core.project.notifications import Notification, NotificationKind, ended_wor
 from core.records.findings import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
-
     from textual.notifications import SeverityLevel
 
     from core.records.loops import LoopStatus

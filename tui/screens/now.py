@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial, partialmethod
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
@@ -22,7 +23,7 @@ from tui.kit.record_table import RecordTable
 from tui.screens.base_screen import BaseScreen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping
 
     from textual import events
     from textual.app import ComposeResult

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from math import ceil, floor
 from typing import TYPE_CHECKING
@@ -9,8 +10,6 @@ from typing import TYPE_CHECKING
 from core.base.formatting import format_decimal, format_percent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tui.kit.glyphs import Glyphs
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
@@ -13,8 +14,6 @@ from core.base.text import ELLIPSIS, visible_line
 from core.show.work import session_key, task_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from core.index.project_state import ProjectState
     from core.records.decisions import Decision
     from core.records.patterns import Pattern

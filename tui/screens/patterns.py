@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partialmethod
 from typing import TYPE_CHECKING, Final
 
@@ -25,8 +26,6 @@ from tui.screens.document import draw_cells
 from tui.screens.list_screen import ListScreen
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from core.index.project_state import ProjectState
     from core.records.patterns import Pattern
     from core.records.snapshot import Delta

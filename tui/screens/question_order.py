@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from core.base.text import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence, Set
-    from datetime import datetime
-
     from core.index.review_items import ReviewItem
 
 Key = tuple[str, str]  # identity of a question: its kind and its `question_key`

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -23,8 +24,6 @@ from tui.screens.extraction_preview import preview_extraction
 from tui.screens.list_screen import ListScreen
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-
     from core.index.project_state import ProjectState
     from core.questions.extraction.clustering import Cluster
     from core.records.snapshot import Delta, Snapshot

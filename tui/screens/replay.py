@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial, partialmethod
@@ -41,8 +42,6 @@ from tui.screens.document import Drawable, document_lines, inline
 from tui.screens.numbers import bar, percent, sparkline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from textual.app import ComposeResult
     from textual.timer import Timer
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -64,8 +65,6 @@ from tui.screens.review_preview import Forecasts, answer_rows, compute_outlook, 
 from tui.screens.team import lease_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from textual.app import ComposeResult
 
     from core.index.project_state import ProjectState

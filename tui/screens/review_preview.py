@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -18,8 +19,6 @@ from tui.screens.numbers import percent
 from tui.screens.question_order import Key, key_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem
     from core.project.forecast import ContextChange, Forecast, Forecaster, Merger

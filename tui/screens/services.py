@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from datetime import datetime
-
     from textual.app import App
     from textual.notifications import SeverityLevel
     from textual.theme import Theme
@@ -96,4 +95,4 @@ class Services(Protocol):
 
 def services_of(app: App[Any]) -> Services:
     """Return the app, typed as `Services`."""
-    return cast("Services", app)
+    return cast(Services, app)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from textual.binding import Binding, BindingType
@@ -16,8 +17,6 @@ from core.show.pages.decisions import reason_text
 from tui.screens.dialogs import LongTextDialog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from core.index.project_state import ProjectState
     from core.project.project import Project
     from core.project.trust import Arrivals

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -28,8 +29,6 @@ from tui.kit.saved_views import (
 from tui.screens.dialogs import OPTION_MOVES, AskLine, Dialog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from textual.app import ComposeResult
 
     from tui.kit.user_state import UserState

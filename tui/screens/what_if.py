@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from functools import partialmethod, reduce
 from typing import TYPE_CHECKING, Final
 
@@ -24,8 +25,6 @@ from tui.screens.history_query import HistoryQueryScreen
 from tui.screens.knobs import Knob
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from textual.app import ComposeResult
 
     from core.base.settings import Settings

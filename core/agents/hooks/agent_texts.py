@@ -7,17 +7,15 @@ time: only the end of the file, and only the few fields that are needed.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from core.base.context_blocks import remove_contexts
 from core.base.paths import is_safe_id
 from core.files.file_access import open_regular
 from core.files.file_reader import decode_json
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 MAX_TAIL: Final = 256 * 1024  # bytes at the end of a transcript that are read
 MAX_AGENT_TEXT: Final = 2_000  # characters of a text that are used

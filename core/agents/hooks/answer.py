@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -21,9 +23,6 @@ from core.tasks.tool_events import FAILED, SUCCEEDED
 from core.trust.projects import FOR_AGENTS, find_answer, is_trusted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
     from core.base.paths import ProjectPaths
     from core.records.events import Event
 

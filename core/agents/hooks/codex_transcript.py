@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from core.files.file_access import open_regular
 from core.files.file_reader import decode_json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _TAIL: Final = 256 << 10  # end of a transcript that is searched, in bytes
 _BEGINNINGS: Final = (b'"task_started"', b'"turn_started"')

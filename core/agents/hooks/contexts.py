@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from core.agents.hooks.sessions import Given
@@ -14,9 +16,6 @@ from core.retrieval.rendering import count_tokens
 from core.sources.configuration import Configuration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-    from datetime import datetime
-
     from core.agents.hooks.events import FailedCall
     from core.base.paths import ProjectPaths
     from core.index.project_state import ProjectState

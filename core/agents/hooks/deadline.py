@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -22,8 +23,6 @@ from core.files.atomic_write import put
 from core.files.file_access import make_folder, open_regular
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from core.base.paths import ProjectPaths
 
 PROCESSOR_SECONDS: Final = 2.0

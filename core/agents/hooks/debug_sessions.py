@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from core.base.errors import BadInput, RalphdeckError, UnknownRecord
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from core.base.paths import ProjectPaths
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from core.agents.hooks.codex_transcript import find_exit_code
 from core.base.check_reports import command_result
 from core.base.regexes import lazy_regex
 from core.tasks.tool_events import SUCCEEDED
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _RESULT_TYPE: Final = ("result_type", "resultType")
 _FAILED: Final = frozenset({"failure", "failed", "error", "denied", "timeout"})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from itertools import accumulate
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
@@ -16,8 +17,6 @@ from core.agents.hooks.sessions import read_record, save_record
 from core.files.file_access import file_lock
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from core.base.paths import ProjectPaths
 
 REPEATED_WITHIN: Final = timedelta(days=1)

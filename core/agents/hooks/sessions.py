@@ -7,8 +7,10 @@ private to one machine. A damaged or foreign file counts as a new session.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import msgspec
@@ -26,9 +28,6 @@ from core.sources.episodes import MAX_ATTEMPTS
 from core.sources.liveness import is_running, process_space, system_processes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from core.base.paths import ProjectPaths
 
 _Record = TypeVar("_Record")

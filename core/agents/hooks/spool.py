@@ -7,8 +7,10 @@ them, oldest first.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
@@ -22,9 +24,6 @@ from core.base.masking import mask_values
 from core.files.file_access import make_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from core.base.paths import ProjectPaths
 
 MAX_SPOOLED: Final = 50  # calls of one session; each is logged durably, which takes some milliseconds

@@ -5,6 +5,7 @@ Both arms are judged by the same facts of the log, whether the agent got the pat
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -18,7 +19,6 @@ from core.retrieval.similarity import find_repeated
 from core.tasks.log_summary import parse_command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
     from core.project.project import Project

@@ -7,7 +7,9 @@ closes the attempt if its log proves an outcome. A success completes the task.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from core.agents.hooks.debug_sessions import log_size, write_debug_session
@@ -31,9 +33,6 @@ from core.tasks.protocol import Episodes
 from core.tasks.tool_events import EDITING, parse_tool_event
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from datetime import datetime
-
     from core.base.paths import ProjectPaths
     from core.records.events import Event
 

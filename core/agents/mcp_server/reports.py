@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
@@ -25,8 +26,6 @@ from core.records.suspicions import Severity
 from core.tasks.protocol import Episodes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from core.agents.mcp_server.session import Session
     from core.index.project_state import ProjectState
     from core.records.patterns import Pattern

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -21,8 +22,6 @@ from core.base.errors import RalphdeckError, UnknownRecord
 from core.base.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
     from core.agents.mcp_server.handshake import Relay
     from core.agents.mcp_server.session import Session
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Final
@@ -16,7 +17,6 @@ from core.records.authors import CLIENT
 from core.trust.projects import FOR_AGENTS, is_trusted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from datetime import datetime
 
     from core.index.project_state import ProjectState

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -16,8 +17,6 @@ from core.records.patterns import PatternType
 from core.retrieval.rendering import count_tokens, render_context
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from core.base.context_blocks import Voice
     from core.index.project_state import ProjectState
     from core.records.patterns import Pattern

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime, timedelta
@@ -53,8 +54,6 @@ from core.tasks.escalations import find_escalation
 from core.tasks.task_links import SimilarTask, find_similar_tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from core.agents.mcp_server.session import Session
     from core.base.settings import InjectionSettings
     from core.index.project_state import ProjectState

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING, Final
@@ -20,8 +21,6 @@ from core.records.patterns import Pattern, PatternType
 from core.records.suspicions import Severity, Suspicion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from core.base.scanning.rules import Rule
 
 _LABEL: Final = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -12,8 +13,6 @@ from core.base.text import visible_line
 from core.records.suspicions import Severity, Suspicion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
-
     from core.base.settings import Settings
 
 SEVERITY_WORDS: Final = {Severity.BLOCKED: "critical", Severity.HELD: "order", Severity.FLAGGED: "suspect"}

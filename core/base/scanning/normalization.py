@@ -6,14 +6,12 @@ import base64
 import binascii
 import re
 import unicodedata
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 from core.base.regex_table import LazyRegex
 from core.base.regexes import lazy_regex
 from core.base.text import is_plain_ascii, remove_hidden
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _LATIN: Final = str.maketrans(
     "аеорсухіјѕԁһքԛԝвкмнтАВЕКМНОРСТУХІЈЅαεικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧıɡ",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from core.base.masking import mask_secrets
 from core.base.scanning.engine import get_engine
@@ -15,9 +16,6 @@ from core.base.scanning.scripts import find_scripts
 from core.base.secret_prefilter import may_contain_secret
 from core.records.patterns import PatternType
 from core.records.suspicions import Severity, Suspicion
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 TRIGGERS: Final = ("error_pattern", "task_pattern")
 _AVOIDED: Final = frozenset({"title", "description", "category"})  # what an anti-pattern avoids

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from core.base.masking import mask_secrets
 from core.base.regexes import lazy_regex
@@ -13,9 +14,6 @@ from core.base.scanning.normalization import find_odd_characters, list_decoded, 
 from core.base.scanning.polarity import Polarity, classify_polarity, find_cited_severity
 from core.base.scanning.rules import BIDI, HIDING, INVISIBLE, LONG, LOOKALIKE, SECRET, TAGS, Rule
 from core.records.suspicions import Severity, Suspicion
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
 
 MAX_SCANNED: Final = 65_536  # characters of one text that are scanned; a context contains far fewer
 _OVERLAP: Final = 4_096  # overlap of two parts of a longer text, in characters; longer than any match

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
+from collections.abc import Collection, Iterable
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from core.base.regex_table import LazyRegex
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
 
 _SYMBOLS: Final = "\u2000-\u2bff\ufb00-\ufb06\uff00-\uff5a\U0001d400-\U0001d7ff"  # letters of formulas among them
 _LETTER: Final = rf"[^\W\d_\x00-\u036f\u1d00-\u1eff\u2c60-\u2c7f\ua720-\ua7ff{_SYMBOLS}]"

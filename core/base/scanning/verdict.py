@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 from core.base.scanning.rules import FOREIGN_SCRIPT
@@ -12,8 +13,6 @@ from core.records.patterns import Pattern, PatternType
 from core.records.suspicions import Severity, Suspicion
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from core.records.decisions import CurationState, Pin
 
 _BY_POLICY: Final = {"hold": Severity.HELD, "flag": Severity.FLAGGED, "block": Severity.BLOCKED}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -14,8 +15,6 @@ from core.cli.support.options import DecidingCommand, reason_option
 from core.cli.support.project import open_project
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from core.index.anchors import Stale
     from core.index.project_state import ProjectState
     from core.records.anchors import AnchorChange

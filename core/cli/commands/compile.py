@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -16,7 +17,6 @@ from core.cli.support.user_files import compiled_points_file
 from core.trust.projects import require_trust
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from core.agents.compile_plan import CompilePlan, FilePlan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -15,8 +16,6 @@ from core.cli.support.options import DecidingCommand, ReadingCommand, reason_opt
 from core.cli.support.project import open_project
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
-
     from core.project.project import Project
     from core.records.instructions import InstructionPair
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -30,8 +31,6 @@ from core.cli.support.trust import trust_here
 from core.cli.support.user_files import restore_points_file
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from core.agents.checks import Answer
     from core.agents.plan import AgentPlan, FileChange, Target
 

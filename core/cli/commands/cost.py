@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -18,8 +19,6 @@ from core.cli.support.project import open_reader
 from core.show.metrics import DEFAULT_WEEKS
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from core.show.metrics.context_cost import AgentCost, ContextCost, FileCost, LessonCost
 
 _MOST_LESSONS: Final = 20

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -43,9 +45,6 @@ from core.tasks.debug_index import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
     from core.index.project_state import ProjectState
 
 MAX_NAMES: Final = 12  # Known words that are listed if the query has an unknown one.

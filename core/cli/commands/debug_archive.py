@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -25,9 +27,6 @@ from core.cli.support.project import chosen_project, decider, now, read_configur
 from core.records.debug_sessions import IN_PROGRESS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
     from core.tasks.archive import RetentionPeriod, RetentionPlan
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,8 +25,6 @@ from core.tasks.debug_index import ANY_FILE
 from core.trust.projects import require_trust
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from core.project.debug_hooks import SuccessResult
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,8 +28,6 @@ from core.decisions.commands import (
 from core.records.decisions import Verb
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from core.cli.json import objects
     from core.decisions.decision_writer import Decided
     from core.learning.inversion_rules import Inversion

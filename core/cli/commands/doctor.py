@@ -7,6 +7,7 @@ import os
 import platform
 import shutil
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -30,8 +31,6 @@ from core.records.loops import Liveness, LoopStatus
 from core.records.repairs import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from core.base.paths import ProjectPaths
     from core.base.settings import Settings
     from core.index.project_state import ProjectState

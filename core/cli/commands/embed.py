@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -14,8 +15,6 @@ from core.cli.support.options import Command
 from core.cli.support.project import chosen_project, open_project
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from core.retrieval.embeddings import Record, VectorSubject
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -22,8 +23,6 @@ from core.show.pages.markdown import blocks_markdown, to_markdown
 from core.tasks.attempts import AttemptCondition, assess_attempt
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
     from core.base.paths import ProjectPaths
     from core.records.findings import Finding
     from core.tasks.history import AttemptDetail, TaskHistory, WholeHistory

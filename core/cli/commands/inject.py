@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -23,9 +25,6 @@ from core.retrieval.task import CATEGORIES
 from core.trust.projects import require_trust
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from core.base.settings import InjectionSettings
     from core.index.project_state import ProjectState
     from core.project.project import Project

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -19,8 +20,6 @@ from core.show.metrics import DEFAULT_WEEKS
 from core.show.metrics.effectiveness import LoopCounts, compute_effectiveness, count_states
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from core.base.paths import ProjectPaths
     from core.show.metrics.dashboard import Dashboard
     from core.show.metrics.effectiveness import Comparison

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -12,8 +13,6 @@ from core.cli.support.options import ReadingCommand
 from core.cli.support.project import open_project
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from core.show.now import NowSection
 
 _SEARCH_SECONDS: Final = 2.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -18,9 +20,6 @@ from core.learning.bursts import known_time
 from core.show.patterns import COMMAND_COLUMNS, SORTS, pattern_cells
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-    from datetime import datetime
-
     from core.cli.json import objects
     from core.index.project_state import ProjectState
     from core.learning.assessment import Assessment

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -29,8 +30,6 @@ from core.records.snapshot import Delta
 from core.trust.projects import require_trust
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from core.decisions.use_counts import CountResult
     from core.index.project_state import ProjectState
     from core.project.project import Project

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 import msgspec
@@ -17,9 +18,6 @@ from core.cli.render.output import json_bytes, line, print_bytes, print_object, 
 from core.cli.support.input_file import read_input
 from core.cli.support.options import OfflineCommand
 from core.records.suspicions import Severity, Suspicion
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 BLOCKED_EXIT: Final = 3
 UNREADABLE_EXIT: Final = 2

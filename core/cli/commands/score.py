@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -26,8 +27,6 @@ from core.learning.outcomes import (
 from core.project.scoring import find_scored_work
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from core.index.project_state import ProjectState
     from core.project.project import Project
 

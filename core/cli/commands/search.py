@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,8 +19,6 @@ from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from core.base.paths import ProjectPaths
 
 _SNIPPET = 160  # Longest excerpt, in characters.

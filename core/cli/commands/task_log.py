@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -21,9 +22,6 @@ from core.files.decoded import BOM
 from core.files.file_reader import decode_json
 from core.records.episodes import ACTION_TYPES
 from core.tasks.tool_events import FAILED, SUCCEEDED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 STDIN: Final = "-"
 MAX_INPUT: Final = 64 << 20  # Longest input of one call in bytes.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
@@ -27,8 +28,6 @@ from core.tasks.success_metrics import (
 from core.tasks.task_links import LoopLink, link_tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from core.base.paths import ProjectPaths
     from core.records.snapshot import Snapshot
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -31,9 +33,6 @@ from core.tasks.task_links import MAX_TASKS
 from core.trust.projects import require_trust
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from datetime import datetime
-
     from core.base.settings import WatchSettings
     from core.records.snapshot import Snapshot
     from core.retrieval.embeddings import PastTask

@@ -7,7 +7,9 @@ import re
 import subprocess
 import sys
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from core.base.errors import Conflict, Unwritable
@@ -18,9 +20,6 @@ from core.sources.keys import RecordText
 from core.sources.pattern_text import find, merge_records
 
 if TYPE_CHECKING:
-    from datetime import datetime
-    from pathlib import Path
-
     from core.cli.demo.scripts import IterationScript, LoopScript
 
 _STEPS: Final = 3  # Number of calls to `advance` per iteration: it starts, reports progress, and ends.

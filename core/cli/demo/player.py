@@ -9,10 +9,11 @@ import random
 import tempfile
 import threading
 from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 from core.base.errors import BadInput, RalphdeckError
 from core.base.ownership import TRUSTED_PATHS
@@ -26,9 +27,6 @@ from core.records.times import iso
 from core.sources.configuration import PLACES
 from core.tasks.protocol import Episodes
 from core.trust.origins import forget_origins
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _LOG: Final = logging.getLogger(__name__)
 _MARKER: Final = ".ralphdeck-demo"

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import msgspec
 from msgspec import Struct
 
 from core.cli.demo.sample import SAMPLE
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _FOLDER: Final[Path] = SAMPLE / "demo"
 

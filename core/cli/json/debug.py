@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import astuple
@@ -10,8 +11,6 @@ from core.cli.json import objects
 from core.tasks.escalations import find_escalation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from core.records.debug_sessions import DebugSession, Execution
     from core.records.snapshot import Snapshot
     from core.tasks.debug_index import FixCounts, FixResults, FixTemplate

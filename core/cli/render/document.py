@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
@@ -15,8 +16,6 @@ from core.show.pages.reflections import reflection_section
 from core.show.table import ALWAYS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from core.records.reflections import Reflection
     from core.show.table import Cells
     from core.show.table import Column as ListColumn

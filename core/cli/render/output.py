@@ -7,8 +7,9 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import click
 import msgspec
@@ -20,9 +21,6 @@ from core.base.text import ELLIPSIS, escape_invisible, plural, visible_line, vis
 from core.cli.support.options import invocation
 from core.records.findings import Finding, Severity
 from core.records.times import day_of, minute_of
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 STRICT_EXIT: Final = 3
 MAX_CELL: Final = 200  # Most characters of a free text without a terminal.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,8 +14,6 @@ from core.cli.render.output import remark
 from core.cli.support.project import now, open_reader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from core.index.project_state import ProjectState
     from core.records.findings import Finding
 

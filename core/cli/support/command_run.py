@@ -6,14 +6,12 @@ import os
 import selectors
 import subprocess
 import time
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from core.base.errors import BadInput
 from core.base.text import visible_line
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 MAX_COPY: Final = 4 << 20  # bytes of output that are kept: half from its start, half from its end
 _CHUNK: Final = 1 << 16

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import timedelta
 from itertools import islice
@@ -19,8 +20,6 @@ from core.files.file_access import open_regular
 from core.records.times import minute_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from core.agents.plan import Target
     from core.base.paths import ProjectPaths
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import signal
+from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 import click
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from core.project.daemon import Daemon
 
 _TERMINATED: Final = 128

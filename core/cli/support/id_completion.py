@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from core.base.paths import SAFE_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     import click
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from core.base.errors import BadInput
 from core.base.text import visible_line
 from core.files.decoded import Problem
 from core.files.file_reader import read_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def read_input(file: Path, most: int) -> bytes:

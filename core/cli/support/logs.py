@@ -5,13 +5,11 @@ from __future__ import annotations
 import logging
 import logging.handlers
 import sys
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from core.base.text import visible
 from core.cli.support.user_files import APP, log_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MAX_LOG_BYTES: Final = 1_000_000  # Size at which the log file is rotated to `ralphdeck.log.1`.
 

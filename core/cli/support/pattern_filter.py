@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -14,8 +15,6 @@ from core.cli.support.options import FRACTION, words_option
 from core.records.patterns import Maturity, Pattern, PatternType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from core.learning.assessment import Assessment
     from core.learning.scoreboard import Scoreboard
     from core.records.snapshot import Snapshot

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,8 +20,6 @@ from core.cli.support.user_files import take_over_trust
 from core.files.file_access import protect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from core.base.settings import Settings, WatchSettings
     from core.index.refresh import Index
     from core.project.project import Project

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import zip_longest
 from shlex import quote
 from typing import TYPE_CHECKING, Final
@@ -14,8 +15,6 @@ from core.cli.render.output import warn
 from core.cli.support.project import chosen_project, now
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from core.cli.support.options import Decorated
     from core.tasks.protocol import Episodes
 

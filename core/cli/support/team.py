@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from core.base.errors import RalphdeckError, ReadOnly, Refused
@@ -14,9 +16,6 @@ from core.learning.bursts import MEMBER
 from core.records.decisions import ALL_USES, SENT, Verb
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
     from core.decisions.decision_writer import Decided
     from core.project.project import Project
     from core.records.decisions import CurationState, Decision

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import stat
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -15,9 +17,7 @@ from core.cli.support.connection_checks import ERROR, NOTE, OK, WARNING, Found
 from core.records.times import minute_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from datetime import datetime
-    from pathlib import Path
 
     from core.project.project import Project
     from core.team.consent import Joined

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from core.cli.support.connection_checks import NOTE, OK, WARNING, Found
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def check_terminal() -> Iterator[Found]:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from datetime import datetime
+from pathlib import Path
+from typing import Final
 
 from core.base.errors import Unwritable
 from core.base.user_folders import config_folder, state_folder
 from core.files.user_files import VISITS, find_last_visit, read_tables, state_file, team_file
 from core.trust.projects import is_due
-
-if TYPE_CHECKING:
-    from datetime import datetime
-    from pathlib import Path
 
 APP: Final = "ralphdeck"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -19,9 +21,6 @@ from core.learning.assessment import Assessment
 from core.records.times import iso
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
     from core.decisions.use_counts import CountResult
     from core.index.project_state import ProjectState
 

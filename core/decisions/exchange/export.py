@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct
@@ -21,8 +22,6 @@ from core.sources.pattern_text import LIST_OF, id_key, records
 from core.sources.schema import PATTERNS, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping
-
     from core.base.paths import ProjectPaths
 
 VERSION: Final = "1.0.0"

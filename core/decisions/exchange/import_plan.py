@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,8 +22,6 @@ from core.sources.pattern_text import id_key
 from core.sources.schema import CLAIMED_RATE
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from core.decisions.exchange.import_file import Arriving
 
 _NUMBERED: Final = re.compile(r"(?:pat-(?:error|success|anti)|tmpl)-([a-z0-9-]{1,80})-\d{3}")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice, product
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,8 +23,6 @@ from core.files.atomic_write import curation_lock, rewrite, take_theirs
 from core.files.file_reader import RawFile, read_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from core.base.paths import ProjectPaths
     from core.records.patterns import PatternType
 

@@ -6,15 +6,13 @@ Names of persons in plain prose cannot be recognised; only names that the record
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
 from core.base.masking import replace_secrets
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 SECRET: Final = "«secret»"
 PERSON: Final = "«person»"

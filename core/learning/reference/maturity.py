@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
@@ -16,9 +17,6 @@ from core.base.validation import check_amount, check_choice, check_count, check_
 from core.learning.states import Result, decayed_counts, normalize_time, parse_moment, parse_state, state_of
 from core.learning.statistics import round_percent
 from core.records.patterns import Maturity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 _DEFAULTS: Final = MaturitySettings()
 _MAX_CHARS: Final = InjectionSettings().max_field_chars

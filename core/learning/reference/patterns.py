@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
@@ -14,9 +15,6 @@ from core.base.validation import check_amount, check_choice, check_count, check_
 from core.learning.inversion_rules import format_counts, inversion_triggered, warning_text
 from core.learning.states import normalize_time, parse_moment
 from core.learning.statistics import round_percent
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _DEFAULTS: Final = AntiPatternSettings()
 MAX_CHARS: Final = InjectionSettings().max_field_chars

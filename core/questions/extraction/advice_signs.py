@@ -6,6 +6,7 @@ See docs/scoring.md#followed.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -14,8 +15,6 @@ from core.base.regexes import lazy_regex
 from core.questions.extraction.recorded_work import find_words, parse_programs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from core.questions.extraction.recorded_work import Edit, RecordedWork, Run
 
 _MAX_TEXT: Final = 2_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from core.base.paths import relative_to_project
@@ -11,8 +12,6 @@ from core.records.anchors import Anchor, is_manifest, list_anchors, parse_anchor
 from core.tasks.error_messages import is_test_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from core.questions.extraction.fixes import Repair
 
 _MAX_FILES: Final = 3

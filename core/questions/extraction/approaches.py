@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from core.base.record_text import make_slug, one_line, strip_label
@@ -19,8 +20,6 @@ from core.records.patterns import PatternType
 from core.retrieval.task import analyse_task, content_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from core.records.extractions import Material, Proposal
 
 _MAX_STEPS: Final = 20

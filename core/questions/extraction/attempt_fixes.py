@@ -6,6 +6,7 @@ See docs/extraction.md#attempts. One fix gives one record, whatever the number o
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -38,8 +39,6 @@ from core.tasks.log_summary import ActionCommand, parse_command, pick_error_line
 from core.tasks.reasons import describe_hunks, find_reason, join_sentences, split_reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from core.records.extractions import LoggedAttempt
 
 MAX_DIFF_LINES: Final = 10  # maximum number of changed lines in the diff of a lesson

@@ -6,14 +6,13 @@ See docs/extraction.md#attempts; for weaker tests, see `weakened_tests`.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from core.base.regexes import lazy_regex
 from core.questions.extraction.weakened_tests import changed_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from core.records.debug_sessions import Failure
     from core.records.episodes import Action
     from core.tasks.changes import Hunk

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -16,8 +17,6 @@ from core.retrieval.contradiction import MIN_SIMILARITY, Statement
 from core.tasks.task_links import LoopNames, collect_past_tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from core.index.verdicts import StoredVerdicts
     from core.records.snapshot import Snapshot
     from core.retrieval.similarity import TextPool

@@ -6,18 +6,16 @@ import builtins
 import keyword
 import re
 import textwrap
+from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import yaml
 from msgspec import Struct
 
 from core.base.record_text import replace_surrogates
 from core.base.regexes import lazy_regex
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _MAX_DIFF: Final = 20_000
 _MAX_LINES: Final = 30

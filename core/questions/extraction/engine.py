@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -63,8 +64,6 @@ from core.retrieval.task import analyse_task
 from core.tasks.error_messages import location_hint
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
     from core.base.settings import ExtractionSettings
     from core.records.reflections import Reflection
 

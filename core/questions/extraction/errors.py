@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -14,9 +15,6 @@ from core.records.loops import Iteration, Outcome
 from core.retrieval.task import analyse_task
 from core.sources.debug_sessions import split_location
 from core.tasks.error_messages import generalize_message, split_error
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 ERROR_TYPES: Final = (
     *("TypeError", "ReferenceError", "AssertionError", "SyntaxError", "RuntimeError", "TimeoutError"),

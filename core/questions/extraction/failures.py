@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,9 +23,6 @@ from core.records.patterns import PatternType
 from core.retrieval.task import analyse_task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from datetime import datetime
-
     from core.base.settings import ExtractionSettings
     from core.records.extractions import Material, Proposal
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import yaml
 
@@ -12,9 +13,6 @@ from core.base.record_text import one_line
 from core.base.regexes import lazy_regex
 from core.questions.extraction.code import added_lines
 from core.retrieval.task import analyse_task
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _MAX_MESSAGE: Final = 160
 MIN_DESCRIPTION: Final = 20  # minimum length of a description in the pattern file format, in characters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -27,8 +28,6 @@ from core.tasks.log_summary import parse_command
 from core.tasks.reasons import join_sentences, split_reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from core.records.events import Event
     from core.records.extractions import Material
 

@@ -6,6 +6,7 @@ One rule for each type of pattern, in the table at the end. In doubt there is no
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -28,8 +29,6 @@ from core.records.patterns import Pattern, PatternType
 from core.tasks.error_messages import is_test_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from core.questions.extraction.recorded_work import Window
 
 _HOLE: Final = lazy_regex(r"\{\{[^{}]{0,80}\}\}")

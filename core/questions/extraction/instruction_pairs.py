@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -22,8 +23,6 @@ from core.retrieval.instructions import CLOSE, compare_instructions
 from core.sources.adapters.agent_files import agent_title
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from core.base.steps import Steps
     from core.index.project_state import ProjectState
     from core.learning.scoreboard import Scoreboard

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -19,8 +20,6 @@ from core.records.lessons import JoinedLesson, Lesson, LessonKind, LessonState
 from core.records.patterns import PatternType
 
 if TYPE_CHECKING:
-    from collections.abc import Set
-
     from core.base.settings import ExtractionSettings
 
 _MAX_SOURCES: Final = 20

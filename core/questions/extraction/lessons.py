@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
@@ -20,8 +21,6 @@ from core.records.patterns import Maturity, Pattern, PatternType
 from core.retrieval.contradiction import MIN_SIMILARITY, Demand, Statement
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from core.base.steps import Steps
     from core.learning.scoreboard import Scoreboard
     from core.records.decisions import Decision

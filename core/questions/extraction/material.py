@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -22,8 +23,6 @@ from core.tasks.history import read_attempt
 from core.tasks.task_links import collect_past_tasks, link_tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
     from core.base.paths import ProjectPaths
     from core.base.steps import Steps
     from core.records.loops import Iteration, Loop, LoopDetails

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
@@ -10,8 +11,6 @@ from core.base.regexes import lazy_regex
 from core.tasks.changes import Hunk, build_diff, compare_texts, find_shell_hunks, parse_diff
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from core.records.episodes import Action
 
 _TOKEN: Final = lazy_regex(r"\w+|[^\w\s]")

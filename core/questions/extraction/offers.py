@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -28,7 +29,7 @@ from core.sources.patterns import read_archives
 from core.tasks.history import read_attempt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable
 
     from core.base.paths import ProjectPaths
     from core.base.settings import ExtractionSettings

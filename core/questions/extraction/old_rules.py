@@ -7,6 +7,7 @@ is still recorded; else the bad part is removed, or the pattern is archived.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -28,8 +29,6 @@ from core.records.patterns import Pattern, PatternType
 from core.records.repairs import OldRecords, Problem, RecordRepair
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
     from core.base.settings import ExtractionSettings
     from core.questions.extraction.material import Materials
     from core.questions.extraction.selection import KnownPatterns

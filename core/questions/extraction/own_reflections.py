@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from core.base.polarity import parse_warning
@@ -12,8 +13,6 @@ from core.records.debug_sessions import Failure
 from core.records.loops import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from core.records.extractions import Material
     from core.records.reflections import Reflection
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -19,8 +20,6 @@ from core.records.patterns import PatternType
 from core.retrieval.task import analyse_task
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from core.records.extractions import Proposal
 
 _MAX_NAME: Final = 120  # characters of the name of an approach

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -18,9 +20,6 @@ from core.tasks.changes import Hunk, build_diff, find_shell_hunks, has_diff_outp
 from core.tasks.log_summary import parse_command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from datetime import datetime
-
     from core.records.debug_sessions import Failure
     from core.records.loops import Iteration, Outcome
     from core.records.patterns import Pattern

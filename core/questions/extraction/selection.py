@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
@@ -21,8 +22,6 @@ from core.retrieval.similarity import measure_similarity
 from core.tasks.error_messages import Names, generalize_message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-
     from core.base.settings import ExtractionSettings
     from core.index.similarity import SimilarityIndex
     from core.records.extractions import Proposal

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from core.base.text import visible_line
@@ -14,9 +16,6 @@ from core.records.patterns import DECOMPOSITION_TAG, Pattern, PatternType
 from core.retrieval.task import is_decomposition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
-
     from core.learning.scoreboard import Scoreboard
     from core.records.snapshot import Snapshot
 

@@ -8,6 +8,7 @@ if that is not enough, it is limited to the test or function of the error.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -22,8 +23,6 @@ from core.retrieval.relevance import list_places
 from core.tasks.error_messages import Names, generalize_message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from core.records.debug_sessions import Failure
 
 _MAX_PLACES: Final = 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -9,8 +10,6 @@ from core.base.regexes import lazy_regex
 from core.tasks.error_messages import is_test_file
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from core.tasks.changes import Hunk
 
 MAX_TOLERANCE: Final = 0.01  # largest tolerance of a comparison that is not weaker than an exact one

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -18,8 +19,6 @@ from core.retrieval.rendering import count_tokens
 from core.retrieval.similarity import find_repeated
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from core.index.project_state import ProjectState
     from core.records.patterns import Pattern
     from core.retrieval.similarity import Repetition

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -39,8 +40,6 @@ from core.show.metrics.reviewer_accuracy import ReviewerAccuracy, measure_accura
 from core.show.metrics.usage import UsageGroup, daily_usage, group_usage, usage_day
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem
     from core.learning.scoreboard import Scoreboard

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import to_builtins
@@ -22,9 +24,6 @@ from core.show.metrics.effectiveness import EffectivenessMetrics, compute_effect
 from core.sources.configuration import METRICS, read_registry_extras
 
 if TYPE_CHECKING:
-    from datetime import datetime
-    from pathlib import Path
-
     from core.base.paths import ProjectPaths
     from core.base.settings import Settings
     from core.learning.scoreboard import Scoreboard

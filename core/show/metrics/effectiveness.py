@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -23,9 +25,6 @@ from core.records.times import iso
 from core.retrieval.task import analyse_task
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-    from datetime import datetime
-
     from core.base.settings import Settings
     from core.learning.scoreboard import Scoreboard
     from core.records.snapshot import Snapshot

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from core.base.text import plural, visible_line
 from core.show.metrics.sections import Figure, build_figures, part_text, reach_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from core.show.metrics.dashboard import Dashboard
 
 _COLUMNS: Final = ("section", "row", "part", "value", "low", "high", "n")

@@ -6,6 +6,7 @@ docs/metrics.md#do-lessons-help describes the method.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from enum import Enum
 from heapq import nlargest
@@ -26,8 +27,6 @@ from core.retrieval.relevance import matches_failure
 from core.show.metrics.effectiveness import Comparison, Group, LoopCounts, compare_groups, compare_injection
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from core.base.settings import Settings
     from core.learning.evidence_inputs import EvidenceInputs
     from core.learning.scoreboard import Scoreboard

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -15,8 +16,6 @@ from core.records.decisions import Decision, Verb
 from core.records.events import EVENT_LOG
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from core.index.project_state import ProjectState
 
 MIN_FOLLOWED: Final = 30  # minimum number of followed decisions for a rate; fewer are not meaningful

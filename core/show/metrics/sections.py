@@ -5,6 +5,7 @@ The screen, the command line, CSV and Markdown all render these figures.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from enum import Enum
 from functools import cache
@@ -30,8 +31,6 @@ from core.show.metrics.reviewer_accuracy import MIN_FOLLOWED, Share
 from core.show.metrics.team_uses import compare_pooled, describe_team_uses
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from core.records.team_status import PooledTrials
     from core.show.metrics.effectiveness import Comparison
     from core.show.metrics.usage import UsageGroup

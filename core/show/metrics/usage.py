@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from itertools import dropwhile
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
 from core.base.grouping import group_pairs
 from core.records.loops import Loop, Usage
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 UNKNOWN: Final = "unknown"
 _DAY: Final = timedelta(days=1)

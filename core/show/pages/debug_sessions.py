@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_duration, format_percent
@@ -13,8 +14,6 @@ from core.show.pages.signs import result_sign, session_status_sign
 from core.tasks.escalations import escalation_reason, find_escalation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from core.index.project_state import ProjectState
     from core.records.debug_sessions import Analysis, DebugSession, Escalation, Execution, Failure, Fix, Results
     from core.records.loops import Loop

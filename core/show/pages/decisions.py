@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from core.decisions.decision_text import about_text, author_text, describe_change, verb_text
 from core.show.pages.document import Document, Fields, Line, Moment, Text, fields, line, section
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from core.index.project_state import ProjectState
     from core.records.decisions import Decision, Effect
 

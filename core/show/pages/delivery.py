@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from core.show.pages.document import Block, code, line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from core.records.loops import Loop
     from core.sources.adapters.contract import Delivery
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from core.base.text import plural
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 
 class Sign(Struct, frozen=True):

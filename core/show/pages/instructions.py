@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from core.base.text import plural, visible_line
@@ -12,8 +13,6 @@ from core.retrieval.rendering import count_tokens
 from core.show.pages.document import Block, Code, Document, Text, line, more, section
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from core.records.instructions import InstructionPair, PlacedInstruction
     from core.sources.adapters.agent_files import AgentFile
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from core.base.pattern_titles import pattern_title
@@ -11,8 +12,6 @@ from core.show.pages.document import Block, Code, Document, Moment, Sign, Text, 
 from core.show.pages.signs import outcome_sign, status_sign
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from core.index.project_state import ProjectState
 
 _MAX_PLACES: Final = 20

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -16,9 +18,6 @@ from core.show.pages.reflections import kind_word
 from core.show.pages.signs import loop_sign, outcome_sign, result_sign
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from datetime import datetime
-
     from core.index.project_state import ProjectState
     from core.learning.following import WorkVerdict
     from core.records.debug_sessions import Failure

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Final
 
 from core.base.formatting import format_decimal, format_percent
 from core.base.regexes import lazy_regex
 from core.base.text import visible, visible_line
 from core.records.times import day_of
 from core.show.pages import document as doc
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from datetime import datetime
 
 MAX_CHARS: Final = 64_000
 _SPECIAL: Final = lazy_regex(r"([\\`*_\[\]<>#|~])")

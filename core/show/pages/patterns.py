@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from core.base.anchor_texts import describe_change, list_anchor_texts, name_anchor, select_main, short_commit
@@ -23,8 +24,6 @@ from core.show.pages.document import code, fields, items, limited, line, more, s
 from core.show.pages.signs import TYPE_WORDS, result_sign, state_sign
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from core.index.project_state import ProjectState
     from core.learning.assessment import Assessment
     from core.records.events import Observation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from core.records.loops import Outcome
@@ -9,8 +10,6 @@ from core.show.pages.document import Block, Document, Moment, Passage, Section, 
 from core.show.pages.signs import outcome_sign
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from core.index.project_state import ProjectState
     from core.records.reflections import Reflection
 

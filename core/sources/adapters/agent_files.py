@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from os.path import normpath
@@ -23,8 +24,6 @@ from core.records.instructions import Instruction, InstructionFile, Loading
 from core.sources.adapters.values import split_front_matter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from core.sources.adapters.folders import Folders
     from core.sources.adapters.runner_files import RunnerFiles
 

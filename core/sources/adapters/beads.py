@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -12,9 +14,6 @@ from core.sources.adapters.lessons import make_lesson
 from core.sources.adapters.values import MAX_LABEL, cut
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-    from pathlib import Path
-
     from core.records.lessons import Lesson
     from core.records.loops import Loop
     from core.sources.adapters.contract import Folders, Moment

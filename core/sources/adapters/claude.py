@@ -5,6 +5,7 @@ The transcripts are folded in `claude_transcript`; memories are read in `claude_
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -34,8 +35,6 @@ from core.sources.adapters.runner_files import Folded
 from core.sources.adapters.sessions import BareLoops, SessionAdapter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from core.records.lessons import Lesson
     from core.sources.adapters.claude_session import Session, Turn
     from core.sources.adapters.contract import Folders, Moment

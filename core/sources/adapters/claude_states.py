@@ -5,6 +5,7 @@ The files are described in docs/adapter-files.md#claude.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,8 +22,6 @@ from core.sources.adapters.values import clip
 from core.sources.liveness import ALWAYS, MAX_PID
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from core.sources.adapters.claude_session import Session
     from core.sources.adapters.contract import Moment
     from core.sources.adapters.runner_files import Folded, RunnerFiles

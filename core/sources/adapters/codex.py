@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -26,8 +27,6 @@ from core.sources.adapters.sessions import (
 from core.sources.adapters.values import MAX_LABEL, MAX_TEXT, clip
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from core.records.lessons import Lesson
     from core.sources.adapters.codex_memories import MemoryReader
     from core.sources.adapters.contract import Folders, Moment

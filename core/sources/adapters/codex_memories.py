@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -17,9 +19,6 @@ from core.sources.adapters.runner_files import read_table
 from core.sources.adapters.values import MAX_LABEL, MAX_TEXT, cut
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
     from core.sources.adapters.runner_files import RunnerFiles
 
 MAX_BYTES: Final = 4 << 20  # of one file

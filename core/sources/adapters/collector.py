@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -22,7 +23,6 @@ from core.sources.adapters.transcripts import KeptFile, KeptStates
 from core.sources.liveness import Processes, system_processes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
     from pathlib import Path
 

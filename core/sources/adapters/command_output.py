@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from core.base.check_reports import COLOUR
 from core.base.regexes import lazy_regex
 from core.records.debug_sessions import Results
 from core.sources.adapters.values import clip
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 MAX_ERROR: Final = 300  # maximum length of an error
 _TAIL: Final = 8_000  # characters at the end of an output that are searched

@@ -5,6 +5,7 @@ An adapter only reads, and only through `RunnerFiles`. It never changes, locks o
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,8 +19,6 @@ from core.sources.adapters.folders import Folders as Folders  # noqa: TC001 - ad
 from core.sources.liveness import Processes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from core.sources.adapters.runner_files import RunnerFiles
 
 

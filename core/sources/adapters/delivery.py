@@ -5,16 +5,14 @@ They are in a marked block, so that a later context replaces it, and that it is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.context_blocks import APPROVED, FENCE, LABELS, lines_outside_contexts
 from core.base.regexes import lazy_regex
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 BEGIN: Final = "<!-- BEGIN ralphdeck -->"
 END: Final = "<!-- END ralphdeck -->"

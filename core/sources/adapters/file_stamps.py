@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable
 from heapq import nlargest
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from core.files.file_reader import Stamp
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
 
 MAX_RECENT: Final = 300  # files and folders that are checked often: those that changed last
 _RACY_NS: Final = 100_000_000  # a file that changed less than this before a check may change again at the same time

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -23,8 +24,6 @@ from core.sources.adapters.values import MAX_LABEL, cut, decode_quietly, fields_
 from core.sources.fields import Fields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from core.sources.adapters.contract import Moment
     from core.sources.adapters.runner_files import RunnerFiles
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from datetime import timedelta
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -15,10 +18,6 @@ from core.sources.adapters.sessions import Session, SessionAdapter, Status, wait
 from core.sources.adapters.values import MAX_LABEL, clip, cut
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import timedelta
-    from pathlib import Path
-
     from core.sources.adapters.contract import Folders
     from core.sources.adapters.runner_files import RunnerFiles
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -30,9 +32,6 @@ from core.sources.liveness import check_liveness
 from core.sources.normalize import text as as_text
 
 if TYPE_CHECKING:
-    import re
-    from collections.abc import Iterable, Iterator
-
     from core.records.lessons import Lesson
     from core.sources.adapters.contract import Moment
     from core.sources.adapters.runner_files import RunnerFiles

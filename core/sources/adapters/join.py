@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from heapq import heappop, heappush
 from itertools import chain, islice
 from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -36,9 +38,6 @@ from core.records.loops import (
 from core.records.times import newest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-
     from core.records.debug_sessions import Failure
 
 INTERACTIVE: Final = "interactive"  # tag of a session that a person started

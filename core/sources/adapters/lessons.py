@@ -6,10 +6,11 @@ The forms of lessons are described in docs/adapters.md#lessons and docs/adapter-
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,9 +20,6 @@ from core.base.regexes import lazy_regex
 from core.records.lessons import Lesson, LessonKind
 from core.sources.adapters.delivery import foreign_lines
 from core.sources.adapters.values import MAX_LABEL, MAX_TEXT, cut, local_time
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 _HEADING: Final = lazy_regex(r"(#{1,6})\s+(.*)")
 _BULLET: Final = lazy_regex(r"(\s{0,40})([-*+•–◦▪]|\d{1,3}[.)])\s+(.*)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,8 +18,6 @@ from core.sources.fields import Fields
 from core.sources.normalize import text as as_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from core.sources.adapters.contract import Moment
     from core.sources.adapters.runner_files import RunnerFiles
 

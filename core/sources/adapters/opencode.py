@@ -5,7 +5,9 @@ The tables and their fields are described in docs/adapter-files.md#opencode.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -28,9 +30,6 @@ from core.sources.adapters.sessions import (
 from core.sources.adapters.values import MAX_LABEL, MAX_TEXT, clip, cut
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-
     from core.sources.adapters.contract import Folders, Moment
     from core.sources.adapters.runner_files import RunnerFiles
 

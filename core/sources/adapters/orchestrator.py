@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,8 +23,6 @@ from core.sources.adapters.values import MAX_LABEL, clip, cut, distinct, fields_
 from core.sources.liveness import check_liveness
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from core.sources.adapters.contract import Folders, Moment
     from core.sources.adapters.runner_files import RunnerFiles
     from core.sources.fields import Fields

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,8 +20,6 @@ from core.sources.adapters.values import MAX_LABEL, compact_time, cut, head_of, 
 from core.sources.fields import Fields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from core.sources.adapters.contract import Folders, Moment
     from core.sources.adapters.runner_files import RunnerFiles
 

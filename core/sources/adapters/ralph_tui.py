@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -26,8 +27,6 @@ from core.sources.fields import Fields
 from core.sources.liveness import check_liveness
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from core.sources.adapters.contract import Delivery, Folders, Moment
     from core.sources.adapters.runner_files import RunnerFiles
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Callable, Iterable, Sequence, Set
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from fnmatch import fnmatch
@@ -25,8 +26,6 @@ from core.sources.adapters.transcripts import Fold as Fold
 from core.sources.adapters.transcripts import Folded as Folded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence, Set
-
     from core.files.decoded import Problem
     from core.sources.adapters.folders import Folders
 

@@ -6,7 +6,9 @@ An adapter of a runner names its files, decodes them, and says in one `State` ho
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
@@ -18,9 +20,6 @@ from core.sources.adapters.contract import Adapter
 from core.sources.adapters.values import MAX_LABEL, cut, head_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
-
     from core.sources.adapters.contract import Folders, Moment
     from core.sources.adapters.runner_files import RunnerFiles
 

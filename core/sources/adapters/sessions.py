@@ -7,7 +7,9 @@ shell script starts (docs/adapter-files.md#claude).
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from msgspec import Struct
@@ -36,9 +38,6 @@ from core.sources.adapters.values import MAX_LABEL, MAX_TEXT, clip
 from core.sources.liveness import check_liveness
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-
     from core.sources.adapters.contract import Moment
     from core.sources.adapters.runner_files import Fold, RunnerFiles
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,8 +23,6 @@ from core.sources.fields import Fields
 from core.sources.normalize import text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from core.records.lessons import Lesson
     from core.sources.adapters.contract import Folders, Moment
     from core.sources.adapters.runner_files import RunnerFiles

@@ -11,10 +11,13 @@ thread; several processes may use the same file.
 from __future__ import annotations
 
 import os
+import sqlite3
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, TypeVar
+from pathlib import Path
+from typing import Annotated, Any, Final, Protocol, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -25,11 +28,6 @@ from core.base.regexes import lazy_regex
 from core.files import cache_database
 from core.files.file_reader import Stamp
 from core.files.user_files import cache_path
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Callable
-    from pathlib import Path
 
 MAX_LINE_BYTES: Final = 4 << 20  # longest line of a transcript that is decoded
 MAX_BYTES_AT_ONCE: Final = 2 << 20  # of one transcript, at each look

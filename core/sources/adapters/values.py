@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeVar
 
 from core.base.masking import mask_secrets
 from core.files.file_reader import decode_json, open_file
 from core.records.times import parse_time
 from core.sources.fields import Fields
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from datetime import datetime
-    from pathlib import Path
 
 MAX_TEXT: Final = 4000  # characters of a task, condition or lesson
 MAX_LABEL: Final = 200  # characters of a reason or title
