@@ -19,7 +19,7 @@ from core.base.errors import BadInput, UnknownRecord
 from core.base.text import capitalized, visible_line
 from core.decisions.commands import Restore
 from core.index.search_words import HitKind, SearchHit, parse_search
-from core.show.work_links import WorkLinks
+from core.show.work import WorkLinks
 from core.sources.patterns import read_archives
 from tui.kit.actions import PLACES, actions_of
 from tui.kit.saved_views import BUILT_IN, SavedView, own_views

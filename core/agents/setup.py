@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from core.agents.agent_table import AGENTS
 from core.base.ownership import is_in_trusted_path
 from core.base.paths import is_folder
-from core.show.setup import Setup
+from core.show.now import Setup
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths

@@ -35,7 +35,7 @@ from core.records.lessons import LESSON_ID
 from core.records.snapshot import UNCHECKED
 from core.records.times import parse_time
 from core.show.metrics.derived_files import write_derived, write_metrics
-from core.show.metrics.pruning import Pruning, select_prunable
+from core.show.metrics.effectiveness import Pruning, select_prunable
 from core.sources.events import append_assignments, append_events
 from core.sources.patterns import read_archives
 

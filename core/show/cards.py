@@ -20,14 +20,14 @@ from core.records.patterns import Maturity
 from core.retrieval.similarity import cap_similarity, find_repeated
 from core.show import card_evidence as found
 from core.show import offers
-from core.show.card_texts import approved_changes, exact_text, marked_text, side_by_side
+from core.show.card_evidence import approved_changes, exact_text, marked_text, side_by_side
+from core.show.decisions import reason_text
 from core.show.pages.debug_sessions import failure_blocks, head, help_wanted, lessons
-from core.show.pages.decisions import reason_text
 from core.show.pages.document import Block, Code, Document, Moment, Part, Text, code, fields, line, section
 from core.show.pages.instructions import pairs_blocks
-from core.show.pages.lessons import lesson_blocks
 from core.show.pages.loops import overview
 from core.show.pages.patterns import DESCRIPTION_LABELS, body, followed, rate_line, state_line, suspicion_lines
+from core.show.pages.reflections import lesson_blocks
 from core.show.pages.signs import result_sign
 from core.show.work import session_key, task_key
 from core.tasks.escalations import escalation_reason

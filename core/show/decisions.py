@@ -1,9 +1,10 @@
-"""The list of decisions: one row for all that was decided at once, or extracted by hooks in one day."""
+"""Decisions as documents."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
@@ -12,13 +13,94 @@ from core.base.text import plural
 from core.decisions.decision_text import ABOUT, about_text, author_text, describe_change, verb_text
 from core.records.decisions import TURNS, Decision, Verb
 from core.records.times import day_of
+from core.show.filter_parser import FieldKind, Fields, Query, Tests, matches
 from core.show.pages import document as doc
-from core.show.pages.decisions import change_text, decision_document, decision_line, reason_text
+from core.show.pages.document import fields, line, section
 from core.show.table import Cells, Column
 
 if TYPE_CHECKING:
     from core.index.project_state import ProjectState
+    from core.records.decisions import Effect
     from core.records.snapshot import Snapshot
+
+
+_HASHES: Final = frozenset({"content_hash", "hashes", "seen_text"})
+_NAMES: Final = {"computed": "state by its results", "until": "snoozed until", "anti_id": "anti-pattern"}
+"""Labels of values that the decision log calls otherwise."""
+
+
+def decision_document(state: ProjectState, decision: Decision) -> doc.Document:
+    before, after = (_values(values) for values in (decision.before, decision.after))
+    return doc.Document(
+        decision.id,
+        (
+            decision_line(state, decision),
+            line((subject(state, decision), "name")),
+            *section("Before", before),
+            *section("After", after),
+            *section("Changed records", (_effect(effect) for effect in decision.effects)),
+            line(("entry ", "quiet"), (decision.id, "quiet")),
+        ),
+    )
+
+
+def decision_line(state: ProjectState, decision: Decision) -> doc.Line:
+    is_undone = decision.id in state.snapshot.curation.undone
+    change, text = change_text(decision), reason_text(decision)
+    return line(
+        doc.Moment(decision.at),
+        ("  " + verb_text(decision), "strike quiet" if is_undone else "strong"),
+        f"  {author_text(decision)}",
+        change and f"  {change}",
+        (f"  “{text}”", "quiet") if text else None,
+        ("  (undone)", "warning") if is_undone else None,
+    )
+
+
+def subject(state: ProjectState, decision: Decision) -> str:
+    """Describe the subject of a decision; for undo and redo the decision concerned."""
+    known = next((one for one in state.snapshot.decisions if one.id == decision.subject), None)
+    return about_text(decision, {known.id: known} if known is not None else {})
+
+
+def change_text(decision: Decision) -> str:
+    text = describe_change(decision)
+    return "" if text.startswith("stays ") else text
+
+
+def reason_text(decision: Decision) -> str:
+    """Return the text that the person wrote: a reason, a note, or an inversion."""
+    text = decision.after.get("text")
+    return decision.reason or (text if isinstance(text, str) else "")
+
+
+def _values(values: dict[str, Any]) -> Iterable[doc.Fields]:
+    """List the recorded values by their labels."""
+    shown = ((_NAMES.get(key, key), _value(value)) for key, value in values.items() if _is_readable(key, value))
+    return fields(*shown, indent=2)
+
+
+def _is_readable(key: str, value: Any) -> bool:
+    """Whether a value is shown to people; hashes, records and empty values are not."""
+    return key not in _HASHES and not isinstance(value, dict) and value not in ("", [])
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return ", ".join(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _effect(effect: Effect) -> doc.Line:
+    if effect.insert is not None:
+        what: doc.Text = (f"new record {effect.pattern_id}",)
+    elif effect.remove:
+        what = (f"removed {effect.pattern_id}",)
+    else:
+        keys = ", ".join([*effect.set, *effect.text, *(f"-{key}" for key in effect.unset)])
+        what = (f"{effect.pattern_id}: {keys}",)
+    return line((f"{effect.file}  ", "quiet"), *what, indent=2)
+
 
 COLUMNS: Final = (
     Column("at", "when", 13, align="right", about="when it was decided"),
@@ -134,3 +216,31 @@ def entry_blocks(entry: Entry, state: ProjectState) -> Sequence[doc.Block]:
     for one in entry.decisions:
         blocks += [doc.Line(subject_title(one, state.snapshot)), decision_line(state, one), doc.line("")]
     return blocks[:-1]
+
+
+# Filter
+
+DECISION_FIELDS: Final[Fields] = dict.fromkeys(("verb", "by", "subject"), FieldKind.TEXT)
+
+
+def _verb(decision: Decision) -> str:
+    return decision.verb.value.replace("_", " ")
+
+
+def _is_by(decision: Decision, value: str) -> bool:
+    return value in f"{decision.by}\n{author_text(decision)}".lower()
+
+
+_DECISION_TESTS: Final[Tests[Decision]] = {
+    "verb": lambda decision, value: _verb(decision).startswith(value.replace("_", " ").replace("-", " ")),
+    "by": _is_by,
+    "subject": lambda decision, value: value in decision.subject.lower(),
+    "": lambda decision, value: (
+        value in f"{_verb(decision)}\n{decision.by}\n{decision.subject}\n{decision.reason}".lower()
+    ),
+}
+
+
+def select_decisions(decisions: Sequence[Decision], query: Query) -> list[str]:
+    """Return the IDs of matching decisions, in the given order."""
+    return [decision.id for decision in decisions if matches(decision, query, _DECISION_TESTS)]

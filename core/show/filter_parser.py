@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from enum import Enum, auto
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -151,3 +151,19 @@ def build_id_query(ids: Sequence[str]) -> tuple[str, int]:
             return text, len(ids) - number
         text = longer
     return text, 0
+
+
+# Matching records of any kind
+
+_Record = TypeVar("_Record")
+Tests = Mapping[str, Callable[[_Record, str], bool]]  # (record, lower-case value) -> match, by field; "" for text
+
+
+def matches(record: _Record, query: Query, tests: Tests[_Record]) -> bool:
+    """Return whether a record matches all terms of a query."""
+    return all(tests.get(term.field, tests[""])(record, term.value) != term.negated for term in query.terms)
+
+
+def matches_flag(word: str, **flags: bool) -> bool:
+    """Return whether a flag that is set begins with a word."""
+    return any(is_set and name.startswith(word) for name, is_set in flags.items())

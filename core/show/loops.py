@@ -7,10 +7,12 @@ session, or a lesson that it was given.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from core.base.formatting import format_cost, format_count, format_duration
 from core.base.pattern_titles import pattern_title
@@ -20,7 +22,7 @@ from core.records.episodes import TaskStatus
 from core.records.loops import CONTRADICTED, Liveness, LoopStatus, StateSource
 from core.records.times import minute_of
 from core.records.waits import WAITS_FOR_YOU, waits_for
-from core.show.needs import Need, NeedKind, describe_need, need_sign, why_no_need
+from core.show.needs import Need, NeedKind, describe_need, find_needs, need_sign, why_no_need
 from core.show.pages import loops as documents
 from core.show.pages.document import Block, Document, Moment, Sign, Sparkline, Text, line, section
 from core.show.pages.loops import Result, elapsed, find_result, loop_result_sign
@@ -34,6 +36,7 @@ from core.show.pages.signs import (
     task_sign,
 )
 from core.show.table import Cells, Column
+from core.show.work import FoundWork, Tree, WorkCatalog, build_tree, session_key
 from core.tasks.attempts import AttemptState
 
 if TYPE_CHECKING:
@@ -45,9 +48,10 @@ if TYPE_CHECKING:
     from core.records.events import Observation
     from core.records.loops import Iteration, Loop, LoopDetails
     from core.records.patterns import Pattern
-    from core.show.work import WorkCatalog
+    from core.show.filter_parser import Query
     from core.tasks.attempts import AttemptCondition
     from core.tasks.escalations import EscalatedSession
+
 
 COLUMNS: Final = (
     Column("task", "what", 36, flex=1, best=44, about="the task, or what was done below it"),
@@ -422,3 +426,53 @@ class LoopOrder:
         attempts = self._catalog.attempts_of.get(key, ())
         began = record.created_at or (attempts[0].started_at if attempts else None)
         return began, task_activity(record, attempts)
+
+
+class Selection(NamedTuple):
+    """The rows that match a query, and what they were selected from; `needs` are by the key of the row."""
+
+    catalog: WorkCatalog
+    needs: Mapping[str, Need]
+    found: Sequence[FoundWork]
+    tree: Tree
+    query: Query
+
+
+def select_rows(
+    view: ProjectState,
+    catalog: WorkCatalog,
+    known: tuple[WorkCatalog, Mapping[str, Need]] | None,
+    query: Query,
+    sort: tuple[str, bool] | None,
+    unfolded: Collection[str],
+    hits: Collection[str],
+) -> Selection:
+    """Select and sort the rows; if None are `known`, make the catalog from the one before it, and find the needs."""
+    if known is None:
+        needs = {one.loop_id or session_key(one.session_id): one for one in reversed(find_needs(view))}
+        known = WorkCatalog(view.snapshot, catalog), needs
+    catalog, needs = known[0], dict(known[1])
+    found = catalog.select(query, needs, lambda key: view.loop_patterns(key).injected_ids, hits)
+    name, descending = sort or ("newest", True)
+    order = LoopOrder(name, view, catalog, needs)
+    found.sort(key=lambda one: order.value(one.key), reverse=descending and name != "newest")
+    return Selection(catalog, needs, found, build_tree(catalog, found, unfolded, view.loop_patterns), query)
+
+
+def move_rows(
+    found: Sequence[FoundWork], keys: Collection[str], order: LoopOrder, *, descending: bool
+) -> list[FoundWork]:
+    """Return sorted rows with those of `keys`, which have changed, at their places."""
+    moved = [one for one in found if one.key not in keys]
+    for key in keys:
+        is_before = partial(_is_before, order, (order.value(key), order.started(key)), descending=descending)
+        moved.insert(bisect_left(moved, True, key=lambda one: is_before(one.key)), FoundWork(key))
+    return moved
+
+
+def _is_before(order: LoopOrder, mine: tuple[Any, tuple[float, str]], other: str, *, descending: bool) -> bool:
+    """Return whether a row, given by its value and its start, belongs before another one."""
+    value = order.value(other)
+    if mine[0] == value:
+        return mine[1] < order.started(other)
+    return bool(value < mine[0] if descending else mine[0] < value)

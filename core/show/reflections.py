@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Final
 from core.base.record_text import one_line
 from core.base.text import plural
 from core.questions.extraction.engine import KNOWN
-from core.records.lessons import JoinedLesson, LessonState
+from core.records.lessons import JoinedLesson, LessonKind, LessonState
+from core.records.loops import Outcome
+from core.show.filter_parser import FieldKind, Fields, Query, Tests, matches, matches_flag
 from core.show.pages.document import Block, Code, Moment, Sign, Table, Text, line, more
-from core.show.pages.lessons import place_name
-from core.show.pages.reflections import kind_word
+from core.show.pages.reflections import kind_word, place_name
 from core.show.table import Cells, Column
 
 if TYPE_CHECKING:
     from core.questions.extraction.clustering import Cluster
+    from core.records.lessons import Lesson
     from core.records.reflections import Reflection
 
 COLUMNS: Final = (
@@ -162,3 +164,57 @@ def lesson_cells(joined: JoinedLesson) -> Cells:
         "runner": ((f"{lesson.runner}{extra}", "quiet"),),
         "file": ((place_name(lesson), "quiet"),),
     }
+
+
+# Filters
+
+REFLECTION_FIELDS: Final[Fields] = dict.fromkeys(("kind", "loop", "task", "effect", "shape", "outcome"), FieldKind.TEXT)
+LESSON_FIELDS: Final[Fields] = {
+    **dict.fromkeys(("runner", "file", "loop"), FieldKind.TEXT),
+    "kind": tuple(kind.value for kind in LessonKind),
+    "state": tuple(state.value for state in LessonState),
+    "outcome": tuple(outcome.value for outcome in Outcome),
+    "is": ("loaded", "contradicted", "cited"),
+}
+
+
+def _reflection_text(reflection: Reflection) -> str:
+    parts = (reflection.observation, reflection.analysis, reflection.learning)
+    return "\n".join((*parts, reflection.loop_id, reflection.task_id, *reflection.actions)).lower()
+
+
+def _lesson_text(lesson: Lesson) -> str:
+    return "\n".join((lesson.id, lesson.text, lesson.title, lesson.trigger, lesson.why)).lower()
+
+
+_REFLECTION_TESTS: Final[Tests[Reflection]] = {
+    "kind": lambda reflection, value: reflection.kind.startswith(value.replace("-", "_")),
+    "loop": lambda reflection, value: value in reflection.loop_id.lower(),
+    "task": lambda reflection, value: value in reflection.task_id.lower(),
+    "effect": lambda reflection, value: reflection.effectiveness.startswith(value),
+    "shape": lambda reflection, value: reflection.shape.startswith(value),
+    "outcome": lambda reflection, value: reflection.outcome.value.startswith(value),
+    "": lambda reflection, value: value in _reflection_text(reflection),
+}
+_LESSON_TESTS: Final[Tests[JoinedLesson]] = {
+    "runner": lambda joined, value: any(runner.startswith(value) for runner in joined.runners),
+    "file": lambda joined, value: any(value in place.file.lower() for place in joined.places),
+    "loop": lambda joined, value: any(value in place.loop_id.lower() for place in joined.places),
+    "kind": lambda joined, value: joined.lesson.kind.startswith(value),
+    "state": lambda joined, value: joined.state.startswith(value),
+    "outcome": lambda joined, value: any(place.outcome.startswith(value) for place in joined.places),
+    "is": lambda joined, value: matches_flag(
+        value, loaded=joined.is_loaded, contradicted=joined.is_contradicted, cited=bool(joined.uses)
+    ),
+    "": lambda joined, value: any(value in _lesson_text(place) for place in joined.places),
+}
+
+
+def select_reflections(reflections: Mapping[str, Reflection], query: Query) -> list[str]:
+    """Return the IDs of matching reflections, in the given order."""
+    return [key for key, reflection in reflections.items() if matches(reflection, query, _REFLECTION_TESTS)]
+
+
+def select_lessons(lessons: Iterable[JoinedLesson], query: Query) -> list[str]:
+    """Return the IDs of matching lessons, in the given order."""
+    return [one.id for one in lessons if matches(one, query, _LESSON_TESTS)]

@@ -45,8 +45,7 @@ from core.records.loops import Loop, LoopStatus
 from core.records.patterns import Maturity, PatternType, SourceLoop
 from core.records.snapshot import Snapshot
 from core.records.suspicions import Severity, Suspicion
-from core.show.metrics.effectiveness import Group, compare_groups
-from core.show.metrics.pruning import select_prunable
+from core.show.metrics.effectiveness import Group, compare_groups, select_prunable
 from core.sources.adapters.folders import find_folders
 from core.sources.configuration import DEFAULT, Configuration
 from core.tasks.archive import retention_period

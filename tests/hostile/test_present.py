@@ -20,10 +20,10 @@ from core.records.extractions import Extraction, Proposal
 from core.records.patterns import PatternType
 from core.records.snapshot import Delta
 from core.show import offers
-from core.show.card_texts import exact_text, side_by_side
+from core.show.card_evidence import exact_text, side_by_side
 from core.show.cards import review_card
 from core.show.contexts import Preview, context_cells, row_details
-from core.show.decisions import Entry, decision_cells
+from core.show.decisions import Entry, decision_cells, decision_document
 from core.show.loops import (
     attempt_cells,
     iteration_cells,
@@ -36,15 +36,13 @@ from core.show.loops import (
 )
 from core.show.needs import describe_need, find_need, find_needs, need_sign
 from core.show.pages import debug_sessions, tasks
-from core.show.pages.decisions import decision_document
 from core.show.pages.loops import lesson_blocks, reflection_rows
 from core.show.pages.markdown import to_markdown
 from core.show.pages.patterns import pattern_document
 from core.show.pages.reflections import reflection_document
 from core.show.patterns import pattern_cells
 from core.show.reflections import reflection_cells
-from core.show.work import WorkCatalog
-from core.show.work_links import WorkLinks
+from core.show.work import WorkCatalog, WorkLinks
 from core.tasks.attempts import AttemptState, ReplaySteps, assess_attempt
 from core.tasks.history import read_attempt
 from tests.e2e.stream import harmless

@@ -20,7 +20,12 @@ from core.records.times import day_of
 from core.show.comparison import (
     COLUMNS,
     Change,
+    LoopChange,
+    PatternChange,
+    QuestionChange,
+    StateComparison,
     change_cells,
+    compare_states,
     comparison_document,
     list_changes,
     pattern_summary,
@@ -28,7 +33,6 @@ from core.show.comparison import (
     work_summary,
 )
 from core.show.pages.markdown import to_markdown
-from core.show.state_changes import LoopChange, PatternChange, QuestionChange, StateComparison, compare_states
 from tui.kit.bars import Item, ItemLine
 from tui.kit.record_table import RecordTable
 from tui.kit.value_field import ValueField

@@ -9,7 +9,7 @@ from core.show.filter_parser import build_id_query
 from tui.screens.base_screen import BaseScreen
 
 if TYPE_CHECKING:
-    from core.show.work_links import Remembered, WorkLinks
+    from core.show.work import Remembered, WorkLinks
 
 QUOTE: Final = '"'  # ends a quoted value in a filter
 

@@ -9,7 +9,7 @@ from textual.content import Content
 
 from core.base.errors import RalphdeckError
 from core.project.reader import find_delivery
-from core.show.pages.delivery import delivery_blocks, delivery_text
+from core.show.pages.loops import delivery_blocks, delivery_text
 from tui.screens.dialogs import LongTextDialog
 from tui.screens.document import document_lines
 

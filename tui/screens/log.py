@@ -13,9 +13,16 @@ from core.base.text import visible_line
 from core.decisions.commands import Undo
 from core.decisions.undo import named_act
 from core.records.decisions import TURNS
-from core.show.decisions import COLUMNS, Entry, decision_cells, entry_blocks, group_decisions
-from core.show.pages.decisions import reason_text
-from core.show.record_filters import DECISION_FIELDS, select_decisions
+from core.show.decisions import (
+    COLUMNS,
+    DECISION_FIELDS,
+    Entry,
+    decision_cells,
+    entry_blocks,
+    group_decisions,
+    reason_text,
+    select_decisions,
+)
 from tui.screens.document import draw_cells
 from tui.screens.findings import log_doubt
 from tui.screens.list_screen import ListScreen

@@ -21,26 +21,26 @@ from core.records.snapshot import Snapshot
 from core.show import loops as rows
 from core.show import offers
 from core.show.filter_parser import Query
+from core.show.loops import Selection, move_rows, select_rows
 from core.show.needs import Need, find_need
+from core.show.now import describe_empty
 from core.show.pages import loops as documents
 from core.show.pages import tasks
 from core.show.pages.document import Block, Sign, Text, fields, line, section
 from core.show.pages.signs import attempt_sign, task_sign
-from core.show.setup import describe_empty
 from core.show.work import (
     FIELDS,
     FoundWork,
     Row,
     Tree,
     WorkCatalog,
+    WorkLinks,
     attempt_key,
     build_tree,
     earlier_key,
     has_rows_below,
     parse_key,
 )
-from core.show.work_links import WorkLinks
-from core.show.work_rows import Selection, move_rows, select_rows
 from core.tasks.attempts import AttemptCondition, assess_attempt
 from tui.kit.glyphs import Glyphs, draw
 from tui.kit.record_table import RecordTable
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from core.records.snapshot import Delta
     from core.show.filter_parser import Term
     from core.show.table import Cells as TextCells
-    from core.show.work_links import Remembered
+    from core.show.work import Remembered
     from core.tasks.history import AttemptDetail
     from tui.kit.glyphs import Cells
 

@@ -27,8 +27,18 @@ from core.show.metrics.dashboard import (
     list_week_starts,
     select_registered,
 )
-from core.show.metrics.export import FORMATS, export_metrics, section_markdown
-from core.show.metrics.sections import Figure, Goal, Kind, Row, build_figures, part_text, value_text
+from core.show.metrics.sections import (
+    FORMATS,
+    Figure,
+    Goal,
+    Kind,
+    Row,
+    build_figures,
+    export_metrics,
+    part_text,
+    section_markdown,
+    value_text,
+)
 from core.show.table import Column
 from tui.kit.bars import Item, ItemLine
 from tui.kit.columns import fit_columns

@@ -13,9 +13,20 @@ from textual.content import Content
 
 from core.agents.setup import read_setup, try_hooks
 from core.base.text import capitalized, plural, visible_line
-from core.show.now import PROPOSE, TRUST, Now, NowLine, NowSection, Target, make_page, page_document
+from core.show.now import (
+    MOST_PROPOSED,
+    PROPOSE,
+    TRUST,
+    Now,
+    NowLine,
+    NowSection,
+    Setup,
+    Target,
+    find_offers,
+    make_page,
+    page_document,
+)
 from core.show.pages.markdown import to_markdown
-from core.show.setup import MOST_PROPOSED, Setup, find_offers
 from core.show.table import Column
 from tui.kit.glyphs import Glyphs, style_of
 from tui.kit.line_view import fit

@@ -14,10 +14,10 @@ from core.decisions.commands import command_for
 from core.decisions.rules import why_refused
 from core.index.anchors import find_doubtful
 from core.records.decisions import APPROVE, VERBS, Verb, VerbInfo
+from core.show.now import describe_empty
 from core.show.pages import patterns as documents
 from core.show.pattern_filter import PATTERN_FIELDS, PatternCatalog
 from core.show.patterns import COLUMNS, SORTS, pattern_cells
-from core.show.setup import describe_empty
 from core.show.table import list_words
 from tui.kit.glyphs import draw_state
 from tui.screens.bulk_decision import BulkDialog

@@ -14,9 +14,8 @@ from core.questions.extraction.engine import KNOWN
 from core.records.lessons import LESSON_ID, JoinedLesson, LessonKind, LessonState
 from core.show import reflections as lists
 from core.show.filter_parser import Fields, build_id_query, parse_query
-from core.show.pages.lessons import lesson_blocks, place_name
-from core.show.pages.reflections import reflection_document
-from core.show.record_filters import LESSON_FIELDS, REFLECTION_FIELDS, select_lessons, select_reflections
+from core.show.pages.reflections import lesson_blocks, place_name, reflection_document
+from core.show.reflections import LESSON_FIELDS, REFLECTION_FIELDS, select_lessons, select_reflections
 from core.show.work import attempt_key, parse_key, task_key
 from tui.screens.dialogs import AskLine, overtaken
 from tui.screens.document import draw_cells, inline

@@ -21,7 +21,7 @@ from core.records.episodes import Action, Attempt
 from core.show.pages.document import Block, Moment, Section, Sign, code, fields, line, section
 from core.show.pages.signs import attempt_sign
 from core.show.pages.tasks import VERDICT_SIGNS, action_text, error_line, reflection_blocks
-from core.show.work_links import WorkLinks
+from core.show.work import WorkLinks
 from core.tasks.attempts import (
     AttemptCondition,
     AttemptState,

@@ -43,8 +43,8 @@ from core.show.cards import (
     skipped_text,
     terminal_card,
 )
+from core.show.now import describe_empty
 from core.show.pages.markdown import to_markdown
-from core.show.setup import describe_empty
 from core.show.work import attempt_key
 from tui.kit.actions import ACTIONS, BY_ID
 from tui.kit.bars import Item, ItemLine

@@ -15,8 +15,8 @@ from core.base.errors import BadInput
 from core.base.settings import DEFAULTS, find_threshold
 from core.base.text import plural, visible_line
 from core.learning import threshold_replay
+from core.show.comparison import DIFFERENCE_COLUMNS, by_consequence, difference_cells, replay_summary, what_if_document
 from core.show.pages.markdown import to_markdown
-from core.show.what_if import COLUMNS, by_consequence, difference_cells, summary, what_if_document
 from tui.kit.bars import Item, ItemLine
 from tui.kit.record_table import RecordTable
 from tui.kit.value_field import ValueField
@@ -72,7 +72,7 @@ def headline(replay: Replay | None, *, as_today: bool, faulty: bool = False) -> 
         return Content.styled("The value marked ! is invalid; the current one is used.", "$warning")
     if as_today:
         return Content.assemble(("These are the current thresholds. ", "bold"), ("Change one.", "$quiet"))
-    return Content.styled(summary(replay), "bold" if replay.turns else "")
+    return Content.styled(replay_summary(replay), "bold" if replay.turns else "")
 
 
 def scope_note(*, wide: bool) -> Content:
@@ -95,7 +95,7 @@ class WhatIfScreen(HistoryQueryScreen):
     """Overlay with the thresholds on the left or above, and the changes beside or below."""
 
     place = "what_if"
-    LIST = {"columns": COLUMNS}
+    LIST = {"columns": DIFFERENCE_COLUMNS}
     NO_ROWS = "No pattern changes"
     TO_LIST, TO_RECORD = "go to patterns", "why"
 

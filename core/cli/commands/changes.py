@@ -52,8 +52,7 @@ def changes(since: datetime | str | None, until: datetime | None, is_complete: b
     from core.cli.support.user_files import last_visit
     from core.index.findings import all_findings
     from core.project.as_of import build_past_state
-    from core.show.comparison import comparison_document
-    from core.show.state_changes import compare_states
+    from core.show.comparison import compare_states, comparison_document
 
     state = open_project().view
     start = since if isinstance(since, datetime) else last_visit(chosen_project().project, state.now)

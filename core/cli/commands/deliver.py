@@ -12,7 +12,7 @@ from core.cli.render.output import end, print_json, remark, wants_json
 from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import find_loop, open_project
-from core.show.pages.delivery import delivery_explanation, delivery_text
+from core.show.pages.loops import delivery_explanation, delivery_text
 
 if TYPE_CHECKING:
     from msgspec import Struct

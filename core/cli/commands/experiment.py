@@ -121,14 +121,14 @@ def _describe_not_counted(count: int) -> str:
 
 def print_pools(pools: Sequence[PooledTrials]) -> None:
     """Print a line for each pattern with trials in the projects of the team."""
-    from core.show.metrics.team_uses import describe_pool
+    from core.show.metrics.sections import describe_pool
 
     for pool in pools[:_MOST_POOLS]:
         line(f"In the team: {visible_line(pool.pattern_id, 80)} in {describe_pool(pool)}")
 
 
 def pools_json(pools: Sequence[PooledTrials]) -> list[objects.Wire]:
-    from core.show.metrics.team_uses import compare_pooled
+    from core.show.metrics.sections import compare_pooled
 
     return [objects.TeamTrials.of(one, comparison=_arms_json(compare_pooled(one))) for one in pools]
 

@@ -18,7 +18,7 @@ from core.decisions.commands import Extract
 from core.records.extractions import ALL_TYPES
 from core.records.lessons import JoinedLesson, LessonKind, LessonState
 from core.records.patterns import PatternType
-from core.show.pages.lessons import place_name
+from core.show.pages.reflections import place_name
 
 if TYPE_CHECKING:
     from core.project.project import Project
@@ -93,7 +93,7 @@ def show(lesson_id: str) -> None:
       ralphdeck lesson show lesson:1a2b3c4d5e6f7a8b
       ralphdeck lesson show 1a2b3c --json | jq .lesson.places
     """
-    from core.show.pages.lessons import lesson_document
+    from core.show.pages.reflections import lesson_document
 
     project = _open_project()
     found = find_lesson(project, lesson_id)

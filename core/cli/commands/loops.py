@@ -13,7 +13,7 @@ from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import OneOf, ReadingCommand, words_option
 from core.cli.support.project import chosen_project, find_loop, now, open_reader, read_configuration, read_snapshot
 from core.records.loops import LoopStatus, Usage
-from core.show.metrics.usage import GROUPINGS, UsageGroup, group_usage, has_usage, sum_usage
+from core.show.metrics.sessions import GROUPINGS, UsageGroup, group_usage, has_usage, sum_usage
 
 if TYPE_CHECKING:
     from msgspec import Struct
@@ -109,7 +109,7 @@ def _empty(snapshot: Snapshot) -> str:
     if snapshot.loops:
         return "no loops"
     from core.agents.plan import find_connected
-    from core.show.setup import describe_empty
+    from core.show.now import describe_empty
 
     return describe_empty(find_connected(chosen_project().project))
 

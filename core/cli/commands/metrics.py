@@ -135,7 +135,7 @@ def _lessons_json(found: LessonEffect) -> objects.Wire:
 
 
 def _export(board: Dashboard, name: str, project: ProjectPaths, *, force: bool) -> Path:
-    from core.show.metrics.export import FORMATS, export_metrics
+    from core.show.metrics.sections import FORMATS, export_metrics
 
     file = export_file(name, project, FORMATS)
     if file_exists(file) and not force:

@@ -81,7 +81,7 @@ def _empty(snapshot: Snapshot) -> str:
     if snapshot.patterns:
         return "no patterns"
     from core.agents.plan import find_connected
-    from core.show.setup import describe_empty
+    from core.show.now import describe_empty
 
     connected = () if snapshot.loops else find_connected(chosen_project().project)
     return describe_empty(connected, has_sessions=bool(snapshot.loops))

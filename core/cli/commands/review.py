@@ -47,7 +47,7 @@ from core.cli.support.signature import find_user_name
 from core.decisions.commands import CountReports, DiscardReports
 from core.index.review_items import FURTHER, KINDS, ReviewItem
 from core.learning.bursts import known_time
-from core.show.metrics.reviewer_accuracy import MIN_FOLLOWED, ReviewerAccuracy, Share, measure_accuracy
+from core.show.metrics.effectiveness import MIN_FOLLOWED, ReviewerAccuracy, Share, measure_accuracy
 
 if TYPE_CHECKING:
     from core.index.project_state import ProjectState

@@ -56,7 +56,7 @@ def start(yes: bool, dry_run: bool) -> None:
     """
     from core.agents.apply import remove_old_drafts
     from core.cli.commands.init import choose_project
-    from core.show.setup import MOST_PROPOSED, count_sessions, find_offers, is_first_start
+    from core.show.now import MOST_PROPOSED, count_sessions, find_offers, is_first_start
 
     folder = choose_project(None)
     invocation().project = folder.project

@@ -54,7 +54,7 @@ def what_if(values: tuple[str, ...]) -> None:
       ralphdeck what-if deprecation_threshold=20% min_helpful=3 --json
     """
     from core.index.findings import all_findings
-    from core.show.what_if import what_if_document
+    from core.show.comparison import what_if_document
 
     configuration = _read_configuration()
     settings = configuration.settings

@@ -24,20 +24,28 @@ from core.records.decisions import TURNS, CurationState, Decision, Verb
 from core.records.patterns import Maturity
 from core.records.team_status import TeamStatus
 from core.show.metrics import DEFAULT_WEEKS
-from core.show.metrics.causes import Cause, count_failed_loops, top_causes
 from core.show.metrics.context_cost import ContextCost, measure_cost
 from core.show.metrics.effectiveness import (
     Comparison,
     LoopCounts,
     MeasuredBenefit,
+    ReviewerAccuracy,
     compare_injection,
     compare_reflections,
     count_inherited,
+    measure_accuracy,
     measure_benefit,
 )
 from core.show.metrics.lesson_effect import LessonEffect, measure_lesson_effect
-from core.show.metrics.reviewer_accuracy import ReviewerAccuracy, measure_accuracy
-from core.show.metrics.usage import UsageGroup, daily_usage, group_usage, usage_day
+from core.show.metrics.sessions import (
+    Cause,
+    UsageGroup,
+    count_failed_loops,
+    daily_usage,
+    group_usage,
+    top_causes,
+    usage_day,
+)
 
 if TYPE_CHECKING:
     from core.index.project_state import ProjectState
@@ -46,6 +54,7 @@ if TYPE_CHECKING:
     from core.learning.scores import Flags, Floats, Ints
     from core.records.patterns import Pattern
     from core.records.snapshot import Snapshot
+
 
 WEEK: Final = timedelta(weeks=1)
 COSTS_LISTED: Final = 8  # lessons whose cost is listed, those with most tokens

@@ -8,26 +8,43 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
-from datetime import datetime
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from functools import lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
-from core.learning.evidence import INVERSION, loops_with_reflections, round_half_up
+from core.base.grouping import group_pairs
+from core.base.text import plural
+from core.learning.assessment import INVERSION as BY_INVERSION
+from core.learning.evidence import INVERSION, LOOP, loops_with_reflections, round_half_up
 from core.learning.evidence_records import WorkNames
 from core.learning.states import STATES
-from core.learning.statistics import Difference, format_inconclusive, required_cases, student_quantile
+from core.learning.statistics import (
+    Difference,
+    format_inconclusive,
+    jeffreys_interval,
+    required_cases,
+    student_quantile,
+)
+from core.records.decisions import Decision, Verb
+from core.records.events import EVENT_LOG
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.times import iso
 from core.retrieval.task import analyse_task
 
 if TYPE_CHECKING:
-    from core.base.settings import Settings
+    from core.base.settings import PruningSettings, Settings
+    from core.index.project_state import ProjectState
+    from core.learning.assessment import Assessment
     from core.learning.scoreboard import Scoreboard
+    from core.records.decisions import CurationState
     from core.records.snapshot import Snapshot
+
 
 _WHOLE_NUMBER_VARIANCE: Final = 1 / 12
 """Minimum variance: counts are whole numbers, so equal counts do not prove a variance of 0."""
@@ -309,3 +326,148 @@ def _round_half_up(value: float, places: int) -> float:
     """Round half up to a number of decimal places, as in the pattern files."""
     scale: float = 10.0**places
     return round_half_up(value * scale) / scale
+
+
+# Selection of patterns to prune; docs/metrics.md#pruning
+
+
+class PruneRule(StrEnum):
+    RATE = "success-rate"
+    UNUSED = "unused"
+
+
+class Pruning(Struct, frozen=True):
+    """A pattern that the policy prunes, and why."""
+
+    pattern_id: str
+    reason: str  # text for the archive
+    rules: tuple[PruneRule, ...]  # all rules that apply
+    rate: float | None  # success rate, 0..1; None without results
+    uses: int  # uses with a result
+    last_activity: datetime | None  # time of the last use or source loop, else of the discovery
+
+
+def select_prunable(snapshot: Snapshot, board: Scoreboard, settings: PruningSettings) -> tuple[Pruning, ...]:
+    """Select the patterns to prune at the time of the board, by ID.
+
+    The policy never prunes pinned patterns (even if their text was edited since), patterns in quarantine, held
+    patterns, patterns with an open or rejected inversion, unregistered copies, and patterns without any date. The rate
+    of an anti-pattern is the share of failures of the approach that it warns of.
+    """
+    oldest = board.now - timedelta(days=settings.max_age_days)
+    known = board.successes + board.failures
+    failing = (known >= settings.min_usage_count) & (board.successes < settings.min_success_rate * known)
+    recent = board.last_used >= oldest.timestamp()
+    found = []
+    for row in (failing | ~recent).nonzero()[0].tolist():
+        pattern = snapshot.patterns[board.ids[row]]
+        assessment = board.assessment(pattern.id)
+        times = [assessment.last_used, *(loop.at for loop in pattern.source_loops)]
+        last_activity = max(filter(None, times), default=pattern.first_discovered)
+        uses = int(known[row])
+        rate = assessment.successes / uses if uses else None
+        reasons: dict[PruneRule, str] = {}
+        if failing[row] and rate is not None:
+            worked = f"{rate:.0%} of {plural(uses, 'use')} succeeded"
+            reasons[PruneRule.RATE] = f"{worked}, below {settings.min_success_rate:.0%}"
+        if last_activity is not None and last_activity < oldest:
+            reasons[PruneRule.UNUSED] = f"unused for {plural((board.now - last_activity).days, 'day')}"
+        if reasons and not _is_protected(pattern, assessment, snapshot.curation):
+            reason, rules = ", ".join(reasons.values()), tuple(reasons)
+            found.append(Pruning(pattern.id, reason, rules, rate, uses, last_activity))
+    return tuple(sorted(found, key=attrgetter("pattern_id")))
+
+
+def _is_protected(pattern: Pattern, assessment: Assessment, curation: CurationState) -> bool:
+    """Return whether a decision or an open question protects the pattern."""
+    arrival, verdict = curation.arrivals.get(pattern.id), curation.inversions.get(pattern.id)
+    is_unread = arrival is not None and arrival.blocks and arrival.needs_review(pattern.content_hash)
+    is_rejected = verdict is not None and verdict.verdict == "rejected"
+    is_decided = not pattern.is_registered or pattern.id in curation.pins or is_unread or is_rejected
+    return is_decided or assessment.held or assessment.decided_by == BY_INVERSION
+
+
+# Decisions confirmed by later results; docs/metrics.md#reviewer-accuracy
+
+
+MIN_FOLLOWED: Final = 30  # minimum number of followed decisions for a rate; fewer are not meaningful
+_JUDGED: Final = (Verb.PROMOTE, Verb.DEPRECATE)
+_VERDICTS: Final = frozenset({*_JUDGED, Verb.RESET, Verb.ACCEPT_INVERSION})
+"""Decisions after which an earlier decision about the same pattern is no longer judged."""
+_END: Final = datetime.max.replace(tzinfo=UTC)
+
+
+class Share(Struct, frozen=True, kw_only=True):
+    """Number of decisions of one kind that later results confirm."""
+
+    made: int  # decisions, without undone ones
+    followed: int  # decisions followed by enough results, see `ReviewerAccuracy.follow_up`
+    held: int  # number of followed decisions that the results confirm
+    low: float | None = None  # ends of the interval of `held / followed`, 0..1; None while `missing`
+    high: float | None = None
+
+    @property
+    def missing(self) -> int:
+        """Number of followed decisions that are missing for a rate."""
+        return max(MIN_FOLLOWED - self.followed, 0)
+
+    @property
+    def rate(self) -> float | None:
+        """Share of confirmed decisions, 0..1; None if too few are followed by results."""
+        return None if self.missing else self.held / self.followed
+
+
+class ReviewerAccuracy(Struct, frozen=True, kw_only=True):
+    """Share of one person's decisions that later results confirm."""
+
+    by: str  # name of the person in the decision log
+    promotions: Share  # confirmed unless later results require deprecation
+    deprecations: Share  # confirmed if later results require it
+    follow_up: int  # results needed between a decision and the next one about the same pattern
+    level: float  # level of the intervals, 0..1
+
+
+def measure_accuracy(view: ProjectState, by: str) -> ReviewerAccuracy:
+    """Compare a person's decisions with later results of the patterns.
+
+    Only decisions in effect, and results in the event log or in loops, count: recorded counts have no time. A decision
+    is refuted by the rule for contradicted pins (docs/scoring.md#thresholds).
+    """
+    limits = view.settings.maturity
+    follow_up = math.ceil(limits.min_feedback)
+    made = dict.fromkeys(_JUDGED, 0)
+    outcomes: dict[Verb, list[bool]] = {verb: [] for verb in _JUDGED}
+    for decision, until in _list_judged(view.snapshot.decisions, view.snapshot.curation.undone, by):
+        made[decision.verb] += 1
+        if decision.subject in view.board:
+            results = [
+                one.success
+                for one in view.board.observations(decision.subject)
+                if one.is_use
+                and one.source in (EVENT_LOG, LOOP)
+                and one.at is not None
+                and decision.at < one.at <= until
+            ]
+            good, bad = results.count(True), results.count(False)
+            if good + bad >= follow_up:
+                is_bad = bad > (limits.deprecation_threshold + limits.ratio_tolerance) * (good + bad)
+                outcomes[decision.verb].append(is_bad is (decision.verb is Verb.DEPRECATE))
+    level = view.settings.interval_level
+    promotions, deprecations = (_share(made[verb], outcomes[verb], level) for verb in _JUDGED)
+    return ReviewerAccuracy(by=by, promotions=promotions, deprecations=deprecations, follow_up=follow_up, level=level)
+
+
+def _list_judged(decisions: Iterable[Decision], undone: frozenset[str], by: str) -> Iterator[tuple[Decision, datetime]]:
+    """Yield a person's decisions, each with the time of the next one on its pattern."""
+    in_effect = (one for one in decisions if one.verb in _VERDICTS and one.id not in undone)
+    verdicts = group_pairs((decision.subject, decision) for decision in in_effect)
+    for own in verdicts.values():
+        for decision, following in zip(own, (*own[1:], None), strict=True):
+            if decision.by == by and decision.verb in _JUDGED:
+                yield decision, following.at if following is not None else _END
+
+
+def _share(made: int, outcomes: Sequence[bool], level: float) -> Share:
+    followed, held = len(outcomes), sum(outcomes)
+    ends = (None, None) if followed < MIN_FOLLOWED else jeffreys_interval(held, followed - held, level)
+    return Share(made=made, followed=followed, held=held, low=ends[0], high=ends[1])

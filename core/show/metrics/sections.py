@@ -5,7 +5,9 @@ The screen, the command line, CSV and Markdown all render these figures.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from functools import cache
@@ -20,20 +22,20 @@ from core.base.formatting import format_cost, format_count, format_decimal, form
 from core.base.pattern_titles import name_apart
 from core.base.text import capitalized, continued, plural, visible_line
 from core.index.trials import describe_success
+from core.learning.experiments import Cell, Tally, Verdict, compare_arms, describe_verdict
 from core.learning.experiments import Comparison as ArmComparison
-from core.learning.experiments import Verdict
 from core.records.loops import Usage
 from core.records.patterns import Maturity
 from core.show.filter_parser import build_id_query
-from core.show.metrics.causes import ERROR, FAILURE_MODE, ROOT_CAUSE, Cause
 from core.show.metrics.dashboard import RANGES, Dashboard, StateChange, Trend, Week, count_changes
-from core.show.metrics.reviewer_accuracy import MIN_FOLLOWED, Share
-from core.show.metrics.team_uses import compare_pooled, describe_team_uses
+from core.show.metrics.effectiveness import MIN_FOLLOWED, Share
+from core.show.metrics.sessions import ERROR, FAILURE_MODE, ROOT_CAUSE, Cause
 
 if TYPE_CHECKING:
-    from core.records.team_status import PooledTrials
+    from core.records.team_status import PooledTrials, TeamStatus
     from core.show.metrics.effectiveness import Comparison
-    from core.show.metrics.usage import UsageGroup
+    from core.show.metrics.sessions import UsageGroup
+
 
 STATES: Final = (Maturity.PROVEN, Maturity.ESTABLISHED, Maturity.CANDIDATE, Maturity.DEPRECATED)  # from best to worst
 MAX_NAMED: Final = 3  # maximum number of items that a takeaway names
@@ -520,3 +522,119 @@ _SECTIONS: Final[dict[str, Callable[[Dashboard], _Data]]] = {
     "costs": _costs,
     "team": _team,
 }
+
+
+# Uses and trials of patterns in all projects of the team
+
+
+_NAME_CHARS: Final = 24
+Counts = tuple[int, int, int]
+"""Successes, failures and uses."""
+
+
+def count_team_uses(status: TeamStatus, weeks: int) -> tuple[int, list[tuple[str, Counts]]]:
+    """Return the uses of each project, most first, in the shortest known range of at least `weeks` weeks.
+
+    Also returns the length of that range, or of the longest known one. Names of projects are untrusted.
+    """
+    known = sorted({length for one in status.uses for length in one.weeks})
+    length = next((length for length in known if length >= weeks), known[-1] if known else weeks)
+    counted = [(one.project, one.weeks.get(length, (0, 0, 0))) for one in status.uses]
+    return length, sorted(counted, key=lambda project: (-project[1][2], project[0]))
+
+
+def describe_team_uses(status: TeamStatus, weeks: int) -> dict[str, Any]:
+    """Return takeaway and rows (label, values, count) of the section; empty if no project has a use."""
+    length, counted = count_team_uses(status, weeks)
+    used = [(name, counts) for name, counts in counted if counts[2]]
+    at = f"; as of {status.uses_at:%Y-%m-%d %H:%M} UTC" if status.uses_at is not None else ""
+    if not used:
+        return {"takeaway": f"No use in {plural(len(counted), 'project')} of the team in {plural(length, 'week')}{at}"}
+    good, bad, uses = (sum(counts[n] for _, counts in used) for n in range(3))
+    among = f"{len(used):,} of {plural(len(counted), 'project')}"
+    takeaway = f"{plural(uses, 'use')} in {among} in {plural(length, 'week')}: {good:,} worked, {bad:,} failed{at}"
+    named = [("all projects", (good, bad, uses))] * (len(used) > 1)
+    named += [(visible_line(name, _NAME_CHARS), counts) for name, counts in used]
+    rows = [(name, (worked, failed), total) for name, (worked, failed, total) in named]
+    return {"takeaway": takeaway, "rows": rows}
+
+
+def compare_pooled(pool: PooledTrials) -> ArmComparison:
+    """Compare the arms of one pattern in all projects of the team."""
+    tally = Tally()
+    for share, rate, is_held_out, outcome, trials in pool.cells:
+        tally[(Cell(pool.pattern_id, share, rate, is_held_out, float(outcome)),)] += trials
+    return compare_arms(tally, is_higher_better=pool.kind == "succeeded")
+
+
+def describe_pool(pool: PooledTrials) -> str:
+    """Describe the trials of one pattern: `3 projects, given: error in 2 of 40 tasks; held out: ...; helps`."""
+    found = compare_pooled(pool)
+    what = "success" if pool.kind == "succeeded" else "error"
+    given, held_out = (f"{what} in {arm.total:,.0f} of {arm.trials:,}" for arm in (found.given, found.held_out))
+    projects, verdict = plural(pool.projects, "project"), describe_verdict(found)
+    return f"{projects}, given: {given} tasks; held out: {held_out}; {verdict}"
+
+
+# CSV, and a report in Markdown
+
+
+_COLUMNS: Final = ("section", "row", "part", "value", "low", "high", "n")
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")  # first characters of a formula in a spreadsheet
+_MARKDOWN: Final = str.maketrans({char: f"\\{char}" for char in "\\`*_{}[]<>|#~&$"})
+_TITLE_CHARS: Final = 80
+
+
+def export_metrics(found: Dashboard, suffix: str, project: str) -> bytes:
+    """Render the metrics of a project; `suffix` is a key of `FORMATS`."""
+    return FORMATS[suffix](found, build_figures(found), visible_line(project, _TITLE_CHARS)).encode()
+
+
+def to_csv(found: Dashboard, figures: Sequence[Figure], project: str) -> str:
+    """Render one line per value; rates are 0..1. No text cell starts like a formula."""
+    file = io.StringIO()
+    out = csv.writer(file, lineterminator="\n")
+    out.writerow(_COLUMNS)
+    for figure in figures:
+        for row in figure.rows:
+            ends = ["" if end is None else f"{end:.6g}" for end in (row.low, row.high)]
+            values = [f"{value:.10g}" for value in row.values] or [""]
+            for part, value in zip(figure.parts, values, strict=False):
+                out.writerow([_cell(figure.id), _cell(row.label), _cell(part), value, *ends, row.count])
+    return file.getvalue()
+
+
+def _cell(text: str) -> str:
+    text = visible_line(text)
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def to_markdown(found: Dashboard, figures: Sequence[Figure], project: str) -> str:
+    """Render a report: for each section, the takeaway and a table."""
+    weeks = f"As of {found.now:%Y-%m-%d %H:%M} UTC, {plural(found.weeks, 'week')} back and ahead"
+    head = f"# Metrics of {_escape(project)}\n\n{weeks}; {found.level * 100:g} % intervals.\n"
+    return "\n".join([head, *map(section_markdown, figures)])
+
+
+def section_markdown(figure: Figure) -> str:
+    groups = [figure.group] * bool(figure.group)
+    count = ["n"] * figure.has_count
+    titles = [*groups, figure.about, *figure.parts, *filter(None, (figure.reach, figure.extra)), *count]
+    table = [titles, [*["---"] * (len(groups) + 1), *["---:"] * (len(titles) - len(groups) - 1)]]
+    for row in figure.rows:
+        values = [part_text(figure, row, part) for part in range(len(figure.parts))]
+        reach = [reach_text(figure, row) or "—"] if figure.reach else []
+        extra = [_escape(row.extra) or "—"] if figure.extra else []
+        group, count = [row.group] * bool(figure.group), [f"{row.count:,}"] * figure.has_count
+        table.append([*group, _escape(row.label), *values, *reach, *extra, *count])
+    lines = [f"| {' | '.join(cells)} |" for cells in table] + [""] if figure.rows else []
+    end = _escape(figure.missing or figure.note)
+    return "\n".join([f"## {figure.title}", "", _escape(figure.takeaway), "", *lines, end, ""])
+
+
+def _escape(text: str) -> str:
+    return visible_line(text).translate(_MARKDOWN)
+
+
+FORMATS: Final[Mapping[str, Callable[[Dashboard, Sequence[Figure], str], str]]] = {".md": to_markdown, ".csv": to_csv}
+"""Renderer by file suffix."""

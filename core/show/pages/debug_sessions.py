@@ -50,18 +50,6 @@ def runs(state: ProjectState, session: DebugSession, *, is_short: bool = False) 
         before = run
 
 
-def last_failure(state: ProjectState, session: DebugSession) -> Iterable[doc.Block]:
-    """Describe the newest run with failures in full, then the lessons of the session."""
-    run = session.newest_failing
-    if run is None:
-        yield line(("No run reports a failure.", "quiet"))
-    else:
-        yield from (block for failure in run.failures for block in failure_blocks(failure))
-        yield from analysis_blocks(run.analysis)
-    yield line("")
-    yield from lessons(state, session)
-
-
 def head(state: ProjectState, session: DebugSession) -> Iterable[doc.Block]:
     call = state.snapshot.escalations.get(session.id)
     related = ", ".join(dict.fromkeys(filter(None, (session.loop_id, session.task_id))))

@@ -6,11 +6,11 @@ import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from core.base.text import plural, visible_line
+from core.base.text import plural
 from core.questions.extraction.instruction_pairs import choose_kept
 from core.records.instructions import Loading, Relation
 from core.retrieval.rendering import count_tokens
-from core.show.pages.document import Block, Code, Document, Text, line, more, section
+from core.show.pages.document import Block, Code, Document, line, more, section
 
 if TYPE_CHECKING:
     from core.records.instructions import InstructionPair, PlacedInstruction
@@ -66,13 +66,6 @@ def describe_cost(one: PlacedInstruction) -> str:
         return f"lesson, {tokens} when it is given"
     scope = f" ({', '.join(one.scope)})" if one.scope else ""
     return f"{', '.join(one.agents)}: {tokens} {_WHEN[one.loading]}{scope}"
-
-
-def pair_texts(pair: InstructionPair) -> Text:
-    """Return one line: what contradicts or repeats what."""
-    words = "contradicts" if pair.relation is Relation.CONTRADICTS else "repeats"
-    one, other = (visible_line(each.text, 60) for each in pair.both)
-    return (f"“{one}”", f" {words} ", f"“{other}”")
 
 
 def _removal(one: PlacedInstruction, files: Sequence[AgentFile]) -> Iterable[Block]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from enum import StrEnum
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from core.records.loops import Iteration, Loop, LoopDetails, Usage
     from core.records.patterns import Pattern
     from core.records.reflections import Reflection
+    from core.sources.adapters.contract import Delivery
+
 
 _ID: Final = lazy_regex(r"\w[\w-]{0,79}")
 _RESUME: Final = {"claude": "claude --resume", "codex": "codex resume"}
@@ -348,3 +351,31 @@ def files(loop: Loop, details: LoopDetails | None) -> Iterable[Block]:
     yield from fields((plural(len(checkpoints), "checkpoint"), ", ".join(checkpoints[:_MAX_CHECKPOINTS])))
     for title, text in details.notes if details is not None else ():
         yield from section(title, code("", text, ""))
+
+
+OWN_WAY: Final = "A loop in .aiwg gets its context from `ralphdeck loop inject`."
+BY_HOOK: Final = "This runner has no own way in: its agent gets the context from the hooks of `ralphdeck connect`."
+
+
+def delivery_explanation(loop: Loop, delivery: Delivery | None, obstacle: str = "") -> str:
+    """Return how the context gets to the loop, after the `obstacle` that there is now."""
+    way = BY_HOOK if loop.runner else OWN_WAY
+    if delivery is not None:
+        way = delivery.explanation
+    return f"{obstacle}. When there is a context: {way}" if obstacle else way
+
+
+def delivery_text(delivery: Delivery | None) -> str:
+    """Return the command for a POSIX shell, or the diff to apply; "" if there is neither."""
+    if delivery is None:
+        return ""
+    return shlex.join(delivery.command) + "\n" if delivery.command else delivery.diff
+
+
+def delivery_blocks(loop: Loop, delivery: Delivery | None, obstacle: str = "") -> Iterable[Block]:
+    """Describe what a person can do; nothing is written to files of the runner."""
+    yield line(delivery_explanation(loop, delivery, obstacle))
+    if text := delivery_text(delivery):
+        yield line("")
+        is_diff = delivery is not None and not delivery.command
+        yield from code("Change to apply" if is_diff else "Command to run", text, "diff" if is_diff else "sh")

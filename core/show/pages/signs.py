@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from core.learning.assessment import HELD, QUARANTINE
-from core.learning.outcomes import Verdict
 from core.records.debug_sessions import ESCALATED, DebugSession
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import TESTS_FAILED, Loop, LoopStatus, Outcome
@@ -23,7 +22,6 @@ TYPE_WORDS: Final = {
     PatternType.ANTI: "anti-pattern",
     PatternType.TEMPLATE: "code template",
 }
-VERDICT_STYLES: Final = {Verdict.HELPFUL: "good", Verdict.HARMFUL: "bad", Verdict.NEUTRAL: "quiet"}
 _RESULTS: Final = {
     True: Sign("", "good", "done"),
     False: Sign("", "bad", "failed"),

@@ -17,8 +17,7 @@ from core.questions.conflict import MOST_QUESTIONS, find_conflicts
 from core.records.decisions import CurationState, verb_info
 from core.records.instructions import Instruction, InstructionFile
 from core.records.snapshot import Snapshot
-from core.show.now import make_page
-from core.show.setup import Setup
+from core.show.now import Setup, make_page
 from tests.factories import NOW
 
 TABS, SPACES = "Use tabs for indentation.", "Indent with 4 spaces."

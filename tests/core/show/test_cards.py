@@ -18,8 +18,7 @@ from core.project.project import Project
 from core.questions.answers import answer, answers
 from core.records.snapshot import Snapshot
 from core.retrieval.similarity import Repetition
-from core.show.card_evidence import conflicts, uses
-from core.show.card_texts import exact_text, words_changed
+from core.show.card_evidence import conflicts, exact_text, uses, words_changed
 from core.show.cards import NO, YES, card_title, present_effect, review_card, terminal_card
 from core.show.contexts import Preview
 from core.show.pages.markdown import blocks_markdown, to_markdown

@@ -13,9 +13,18 @@ from core.cli.demo.sample import copy_sample
 from core.index.project_state import ProjectState
 from core.project.as_of import build_past_state
 from core.project.project import Project
-from core.show.comparison import change_cells, comparison_document, list_changes
+from core.show.comparison import (
+    NEW,
+    RATE,
+    STATE,
+    PatternChange,
+    StateComparison,
+    change_cells,
+    compare_states,
+    comparison_document,
+    list_changes,
+)
 from core.show.pages.markdown import plain_text, to_markdown
-from core.show.state_changes import NEW, RATE, STATE, PatternChange, StateComparison, compare_states
 from tests.tui.user import NOW
 
 

@@ -13,9 +13,8 @@ from core.records.episodes import Attempt, Task
 from core.records.events import Event
 from core.records.loops import Loop, LoopStatus, Outcome, Usage
 from core.records.snapshot import Snapshot
-from core.show.now import FIRST_SPAN, Now, NowSection, Target, describe_since, make_page, page_document
+from core.show.now import FIRST_SPAN, Now, NowSection, Setup, Target, describe_since, make_page, page_document
 from core.show.pages.markdown import to_markdown
-from core.show.setup import Setup
 from tests.factories import NOW, SETTINGS, make_event
 
 HOUR = timedelta(hours=1)

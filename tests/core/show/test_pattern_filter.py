@@ -13,14 +13,10 @@ from core.records.loops import Outcome
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.reflections import Reflection
 from core.records.snapshot import Delta, Snapshot
+from core.show.decisions import DECISION_FIELDS, select_decisions
 from core.show.filter_parser import MAX_QUERY, Query, Term, parse_query
 from core.show.pattern_filter import PATTERN_FIELDS, PatternCatalog
-from core.show.record_filters import (
-    DECISION_FIELDS,
-    REFLECTION_FIELDS,
-    select_decisions,
-    select_reflections,
-)
+from core.show.reflections import REFLECTION_FIELDS, select_reflections
 from tests.factories import NOW, SETTINGS, days_ago, make_pattern, make_pin, make_recorded_counts, make_source
 
 

@@ -10,7 +10,7 @@ from core.index.project_state import ProjectState
 from core.project.as_of import build_past_state
 from core.records.loops import Loop, LoopStatus
 from core.records.patterns import Maturity
-from core.show.state_changes import CONTEXT, ENDED, NEW, RATE, REMOVED, STARTED, STATE, PatternChange, compare_states
+from core.show.comparison import CONTEXT, ENDED, NEW, RATE, REMOVED, STARTED, STATE, PatternChange, compare_states
 from tests.core.project.test_as_of import IDS, Clock, open_project, report, view_of
 from tests.factories import NOW, days_ago, make_event, make_pattern
 

@@ -14,8 +14,8 @@ from core.index.project_state import ProjectState
 from core.learning.threshold_replay import Course, PatternDifference, Replay
 from core.project.project import Project
 from core.records.patterns import Maturity
+from core.show.comparison import by_consequence, difference_cells, replay_summary, what_if_document
 from core.show.pages.markdown import plain_text, to_markdown
-from core.show.what_if import by_consequence, difference_cells, summary, what_if_document
 from tests.tui.user import NOW
 
 TODAY = Settings()
@@ -84,7 +84,7 @@ def test_changes_with_the_most_context_recipients_are_first() -> None:
     ],
 )
 def test_the_headline_summarizes_the_changes(turns: list[PatternDifference], message: str) -> None:
-    assert summary(replay(*turns)) == message
+    assert replay_summary(replay(*turns)) == message
 
 
 def cells(found: PatternDifference, view: ProjectState) -> dict[str, str]:

@@ -11,8 +11,7 @@ from core.records.reflections import Reflection
 from core.records.snapshot import Delta, Snapshot
 from core.show.filter_parser import MAX_ID_QUERY, build_id_query, parse_query
 from core.show.pattern_filter import PATTERN_FIELDS
-from core.show.work import WorkCatalog
-from core.show.work_links import WorkLinks
+from core.show.work import WorkCatalog, WorkLinks
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 TASK = Task(id="task-001", loop_id="ralph-a1")

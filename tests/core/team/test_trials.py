@@ -14,7 +14,7 @@ from core.index.trials import list_results, list_units
 from core.learning.experiments import Tally, Verdict, compare_arms, tally_trials
 from core.records.events import ASSIGNED, TRIAL_OUTCOME, Event, Trial
 from core.records.space import TeamTrial
-from core.show.metrics.team_uses import compare_pooled, describe_pool
+from core.show.metrics.sections import compare_pooled, describe_pool
 from core.team.errors import InvalidCall, LevelTooLow
 from core.team.server import Space
 from core.trust.experiment_secret import read_or_make_secret

@@ -9,8 +9,7 @@ from core.base.time_parsing import LAST_VISIT
 from core.project.as_of import build_past_state
 from core.records.patterns import Maturity
 from core.records.times import iso
-from core.show.comparison import Counts
-from core.show.state_changes import compare_states
+from core.show.comparison import Counts, compare_states
 from tests.tui.user import NOW, User, open_dashboard
 from tui.kit.glyphs import ASCII, DRAWN
 from tui.kit.user_state import UserState

@@ -24,10 +24,9 @@ from core.records.episodes import Attempt, Milestone, Quality
 from core.retrieval.injection import Injection
 from core.show.card_evidence import report_source
 from core.show.cards import review_card
-from core.show.decisions import decision_cells, group_decisions
+from core.show.decisions import decision_cells, decision_document, group_decisions
 from core.show.loops import loop_cells, loop_document
 from core.show.needs import find_need
-from core.show.pages.decisions import decision_document
 from core.show.pages.loops import elapsed
 from core.show.pages.patterns import state_line
 from core.show.pages.reflections import reflection_document

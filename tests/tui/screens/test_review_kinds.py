@@ -32,7 +32,7 @@ from core.project.project import Project
 from core.questions.session import plan
 from core.records.decisions import Verb
 from core.records.patterns import Maturity, PatternType
-from core.show.pages.decisions import subject
+from core.show.decisions import subject
 from core.show.work import session_key
 from tests.tui.screens.review_steps import (
     OTHER_TWIN,

@@ -15,8 +15,7 @@ from core.base.settings import Settings
 from core.files.atomic_write import export_file, file_exists
 from core.project.project import Project
 from core.show.metrics.dashboard import Dashboard, build_dashboard
-from core.show.metrics.export import export_metrics, section_markdown, to_csv
-from core.show.metrics.sections import build_figures
+from core.show.metrics.sections import build_figures, export_metrics, section_markdown, to_csv
 from tests.factories import HOSTILE_LABEL, make_bars
 
 NOW = datetime(2026, 2, 5, tzinfo=UTC)

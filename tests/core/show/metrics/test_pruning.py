@@ -11,7 +11,7 @@ from core.base.settings import PruningSettings
 from core.records.decisions import CurationState, InversionVerdict, UnreviewedText
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.snapshot import Snapshot
-from core.show.metrics.pruning import PruneRule, Pruning, select_prunable
+from core.show.metrics.effectiveness import PruneRule, Pruning, select_prunable
 from tests.factories import NOW, days_ago, make_board, make_pattern, make_pin, make_recorded_counts, make_source
 
 ID = "pat-error-sample-001"

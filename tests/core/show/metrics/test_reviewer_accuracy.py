@@ -5,7 +5,7 @@ from datetime import datetime
 from core.index.project_state import ProjectState
 from core.records.decisions import Decision, Verb
 from core.records.events import Event
-from core.show.metrics.reviewer_accuracy import MIN_FOLLOWED, measure_accuracy
+from core.show.metrics.effectiveness import MIN_FOLLOWED, measure_accuracy
 from tests.core.project.test_as_of import view_of
 from tests.factories import NOW, days_ago, make_pattern
 

@@ -16,7 +16,6 @@ from core.records.decisions import CurationState, Decision, Verb
 from core.records.events import Event, Signals
 from core.records.patterns import Maturity, Pattern
 from core.records.snapshot import Snapshot
-from core.show.metrics.causes import top_causes
 from core.show.metrics.dashboard import (
     WEEK,
     Week,
@@ -32,6 +31,7 @@ from core.show.metrics.dashboard import (
     list_week_starts,
     select_registered,
 )
+from core.show.metrics.sessions import top_causes
 from tests.factories import SETTINGS, make_pattern, make_pin, make_recorded_counts
 
 MONDAY = datetime(2026, 2, 2, tzinfo=UTC)

@@ -11,9 +11,8 @@ from core.base.settings import Settings
 from core.project.project import Project
 from core.records.loops import Loop, Usage
 from core.show.metrics.dashboard import build_dashboard
-from core.show.metrics.export import section_markdown
-from core.show.metrics.sections import build_figures
-from core.show.metrics.usage import GROUPINGS, daily_usage, group_usage, has_usage, sum_usage
+from core.show.metrics.sections import build_figures, section_markdown
+from core.show.metrics.sessions import GROUPINGS, daily_usage, group_usage, has_usage, sum_usage
 from tests.agent_lessons import add_lessons
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
