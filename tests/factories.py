@@ -19,9 +19,9 @@ import core.files.atomic_write
 from core.base.grouping import group_pairs
 from core.base.paths import ProjectPaths
 from core.base.settings import InjectionSettings, Settings, WatchSettings
+from core.decisions.case import Decided
 from core.decisions.commands import Command, PatternCommand, bulk
 from core.decisions.curator import Curator, Target
-from core.decisions.decision_writer import Decided
 from core.decisions.exchange.export import Entry, Exported, export
 from core.decisions.exchange.import_file import read_import
 from core.decisions.exchange.import_plan import Action, ImportPlan, LocalRegistry, plan_import

@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from core.base.paths import ProjectPaths
+    from core.decisions.case import Progress
     from core.decisions.commands import Command
-    from core.decisions.decision_writer import Progress
     from core.files.watcher import WatchState
     from core.index.project_state import ProjectState
     from core.project.kept_project import KeptProject

@@ -23,8 +23,8 @@ from tui.kit.messages import NewestMessage
 if TYPE_CHECKING:
     from textual.message_pump import MessagePump
 
+    from core.decisions.case import Decided
     from core.decisions.commands import Command
-    from core.decisions.decision_writer import Decided
     from core.files.watcher import WatchState
     from core.index.project_state import ProjectState
     from core.project.project import Project

@@ -1,24 +1,34 @@
-"""The input (`Case`) and the result (`Draft`) of a decision rule."""
+"""The input (`Case`) and the result (`Draft`) of a decision rule, and what became of it (`Decided`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from core.base.errors import AlreadyDone
+from core.base.errors import AlreadyDone, BadInput
 from core.base.formatting import format_day, shorten_id
 from core.base.scanning.rules import VERSION
 from core.base.settings import Settings
 from core.base.text import visible_line
 from core.learning.assessment import Assessment
-from core.records.decisions import SCAN_RULES, SCRIPTS, CurationState, Effect, Pin, Verb
+from core.records.decisions import SCAN_RULES, SCRIPTS, CurationState, Decision, Effect, Pin, Verb
 from core.records.patterns import Maturity, Pattern
 
 DECIDED_TEXT: Final = "seen_text"
 """Key in `after` of a decision: the keys of the record that held the text when the decision was made."""
+MAX_TEXT: Final = 10_000  # Maximum length of a reason, note or rewritten text, in characters.
+Progress = Callable[[int, int], None]  # Called with (patterns done, patterns in all).
+
+
+def clean(text: str, what: str) -> str:
+    """Strip text and replace lone surrogates; raise `BadInput` if it is too long."""
+    text = text.encode("utf-8", "replace").decode().strip()
+    if len(text) > MAX_TEXT:
+        raise BadInput(f"{what} is {len(text):,} characters long; at most {MAX_TEXT:,} are allowed")
+    return text
 
 
 def already_done(why: str, reason: str) -> AlreadyDone:
@@ -119,6 +129,35 @@ class Draft(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     ledger_only: bool = False
     quoted: tuple[str, ...] = ()
+
+
+class Refusal(NamedTuple):
+    """Why a decision on a pattern was not made; `is_done` if already in effect."""
+
+    pattern_id: str
+    why: str
+    is_done: bool = False
+
+
+class Decided(Struct, frozen=True, kw_only=True):
+    """A decision that is in the ledger, or the decisions of one act.
+
+    `decision` is the last one. `group` has all decisions of an act on many patterns, in ledger order, and `refused` the
+    patterns without a decision. `written` is whether the pattern files contain all effects. If not, the decision is
+    still in effect, and the next decision writes the file. `summary` is one line: `promoted 12 of 14 patterns`.
+    """
+
+    decision: Decision
+    warnings: tuple[str, ...]
+    written: bool
+    summary: str
+    group: tuple[Decision, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """All decisions of the act, also if there is only one."""
+        return self.group or (self.decision,)
 
 
 def change(before: str, after: str) -> str:

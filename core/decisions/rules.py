@@ -17,20 +17,44 @@ from core.base.errors import AlreadyDone, BadInput, Refused
 from core.base.formatting import format_day, shorten_id
 from core.base.regexes import lazy_regex
 from core.base.scanning.messages import describe_suspicions
+from core.base.scanning.scripts import find_scripts
 from core.base.scanning.verdict import find_stopping_severity, list_suspicions, pin_covers
 from core.base.text import plural
 from core.decisions import commands
-from core.decisions.case import Case, Draft, change, since
+from core.decisions.case import DECIDED_TEXT, Case, Draft, already_done, change, since
+from core.decisions.decision_text import ABOUT
 from core.decisions.merge import as_read
 from core.learning.assessment import QUARANTINE
+from core.learning.bursts import MEMBER, UNDATED
 from core.records.authors import Author, author_of
-from core.records.decisions import APPROVE, RE_ENABLE, RE_ENABLED, VERBS, WAS_HELD, WAS_QUARANTINED, Effect, Pin, Verb
+from core.records.decisions import (
+    ALL_USES,
+    APPROVE,
+    RE_ENABLE,
+    RE_ENABLED,
+    SCRIPTS,
+    SENT,
+    TEXT_HASH,
+    VERBS,
+    WAS_HELD,
+    WAS_QUARANTINED,
+    WITHDRAW,
+    CurationState,
+    Decision,
+    Effect,
+    Pin,
+    Verb,
+    text_hash,
+)
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.suspicions import Severity
 from core.records.times import iso
+from core.sources.pattern_record import text_of
+from core.sources.pattern_text import id_key
 
 if TYPE_CHECKING:
-    from core.decisions.commands import PatternCommand
+    from core.decisions.commands import Command, JudgeReports, PatternCommand
+    from core.decisions.pattern_registry import Stored
     from core.index.project_state import ProjectState
     from core.learning.inversion_rules import Inversion
 
@@ -249,6 +273,12 @@ def _re_enable(case: Case) -> Draft:
     )
 
 
+def note(pattern: Pattern, command: commands.Note) -> Draft:
+    """Attach a remark to a pattern."""
+    summary = f"{VERBS[Verb.NOTE].past} {shorten_id(pattern.id)}"
+    return Draft(verb=Verb.NOTE, subject=pattern.id, summary=summary, after={"text": command.text})
+
+
 PATTERN_RULES: Final[Mapping[type[PatternCommand], Callable[[Case, Any], Draft]]] = {
     commands.Promote: promote,
     commands.Deprecate: deprecate,
@@ -380,3 +410,120 @@ def _check_invertible(case: Case, if_inverted: type[Refused]) -> None:
     if total < settings.min_observations or failures < settings.failure_ratio_threshold * total:
         needed = f"{settings.failure_ratio_threshold:.0%} of at least {settings.min_observations} uses"
         raise Refused(f"{case.name} is not due for inversion: {failures} of {total} uses failed, not {needed}")
+
+
+# Approved texts; see docs/curation.md#text.
+
+
+def approved_text(decision: Decision, pattern: Pattern) -> dict[str, Any]:
+    """Return the text keys of the record when it was decided on; {} if not stored."""
+    stored = decision.after.get(DECIDED_TEXT)
+    if decision.subject == pattern.id and isinstance(stored, dict):
+        return stored
+    inserted = (effect.insert for effect in decision.effects if effect.insert and effect.pattern_id == pattern.id)
+    return next((text_of(record, pattern.type) for record in inserted), {})
+
+
+def find_approved_pattern(state: ProjectState, pattern_id: str) -> Pattern | None:
+    """Return the pattern with the text of its pin; None if not pinned or not stored."""
+    pattern, pin = state.pattern(pattern_id), state.assessment(pattern_id).pin
+    if pin is None:
+        return None
+    decision = next((one for one in reversed(state.snapshot.decisions) if one.id == pin.decision_id), None)
+    text = approved_text(decision, pattern) if decision is not None else {}
+    return as_read({**text, id_key(text): pattern.id}, pattern.type) if text else None
+
+
+def restore_text(case: Case, approved: Mapping[str, Any], stored: Stored) -> Draft:
+    """Restore the text for which the pattern was pinned; see `approved_text`."""
+    if case.pin is None:
+        raise Refused(f"{case.name} is not pinned, so it has no approved text")
+    if not approved:
+        raise Refused(f"the text of {case.name} was not stored when it was {case.pin.verb}{since(case.pin)}")
+    here = text_of(stored.value, case.pattern.type)
+    keys = {key: value for key, value in approved.items() if key not in here or here[key] != value}
+    removed = tuple(key for key in here if key not in approved)
+    if not keys and not removed:
+        raise AlreadyDone(f"{case.name} already has the approved text")
+    before = [key for key in (*keys, *removed) if key in stored.value]
+    effect = partial(Effect, file=stored.file, type=case.pattern.type.value, pattern_id=case.pattern.id)
+    new = tuple(key for key in keys if key not in stored.value)
+    return case.draft(
+        Verb.EDIT,
+        f"restored the text of {case.name} that was {case.pin.verb}{since(case.pin)}",
+        case.recorded(case.pin.state) | {"content_hash": case.pin.content_hash},
+        effects=(effect(set=keys, unset=removed),),
+        inverse=(effect(text=stored.texts_of(before), unset=new),),
+    )
+
+
+# Questions that are not about a single pattern.
+
+
+def judge_reports(command: JudgeReports, state: CurationState, _at: datetime) -> Draft:
+    """Count or discard the suspicious reports of one source."""
+    burst = command.burst
+    assert burst is not None
+    for verdict in state.bursts.get(burst.source, ()):
+        if verdict.first <= burst.first and burst.last <= verdict.last and {*burst.patterns} <= {*verdict.patterns}:
+            is_same = (verdict.verdict == "confirmed") is isinstance(command, commands.CountReports)
+            why = f"the reports of {shorten_id(burst.source)} are already {verdict.verdict}"
+            raise already_done(why, command.reason) if is_same else Refused(why)
+    counted = plural(len(burst.patterns), "pattern")
+    summary = f"{VERBS[command.verb].past} {shorten_id(burst.source)} on {counted}"
+    after = {"first": burst.first.isoformat(), "last": burst.last.isoformat(), "patterns": list(burst.patterns)}
+    return _question_draft(command, burst.source, summary, after)
+
+
+def withdraw_uses(command: commands.WithdrawMember, _state: CurationState, _at: datetime) -> Draft:
+    """Let no use count that a member of the team has sent."""
+    after = {"first": UNDATED.isoformat(), "last": command.until.isoformat(), "patterns": [], SENT: ALL_USES}
+    source = f"{MEMBER}{command.member}"
+    return _question_draft(command, source, f"{WITHDRAW.past} {shorten_id(source)}", after)
+
+
+def approve_text(command: commands.ApproveText, state: CurationState, _at: datetime) -> Draft:
+    """Allow a held text that is not a pattern to be injected while unchanged."""
+    digest, name = text_hash(command.text), shorten_id(command.about or command.key)
+    if digest in state.approved_texts:
+        raise already_done(f"{name} is already approved", command.reason)
+    after: dict[str, Any] = {TEXT_HASH: digest, "text": command.text} | _about(command.about)
+    if scripts := find_scripts(command.text):
+        after[SCRIPTS] = list(scripts)
+    return _question_draft(command, command.key, f"{APPROVE.past} {name}", after)
+
+
+def dismiss(command: commands.Dismiss, state: CurationState, _at: datetime) -> Draft:
+    if command.key in state.dismissed:
+        raise already_done(f"{shorten_id(command.about or command.key)} is already answered", command.reason)
+    return _question_draft(command, command.key, command.summary, _about(command.about))
+
+
+def snooze_question(command: commands.SnoozeQuestion, _state: CurationState, at: datetime) -> Draft:
+    """Remove a question from the queue until a time, or more evidence."""
+    more = command.more
+    ends = snooze_end(command.until, None if more is None else more.count, at)
+    beyond = None if more is None else more.known + more.count
+    after = snoozed_fields(command.until, beyond) | _about(command.about)
+    return _question_draft(
+        command, command.key, f"snoozed {shorten_id(command.about or command.key)} until {ends}", after
+    )
+
+
+def _question_draft(command: Command, subject: str, summary: str, after: dict[str, Any]) -> Draft:
+    return Draft(verb=command.verb, subject=subject, summary=summary, reason=command.reason, after=after)
+
+
+def _about(name: str) -> dict[str, Any]:
+    return {ABOUT: name} if name else {}
+
+
+QUESTION_RULES: Final[Mapping[type[Command], Callable[[Any, CurationState, datetime], Draft]]] = {
+    commands.DiscardReports: judge_reports,
+    commands.CountReports: judge_reports,
+    commands.WithdrawMember: withdraw_uses,
+    commands.ApproveText: approve_text,
+    commands.Dismiss: dismiss,
+    commands.SnoozeQuestion: snooze_question,
+}
+"""Rules of commands that are not about a single pattern and change no record."""

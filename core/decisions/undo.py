@@ -116,7 +116,7 @@ def reversal(verb: Verb, decision: Decision, by: str) -> Draft:
     )
 
 
-def summary(verb: Verb, decisions: list[Decision], by: str) -> str:
+def summary(verb: Verb, decisions: Sequence[Decision], by: str) -> str:
     """Describe in one line what the undo (or redo) of one act did."""
     return _summary(verb, describe_act(decisions), decisions[0].by, by, "")
 

@@ -21,7 +21,7 @@ from core.records.snapshot import Delta
 from core.records.times import iso
 
 if TYPE_CHECKING:
-    from core.decisions.decision_writer import Decided
+    from core.decisions.case import Decided
     from core.files.watcher import WatchState
     from core.index.project_state import ProjectState
     from core.project.project import Project

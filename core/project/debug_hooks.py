@@ -28,8 +28,8 @@ from core.base.scanning.context_scan import (
 )
 from core.base.scanning.messages import render_if_safe
 from core.base.text import safe_matcher
+from core.decisions.case import Decided
 from core.decisions.commands import Extract
-from core.decisions.decision_writer import Decided
 from core.decisions.use_counts import CountResult
 from core.index.findings import ledger_error
 from core.learning.assessment import Assessment

@@ -18,9 +18,8 @@ import msgspec
 
 from core.base.errors import BadInput, Unwritable
 from core.base.text import visible_line
-from core.decisions.apply import pattern_path, steps_of
+from core.decisions.apply import Outcomes, Step, apply_steps, pattern_path, steps_of
 from core.decisions.curator import Curator
-from core.decisions.effects import Outcomes, Step, apply_steps
 from core.decisions.pattern_registry import Registry, Stored, UnitOfWork, check_storable
 from core.files.decoded import Problem
 from core.files.file_reader import MAX_PATTERN_BYTES, read_file
@@ -38,8 +37,8 @@ from core.sources.patterns import read_patterns
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
+    from core.decisions.case import Decided
     from core.decisions.commands import Command
-    from core.decisions.decision_writer import Decided
     from core.index.project_state import ProjectState
     from core.records.events import Event
     from core.records.patterns import Pattern, PatternType
@@ -206,14 +205,14 @@ class _MemoryCurator(Curator):
         self._memory = memory
         self._done = len(ledger.decisions())
 
-    def _unit(self) -> UnitOfWork:
-        return _DryUnit(self._paths, self.ledger)
+    def open_files(self) -> UnitOfWork:
+        return _DryUnit(self.paths, self.ledger)
 
-    def _apply_pending(self) -> Outcomes:
+    def write_pending(self) -> Outcomes:
         """Apply the new decisions to the records in memory."""
         new = self.ledger.decisions()[self._done :]
         self._done += len(new)
-        archive = f"{self._paths.relative(self._paths.archive)}/"
+        archive = f"{self.paths.relative(self.paths.archive)}/"
         known = self.ledger.by_id() if new else {}
         steps: dict[str, list[Step]] = {}
         for decision in new:
@@ -225,8 +224,8 @@ class _MemoryCurator(Curator):
     def _change(self, file: str, steps: list[Step]) -> Outcomes:
         ids = dict.fromkeys(step.effect.pattern_id for step in steps)
         before = {id: [copy for copy in self._memory.copies(id) if copy.file == file] for id in ids}
-        data = _text(self._paths, file, [copy for copies in before.values() for copy in copies])
-        after, outcomes = apply_steps(data, steps, lambda taken: self._unit().ids.like(taken))
+        data = _text(self.paths, file, [copy for copies in before.values() for copy in copies])
+        after, outcomes = apply_steps(data, steps, lambda taken: self.open_files().ids.like(taken))
         found: dict[str, list[Pattern]] = {id: [] for id in ids}
         for pattern in read_patterns(file, after).patterns if after is not None else ():
             if pattern.id in ids or not self._memory.copies(pattern.id):

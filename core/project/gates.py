@@ -21,7 +21,7 @@ from core.records.lessons import LESSON_ID
 from core.records.patterns import Maturity, Pattern, PatternType
 
 if TYPE_CHECKING:
-    from core.decisions.decision_gate import DecisionGate
+    from core.decisions.curator import DecisionGate
     from core.records.decisions import CurationState
     from core.team.gate import TeamGate
     from core.team.sync import OpenProject

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -17,10 +17,11 @@ from core.base.formatting import shorten_id
 from core.base.text import plural, visible_line
 from core.decisions import commands, record_changes
 from core.decisions.apply import FreeIds
+from core.decisions.case import clean
 from core.decisions.conflicts import ExpectedState
-from core.decisions.curator import BatchRule, Curator, Target
+from core.decisions.curator import Curator, Target
 from core.decisions.pattern_registry import Registry
-from core.decisions.record_changes import PRUNE, Batch
+from core.decisions.record_changes import PRUNE
 from core.decisions.rules import OVERRIDE
 from core.decisions.use_counts import CountResult, make_counted_events, record_events
 from core.files.file_access import check_writable
@@ -28,7 +29,7 @@ from core.index.experiment import make_assignments
 from core.project.gates import AuthorGate, JoinedGate
 from core.project.reader import ProjectReader
 from core.records.authors import Author, author_of
-from core.records.decisions import Decision, held_text_question_id
+from core.records.decisions import Decision, Verb, held_text_question_id
 from core.records.events import INJECTED_REFLECTION, Event, event_id, injected_events
 from core.records.extractions import Extraction
 from core.records.lessons import LESSON_ID
@@ -41,8 +42,7 @@ from core.sources.patterns import read_archives
 
 if TYPE_CHECKING:
     from core.base.settings import PruningSettings
-    from core.decisions.case import Draft
-    from core.decisions.decision_writer import Decided, Progress
+    from core.decisions.case import Decided, Progress
     from core.decisions.exchange.import_file import Arriving
     from core.decisions.exchange.import_plan import ImportPlan
     from core.index.project_state import ProjectState
@@ -56,6 +56,23 @@ if TYPE_CHECKING:
     Check = Callable[[ProjectState], None]
 
 _TRIES: Final = 5  # attempts to make a decision while other processes keep deciding
+
+
+class _AddStrategies(commands.Command, frozen=True, kw_only=True):
+    """Add patterns for the decomposition strategies of finished work, if they are still missing."""
+
+    verb = Verb.EXTRACT
+    work_id: str
+    names: tuple[str, ...]
+    unattended: bool
+
+
+class _Propose(commands.Command, frozen=True, kw_only=True):
+    """Add a pattern that an agent proposed, unless `check` of the newest state raises `Refused`."""
+
+    verb = Verb.EXTRACT
+    extraction: Extraction
+    check: Check
 
 
 class Project(ProjectReader):
@@ -111,13 +128,13 @@ class Project(ProjectReader):
             if command.question and command.question in self.ledger.state().dismissed:
                 raise Conflict(f"{shorten_id(command.question)} was answered meanwhile; review it again")
             command = self._for_author(command)
-            if isinstance(command, commands.Extract) and command.by:
-                with self.curator.signing(command.by):
-                    return self._decide_any(lambda now: self._extract(command, now))
+            signer = command.by if isinstance(command, commands.Extract) else ""
             try:
-                return self._decide_any(lambda now: self._decide_now(command, now, progress))
+                with self.curator.signing(signer):
+                    return self._decide_checked(command, progress)
             except Conflict:
-                self._team_gate.catch_up()  # so that the user sees what has changed
+                if not signer:
+                    self._team_gate.catch_up()  # so that the user sees what has changed
                 raise
 
     def _for_author(self, command: commands.Command) -> commands.Command:
@@ -128,7 +145,7 @@ class Project(ProjectReader):
             return replace(command, commands=tuple(replace(one, unattended=True) for one in command.commands))
         if isinstance(command, commands.Extract) and not command.source_id.startswith(LESSON_ID):
             return replace(command, unattended=True)  # Review asks about each new pattern
-        from core.project.proposing import propose
+        from core.decisions.proposals import propose
 
         check_writable(self.project.ledger)
         self.apply((self.project.ledger, self.project.patterns))
@@ -136,6 +153,39 @@ class Project(ProjectReader):
             proposed = propose(self.ledger, self._view, command, by=self.by, now=self._clock())
         self.apply((self.project.ledger,))
         raise proposed
+
+    def _decide_checked(self, command: commands.Command, progress: Progress | None = None) -> Decided:
+        """Carry out a command on the newest files; repeat if another process decided meanwhile."""
+        if self.is_readonly:
+            check_writable(self.project.ledger)
+        touched = (self.project.ledger, self.project.patterns, self.project.events)
+        with self._lock:
+            self._require_checked(self._view)
+            with self._beginning() as notes:
+                for left in reversed(range(_TRIES)):
+                    self._known = self.curator.settled_count()
+                    self.apply(touched)
+                    try:
+                        decided = self._decide_now(command, self._clock(), progress)
+                        break
+                    except StaleDecision:
+                        if not left:
+                            raise
+                    finally:
+                        self.apply(touched)
+                decided = self._with_derived(decided)
+        return replace(decided, warnings=(*decided.warnings, *notes)) if notes else decided
+
+    @contextmanager
+    def _beginning(self) -> Iterator[list[str]]:
+        """Call `began` if a write in this block makes `.aiwg`; the list receives its note."""
+        is_new = not self.project.aiwg.exists()
+        notes: list[str] = []
+        try:
+            yield notes
+        finally:
+            if is_new and self.project.aiwg.is_dir():
+                notes += filter(None, [self.began(self.project.project)])
 
     def _require_checked(self, state: ProjectState) -> None:
         if state.snapshot.as_of is not None:
@@ -148,25 +198,23 @@ class Project(ProjectReader):
                 return self._extract(command, now)
             case commands.ExtractMany():
                 return self._extract_many(command, now, progress)
+            case _AddStrategies():
+                return self._add_strategies(command, now)
+            case _Propose():
+                return self._add_proposal(command, now)
             case commands.ImportPatterns():
                 return self._import_patterns(command, now)
             case commands.Merge():
                 return self._merge(command, now)
             case commands.PrunePatterns():
                 reasons = [(patterns[one.pattern_id], one.reason) for one in self.pruning(command.policy)]
-                return self._write_records(lambda batch: record_changes.archive(batch, reasons, PRUNE), command, now)
-            case commands.RepairPatterns():
-                return self.curator.repair(command, now=now, known=self._known)
-            case commands.EditTexts():
-                return self.curator.edit(command, self._target, now=now, known=self._known)
-            case commands.SetAnchors():
-                pattern = self._view.pattern(command.pattern_id)
-                return self.curator.set_anchors(command, pattern, now=now, known=self._known)
+                with self.curator.transaction(now, self._known) as act:
+                    act.add(record_changes.archive(act.batch(command.reason), reasons, PRUNE))
+                return act.decided
             case commands.Restore():
-                restored = command.pattern_id
-                return self._write_records(
-                    lambda batch: record_changes.restore(batch, restored, patterns), command, now
-                )
+                with self.curator.transaction(now, self._known) as act:
+                    act.add(record_changes.restore(act.batch(command.reason), command.pattern_id, patterns))
+                return act.decided
             case commands.JudgeReports():
                 command = replace(command, burst=self._burst(command.source, command.burst))
             case commands.ApproveReflection():
@@ -216,12 +264,7 @@ class Project(ProjectReader):
             if self.review is not None:
                 self.review.forget(command.source_id)
             raise Conflict(f"the patterns offered by {visible_line(command.source_id, 80)} changed; review them again")
-        patterns = self._view.snapshot.patterns
-        decided = self._write_records(
-            lambda batch: record_changes.extract(batch, extraction, patterns, unattended=command.unattended),
-            command,
-            now,
-        )
+        decided = self._add_extraction(extraction, now, reason=command.reason, unattended=command.unattended)
         if not command.source_id.startswith(LESSON_ID):  # accepting a lesson uses no pattern
             self._log_extraction(decided.decision)
         if self.review is not None:
@@ -231,7 +274,7 @@ class Project(ProjectReader):
     def _extract_many(self, command: commands.ExtractMany, now: datetime, progress: Progress | None) -> Decided:
         """Extract from several sources in one act; what two of them offer is extracted once."""
         patterns, seen = self._view.snapshot.patterns, set[tuple[str, str]]()
-        changes: list[tuple[str, BatchRule]] = []
+        extractions: list[tuple[Extraction, bool]] = []
         for number, one in enumerate(command.commands, 1):
             extraction = self.extraction(one.source_id, one.types)
             keys = [(proposal.type.value, proposal.headline) for proposal in extraction.proposals]
@@ -239,23 +282,34 @@ class Project(ProjectReader):
             seen.update(keys)
             extraction = replace(extraction, proposals=new)
             if extraction.new or extraction.merges:
-                rule = partial(
-                    record_changes.extract, extraction=extraction, patterns=patterns, unattended=one.unattended
-                )
-                changes.append((one.source_id, rule))
+                extractions.append((extraction, one.unattended))
             if progress is not None:
                 progress(number, len(command.commands))
-        if not changes:
+        if not extractions:
             raise AlreadyDone("what these sessions show was proposed already")
-        decided = self.curator.write_many(changes, now=now, known=self._known, reason=command.reason)
+        reason = clean(command.reason, "reason")
+        with self.curator.transaction(now, self._known, is_group=len(extractions) > 1, is_whole=False) as act:
+            for extraction, unattended in extractions:
+                with act.skipping(extraction.source_id):
+                    act.add(record_changes.extract(act.batch(reason), extraction, patterns, unattended=unattended))
+        decided = act.decided
         for decision in decided.decisions:
             self._log_extraction(decision)
         if self.review is not None:
-            for source_id, _ in changes:
-                self.review.remove(source_id)
+            for extraction, _ in extractions:
+                self.review.remove(extraction.source_id)
         count = sum(len(decision.after["found"]) for decision in decided.decisions)
         where = plural(len(decided.decisions), "session")
         return replace(decided, summary=f"proposed {plural(count, 'lesson')} of {where}")
+
+    def _add_extraction(
+        self, extraction: Extraction, now: datetime, *, reason: str = "", unattended: bool, by_agent: bool = False
+    ) -> Decided:
+        patterns = self._view.snapshot.patterns
+        with self.curator.transaction(now, self._known) as act:
+            batch = act.batch(reason)
+            act.add(record_changes.extract(batch, extraction, patterns, unattended=unattended, by_agent=by_agent))
+        return act.decided
 
     def _log_extraction(self, decision: Decision) -> None:
         events = (
@@ -290,15 +344,12 @@ class Project(ProjectReader):
 
         arriving = read_import(command.name, command.data)
         origin = project_origin(self.project, self.settings.watch.retry_seconds)
-        patterns = self._view.snapshot.patterns
-
-        def rule(batch: Batch) -> Draft:
+        with self.curator.transaction(now, self._known) as act:
+            batch = act.batch(command.reason)
             plan = self._plan_import(arriving, batch.registry, batch.ids, origin)
-            return record_changes.import_patterns(batch, plan, patterns)
-
-        decided = self._write_records(rule, command, now)
-        self._record_merged_counts(decided.decision, decided.decision.after["joined"])
-        return decided
+            act.add(record_changes.import_patterns(batch, plan, self._view.snapshot.patterns))
+        self._record_merged_counts(act.decided.decision, act.decided.decision.after["joined"])
+        return act.decided
 
     def _plan_import(self, arriving: Arriving, registry: Registry, ids: FreeIds, origin: str) -> ImportPlan:
         from core.decisions.exchange.import_plan import LocalRegistry, plan_import
@@ -319,9 +370,10 @@ class Project(ProjectReader):
 
     def _merge(self, command: commands.Merge, now: datetime) -> Decided:
         target, other = self._view.pattern(command.target_id), self._view.pattern(command.other_id)
-        decided = self._write_records(lambda batch: record_changes.merge(batch, target, other), command, now)
-        self._record_merged_counts(decided.decision, (target.id,))
-        return decided
+        with self.curator.transaction(now, self._known) as act:
+            act.add(record_changes.merge(act.batch(command.reason), target, other))
+        self._record_merged_counts(act.decided.decision, (target.id,))
+        return act.decided
 
     def _record_merged_counts(self, decision: Decision, pattern_ids: Iterable[str]) -> None:
         state, _ = self.apply((self.project.ledger, self.project.patterns))
@@ -332,48 +384,6 @@ class Project(ProjectReader):
         """Return what a pruning policy (default: that of the settings) would archive now."""
         with self._lock:
             return select_prunable(self._view.snapshot, self._view.board, policy or self.settings.pruning)
-
-    def _write_records(self, rule: Callable[[Batch], Draft], command: commands.Command, now: datetime) -> Decided:
-        return self.curator.write_records(rule, now=now, known=self._known, reason=command.reason)
-
-    def _decide_any(self, decide: Callable[[datetime], Decided]) -> Decided:
-        """Run `decide` on the newest files; repeat if another process decided meanwhile."""
-        if self.is_readonly:
-            check_writable(self.project.ledger)
-        with self._lock:
-            self._require_checked(self._view)
-            with self._beginning() as notes:
-                decided = self._decide_repeatedly(decide)
-        return replace(decided, warnings=(*decided.warnings, *notes)) if notes else decided
-
-    def _decide_repeatedly(self, decide: Callable[[datetime], Decided]) -> Decided:
-        touched = (self.project.ledger, self.project.patterns, self.project.events)
-        for left in reversed(range(_TRIES)):
-            self._known = self.curator.settled_count()
-            self.apply(touched)
-            try:
-                return self._with_derived(self._applied(decide, touched))
-            except StaleDecision:
-                if not left:
-                    raise
-        raise AssertionError
-
-    @contextmanager
-    def _beginning(self) -> Iterator[list[str]]:
-        """Call `began` if a write in this block makes `.aiwg`; the list receives its note."""
-        is_new = not self.project.aiwg.exists()
-        notes: list[str] = []
-        try:
-            yield notes
-        finally:
-            if is_new and self.project.aiwg.is_dir():
-                notes += filter(None, [self.began(self.project.project)])
-
-    def _applied(self, decide: Callable[[datetime], Decided], touched: Iterable[Path]) -> Decided:
-        try:
-            return decide(self._clock())
-        finally:
-            self.apply(touched)
 
     def _with_derived(self, decided: Decided) -> Decided:
         """Update index and metrics unless only overrides changed; adds their warnings."""
@@ -428,8 +438,9 @@ class Project(ProjectReader):
             names = strategies.find_used_strategies(work_id, state.snapshot, state.board)
             _, missing = strategies.find_strategies(names, state.snapshot.patterns)
             for common in (True, False):
-                if own := [name for name in missing if strategies.is_common(name) is common]:
-                    self._add_strategies(work_id, own, unattended=not common)
+                if own := tuple(name for name in missing if strategies.is_common(name) is common):
+                    with suppress(Refused):  # another process added them
+                        self._decide_checked(_AddStrategies(work_id=work_id, names=own, unattended=not common))
             state = self._view
             found, _ = strategies.find_strategies(names, state.snapshot.patterns)
             events = tuple(
@@ -439,40 +450,25 @@ class Project(ProjectReader):
                 self.record(*events, counted=counted, warnings=warnings)
             return names
 
-    def _add_strategies(self, work_id: str, names: list[str], *, unattended: bool) -> None:
+    def _add_strategies(self, command: _AddStrategies, now: datetime) -> Decided:
         from core.questions.extraction import strategies
 
-        def decide(now: datetime) -> Decided:
-            patterns = self._view.snapshot.patterns
-            _, missing = strategies.find_strategies(names, patterns)
-            proposed = strategies.propose_strategies(work_id, missing)
-            return self.curator.write_records(
-                lambda batch: record_changes.extract(batch, proposed, patterns, unattended=unattended),
-                now=now,
-                known=self._known,
-            )
-
-        with suppress(Refused):  # another process added them
-            self._decide_any(decide)
+        _, missing = strategies.find_strategies(command.names, self._view.snapshot.patterns)
+        proposed = strategies.propose_strategies(command.work_id, missing)
+        return self._add_extraction(proposed, now, unattended=command.unattended)
 
     def propose(self, proposal: Proposal, source_id: str, *, by: str, reason: str, check: Check) -> Decided:
         """Add a pattern that an agent proposed; it is not injected before a person has released it.
 
         `by` signs it, and `reason` is shown in Review. `check` gets the newest state and may raise `Refused`.
         """
-
-        def decide(now: datetime) -> Decided:
-            check(self._view)
-            patterns, proposed = self._view.snapshot.patterns, Extraction(source_id=source_id, proposals=(proposal,))
-            return self.curator.write_records(
-                lambda batch: record_changes.extract(batch, proposed, patterns, unattended=True, by_agent=True),
-                now=now,
-                known=self._known,
-                reason=reason,
-            )
-
+        extraction = Extraction(source_id=source_id, proposals=(proposal,))
         with self._lock, self.curator.signing(by):
-            return self._decide_any(decide)
+            return self._decide_checked(_Propose(extraction=extraction, check=check, reason=reason))
+
+    def _add_proposal(self, command: _Propose, now: datetime) -> Decided:
+        command.check(self._view)
+        return self._add_extraction(command.extraction, now, reason=command.reason, unattended=True, by_agent=True)
 
     def assign(self, work_id: str, task: str, assigned: Sequence[Assignment]) -> None:
         """Record what the experiment gives and holds out; call it before the work item gets the rest.

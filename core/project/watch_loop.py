@@ -20,7 +20,7 @@ from core.records.loops import FINISHED, Loop
 
 if TYPE_CHECKING:
     from core.base.settings import ExtractionSettings
-    from core.decisions.decision_writer import Decided
+    from core.decisions.case import Decided
     from core.index.project_state import ProjectState
     from core.project.project import Project
     from core.records.snapshot import Delta

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from core.base.text import plural
 from core.decisions import commands
-from core.decisions.text_approval import find_approved_pattern
+from core.decisions.rules import find_approved_pattern
 from core.index import review_items as kinds
 from core.index.review_items import BEST
 from core.questions import (

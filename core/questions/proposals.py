@@ -13,8 +13,8 @@ from core.base.scanning.messages import describe_suspicions
 from core.base.settings import PruningSettings
 from core.base.text import plural, visible_line
 from core.decisions import commands
-from core.decisions.command_codec import decode_command
 from core.decisions.commands import PatternCommand
+from core.decisions.proposals import decode_command
 from core.decisions.rules import why_refused
 from core.decisions.undo import describe_act
 from core.index import review_items as kinds

@@ -11,7 +11,7 @@ from core.base.formatting import format_percent
 from core.base.pattern_titles import pattern_title
 from core.base.scanning.scan import find_stopped_sentences, scan_text
 from core.base.text import plural, safe_matcher, visible, visible_line
-from core.decisions.text_approval import find_approved_pattern
+from core.decisions.rules import find_approved_pattern
 from core.index import review_items as kinds
 from core.index.findings import count_conflicts
 from core.index.history import explain_pattern

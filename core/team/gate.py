@@ -46,7 +46,7 @@ class _TimedOut(Offline):
 
 
 class TeamGate:
-    """The gate of one joined project; see `core.decisions.decision_gate`.
+    """The gate of one joined project; see `core.decisions.curator.DecisionGate`.
 
     `connect` opens the space. A decision whose answer was lost is made here and sent again by the next sync; the space
     recognises its ID. Decisions of loops are not asked for: they are sent by the next sync.

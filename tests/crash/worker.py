@@ -21,9 +21,9 @@ from typing import Any
 import core.files.atomic_write
 from core.base.errors import Refused, UnknownRecord
 from core.base.paths import ProjectPaths
+from core.decisions.case import Decided
 from core.decisions.commands import AcceptInversion, Archive, Deprecate, Promote, Reset, Undo
 from core.decisions.curator import Curator, Target
-from core.decisions.decision_writer import Decided
 from core.project.project import Project
 from core.records.decisions import Decision, Verb
 from core.sources.ledger import Ledger

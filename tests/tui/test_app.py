@@ -20,9 +20,9 @@ from core.base.errors import DamagedError, Unwritable
 from core.base.paths import ProjectPaths
 from core.base.settings import Settings
 from core.cli.demo.sample import copy_sample
+from core.decisions.case import Decided
 from core.decisions.commands import Deprecate, Note, Promote, Reset
 from core.decisions.curator import Curator
-from core.decisions.decision_writer import Decided
 from core.files.file_access import protect, release
 from core.files.user_files import cache_path
 from core.index.project_state import ProjectState

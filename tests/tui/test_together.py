@@ -9,8 +9,8 @@ import pytest
 
 from core.base.paths import ProjectPaths
 from core.base.settings import Settings
+from core.decisions.case import Decided
 from core.decisions.commands import Dismiss, Note, Promote
-from core.decisions.decision_writer import Decided
 from core.index.review_items import BORDERLINE
 from core.project.project import Project
 from core.records.decisions import Decision, Verb

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from textual.notifications import SeverityLevel
     from textual.theme import Theme
 
+    from core.decisions.case import Progress
     from core.decisions.commands import Command
-    from core.decisions.decision_writer import Progress
     from core.index.project_state import ProjectState
     from core.project.project import Project
     from core.records.team_status import Lease, TeamStatus

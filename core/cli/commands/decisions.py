@@ -29,7 +29,7 @@ from core.records.decisions import Verb
 
 if TYPE_CHECKING:
     from core.cli.json import objects
-    from core.decisions.decision_writer import Decided
+    from core.decisions.case import Decided
     from core.learning.inversion_rules import Inversion
     from core.project.project import Project
 

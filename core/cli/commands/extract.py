@@ -17,7 +17,7 @@ from core.decisions.commands import Extract
 from core.records.patterns import PatternType
 
 if TYPE_CHECKING:
-    from core.decisions.decision_writer import Decided
+    from core.decisions.case import Decided
     from core.project.project import Project
     from core.records.extractions import Extraction, Proposal
 

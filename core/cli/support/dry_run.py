@@ -12,8 +12,8 @@ from core.cli.render.output import line, print_object, remark, wants_json, warn
 from core.records.decisions import verb_info
 
 if TYPE_CHECKING:
+    from core.decisions.case import Decided
     from core.decisions.commands import Command
-    from core.decisions.decision_writer import Decided
     from core.project.forecast import Forecast
     from core.project.project import Project
 

@@ -16,7 +16,7 @@ from core.learning.bursts import MEMBER
 from core.records.decisions import ALL_USES, SENT, Verb
 
 if TYPE_CHECKING:
-    from core.decisions.decision_writer import Decided
+    from core.decisions.case import Decided
     from core.project.project import Project
     from core.records.decisions import CurationState, Decision
     from core.records.team_status import TeamStatus

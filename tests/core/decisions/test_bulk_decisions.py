@@ -12,9 +12,9 @@ import pytest
 
 from core.base.errors import BadInput, Refused, StaleDecision, UnknownRecord
 from core.base.paths import ProjectPaths
+from core.decisions.case import Decided
 from core.decisions.commands import Promote, bulk
 from core.decisions.curator import Curator, Target
-from core.decisions.decision_writer import Decided
 from core.records.decisions import Verb
 from core.records.patterns import Maturity
 from core.sources.ledger import Ledger

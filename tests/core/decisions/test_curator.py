@@ -15,9 +15,9 @@ import pytest
 import core.files.atomic_write
 from core.base.errors import BadInput, Refused, Unwritable
 from core.base.paths import ProjectPaths
+from core.decisions.case import Decided
 from core.decisions.commands import AcceptInversion, Deprecate, Note, Promote, RejectInversion, Reset, Snooze
 from core.decisions.curator import Curator
-from core.decisions.decision_writer import Decided
 from core.files.file_access import file_lock
 from core.files.json_editor import JsonText
 from core.records.decisions import Decision, Effect, Verb

@@ -11,6 +11,7 @@ from core.base.errors import BadInput, Refused, UnknownRecord
 from core.base.paths import ProjectPaths
 from core.base.settings import Settings
 from core.decisions import record_changes
+from core.decisions.case import Decided
 from core.decisions.commands import (
     Archive,
     Dismiss,
@@ -25,7 +26,6 @@ from core.decisions.commands import (
     SnoozeQuestion,
     Undo,
 )
-from core.decisions.decision_writer import Decided
 from core.index.contexts import prepare_task_injection
 from core.index.findings import ledger_error
 from core.index.history import explain_pattern, pattern_lineage
@@ -93,14 +93,11 @@ def in_file(path: Path) -> dict[str, dict[str, Any]]:
 def extract(open_project: Project, *proposals: Proposal, unattended: bool = False) -> Decided:
     extraction = Extraction(source_id="ralph-new", proposals=proposals)
     patterns = open_project.view.snapshot.patterns
-    decided = open_project.curator.write_records(
-        lambda batch: record_changes.extract(batch, extraction, patterns, unattended=unattended),
-        now=NOW,
-        known=len(open_project.view.snapshot.decisions),
-    )
-    open_project._log_extraction(decided.decision)
+    with open_project.curator.transaction(NOW, len(open_project.view.snapshot.decisions)) as act:
+        act.add(record_changes.extract(act.batch(""), extraction, patterns, unattended=unattended))
+    open_project._log_extraction(act.decided.decision)
     open_project.apply(None)
-    return decided
+    return act.decided
 
 
 def test_an_extraction_is_one_decision_with_new_ids_and_joined_counts(paths: ProjectPaths) -> None:
@@ -154,7 +151,7 @@ def test_extraction_without_new_patterns_is_refused(paths: ProjectPaths) -> None
 
 def test_counts_written_by_an_agent_meanwhile_are_preserved(paths: ProjectPaths) -> None:
     open_project = opened(paths)
-    real = open_project.curator._apply_pending
+    real = open_project.curator.write_pending
 
     def settle_late() -> Any:
         # After the decision and before it reaches the file, a loop counts a use of its own.
@@ -166,7 +163,7 @@ def test_counts_written_by_an_agent_meanwhile_are_preserved(paths: ProjectPaths)
             paths.pattern_file("error").write_text(json.dumps(content))
         return real()
 
-    open_project.curator._apply_pending = settle_late  # type: ignore[method-assign]
+    open_project.curator.write_pending = settle_late  # type: ignore[method-assign]
     extract(open_project, proposal(duplicate_of=TARGET, similarity=1.0))
     entry = in_file(paths.pattern_file("error"))[TARGET]
     assert entry["usage_count"] == 5

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 import core.files.atomic_write
 from core.base.errors import Refused, UnknownRecord
 from core.base.paths import ProjectPaths
+from core.decisions.case import Decided
 from core.decisions.commands import (
     AcceptInversion,
     Archive,
@@ -31,7 +32,6 @@ from core.decisions.commands import (
 )
 from core.decisions.curator import Curator, Target
 from core.decisions.decision_text import describe_change
-from core.decisions.decision_writer import Decided
 from core.decisions.undo import newest_undoable
 from core.project.project import Project
 from core.records.decisions import CurationState, Decision, Verb

@@ -16,8 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 import core.files.atomic_write
 from core.base.errors import Refused
+from core.decisions.case import Decided
 from core.decisions.commands import CountReports, Deprecate, DiscardReports, Promote, Reset
-from core.decisions.decision_writer import Decided
 from core.learning.bursts import Burst
 from tests.factories import (
     CURATION_NOW,

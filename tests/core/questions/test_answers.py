@@ -12,7 +12,7 @@ from core.base.paths import ProjectPaths
 from core.base.settings import Settings
 from core.decisions.commands import Deprecate, Promote, Release, RestoreText, Undo, command_for
 from core.decisions.decision_text import describe_change
-from core.decisions.text_approval import find_approved_pattern
+from core.decisions.rules import find_approved_pattern
 from core.index.review_items import (
     BORDERLINE,
     BROAD,

@@ -14,8 +14,8 @@ from core.agents.mcp_server.session import Session
 from core.base.paths import project_at
 from core.base.settings import Settings
 from core.cli.demo.sample import sample_anchor
+from core.decisions.case import Decided
 from core.decisions.commands import Command
-from core.decisions.decision_writer import Decided
 from core.files.file_access import release
 from core.project.project import Project
 from tests.conftest import WriteSample

@@ -92,7 +92,7 @@ def test_without_sessions_it_sets_up_the_project(tmp_path: Path, call: Call, mon
 
 def test_it_finishes_a_decision_that_was_interrupted(shop: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as killed:
-        killed.setattr("core.decisions.decision_writer.apply_pending", lambda *_: ())
+        killed.setattr("core.decisions.curator.apply_pending", lambda *_: ())
         call("start", "--yes")
     patterns = shop / ".aiwg/ralph/shared/patterns"
     assert not list(patterns.glob("*.json"))

@@ -85,13 +85,9 @@ def extracted(folder: Path, *records: dict[str, Any], kind: PatternType = Patter
     project = opened(folder)
     proposals = tuple(Proposal(type=kind, slug=f"old-{number}", record=one) for number, one in enumerate(records, 1))
     patterns = project.view.snapshot.patterns
-    project.curator.write_records(
-        lambda batch: record_changes.extract(
-            batch, Extraction(source_id="task-001", proposals=proposals), patterns, unattended=True
-        ),
-        now=NOW,
-        known=len(project.view.snapshot.decisions),
-    )
+    extraction = Extraction(source_id="task-001", proposals=proposals)
+    with project.curator.transaction(NOW, len(project.view.snapshot.decisions)) as act:
+        act.add(record_changes.extract(act.batch(""), extraction, patterns, unattended=True))
     project.apply(None)
     return project
 
