@@ -62,7 +62,7 @@ from core.show.metrics.sections import Figure, Row
 from core.show.metrics.sections import Kind as FigureKind
 from core.sources.adapters.contract import AdapterRecords
 from core.sources.debug_sessions import join_sessions, read_sessions
-from core.sources.decision_log import DecisionLog
+from core.sources.ledger import DecisionLog
 from core.sources.liveness import Processes
 from core.sources.loop_join import LoopFact
 from core.sources.loops import read_loops

@@ -17,9 +17,8 @@ from core.learning.evidence import UseCounts, claimed_rate
 from core.records.patterns import Pattern, PatternType, RecordedCounts, SourceLoop
 from core.records.times import iso, parse_time
 from core.sources.normalize import texts
-from core.sources.pattern_record import read_content_hash
 from core.sources.pattern_text import id_key
-from core.sources.patterns import read_patterns
+from core.sources.patterns import read_content_hash, read_patterns
 from core.sources.schema import CLAIMED_RATE
 
 ORIGINS: Final = "origins"  # Key of a record: its counts by the project that they come from.

@@ -20,8 +20,8 @@ from core.decisions.rules import OVERRIDE
 from core.files.file_access import open_regular
 from core.files.json_editor import BadJson, JsonText, Path
 from core.sources.keys import RecordText
-from core.sources.pattern_record import text_of
 from core.sources.pattern_text import Record, id_key, records
+from core.sources.patterns import text_of
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths

@@ -39,8 +39,7 @@ from core.records.lessons import LESSON_ID
 from core.records.patterns import ID_PREFIXES, Pattern, PatternType
 from core.records.suspicions import Severity
 from core.records.times import iso, parse_time
-from core.sources.pattern_record import text_of
-from core.sources.patterns import read_patterns
+from core.sources.patterns import read_patterns, text_of
 
 if TYPE_CHECKING:
     from core.decisions.exchange.import_plan import ImportPlan

@@ -49,8 +49,8 @@ from core.records.decisions import (
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.suspicions import Severity
 from core.records.times import iso
-from core.sources.pattern_record import text_of
 from core.sources.pattern_text import id_key
+from core.sources.patterns import text_of
 
 if TYPE_CHECKING:
     from core.decisions.commands import Command, JudgeReports, PatternCommand

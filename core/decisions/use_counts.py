@@ -30,8 +30,8 @@ from core.records.snapshot import Snapshot
 from core.records.times import iso, parse_time
 from core.sources.events import append_events
 from core.sources.keys import RecordText
-from core.sources.pattern_record import read_record
 from core.sources.pattern_text import Record, find, merge_records
+from core.sources.patterns import read_record
 from core.sources.schema import CLAIMED_RATE
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ log, records the number and hash that the next line will have. A crash may leave
 of it.
 
 The chain has no secret key: a program that can write the log can recompute chain and anchor. Only a comparison with a
-head that was saved elsewhere detects such an edit, see `core.sources.decision_log`.
+head that was saved elsewhere detects such an edit, see `core.sources.ledger`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from core.base.text import visible_line
 from core.learning.bursts import format_burst
 from core.records.findings import Finding, Severity
 from core.records.suspicions import Suspicion
-from core.sources.decision_log import FILE as LEDGER
+from core.sources.ledger import FILE as LEDGER
 
 if TYPE_CHECKING:
     from core.index.project_state import ProjectState

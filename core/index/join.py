@@ -22,7 +22,6 @@ from core.records.reflections import Reflection
 from core.sources.agent_sessions import Moment, SessionWork, build_session_loop, join_agent_sessions, join_session
 from core.sources.debug_sessions import join_escalations, join_sessions
 from core.sources.episodes import join_attempts, join_tasks
-from core.sources.findings import dangling_findings, duplicate_findings, join_copies, precedence, references
 from core.sources.liveness import process_space
 from core.sources.loop_join import (
     EXTERNAL_GROUP,
@@ -34,6 +33,7 @@ from core.sources.loop_join import (
     mark_stale_wait,
     merge_facts,
 )
+from core.sources.patterns import dangling_findings, duplicate_findings, join_copies, precedence, references
 from core.sources.reflections import join_group, join_memory
 
 if TYPE_CHECKING:

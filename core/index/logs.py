@@ -18,7 +18,7 @@ from core.sources.team_evidence import TeamEvidenceLog
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
     from core.files.decoded import Problem
-    from core.sources.decision_log import DecisionLog
+    from core.sources.ledger import DecisionLog
 
 
 class LogContent(Struct, frozen=True, kw_only=True):

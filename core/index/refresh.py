@@ -36,9 +36,9 @@ from core.index.step import Sources, Step, is_log
 from core.index.sweep import Sweep, list_folders, sweep
 from core.records.snapshot import Delta, Snapshot
 from core.records.times import parse_time
-from core.sources.decision_log import DecisionLog
+from core.sources.ledger import DecisionLog
 from core.sources.liveness import Processes, system_processes
-from core.sources.loop_details import read_loop_details
+from core.sources.loops import read_loop_details
 from core.sources.record_kinds import LISTED, Format, kind_of, load_order_of, loop_directory
 from core.sources.sweep import can_contain_records, newest_states, scan_path
 from core.trust.origins import Origins
@@ -140,7 +140,7 @@ class Index:
 
     def copies(self, pattern_id: str) -> tuple[Pattern, ...]:
         """Return all records of an ID in pattern files and copies, that in effect first; may raise DamagedError."""
-        from core.sources.findings import precedence
+        from core.sources.patterns import precedence
 
         with self._lock:
             sql = "SELECT data FROM part WHERE kind = ? AND key = ?"

@@ -32,8 +32,8 @@ from core.records.loops import Outcome
 from core.records.times import parse_time
 from core.sources import episodes as sources
 from core.sources import normalize
-from core.sources.actions import LEADING_BYTES, MAX_TEXT, ActionSummary, to_text
 from core.sources.debug_sessions import join_sessions, read_sessions
+from core.sources.episodes import LEADING_BYTES, MAX_ACTION_TEXT, ActionSummary, to_text
 from core.sources.events import decode_event
 from core.sources.fields import Fields
 from core.sources.record_kinds import DEBUG_SESSIONS
@@ -149,7 +149,7 @@ class TaskRecords(SearchReader):
             steps += _collect_texts(value["plan"]) if isinstance(value, dict) and "plan" in value else ()
         plan = raws.get(paths[2])
         self.read[1].extend(parts)
-        written = plan.data.decode("utf-8", "replace")[:MAX_TEXT] if plan else ""
+        written = plan.data.decode("utf-8", "replace")[:MAX_ACTION_TEXT] if plan else ""
         if text := self._match((*_attempt_texts(parts), *steps, written, name)):
             one = parts[0] if parts else Attempt(task_id=files.task_id, number=number)
             yield self._of_attempt(one, next(iter(raws)), text, HitKind.ATTEMPT)
@@ -242,7 +242,7 @@ def _collect_texts(value: Any, *, numbers: bool = False, levels: int = MAX_DEPTH
     if isinstance(value, dict | list):
         for item in (value.values() if isinstance(value, dict) else value) if levels else ():
             if isinstance(item, str):
-                yield item[:MAX_TEXT]
+                yield item[:MAX_ACTION_TEXT]
                 continue
             yield from _collect_texts(item, numbers=numbers, levels=levels - 1)
     elif numbers or isinstance(value, str):

@@ -88,7 +88,7 @@ class ProjectFiles:
     def findings(self, reader: Reader) -> tuple[Finding, ...]:
         """Return all findings, sorted by file; similar ones of many files are one."""
         from core.files.decoded import Problem
-        from core.sources.findings import condense_files
+        from core.sources.parsed_file import condense_files
 
         of_files: list[Finding] = []
         found = [*self._of_settings]
@@ -102,7 +102,7 @@ class ProjectFiles:
 
     def _make_logs(self) -> Logs:
         from core.index.logs import Logs  # imported on use: few commands read the decisions of a view
-        from core.sources.decision_log import DecisionLog
+        from core.sources.ledger import DecisionLog
 
         return Logs(self._paths, DecisionLog())
 

@@ -35,9 +35,9 @@ from core.index.snapshot import (
 )
 from core.records.findings import Finding, Severity
 from core.records.team import NO_TEAM, TeamEvidence
-from core.sources.decision_log import end_findings
-from core.sources.findings import condense
 from core.sources.fold import fold, with_lost_words, with_proposals
+from core.sources.ledger import end_findings
+from core.sources.parsed_file import condense
 from core.sources.record_kinds import EVENTS, Format, is_text, kind_of
 from core.trust.last_words import Effect
 from core.trust.projects import is_joined

@@ -340,7 +340,7 @@ class _Column(Generic[_Array]):
         self._name = name
 
     def __get__(self, scores: Any, owner: type) -> _Array:
-        return cast(_Array, getattr(scores._columns, self._name))
+        return cast("_Array", getattr(scores._columns, self._name))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from time import sleep
 from typing import TYPE_CHECKING
 
 from core.records.loops import LoopDetails
-from core.sources.loop_details import read_loop_details
+from core.sources.loops import read_loop_details
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths

@@ -31,7 +31,7 @@ from core.records.loops import InjectedUse, Liveness, Loop, LoopStatus, Outcome
 from core.records.patterns import Pattern, PatternType, RecordedCounts
 from core.records.reflections import MemoryTask, Reflection
 from core.sources.fold import fold
-from core.sources.pattern_record import content_hash
+from core.sources.patterns import content_hash
 
 if TYPE_CHECKING:
     from core.records.snapshot import Snapshot

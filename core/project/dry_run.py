@@ -29,11 +29,10 @@ from core.records.decisions import Decision
 from core.records.event_log import EventView
 from core.records.extractions import ALL_TYPES, Extraction
 from core.records.snapshot import Delta, Snapshot
-from core.sources.findings import join_copies
 from core.sources.keys import RecordText
 from core.sources.ledger import Ledger
 from core.sources.pattern_text import find, slice_file
-from core.sources.patterns import read_patterns
+from core.sources.patterns import join_copies, read_patterns
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from core.records.events import Event
     from core.records.patterns import Pattern, PatternType
     from core.retrieval.embeddings import Embeddings
-    from core.sources.decision_log import DecisionLog
+    from core.sources.ledger import DecisionLog
 
 
 class DryRun(NamedTuple):

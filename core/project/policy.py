@@ -24,8 +24,8 @@ from core.questions.context_recipients import ContextCache, Recipient, list_reci
 from core.records.findings import Finding, Severity
 from core.records.patterns import Maturity
 from core.sources import normalize
-from core.sources.decision_log import FILE as LEDGER
-from core.sources.decision_log import verify_ledger
+from core.sources.ledger import FILE as LEDGER
+from core.sources.ledger import verify_ledger
 from core.sources.record_kinds import ACTIONS, ESCALATION, FOLDER, METRICS, PATTERN_COPIES, kind_of
 from core.sources.sweep import can_contain_records
 

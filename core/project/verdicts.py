@@ -13,7 +13,7 @@ from core.questions.extraction.strategies import list_work_ids
 from core.records.events import VERDICT, Event, event_id
 from core.records.loops import FINISHED, Outcome
 from core.records.patterns import PatternType
-from core.sources.actions import Actions
+from core.sources.episodes import Actions
 from core.tasks.folders import TaskFolder, find_attempt_folder
 from core.tasks.log_summary import MAX_SUMMARIZED, MAX_SUMMARIZED_BYTES
 

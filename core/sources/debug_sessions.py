@@ -19,7 +19,7 @@ from core.records.debug_sessions import DebugSession, Escalation
 from core.records.findings import Finding, Severity
 from core.records.patterns import UNNAMED
 from core.sources import normalize
-from core.sources.actions import to_text
+from core.sources.episodes import to_text
 from core.sources.fields import Fields, document
 from core.sources.record_kinds import loop_directory
 

@@ -5,25 +5,28 @@ The result depends only on the name, bytes and stamp of the file, so that the in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import count
 from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.base.grouping import group_pairs
+from core.base.text import visible_line
 from core.files.decoded import Problem
 from core.files.file_reader import RawFile, Stamp, decode
 from core.records.agent_sessions import AgentSession
 from core.records.debug_sessions import DebugSession, Escalation
 from core.records.episodes import Attempt, Task
-from core.records.findings import Finding
+from core.records.findings import Finding, Severity
 from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask, Reflection
 from core.sources.agent_sessions import parse_agent_sessions
 from core.sources.debug_sessions import read_escalation, read_sessions, session_records
 from core.sources.episodes import count_actions, parse_attempts, parse_tasks
-from core.sources.findings import condense
 from core.sources.keys import normalize_keys, restore_key_style
 from core.sources.loop_join import LoopFact, directory_fact
 from core.sources.loops import read_crash_log, read_loops
@@ -147,3 +150,61 @@ def _records(kind: RecordKind, value: Any) -> Iterator[tuple[str, Mapping[str, A
         yield from ((f"line {line.number}", line.value) for line in value if isinstance(line.value, dict))
     elif isinstance(value, dict):
         yield "", value
+
+
+MAX_UNGROUPED: Final = 5  # Maximum number of similar findings that are listed separately.
+MAX_FINDINGS: Final = 200  # Maximum findings of one file, so that it does not hide those of other files.
+_MAX_EXAMPLES: Final = 3
+_MAX_EXAMPLE_CHARS: Final = 80
+_PLACES: Final = re.compile(r"(?<=/)\d+(?=/|$)|(?<=line )\d+")
+_VALUES: Final = re.compile(r"'[^']*'|\d+")
+
+
+def condense(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Condense the findings of one file, and limit their number.
+
+    A group of more than `MAX_UNGROUPED` similar findings becomes its first one, with a count and examples.
+    """
+    condensed = _condense_groups((_kind(finding), finding) for finding in findings)
+    if len(condensed) <= MAX_FINDINGS:
+        return condensed
+    message = f"{len(condensed) - MAX_FINDINGS:,} more findings of this file are not listed"
+    more = Finding(condensed[0].file, "", Severity.INFO, "more-findings", message)
+    return *condensed[:MAX_FINDINGS], more
+
+
+def condense_files(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Condense the findings of many files: those of files with one name."""
+    numbers = count()
+    return _condense_groups((_group_of(finding, numbers), finding) for finding in findings)
+
+
+def _group_of(finding: Finding, numbers: Iterator[int]) -> Hashable:
+    """Return the key of a group; findings on whole files are not grouped."""
+    if not finding.pointer.startswith("/"):
+        return next(numbers)
+    return _kind(finding), finding.file.rpartition("/")[2]
+
+
+def _kind(finding: Finding) -> Hashable:
+    """Group key, equal for findings of one file that differ only in index, line number and values."""
+    place = _PLACES.sub("*", finding.pointer)
+    return finding.code, finding.severity, place, _VALUES.sub("*", finding.message)
+
+
+def _condense_groups(pairs: Iterable[tuple[Hashable, Finding]]) -> tuple[Finding, ...]:
+    """Condense findings with the key of their group."""
+    found: list[Finding] = []
+    for group in group_pairs(pairs).values():
+        found += group if len(group) <= MAX_UNGROUPED else [_condense_group(group)]
+    return tuple(found)
+
+
+def _condense_group(group: Sequence[Finding]) -> Finding:
+    first, *others = group
+    count = sum(finding.count for finding in group)
+    is_one_file = all(finding.file == first.file for finding in others)
+    places = [finding.pointer if is_one_file else finding.file for finding in others[:_MAX_EXAMPLES]]
+    examples = ", ".join(visible_line(place, _MAX_EXAMPLE_CHARS) for place in places)
+    message = f"{first.message} (and {count - 1:,} more like it, for example {examples})"
+    return Finding(first.file, first.pointer, first.severity, first.code, message, count)

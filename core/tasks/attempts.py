@@ -18,7 +18,7 @@ from core.tasks.changes import DIFF_PARAMS, build_diff, has_diff_output
 
 if TYPE_CHECKING:
     from core.base.settings import WatchSettings
-    from core.sources.actions import Actions
+    from core.sources.episodes import Actions
     from core.tasks.history import AttemptDetail
 
 

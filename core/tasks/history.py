@@ -22,8 +22,7 @@ from core.records.findings import Finding, Severity
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.sources import episodes as sources
-from core.sources.actions import MAX_TEXT, Actions, to_text
-from core.sources.episodes import TRAJECTORY, join_attempts
+from core.sources.episodes import MAX_ACTION_TEXT, TRAJECTORY, Actions, join_attempts, to_text
 from core.sources.fields import Fields, document
 from core.sources.reflections import join_reflections, read_reflections
 from core.tasks.task_lookup import find_task, list_entries
@@ -118,7 +117,7 @@ class TaskFiles:
     def text(self, number: int, name: str) -> str:
         """Return a text file of an attempt, truncated; "" if it does not exist."""
         raw = self._read(self.path(name, number))
-        return raw.data.decode("utf-8", "replace")[:MAX_TEXT] if raw else ""
+        return raw.data.decode("utf-8", "replace")[:MAX_ACTION_TEXT] if raw else ""
 
     def results(self, number: int) -> tuple[str, ...]:
         """Return the paths of result files, relative to `results/` of an attempt."""

@@ -22,7 +22,7 @@ from core.tasks.changes import edits_files
 
 if TYPE_CHECKING:
     from core.records.episodes import Action
-    from core.sources.actions import Actions
+    from core.sources.episodes import Actions
 
 
 _MAX_TEXT: Final = 20_000

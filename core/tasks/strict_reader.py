@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from core.base.errors import Conflict
 from core.records.episodes import Attempt, Task
 from core.records.loops import Outcome
-from core.sources.actions import Actions
-from core.sources.episodes import join_attempts, parse_attempts, parse_tasks
+from core.sources.episodes import Actions, join_attempts, parse_attempts, parse_tasks
 from core.tasks.json_files import Shapes, check_editable, read_last_lines, read_object
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from core.files.decoded import MAX_DEPTH
 from core.files.file_reader import MAX_BYTES, is_nested_deeper
 from core.records.episodes import ACTION_TYPES
 from core.records.times import iso, parse_time
-from core.sources.actions import MAX_TEXT as MAX_OUTPUT
+from core.sources.episodes import MAX_ACTION_TEXT as MAX_OUTPUT
 from core.sources.episodes import MAX_ENTRIES
 from core.sources.episodes import MAX_TEXT as MAX_CHARS
 

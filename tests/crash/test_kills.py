@@ -19,8 +19,7 @@ import pytest
 
 from core.base.paths import ProjectPaths
 from core.records.decisions import Verb
-from core.sources.decision_log import verify_ledger
-from core.sources.ledger import Ledger
+from core.sources.ledger import Ledger, verify_ledger
 from tests.crash.worker import MANY
 from tests.factories import make_curator, make_project, read_decisions, read_overrides
 

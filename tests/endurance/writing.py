@@ -15,7 +15,7 @@ from core.base.paths import ProjectPaths
 from core.base.settings import Settings
 from core.index.refresh import Index
 from core.records.findings import Severity
-from core.sources.decision_log import verify_ledger
+from core.sources.ledger import verify_ledger
 from core.sources.patterns import read_archives
 from tests.e2e.terminal import ROOT, environment
 

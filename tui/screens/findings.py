@@ -11,7 +11,7 @@ from textual.content import Content
 from core.base.text import plural, visible_line
 from core.index.findings import all_findings
 from core.records.findings import Finding, Severity
-from core.sources.decision_log import FILE as LEDGER
+from core.sources.ledger import FILE as LEDGER
 from tui.screens.numbers import moment_text
 
 if TYPE_CHECKING:

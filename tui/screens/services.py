@@ -95,4 +95,4 @@ class Services(Protocol):
 
 def services_of(app: App[Any]) -> Services:
     """Return the app, typed as `Services`."""
-    return cast(Services, app)
+    return cast("Services", app)

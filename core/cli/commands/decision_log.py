@@ -23,7 +23,7 @@ from core.show.decisions import COMMAND_COLUMNS, command_cells, group_decisions
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
-    from core.sources.decision_log import Head
+    from core.sources.ledger import Head
     from core.team.verification import SpaceVerification
 
 
@@ -100,7 +100,7 @@ def log(
 
 
 def _print_head(output: Path | None) -> None:
-    from core.sources.decision_log import Head, verify_ledger
+    from core.sources.ledger import Head, verify_ledger
 
     paths = chosen_project()
     file = export_file(str(output), paths) if output is not None else None
@@ -139,8 +139,7 @@ def _verify_team(paths: ProjectPaths) -> SpaceVerification | None:
 
 def _verify(against: str | None) -> None:
     from core.decisions.exchange.origins import known_origin  # only a head needs it
-    from core.sources.decision_log import MAX_HEADS_BYTES, check_project, read_heads, verify_ledger
-    from core.sources.ledger import Ledger
+    from core.sources.ledger import MAX_HEADS_BYTES, Ledger, check_project, read_heads, verify_ledger
 
     paths = chosen_project()
     heads: tuple[Head, ...] = ()

@@ -379,8 +379,7 @@ def _named(ids: list[str]) -> str:
 
 
 def _curation(paths: ProjectPaths, snapshot: Snapshot, settings: Settings) -> Iterator[Found]:
-    from core.sources.decision_log import verify_ledger
-    from core.sources.ledger import Ledger
+    from core.sources.ledger import Ledger, verify_ledger
 
     name, source = find_signature(None, settings)
     yield "actor", NOTE, f"decisions are signed {visible_line(name, 80)} (from {source})"

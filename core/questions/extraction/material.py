@@ -18,7 +18,7 @@ from core.records.episodes import Attempt, group_by_task
 from core.records.events import Event
 from core.records.extractions import LoggedAttempt, Material
 from core.records.reflections import Reflection
-from core.sources.loop_details import read_loop_details
+from core.sources.loops import read_loop_details
 from core.tasks.history import read_attempt
 from core.tasks.task_links import collect_past_tasks, link_tasks
 

@@ -15,7 +15,7 @@ from core.show.pages.document import code, fields, items, line, section
 from core.show.pages.reflections import head as reflection_head
 from core.show.pages.reflections import reflection_section, template
 from core.show.pages.signs import attempt_sign, result_sign, task_sign
-from core.sources.actions import to_text
+from core.sources.episodes import to_text
 from core.tasks.attempts import AttemptCondition, AttemptState, ReplayStep, ReplaySteps, Verdict
 from core.tasks.log_summary import pick_error_line
 

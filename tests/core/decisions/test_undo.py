@@ -36,7 +36,7 @@ from core.decisions.undo import newest_undoable
 from core.project.project import Project
 from core.records.decisions import CurationState, Decision, Verb
 from core.records.events import Event, event_id
-from core.sources.decision_log import verify_ledger
+from core.sources.ledger import verify_ledger
 from tests.factories import (
     CURATION_NOW,
     NO_RETRY_SETTINGS,

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import core.sources.actions as module
+import core.sources.episodes as module
 from core.base.paths import ProjectPaths
 from core.files.file_reader import decode_json
 from core.records.episodes import Action
-from core.sources.actions import Actions, read_action
+from core.sources.episodes import Actions, read_action
 from core.sources.fields import Fields
 
 FILE = ".aiwg/ralph/tasks/task-001/attempts/001/actions.jsonl"
@@ -140,7 +140,7 @@ def test_another_file_has_no_actions(log: Path, tmp_path_factory: pytest.TempPat
 def test_long_texts_are_truncated(log: Path) -> None:
     log.write_bytes(line(output="x" * 1_000_000, params={f"p{n}": "y" for n in range(1000)}))
     [action] = opened(log)
-    assert len(action.output) == module.MAX_TEXT
+    assert len(action.output) == module.MAX_ACTION_TEXT
     assert len(action.params) == module.MAX_PARAMS
 
 

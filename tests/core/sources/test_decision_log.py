@@ -19,8 +19,7 @@ from core.base.settings import Settings
 from core.files.hash_chain import Chain, Place, anchor_of, link_lines, read_anchor, strip_link, write_anchor
 from core.index.refresh import Index
 from core.records.decisions import Decision, Verb
-from core.sources.decision_log import Head, Verification, check_project, read_heads, verify, verify_ledger
-from core.sources.ledger import Ledger
+from core.sources.ledger import Head, Ledger, Verification, check_project, read_heads, verify, verify_ledger
 from tests.factories import CURATION_NOW
 
 EMPTY = Place(0, sha256().hexdigest())

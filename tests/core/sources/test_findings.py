@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.records.findings import Finding, Severity
-from core.sources.findings import MAX_FINDINGS, MAX_UNGROUPED, condense, condense_files
+from core.sources.parsed_file import MAX_FINDINGS, MAX_UNGROUPED, condense, condense_files
 
 FILES = tuple(f".aiwg/ralph/tasks/task-{number}/metadata.json" for number in range(9))
 

@@ -13,8 +13,7 @@ from core.base.errors import UnknownRecord, Unwritable
 from core.base.paths import ProjectPaths
 from core.files.file_reader import MAX_PATTERN_BYTES
 from core.records.decisions import Decision, Effect, Verb
-from core.sources.decision_log import DecisionLog
-from core.sources.ledger import Ledger
+from core.sources.ledger import DecisionLog, Ledger
 from tests.factories import CURATION_NOW, PATTERN_FILE, read_decisions
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from core.base.paths import ProjectPaths
 from core.records.debug_sessions import Failure, Fix, Results
 from core.records.loops import Iteration, Loop, Outcome
-from core.sources.loop_details import MAX_NOTE, read_loop_details
+from core.sources.loops import MAX_NOTE, read_loop_details
 
 HOME = ".aiwg/ralph/loops/a"
 STATE = f"{HOME}/state.json"

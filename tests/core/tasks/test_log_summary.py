@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from core.base.paths import ProjectPaths
 from core.records.episodes import Action
 from core.records.loops import Outcome
-from core.sources.actions import Actions
+from core.sources.episodes import Actions
 from core.tasks.log_summary import (
     MAX_FAILURES,
     MAX_MISSED,

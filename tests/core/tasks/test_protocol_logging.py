@@ -13,7 +13,7 @@ import pytest
 from core.base.errors import BadInput, Conflict
 from core.base.paths import ProjectPaths
 from core.records.loops import Outcome
-from core.sources.actions import Actions
+from core.sources.episodes import Actions
 from core.tasks.protocol import Episodes
 from tests.factories import (
     TASKS,

@@ -10,7 +10,7 @@ import pytest
 
 from core.base.pattern_titles import pattern_title
 from core.show.work import attempt_key, earlier_key, iteration_key, lesson_key, parse_key, session_key, task_key
-from core.sources.decision_log import FILE as LEDGER
+from core.sources.ledger import FILE as LEDGER
 from tests.tui.user import User, make_app, open_dashboard
 from tui.kit.filter_line import FilterLine
 from tui.kit.text_pane import TextPane

@@ -33,7 +33,7 @@ from core.show.pages.reflections import reflection_document
 from core.show.pages.tasks import milestones
 from core.show.patterns import pattern_cells
 from core.show.reflections import reflection_cells
-from core.sources.actions import Actions
+from core.sources.episodes import Actions
 from core.tasks.history import AttemptDetail
 from tests.tui.user import NOW, TREES, copy_tree
 from tui.kit.glyphs import ASCII, DRAWN, Glyphs
