@@ -1,4 +1,4 @@
-"""Read pattern files of every known layout as `Pattern` records (docs/file-formats.md#pattern-records), and the archives.
+"""Read pattern files of every layout as `Pattern` records (docs/file-formats.md#pattern-records), and the archives.
 
 A file is split into records before any record is decoded, so that a defective record affects only itself.
 """
