@@ -13,8 +13,7 @@ from msgspec import Struct
 
 from core.agents.agent_table import AGENTS
 from core.agents.connection_table import CONNECTIONS, Connection, FilePaths, fill
-from core.agents.json_entries import HookEntries, McpEntry, open_json
-from core.agents.toml_table import TomlTable, parse_toml
+from core.agents.entries import HookEntries, McpEntry, TomlTable, open_json, parse_toml
 from core.base.errors import BadInput
 from core.files.file_reader import decode_json
 from core.files.managed_text import (
@@ -27,7 +26,7 @@ from core.files.managed_text import (
 )
 
 if TYPE_CHECKING:
-    from core.agents.restore_points import RestorePoint
+    from core.agents.apply import RestorePoint
 
 _HOOK_BY_HAND: Final = b"--hook claude-code"  # docs/agents.md#hooks-by-hand
 _TEXTS: Final = Path(__file__).parent

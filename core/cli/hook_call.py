@@ -23,7 +23,6 @@ from core.base.paths import find_project, project_at
 from core.base.text import visible_line
 from core.cli.support.event_input import read_stdin
 from core.cli.support.process import prepare_process
-from core.cli.support.user_files import take_over_trust
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
@@ -106,9 +105,7 @@ def answer_event(agent: str, event: str, named: Path | None) -> None:
 
 def _project_of(folder: Path, named: Path | None) -> ProjectPaths:
     """Return the project that the user named, or that of a folder; raises ProjectNotFound."""
-    project = project_at(named) if named is not None else find_project(folder)
-    take_over_trust(_now())
-    return project
+    return project_at(named) if named is not None else find_project(folder)
 
 
 class _Work:
@@ -130,7 +127,7 @@ class _Work:
         if self.answer is not None:
             self.answer.spool()
         if self.project is not None:  # with an index, the next event has what this one could not give
-            from core.agents.hooks.sweep import start_sweep
+            from core.agents.hooks.background import start_sweep
 
             start_sweep(self.project)
 

@@ -28,8 +28,6 @@ from core.records.times import iso
 from core.trust.worktrees import trust_root
 
 TABLE: Final = "trusted_projects"
-MIGRATIONS: Final = "migrations"  # table with what was taken over from earlier versions: {name, at}
-MIGRATION: Final = "earlier version"  # its row about trust; see `core.project.trust_migration`
 NOT_TRUSTED: Final = (
     "This project is not trusted yet, so agents get nothing from it. To see what it brings, and decide: ralphdeck trust"
 )
@@ -45,7 +43,7 @@ class TrustedProject(Struct, frozen=True, kw_only=True):
     """The answer of the user about one project.
 
     `path` is the real path of the project, `owner` the user ID of its `.aiwg`, `project_id` its ID then, "" if it had
-    none, `how` what made the record: `init`, `connect`, `team join`, `question`, or `MIGRATION`.
+    none, `how` what made the record: `init`, `connect`, `team join` or `question`.
     """
 
     path: str
@@ -90,11 +88,6 @@ def _is_same_folder(paths: ProjectPaths, record: TrustedProject) -> bool:
     except OSError:
         return False
     return owner == record.owner and compare_digest(_read_key(paths), record.key.encode())
-
-
-def is_due() -> bool:
-    """Return whether the projects of earlier versions were not taken over yet. Raises Unwritable."""
-    return not any(row.get("name") == MIGRATION for row in read_tables(state_file()).rows(MIGRATIONS))
 
 
 def list_answers() -> tuple[TrustedProject, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from core.agents.json_entries import hook_program
+from core.agents.entries import hook_program
 from tests.reference.plugin import ROOT
 
 PLUGIN = ROOT / "plugin"

@@ -12,8 +12,17 @@ from msgspec.structs import replace
 from core.agents.agent_table import AGENTS, Moment
 from core.agents.hooks.background import is_compiled, needs_background, notifies, start_background
 from core.agents.hooks.events import HookEvent, digest, encode_answer, failed_call
-from core.agents.hooks.sessions import MAX_ANSWERED, MAX_PROMPTS, MAX_TRIES, Given, Owed, Session, Sessions, remember
-from core.agents.hooks.spool import spool_call
+from core.agents.hooks.sessions import (
+    MAX_ANSWERED,
+    MAX_PROMPTS,
+    MAX_TRIES,
+    Given,
+    Owed,
+    Session,
+    Sessions,
+    remember,
+    spool_call,
+)
 from core.agents.hooks.work import SessionWork
 from core.base.context_blocks import is_fenced, render_blocks
 from core.base.errors import DamagedError, RalphdeckError, Unwritable
@@ -77,7 +86,7 @@ class HookAnswer:
         elif again:
             self._send(send, again if is_fenced(again) else render_blocks("", again))
         elif self._event.source != _COMPACTED and self._has_active_loop():
-            from core.agents.hooks.loops import loop_context
+            from core.agents.hooks.contexts import loop_context
 
             self._send(send, loop_context(self._project, self._event.agent, self._clock))
 
@@ -137,7 +146,7 @@ class HookAnswer:
         event = self._event
         if event.agent != "codex" or not event.transcript:
             return
-        from core.agents.hooks.codex_transcript import find_edits
+        from core.agents.hooks.transcripts import find_edits
 
         known = {event.call, *session.call_ids}
         for edit in find_edits(event.transcript):
@@ -172,7 +181,7 @@ class HookAnswer:
         return owed
 
     def _is_first_load(self) -> bool:
-        from core.agents.hooks.sweep import is_first_load
+        from core.agents.hooks.background import is_first_load
 
         return is_first_load(self._project)
 
@@ -274,7 +283,7 @@ class HookAnswer:
 
     def _last_message(self) -> str:
         """Return the last message of the agent, from the event or else from its transcript."""
-        from core.agents.hooks.agent_texts import find_last_text
+        from core.agents.hooks.transcripts import find_last_text
 
         return self._event.message or find_last_text(self._event.transcript)
 

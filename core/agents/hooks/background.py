@@ -1,29 +1,30 @@
-"""Work beside sessions: close abandoned ones, write debug sessions, extract patterns from tasks that ended.
+"""Work beside sessions, in processes that no agent waits for: one for sessions, one that compares all files.
 
-It runs in a process of its own, because agents do not wait for the end of a session. One process per project works at
-a time; it ends when nothing is left to do.
+The first closes abandoned sessions, writes debug sessions, and extracts patterns from tasks that ended. Of each, one
+process per project works at a time; it ends when nothing is left to do.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from importlib.util import cache_from_source
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from core.agents.hooks.detached import start_detached
 from core.agents.hooks.sessions import Sessions
 from core.agents.hooks.work import SessionWork
 from core.base.errors import RalphdeckError, Unwritable
 from core.base.paths import ProjectPaths, is_folder
 from core.files.file_access import file_lock
+from core.files.user_files import cache_path
 
 if TYPE_CHECKING:
     from core.agents.hooks.sessions import Session
+
 
 ABANDONED_AFTER: Final = timedelta(hours=6)  # a session without a process and an event for this time has ended
 UNSEEN_AFTER: Final = timedelta(days=3)  # the same if its process cannot be checked: the machine may have slept
@@ -32,13 +33,34 @@ SETTLED_AFTER: Final = timedelta(
 )  # checks of a session without an event for this time go into its debug session
 FORGOTTEN_AFTER: Final = timedelta(days=30)  # records of sessions without an event for this time are deleted
 _LOCK: Final = ".background.lock"
+_SWEEP_LOCK: Final = "sweep.lock"  # in the user's cache folder
 _NICE: Final = 10
 _PROBLEMS: Final = (RalphdeckError, OSError, ValueError)  # of one session or task; the others must not wait for it
 
 
 def start_background(project: ProjectPaths) -> None:
-    """Start the process and do not wait for it."""
-    start_detached("core.agents.hooks.background", project)
+    """Start the process for sessions and do not wait for it; OSError if it cannot be started."""
+    start_detached("sessions", project)
+
+
+def start_sweep(project: ProjectPaths) -> None:
+    """Start the process that compares all files and do not wait for it; it ends at once if another one is at work."""
+    with suppress(OSError):
+        start_detached("sweep", project)
+
+
+def start_detached(work: str, project: ProjectPaths) -> None:
+    """Start this module for the folder of a project; `-P` prevents imports from that folder."""
+    import subprocess  # takes 2 ms to import, and most events start no process
+
+    subprocess.Popen(
+        [sys.executable, "-P", "-m", "core.agents.hooks.background", work, str(project.project)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        start_new_session=True,
+    )
 
 
 def needs_background(sessions: list[Session], now: datetime) -> bool:
@@ -178,9 +200,59 @@ def _report_needs(project: ProjectPaths) -> None:
     notifier.wait()
 
 
-def main(folder: str) -> None:
-    """Do the work of the project in a folder."""
+def is_first_load(project: ProjectPaths) -> bool:
+    """Return whether the process makes the index of the project now, before which a hook would read all files."""
+    import sqlite3  # imported on use: few events look for this
+
+    from core.index.database import read_existing
+    from core.index.records import Reader
+    from core.index.snapshot import COMPLETE, TEXTS
+
+    with suppress(RalphdeckError, sqlite3.Error, ValueError):
+        connection = read_existing(project.project)
+        if connection is not None:
+            with closing(connection):
+                reader = Reader(connection, {})
+                if reader.meta(COMPLETE) is not None and reader.meta(TEXTS) is not None:
+                    return False
+    try:
+        with file_lock(cache_path(project.project, _SWEEP_LOCK), 0):
+            return False
+    except Unwritable:
+        return True
+
+
+def sweep(folder: str) -> None:
+    """Bring the index of the project in a folder up to date, and check its pages, unless another process does it.
+
+    It also does what no change waits for: without the weights that are fitted to past tasks, each hook fits them anew.
+    """
+    from core.base.steps import run_all
+    from core.index.anchors import check_in_steps
+    from core.index.refresh import Index
+    from core.index.verdicts import IndexVerdicts
+    from core.questions.question_search import ROOMS, verdict_settings
+    from core.sources.configuration import Configuration
+
+    project = ProjectPaths(Path(folder))
+    with file_lock(cache_path(project.project, _SWEEP_LOCK), 0):
+        settings = Configuration.read(project).settings
+        index = Index(project, settings, clock=lambda: datetime.now(UTC))
+        index.load()
+        while not index.settle()[0]:
+            pass
+        index.check_pages()
+        if settings.review.check_anchors:
+            stored = IndexVerdicts(index, ROOMS, verdict_settings(settings))
+            run_all(check_in_steps(index.snapshot, stored))
+
+
+def main(work: str, folder: str) -> None:
+    """Do the work of one of the two processes, `sessions` or `sweep`, of the project in a folder."""
     os.nice(_NICE)
+    if work == "sweep":
+        sweep(folder)
+        return
     if not is_compiled():
         _compile()
     project = ProjectPaths(Path(folder))
@@ -192,6 +264,6 @@ def main(folder: str) -> None:
 
 if __name__ == "__main__":
     try:
-        main(sys.argv[1])
+        main(*sys.argv[1:])
     except (RalphdeckError, OSError):  # the process has no output; a later event starts it again
         sys.exit(1)

@@ -1,4 +1,4 @@
-"""Contexts and known fixes for a session; these read the whole project."""
+"""Contexts and known fixes for a session or the active loop; these read the whole project."""
 
 from __future__ import annotations
 
@@ -6,21 +6,28 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from core.agents.hooks.background import start_sweep
 from core.agents.hooks.sessions import Given
-from core.agents.hooks.sweep import start_sweep
 from core.index.contexts import prepare_delivery
+from core.index.evidence import find_inputs
+from core.index.experiment import make_assignments
 from core.index.findings import ledger_error
 from core.project.quick_state import open_quick_state
 from core.records.debug_sessions import Failure
+from core.records.events import INJECTED_REFLECTION
 from core.retrieval.rendering import count_tokens
 from core.sources.configuration import Configuration
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
     from core.agents.hooks.events import FailedCall
     from core.base.paths import ProjectPaths
     from core.index.project_state import ProjectState
     from core.learning.assignment import Assignment, Coin
     from core.project.project import Project
+
 
 MAX_FIX_TOKENS: Final = 300  # size of the answer to a failed tool call
 
@@ -94,3 +101,23 @@ def find_failures(call: FailedCall, root: str) -> list[Failure]:
 
     found = find_command_errors(call.error, call.output, root)
     return list(found) or [Failure(message=pick_error_line(call.error, call.output))]
+
+
+_INJECTED: Final = ("injected", INJECTED_REFLECTION)
+
+
+def loop_context(paths: ProjectPaths, agent: str, clock: Callable[[], datetime]) -> str:
+    """Return the context of the only active loop in `.aiwg` and record it; "" if there is none."""
+    state = open_state(paths, clock)
+    loops = state.own_active_loops
+    if len(loops) != 1 or not loops[0].task.strip() or ledger_error(state):
+        return ""
+    given = prepare_delivery(state, loops[0].task)
+    events = find_inputs(state.snapshot, state.settings.learning).about_work(loops[0].id)
+    known = {event.pattern_id or event.reflection_id for event in events if event.kind in _INJECTED}
+    assigned = make_assignments(state, given.task, given.assigned, loops[0].id, agent, clock())
+    if assigned or not known.issuperset((*given.pattern_ids, *given.reflection_ids)):
+        project = load_project(paths, agent, clock)  # takes as long as all the rest
+        project.assign(loops[0].id, given.task, given.assigned)
+        project.inject(loops[0].id, given)
+    return given.context

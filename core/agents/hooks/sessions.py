@@ -1,7 +1,9 @@
-"""Records of agents' sessions: which task each works on, and what it was given.
+"""Records of agents' sessions: which task each works on, what it was given, and tool calls that are not logged yet.
 
-One small JSON file per session in `.aiwg/ralph/sessions`, named after a digest of the session's ID. The folder is
-private to one machine. A damaged or foreign file counts as a new session.
+One small JSON file per session in `.aiwg/ralph/sessions`, named after a digest of the session's ID; beside it a folder
+with the tool calls that could not be logged, because the session was locked or the hook gave up, and one file with the
+tasks by the first prompts of sessions. The folder is private to one machine. A damaged or foreign file counts as a new
+session, or as empty.
 """
 
 from __future__ import annotations
@@ -10,25 +12,29 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct, field
+from msgspec.structs import replace
 
 from core.agents.agent_process import AgentProcess, find_agent_process
 from core.agents.agent_table import AGENTS, Moment
 from core.agents.hooks.events import MAX_PROMPT, FailedCall, HookEvent, digest
 from core.base.errors import BadInput
+from core.base.masking import mask_values
 from core.base.paths import is_safe_id
 from core.base.regexes import lazy_regex
 from core.files.atomic_write import put
-from core.files.file_access import as_unwritable, file_lock, open_regular
+from core.files.file_access import as_unwritable, file_lock, make_folder, open_regular
 from core.sources.episodes import MAX_ATTEMPTS
 from core.sources.liveness import is_running, process_space, system_processes
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
+
 
 _Record = TypeVar("_Record")
 MAX_CALLS: Final = 500  # tool calls that are remembered, to count each once
@@ -293,3 +299,114 @@ def read_record(path: Path, decoder: msgspec.json.Decoder[_Record], limit: int) 
             return decoder.decode(file.read(limit))
     except (OSError, ValueError, RecursionError):
         return None
+
+
+MAX_SPOOLED: Final = 50  # calls of one session; each is logged durably, which takes some milliseconds
+
+_SUFFIX: Final = ".call"
+
+
+class SpooledCall(Struct, frozen=True):
+    """The event of a tool call, and its time."""
+
+    at: Annotated[datetime, Meta(tz=True)]
+    event: HookEvent
+
+
+_call_decoder: Final = msgspec.json.Decoder(SpooledCall)
+
+
+def spool_call(project: ProjectPaths, event: HookEvent, at: datetime) -> bool:
+    """Keep a tool call with its secrets masked; False if it is too long or its session has too many calls.
+
+    Raises Unwritable, OSError or BadInput if it cannot be written.
+    """
+    folder = _folder(project, event.session)
+    try:
+        data = msgspec.json.encode(SpooledCall(at, event))
+        if len(data) <= _MAX_BYTES:
+            data = msgspec.json.encode(SpooledCall(at, replace(event, tool=mask_values(event.tool))))
+    except ValueError:  # a text that is not valid Unicode
+        return False
+    if len(data) > _MAX_BYTES or len(_files(folder)) >= MAX_SPOOLED:
+        return False
+    make_folder(folder)
+    save_record(folder / f"{at.astimezone(UTC):%Y%m%dT%H%M%S%f}-{os.urandom(4).hex()}{_SUFFIX}", data)
+    return True
+
+
+def spooled_calls(project: ProjectPaths, session: str) -> Iterator[SpooledCall]:
+    """Yield the calls of a session, oldest first; each is deleted when the next one is asked for."""
+    folder = _folder(project, session)
+    for path in _files(folder):
+        call = read_record(path, _call_decoder, _MAX_BYTES)
+        if call is not None and _is_call_of(session, call.event):
+            yield call
+        with suppress(OSError):
+            path.unlink()
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def _is_call_of(session: str, event: HookEvent) -> bool:
+    return event.session == session and event.agent in AGENTS and event.moment is Moment.TOOL
+
+
+def _folder(project: ProjectPaths, session: str) -> Path:
+    return project.unlinked(project.relative(project.sessions / f"{digest(session)}.calls"))
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        return sorted(path for path in folder.iterdir() if path.suffix == _SUFFIX)[:MAX_SPOOLED]
+    except OSError:
+        return []
+
+
+REPEATED_WITHIN: Final = timedelta(days=1)
+MAX_FIRST_PROMPTS: Final = 500  # the newest ones
+_NAME: Final = "prompts.json"
+_MAX_PROMPT_BYTES: Final = 1 << 18
+
+
+class PromptTask(Struct, frozen=True):
+    """The task of a prompt, and the session that worked on it last."""
+
+    task: str
+    session: str
+    at: Annotated[datetime, Meta(tz=True)]
+
+
+_prompt_decoder: Final = msgspec.json.Decoder(dict[str, PromptTask])
+
+
+def find_prompt_task(project: ProjectPaths, prompt: str, now: datetime) -> PromptTask | None:
+    """Return the task of a prompt, by its digest, if a session began with it lately."""
+    found = _read_prompt_tasks(_file(project)).get(prompt)
+    return found if found is not None and abs(now - found.at) <= REPEATED_WITHIN else None
+
+
+def remember_prompt_task(project: ProjectPaths, prompt: str, task: PromptTask) -> None:
+    """Remember the task of a session by the digest of its first prompt; Unwritable if that fails."""
+    path = _file(project)
+    with file_lock(path.with_suffix(".lock"), _LOCK_SECONDS):
+        tasks = _read_prompt_tasks(path)
+        tasks.pop(prompt, None)
+        tasks[prompt] = task
+        save_record(path, msgspec.json.encode(_newest(tasks)))
+
+
+def _newest(tasks: dict[str, PromptTask]) -> dict[str, PromptTask]:
+    """Return the entries that were added last and fit into the file; times may be wrong, so the order decides."""
+    newest = list(reversed(tasks.items()))[:MAX_FIRST_PROMPTS]
+    sizes = accumulate(len(msgspec.json.encode({prompt: task})) for prompt, task in newest)
+    fitting = sum(size < _MAX_PROMPT_BYTES for size in sizes)
+    return dict(reversed(newest[:fitting]))
+
+
+def _file(project: ProjectPaths) -> Path:
+    return project.unlinked(project.relative(project.sessions)) / _NAME
+
+
+def _read_prompt_tasks(path: Path) -> dict[str, PromptTask]:
+    return read_record(path, _prompt_decoder, _MAX_PROMPT_BYTES) or {}

@@ -12,12 +12,20 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from core.agents.hooks.debug_sessions import log_size, write_debug_session
 from core.agents.hooks.events import HookEvent, digest
-from core.agents.hooks.prompt_index import PromptTask, find_prompt_task, remember_prompt_task
-from core.agents.hooks.sessions import MAX_PROMPTS, Given, Session, Sessions, remember, split_attempt_id
-from core.agents.hooks.spool import spooled_calls
-from core.base.errors import BadInput, Conflict, Refused, UnknownRecord, Unwritable
+from core.agents.hooks.sessions import (
+    MAX_PROMPTS,
+    Given,
+    PromptTask,
+    Session,
+    Sessions,
+    find_prompt_task,
+    remember,
+    remember_prompt_task,
+    split_attempt_id,
+    spooled_calls,
+)
+from core.base.errors import BadInput, Conflict, RalphdeckError, Refused, UnknownRecord, Unwritable
 from core.base.paths import is_safe_id
 from core.base.shell_commands import is_read_only
 from core.base.text import visible, visible_line
@@ -35,6 +43,7 @@ from core.tasks.tool_events import EDITING, parse_tool_event
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
     from core.records.events import Event
+
 
 NO_PROMPT: Final = "Work without a prompt"  # description of a task if the agent reports no prompt
 _MAX_MESSAGE: Final = 1_500  # characters of the agent's last message that are recorded
@@ -101,7 +110,7 @@ class SessionWork:
         if event.call and not session.remember_call(event.call, event.content):
             return False
         if action["type"] in EDITING or edits_files(str(action.get("params", {}).get("command", ""))):
-            from core.agents.hooks.agent_texts import find_copilot_text, find_text_before
+            from core.agents.hooks.transcripts import find_copilot_text, find_text_before
 
             is_copilot = event.agent == "copilot" and not event.transcript
             text = find_copilot_text(event.session) if is_copilot else find_text_before(event.transcript, event.call_id)
@@ -307,3 +316,32 @@ def remember_task(session: Session) -> None:
     session.tasks[digest(session.prompt)] = session.task
     for oldest in list(session.tasks)[:-MAX_PROMPTS]:
         del session.tasks[oldest]
+
+
+def log_size(project: ProjectPaths, task_id: str, number: int) -> int:
+    """Return the size of the log of an attempt in bytes, 0 if there is none."""
+    from core.tasks.folders import TaskFolder, find_attempt_folder
+
+    try:
+        return find_attempt_folder(TaskFolder.of(project, task_id), number).actions.lstat().st_size
+    except (RalphdeckError, OSError):
+        return 0
+
+
+def write_debug_session(project: ProjectPaths, task_id: str, number: int, now: datetime) -> str:
+    """Write the debug session of an attempt; returns its ID, "" if no check failed or the attempt is gone.
+
+    Repeating the call changes nothing, unless the log has grown. Raises Conflict or Unwritable.
+    """
+    from core.tasks.history import read_attempt
+    from core.tasks.session_files import make_session, merge_records, save_session
+
+    try:
+        detail = read_attempt(project, task_id, number)
+    except (UnknownRecord, BadInput):
+        return ""
+    record = make_session(detail.attempt, detail.actions, now, root=str(project.project))
+    if record is None:
+        return ""
+    save_session(project, record, merge_records)
+    return str(record["session_id"])

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from core import __version__
 from core.agents.agent_table import MCP_TOOLS
-from core.agents.mcp_server import pages, reports, results, tools
+from core.agents.mcp_server import reports, results, tools
 from core.base.errors import RalphdeckError, UnknownRecord
 from core.base.text import visible
 
@@ -193,7 +193,7 @@ def create_server(session: Session, started: Callable[[], None] = lambda: None) 
         log_level="WARNING",
     )
     _add_resources(server, session)
-    for prompt, title in ((pages.reflect, "Reflect on a task"), (pages.tidy_memory, "Tidy your own memory")):
+    for prompt, title in ((tools.reflect, "Reflect on a task"), (tools.tidy_memory, "Tidy your own memory")):
         server.prompt(title=title)(prompt)
     return server
 
@@ -240,14 +240,14 @@ def _add_resources(server: MCPServer, session: Session) -> None:
     @server.resource("ralphdeck://context", mime_type="text/markdown", title="What a loop would get now")
     def context() -> str:
         """The context of the only active loop, or else the best lessons."""
-        return read(pages.context_page)
+        return read(tools.context_page)
 
     @server.resource("ralphdeck://patterns/{id}", mime_type="application/json", title="A lesson")
     def pattern(id: str) -> str:
         """One lesson, as explain_pattern describes it."""
-        return read(pages.pattern_page, id)
+        return read(tools.pattern_page, id)
 
     @server.resource("ralphdeck://loops/{id}", mime_type="application/json", title="A loop")
     def loop(id: str) -> str:
         """One loop with the lessons that it got, and its outcome."""
-        return read(pages.loop_page, id)
+        return read(tools.loop_page, id)

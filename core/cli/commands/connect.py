@@ -73,10 +73,10 @@ def connect(
     """
     if check + remove + prints > 1:
         raise click.UsageError("give only one of --check, --remove and --print")
+    from core.agents.apply import load_points
     from core.agents.checks import find_program, has_mcp_extra
     from core.agents.plan import Target, plan_connect, plan_remove
     from core.agents.private_files import is_ignoring
-    from core.agents.restore_points import load_points
 
     project = Path.cwd() if is_global else chosen_project().project.resolve()
     has_mcp = not no_mcp and (has_mcp_extra() or remove)

@@ -138,7 +138,7 @@ def _check_agent(agent: str, target: Target) -> Iterator[Found]:
 
 def _check_server(server: str, program: str, paths: ProjectPaths) -> Found:
     from core.agents.checks import has_mcp_extra, try_mcp_server
-    from core.agents.json_entries import is_same_program
+    from core.agents.entries import is_same_program
 
     if not is_same_program(server, program):
         return "MCP server", WARNING, f"{server} is another program, which was not started"

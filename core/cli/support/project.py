@@ -16,7 +16,6 @@ from core.base.errors import ProjectNotFound, UnknownRecord
 from core.base.paths import ProjectPaths, find_project, is_folder, project_at
 from core.cli.support.options import DecidingCommand, ListingCommand, ReadingCommand, ReviewingCommand, invocation
 from core.cli.support.progress import show_progress
-from core.cli.support.user_files import take_over_trust
 from core.files.file_access import protect
 
 if TYPE_CHECKING:
@@ -57,7 +56,6 @@ def is_readonly() -> bool:
 def guarded(project: ProjectPaths) -> ProjectPaths:
     """Return the project, on which the command works; with `--readonly`, make it read-only for this process."""
     invocation().folder = project.project
-    take_over_trust(now())
     if is_readonly():
         protect(project.aiwg)
     return project

@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from core.base.errors import Unwritable
 from core.base.user_folders import config_folder, state_folder
-from core.files.user_files import VISITS, find_last_visit, read_tables, state_file, team_file
-from core.trust.projects import is_due
+from core.files.user_files import VISITS, find_last_visit, read_tables, state_file
 
 APP: Final = "ralphdeck"
-
-
-def _earlier_state_file() -> Path:
-    return state_folder() / "dashboard.json"
-
-
-def take_over_trust(now: datetime) -> None:
-    """Trust once what the user worked on with an earlier version; nothing if the user's state cannot be written."""
-    traces = (_earlier_state_file(), restore_points_file(), team_file())
-    with suppress(Unwritable):
-        if any(file.exists() for file in traces) and is_due():
-            from core.agents.restore_points import load_points
-            from core.project.trust_migration import migrate_trust
-
-            migrate_trust(_earlier_state_file(), load_points(restore_points_file()), now)
 
 
 def last_visit(project: Path, now: datetime) -> datetime | None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.agents.toml_table import TomlTable
+from core.agents.entries import TomlTable
 from core.files.managed_text import Block, OwnFile
 
 OLD, NEW = Block("old text"), Block("new text")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.agents import apply, restore_points
+from core.agents import apply
 from core.agents.connection_table import CONNECTIONS
 from tests.core.agents.conftest import Desk, problems
 from tests.factories import leave_draft
@@ -81,7 +81,7 @@ def test_a_process_that_is_killed_leaves_files_that_can_be_restored(
 
     with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
         patch.setattr(apply, "_write", write(apply._write))
-        patch.setattr("core.agents.apply.save_points", write(restore_points.save_points))
+        patch.setattr("core.agents.apply.save_points", write(apply.save_points))
         desk.connect("claude")
         desk.remove("claude")
     assert problems(desk.connect("claude")) == []

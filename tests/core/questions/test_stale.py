@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from core.agents.hooks import sweep
+from core.agents.hooks import background
 from core.base.anchor_texts import summarize_change
 from core.base.errors import BadInput
 from core.base.paths import ProjectPaths
@@ -267,12 +267,12 @@ def test_setting_switches_the_check_off(shop: Shop) -> None:
 
 
 def test_hook_checks_in_the_background_after_another_commit(shop: Shop) -> None:
-    sweep.run(str(shop.paths.project))
+    background.sweep(str(shop.paths.project))
     shop.history.git("rm", "-q", "cart.py")
     shop.history.commit()
     assert len(set(shop.scores().values())) == 1, "no hook runs Git"
     assert open_quick_state(shop.paths, Settings(), lambda: shop.now)[1], "the background is started"
-    sweep.run(str(shop.paths.project))
+    background.sweep(str(shop.paths.project))
     assert len(set(shop.scores().values())) == 2
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from core.agents.hooks.agent_texts import MAX_TAIL, find_copilot_text, find_last_text, find_text_before
+from core.agents.hooks.transcripts import MAX_TAIL, find_copilot_text, find_last_text, find_text_before
 from core.base.context_blocks import render_blocks
 
 

@@ -157,7 +157,9 @@ def test_the_first_session_without_byte_code_starts_the_background_that_compiles
     SimulatedAgent(project).send("SessionStart", source="startup")
     assert started == [project]
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path / "compiled")}
-    subprocess.run([sys.executable, "-m", "core.agents.hooks.background", project.project], env=environment, check=True)
+    subprocess.run(
+        [sys.executable, "-m", "core.agents.hooks.background", "sessions", project.project], env=environment, check=True
+    )
     SimulatedAgent(project, "s2").send("SessionStart", source="startup")
     assert started == [project], "once"
 
@@ -188,6 +190,6 @@ def test_what_needs_a_person_is_reported_at_the_end_of_a_turn(
     agent.send("SessionEnd", reason="other")
     assert started == [project] * len(started) and len(started) >= 2, "after the failure, and at the end"
     for _ in range(2):
-        background.main(str(project.project))
+        background.main("sessions", str(project.project))
     (report,) = map(json.loads, reports.read_text().splitlines())
     assert [need["kind"] for need in report["needs"]] == ["tests failed"]

@@ -179,7 +179,7 @@ def test_what_a_command_recorded_survives_a_later_turn(project: ProjectPaths) ->
     [file] = (project.ralph / "debug-memory").glob("*.json")
     file.write_text(json.dumps(raw))
     agent.record.checked.append("task-001.1")
-    from core.agents.hooks.debug_sessions import write_debug_session
+    from core.agents.hooks.work import write_debug_session
 
     write_debug_session(project, "task-001", 1, agent.at)
     after = read_raw(project)

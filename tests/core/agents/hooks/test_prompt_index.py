@@ -7,7 +7,8 @@ from datetime import timedelta
 import msgspec
 
 from core.agents.hooks.events import digest
-from core.agents.hooks.prompt_index import MAX_PROMPTS, PromptTask, find_prompt_task, remember_prompt_task
+from core.agents.hooks.sessions import MAX_FIRST_PROMPTS as MAX_PROMPTS
+from core.agents.hooks.sessions import PromptTask, find_prompt_task, remember_prompt_task
 from core.base.paths import ProjectPaths
 from tests.core.agents.hooks.agents import START
 

@@ -17,7 +17,7 @@ import pytest
 
 from core.agents.hooks import answer, background
 from core.agents.hooks.events import parse_event
-from core.agents.hooks.spool import spool_call
+from core.agents.hooks.sessions import spool_call
 from core.tasks.protocol import Episodes
 from tests.core.agents.hooks.agents import EDIT, FAILING, PASSING, SimulatedAgent, make_project
 from tests.core.cli.conftest import Call, call

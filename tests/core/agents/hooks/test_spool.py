@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.agents.hooks.events import HookEvent, parse_event
-from core.agents.hooks.spool import MAX_SPOOLED, spool_call, spooled_calls
+from core.agents.hooks.sessions import MAX_SPOOLED, spool_call, spooled_calls
 from core.base.errors import BadInput
 from core.base.paths import ProjectPaths
 from tests.core.agents.hooks.agents import START
