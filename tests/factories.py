@@ -41,8 +41,8 @@ from core.learning.scoreboard import Scoreboard
 from core.project.forecast import Forecast, Forecaster
 from core.project.project import Project
 from core.questions.answer import Answer
-from core.questions.extraction.record_parts import parse_pattern
-from core.questions.extraction.selection import KnownPatterns
+from core.questions.extraction.engine import KnownPatterns
+from core.questions.extraction.material import parse_pattern
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure, Fix, Lesson, Results
 from core.records.decisions import CurationState, Decision, Pin, Verb
 from core.records.events import Event, Observation

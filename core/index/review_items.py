@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from core.base.formatting import shorten_id
 from core.base.text import visible_line
@@ -59,21 +59,8 @@ PROPOSAL: Final = "proposal"
 HARMFUL: Final = "harmful"
 EDITED: Final = "edited"
 CONFLICT: Final = "conflict"
-KINDS: Final = (
-    *(INVERSION, CONTRADICTED, STALE_PIN, BORDERLINE, DUPLICATE, EXTRACTED, QUARANTINE, HELD),
-    *(BURST, RECURRING, LESSON, OFFER, BROAD, SELDOM, STALE, RENAMED, UNRECONCILED, WEAKENED),
-    *(EDITED, PROPOSAL, ESCALATION, HARMFUL, CONFLICT),
-)
-"""Every kind of question."""
 FURTHER: Final = "further"
 """Kind of a row that groups several questions of another kind; the queue does not contain such rows."""
-_BESIDE: Final = {
-    BORDERLINE: "state",
-    BROAD: "trigger",
-    SELDOM: "followed",
-    UNRECONCILED: "counts",
-    HARMFUL: "experiment",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,32 +115,50 @@ class EditedFile:
     problem: str = ""
 
 
-_SUBJECTS: Final = {
-    INVERSION: ("lessons", "fail often"),
-    CONTRADICTED: ("decisions", "are contradicted by later results"),
-    STALE_PIN: ("decisions", "are about a text that has changed"),
-    BURST: ("sources", "sent suspicious reports"),
-    QUARANTINE: ("texts", "are held back"),
-    HELD: ("texts", "are held"),
-    EXTRACTED: ("new lessons", "wait to be read"),
-    DUPLICATE: ("pairs of lessons", "are similar"),
-    OFFER: ("recent sessions", "may hold lessons"),
-    ESCALATION: ("debug sessions", "were escalated"),
-    BORDERLINE: ("lessons", "are close to another state"),
-    RECURRING: ("notes", "were reported by several sessions"),
-    LESSON: ("notes of agents", "may become lessons"),
-    BROAD: ("lessons", "have a trigger that is too broad"),
-    SELDOM: ("lessons", "are seldom followed"),
-    UNRECONCILED: ("lessons", "have counts that contradict their results"),
-    WEAKENED: ("tests", "check less than before"),
-    EDITED: ("files of agents", "have lessons that someone edited"),
-    STALE: ("lessons", "are about files or names that were removed"),
-    RENAMED: ("lessons", "name files by their old paths"),
-    PROPOSAL: ("decisions", "are proposed by agents"),
-    HARMFUL: ("lessons", "hurt in an experiment"),
-    CONFLICT: ("instructions", "contradict or repeat each other"),
+class Kind(NamedTuple):
+    """A kind of question.
+
+    `noun` and `verb` are what its questions are about, both in the plural. `seconds` is the time that a decision takes
+    besides reading its texts: to check the evidence and press a key. An optional one does no harm while it waits: no
+    text is wrongly injected or withheld. One that must be read counts whatever its impact: agents get a text that no
+    evidence judges, or an agent asks. `beside` names the question in its key, if it is not the question about the whole
+    pattern.
+    """
+
+    noun: str
+    verb: str
+    seconds: float
+    is_optional: bool = False
+    must_read: bool = False
+    beside: str = ""
+
+
+KINDS: Final = {
+    INVERSION: Kind("lessons", "fail often", 15.0),
+    CONTRADICTED: Kind("decisions", "are contradicted by later results", 10.0),
+    STALE_PIN: Kind("decisions", "are about a text that has changed", 12.0),
+    BORDERLINE: Kind("lessons", "are close to another state", 10.0, beside="state"),
+    DUPLICATE: Kind("pairs of lessons", "are similar", 12.0, is_optional=True),
+    EXTRACTED: Kind("new lessons", "wait to be read", 8.0, must_read=True),
+    QUARANTINE: Kind("texts", "are held back", 10.0),
+    HELD: Kind("texts", "are held", 10.0),
+    BURST: Kind("sources", "sent suspicious reports", 20.0),
+    RECURRING: Kind("notes", "were reported by several sessions", 12.0, is_optional=True),
+    LESSON: Kind("notes of agents", "may become lessons", 12.0, is_optional=True),
+    OFFER: Kind("recent sessions", "may hold lessons", 12.0, is_optional=True),
+    BROAD: Kind("lessons", "have a trigger that is too broad", 8.0, is_optional=True, beside="trigger"),
+    SELDOM: Kind("lessons", "are seldom followed", 8.0, is_optional=True, beside="followed"),
+    STALE: Kind("lessons", "are about files or names that were removed", 8.0, is_optional=True, must_read=True),
+    RENAMED: Kind("lessons", "name files by their old paths", 4.0, is_optional=True, must_read=True),
+    UNRECONCILED: Kind("lessons", "have counts that contradict their results", 8.0, is_optional=True, beside="counts"),
+    WEAKENED: Kind("tests", "check less than before", 8.0, must_read=True),
+    EDITED: Kind("files of agents", "have lessons that someone edited", 8.0, must_read=True),
+    PROPOSAL: Kind("decisions", "are proposed by agents", 10.0, must_read=True),
+    ESCALATION: Kind("debug sessions", "were escalated", 10.0, must_read=True),
+    HARMFUL: Kind("lessons", "hurt in an experiment", 10.0, must_read=True, beside="experiment"),
+    CONFLICT: Kind("instructions", "contradict or repeat each other", 12.0, is_optional=True),
 }
-"""What the questions of each kind are about: a noun and a verb, both in the plural."""
+"""Every kind of question; `core.questions.kinds.TABLE` has how each is asked and answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,11 +170,11 @@ class QuestionGroup:
 
     @property
     def noun(self) -> str:
-        return _SUBJECTS[self.kind][0]
+        return KINDS[self.kind].noun
 
     @property
     def verb(self) -> str:
-        return _SUBJECTS[self.kind][1]
+        return KINDS[self.kind].verb
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,7 +266,7 @@ class ReviewItem:
         if self.anchors:
             newest = newest_change(self.anchors)
             return anchor_question_id(self.subject, newest.is_removed, newest.commit)
-        beside = _BESIDE.get(self.kind)
+        beside = KINDS[self.kind].beside
         return f"{beside} of {self.subject}" if beside else self.subject
 
     @property
@@ -295,7 +300,7 @@ class ReviewItem:
     def is_worth_reading(self) -> bool:
         """Whether the expected impact is worth the time, an agent waits, or the text must be read by a person."""
         kind = self.group.kind if self.group is not None else self.kind
-        return self.is_urgent or self.priority > 0 or kind in _MUST_READ
+        return self.is_urgent or self.priority > 0 or KINDS[kind].must_read
 
     @property
     def has_strong_lesson(self) -> bool:
@@ -320,12 +325,6 @@ class ReviewItem:
 BEST: Final = 5  # Questions that a row names, and that its answer opens.
 MOST_OF_KIND: Final = 20  # Questions of one kind that are asked one by one.
 MOST_OPTIONAL: Final = 5  # The same for optional
-_OPTIONAL: Final = frozenset(
-    {OFFER, LESSON, RECURRING, DUPLICATE, BROAD, SELDOM, STALE, RENAMED, UNRECONCILED, CONFLICT}
-)
-"""Kinds that do no harm while they wait: no text is wrongly injected or withheld."""
-_MUST_READ: Final = frozenset({EXTRACTED, STALE, RENAMED, WEAKENED, EDITED, PROPOSAL, ESCALATION, HARMFUL})
-"""Kinds whose questions count whatever their impact: agents get a text that no evidence judges, or an agent asks."""
 _MAX_NAME: Final = 70  # Characters of a question that is named in a row.
 
 
@@ -348,7 +347,7 @@ def make_agenda(
         kind = item.kind
         if kind not in crowded or item.is_urgent or (kind, item.question_key) in asked:
             agenda.append(item)
-        elif taken[kind] < _most(kind) and (kind not in _OPTIONAL or item.has_strong_lesson):
+        elif taken[kind] < _most(kind) and (not KINDS[kind].is_optional or item.has_strong_lesson):
             taken[kind] += 1
             agenda.append(item)
         else:
@@ -361,7 +360,7 @@ def make_agenda(
 
 
 def _most(kind: str) -> int:
-    return MOST_OPTIONAL if kind in _OPTIONAL else MOST_OF_KIND
+    return MOST_OPTIONAL if KINDS[kind].is_optional else MOST_OF_KIND
 
 
 def _row(kind: str, items: Sequence[ReviewItem], count: int) -> ReviewItem:

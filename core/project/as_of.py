@@ -20,7 +20,8 @@ from core.index.texts import Texts
 from core.learning.evidence import AGGREGATE, DISCOVERY, TREND
 from core.learning.evidence_inputs import EvidenceInputs
 from core.learning.scoreboard import Scoreboard
-from core.questions.queue import QueueRecords, review_queue
+from core.questions.asking import QueueRecords
+from core.questions.queue import review_queue
 from core.records.debug_sessions import IN_PROGRESS, DebugSession, Escalation
 from core.records.decisions import TURNS, Decision, Effect, Verb
 from core.records.episodes import Attempt, Task, TaskStatus

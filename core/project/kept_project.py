@@ -96,8 +96,9 @@ class KeptProjectState(ProjectState):
     def _make_queue(self) -> tuple[ReviewItem, ...]:
         """Return the questions; if the searches had not ended, those that need none."""
         from core.index.verdicts import ViewVerdicts
-        from core.questions.question_search import ROOMS, read_found, verdict_settings
-        from core.questions.queue import NOTHING_FOUND, QueueRecords, review_queue
+        from core.questions.asking import NOTHING_FOUND, QueueRecords
+        from core.questions.queue import review_queue
+        from core.questions.search import ROOMS, read_found, verdict_settings
 
         snapshot, now, settings = self.snapshot, self.now, self.settings
         assert isinstance(snapshot, IndexedSnapshot)

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from core.index.verdicts import IndexVerdicts
     from core.learning.scoreboard import Scoreboard
     from core.project.review_queue import ReviewQueue
-    from core.questions.extraction.clustering import Cluster
-    from core.questions.extraction.instruction_pairs import FoundPairs
-    from core.questions.extraction.offers import Offers
+    from core.questions.conflict import FoundPairs
+    from core.questions.extraction.extractor import Offers
+    from core.questions.extraction.learnings import Cluster
     from core.records.findings import Finding
     from core.records.lessons import JoinedLesson
     from core.records.loops import LoopDetails
@@ -96,7 +96,7 @@ class ProjectReader:
 
     def _make_review(self) -> ReviewQueue:
         from core.project.review_queue import ReviewQueue  # a run without questions does not need it
-        from core.questions.question_search import QuestionSearch
+        from core.questions.search import QuestionSearch
 
         here = weakref.proxy(self)  # a cycle would keep the project until the next collection
         stored = self._verdicts
@@ -248,7 +248,7 @@ class ProjectReader:
         self, progress: Callable[[int, int], None] | None = None, stop: Callable[[], bool] | None = None
     ) -> int:
         """Compute missing vectors of patterns, tasks and instructions for agents; returns their number."""
-        from core.questions.extraction.instruction_pairs import index_instructions
+        from core.questions.conflict import index_instructions
 
         if self.is_readonly:
             return 0
@@ -293,13 +293,13 @@ class ProjectReader:
 
     def instruction_pairs(self) -> FoundPairs:
         """Return the instructions for agents that contradict or repeat each other, without holding the lock."""
-        from core.questions.extraction.instruction_pairs import find_view_pairs_in_steps
+        from core.questions.conflict import find_view_pairs_in_steps
 
         return run_all(find_view_pairs_in_steps(self._view))
 
     def unfit_learnings(self) -> Mapping[str, str]:
         """Return by ID why the first `MOST_JUDGED` recurring learnings give no candidate."""
-        from core.questions.extraction.offers import MAX_JUDGED
+        from core.questions.extraction.extractor import MAX_JUDGED
 
         found = {}
         for cluster in self.recurring()[:MAX_JUDGED]:
@@ -310,14 +310,14 @@ class ProjectReader:
     @cached_property
     def _offers(self) -> Offers:
         # Imported on use: most commands extract nothing.
-        from core.questions.extraction.offers import Offers
+        from core.questions.extraction.extractor import Offers
 
         return Offers(self.project, self.settings.extraction, self.adapters.details, self._verdicts)
 
     @cached_property
     def _verdicts(self) -> IndexVerdicts:
         from core.index.verdicts import IndexVerdicts
-        from core.questions.question_search import ROOMS, verdict_settings
+        from core.questions.search import ROOMS, verdict_settings
 
         return IndexVerdicts(self.index, ROOMS, verdict_settings(self.settings))
 

@@ -8,8 +8,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from core.base.steps import Steps, Work, run_all
+from core.questions.asking import QueueRecords
 from core.questions.edited import find_edited_files
-from core.questions.queue import QueueRecords, review_queue_in_steps
+from core.questions.queue import review_queue_in_steps
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem
     from core.learning.scoreboard import Scoreboard
-    from core.questions.priority import Questions
-    from core.questions.question_search import QuestionSearch
+    from core.questions.asking import Questions
+    from core.questions.search import QuestionSearch
     from core.records.extractions import Extraction
     from core.records.snapshot import Snapshot
     from core.retrieval.embeddings import ComparableWork, Embeddings

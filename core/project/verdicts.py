@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from core.base.errors import BadInput, Refused, UnknownRecord
-from core.questions.extraction.follow_rules import judge
+from core.questions.extraction.following import judge
 from core.questions.extraction.recorded_work import ActionLog, RecordedWork, make_turn_actions
 from core.questions.extraction.strategies import list_work_ids
 from core.records.events import VERDICT, Event, event_id
@@ -19,7 +19,7 @@ from core.tasks.log_summary import MAX_SUMMARIZED, MAX_SUMMARIZED_BYTES
 
 if TYPE_CHECKING:
     from core.project.project import Project
-    from core.questions.extraction.follow_rules import Judgement
+    from core.questions.extraction.following import Judgement
     from core.records.episodes import Action, Attempt
     from core.records.loops import Loop
     from core.records.patterns import Pattern

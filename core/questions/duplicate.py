@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Set
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -13,14 +13,15 @@ from core.decisions import commands
 from core.index import review_items as kinds
 from core.index.verdicts import StoredVerdicts, read_in_steps, write_in_steps
 from core.questions.answer import Answer, dismissal, yes
+from core.questions.asking import Asker, chars_of, quoted_title
 from core.questions.impact import WASTED_USE
-from core.questions.priority import ImpactEstimator, chars_of, quoted_title
 from core.retrieval.similarity import cap_similarity
 
 if TYPE_CHECKING:
     from core.base.steps import Steps
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem
+
 
 _MOST_COMPARED: Final = 20_000
 """Largest registry that is searched for duplicates; a larger one would take many seconds."""
@@ -75,51 +76,51 @@ def find_duplicates(view: ProjectState, before: Duplicates, stored: StoredVerdic
     return Duplicates(tuple(sorted(found, key=lambda pair: (-pair[2], pair[0], pair[1]))), frozenset(texts))
 
 
-def duplicates(scales: ImpactEstimator, alike: Sequence[tuple[str, str, float]]) -> Iterator[ReviewItem]:
+def ask_duplicates(asker: Asker) -> Iterator[ReviewItem]:
     """Ask about duplicates; for each pattern only the most similar pair at a time."""
     asked: set[str] = set()
-    quarantined = scales.board.quarantined
+    quarantined = asker.board.quarantined
 
     def is_registered(pattern_id: str) -> bool:
-        pattern = scales.patterns.get(pattern_id)
-        return pattern is not None and pattern.is_registered and pattern_id in scales.board
+        pattern = asker.patterns.get(pattern_id)
+        return pattern is not None and pattern.is_registered and pattern_id in asker.board
 
     def order(pattern_id: str) -> tuple[bool, int, str]:
-        return bool(quarantined[scales.board.row(pattern_id)]), -scales.times(pattern_id), pattern_id
+        return bool(quarantined[asker.board.row(pattern_id)]), -asker.times(pattern_id), pattern_id
 
-    for one, other, similarity in alike:
+    for one, other, similarity in asker.found.alike:
         if one in asked or other in asked or not (is_registered(one) and is_registered(other)):
             continue
         target, merged = sorted((one, other), key=order)
         asked |= {target, merged}
-        uses = scales.results(target) + scales.results(merged)
-        yield scales.ask(
+        uses = asker.results(target) + asker.results(merged)
+        yield asker.ask(
             kinds.DUPLICATE,
             target,
-            partial(_duplicate, scales, target, merged, similarity, uses),
-            *(scales.patterns[merged], scales.counts(merged), similarity, uses),
-            impact=WASTED_USE * similarity * scales.uses(merged),
+            partial(_duplicate, asker, target, merged, similarity, uses),
+            *(asker.patterns[merged], asker.counts(merged), similarity, uses),
+            impact=WASTED_USE * similarity * asker.uses(merged),
             other=merged,
         )
 
 
-def _duplicate(scales: ImpactEstimator, target: str, merged: str, similarity: float, uses: int) -> ReviewItem:
-    return scales.item(
+def _duplicate(asker: Asker, target: str, merged: str, similarity: float, uses: int) -> ReviewItem:
+    return asker.item(
         kinds.DUPLICATE,
         target,
         question="Are {} the same lesson?",
-        name=f"{quoted_title(scales.patterns[target])} and {quoted_title(scales.patterns[merged])}",
+        name=f"{quoted_title(asker.patterns[target])} and {quoted_title(asker.patterns[merged])}",
         this="these two",
         reason=f"{cap_similarity(similarity):.0%} similar",
-        place=f"{scales.given(target)}; the other one: {scales.given(merged)}",
-        chars=chars_of(scales.patterns[target]) + chars_of(scales.patterns[merged]),
+        place=f"{asker.given(target)}; the other one: {asker.given(merged)}",
+        chars=chars_of(asker.patterns[target]) + chars_of(asker.patterns[merged]),
         other=merged,
         similarity=similarity,
         evidence=uses,
     )
 
 
-def answers(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
+def answer_duplicate(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     """Yield yes, which merges them, no, and the merge into the other one."""
     name, other = visible_line(item.subject, 80), visible_line(item.other, 80)
     yield yes("merge", f"merged: {name} stays, with the uses of both", commands.Merge(item.subject, item.other))

@@ -34,9 +34,10 @@ if TYPE_CHECKING:
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem
     from core.learning.scoreboard import Scoreboard
-    from core.questions.priority import ImpactEstimator
+    from core.questions.asking import Asker
     from core.records.patterns import Pattern
     from core.records.snapshot import Snapshot
+
 
 _MAX_DIFF: Final = 200  # lines
 _MAX_PLACES: Final = 2000  # characters of a text in which the place of an edit is looked for
@@ -177,12 +178,12 @@ def _with_text(pattern: Pattern, old: str, new: str) -> Pattern:
     return replace(pattern, **changes)
 
 
-def edited_files(scales: ImpactEstimator, found: Sequence[EditedFile]) -> Iterator[ReviewItem]:
+def ask_edited(asker: Asker) -> Iterator[ReviewItem]:
     """Ask about files in which lessons were edited."""
-    for one in found:
+    for one in asker.records.edited:
         path = visible_line(one.path, 120)
         counts = [f"{sign}{sum(line[:1] == sign for line in one.diff.split(chr(10))[2:])}" for sign in "+-"]
-        yield scales.item(
+        yield asker.item(
             kinds.EDITED,
             one.path,
             question="Someone edited the lessons in {}. Take the edit over?",
@@ -195,7 +196,7 @@ def edited_files(scales: ImpactEstimator, found: Sequence[EditedFile]) -> Iterat
         )
 
 
-def answers(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
+def answer_edited(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     """Yield yes, which changes the lessons, no, which leaves the file alone, and restore."""
     edited = item.edited
     assert edited is not None

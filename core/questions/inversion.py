@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem
     from core.learning.inversion_rules import Inversion
-    from core.questions.priority import ImpactEstimator
-    from core.records.decisions import CurationState
+    from core.questions.asking import Asker
     from core.records.patterns import Pattern
 
 
@@ -45,16 +44,16 @@ class Draft:
         return replace(answer, effect="your warning takes its place" if self.text else answer.effect, command=command)
 
 
-def inversions(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewItem]:
+def ask_inversions(asker: Asker) -> Iterator[ReviewItem]:
     """Ask about patterns that fail often enough to become anti-patterns."""
-    board, settings = scales.board, scales.settings
+    board, settings = asker.board, asker.settings
     for row in np.flatnonzero(board.inversion_due).tolist():
         pattern_id = board.ids[row]
-        if pattern_id not in scales.patterns:
+        if pattern_id not in asker.patterns:
             continue
         failures = int(board.failures[row])
         total = failures + int(board.successes[row])
-        verdict, again = curation.inversions.get(pattern_id), ""
+        verdict, again = asker.curation.inversions.get(pattern_id), ""
         if verdict is not None and verdict.verdict == "accepted":
             continue  # the board may be older than the last decision
         if verdict is not None and verdict.verdict == "rejected":
@@ -63,17 +62,17 @@ def inversions(scales: ImpactEstimator, curation: CurationState) -> Iterator[Rev
                 continue
             again = f"; rejected on {format_day(verdict.at)}, {plural(more, 'further failure')} since"
         make = partial(
-            scales.item,
+            asker.item,
             kinds.INVERSION,
             pattern_id,
             question=f"{failures} of {plural(total, 'use')} of {{}} failed. Warn agents of it instead?",
             reason=f"{failures} of {plural(total, 'use')} failed{again}",
         )
-        impact, propose = scales.unwarned(pattern_id), partial(board.proposal, pattern_id)
-        yield scales.ask(kinds.INVERSION, pattern_id, make, failures, total, again, impact=impact, propose=propose)
+        impact, propose = asker.unwarned(pattern_id), partial(board.proposal, pattern_id)
+        yield asker.ask(kinds.INVERSION, pattern_id, make, failures, total, again, impact=impact, propose=propose)
 
 
-def answers(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
+def answer_inversion(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     """Yield yes, which accepts the warning, no, and the edited warning."""
     failures = state.settings.anti_pattern.failures_until_asked_again
     by_rule = state.assessment(item.subject).computed is Maturity.DEPRECATED

@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from core.base.steps import Steps
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem
+    from core.questions.asking import Asker
     from core.questions.offer import LoadOffers
-    from core.questions.priority import ImpactEstimator
     from core.records.extractions import Extraction
     from core.records.lessons import JoinedLesson
+
 
 MOST_LESSONS: Final = 20  # Maximum number of lessons that are asked about at a time.
 _MOST_TRIED: Final = 200  # Lessons from which patterns are drafted in one search.
@@ -83,13 +84,14 @@ def lesson_weight(joined: JoinedLesson, now: datetime, half_life_days: float) ->
     return weight
 
 
-def lessons(scales: ImpactEstimator, found: Sequence[tuple[JoinedLesson, Extraction]]) -> Iterator[ReviewItem]:
+def ask_lessons(asker: Asker) -> Iterator[ReviewItem]:
     """Ask about lessons that agents wrote down, of which a pattern can be made."""
-    weights = [lesson_weight(one, scales.board.now, scales.settings.maturity.half_life_days) for one, _ in found]
+    found, half_life = asker.found.lessons, asker.settings.maturity.half_life_days
+    weights = [lesson_weight(one, asker.board.now, half_life) for one, _ in found]
     top = max(weights, default=0.0)
     for (joined, offer), weight in zip(found, weights, strict=True):
         lesson = joined.lesson
-        does = describe_danger(lesson.text, scales.settings)
+        does = describe_danger(lesson.text, asker.settings)
         parts = [f"written down by {visible_line(', '.join(joined.runners), 60)}", does and f"this text {does}"]
         if joined.contradicts:
             parts.append(f"contradicts {shorten_id(joined.contradicts[0])}")
@@ -97,7 +99,7 @@ def lessons(scales: ImpactEstimator, found: Sequence[tuple[JoinedLesson, Extract
             parts.append(f"contradicts {plural(len(joined.disagrees_with), 'other lesson')}")
         cited = f", cited {plural(joined.uses, 'time')}" if joined.uses else ""
         loaded = ", loaded by the agent" if joined.is_loaded else ""
-        yield scales.item(
+        yield asker.item(
             kinds.LESSON,
             joined.id,
             question="Make {} a lesson for all agents?",
@@ -105,7 +107,7 @@ def lessons(scales: ImpactEstimator, found: Sequence[tuple[JoinedLesson, Extract
             this="this note of an agent",
             reason="; ".join(filter(None, parts)),
             place=f"in {plural(len(joined.places), 'place')}{loaded}{cited}",
-            impact=scales.new(UNSEEN_USES * (weight + top * joined.is_contradicted)),
+            impact=asker.new(UNSEEN_USES * (weight + top * joined.is_contradicted)),
             chars=len(lesson.text) + len(lesson.why) + chars_offered(offer),
             offer=offer,
             lesson=joined,
@@ -113,7 +115,7 @@ def lessons(scales: ImpactEstimator, found: Sequence[tuple[JoinedLesson, Extract
         )
 
 
-def answers(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
+def answer_lesson(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     """Yield yes, which makes a pattern of the note, and no, which rejects it."""
     assert item.offer is not None and item.lesson is not None
     yield yes("create", f"adds {offer_text(item.offer)}", commands.Extract(item.subject, expected=item.offer))

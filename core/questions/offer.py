@@ -1,21 +1,30 @@
-"""Whether to add what can be extracted from a loop that ended: find it, ask, answer; docs/curation.md#offers."""
+"""Whether to add what can be extracted from a loop that ended, or a learning that several loops reported.
+
+Find, ask, answer; docs/curation.md#offers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
+from hashlib import blake2b
 from itertools import islice
+from operator import is_
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.errors import RalphdeckError
+from core.base.formatting import format_day
 from core.base.text import plural, visible_line
 from core.decisions import commands
 from core.index import review_items as kinds
-from core.index.verdicts import StoredVerdicts, digest_of, read_in_steps, write_in_steps
+from core.index.verdicts import StoredVerdicts, digest_of, read_in_steps, read_verdicts, write_in_steps, write_verdicts
 from core.questions.answer import Answer, dismissal, yes
+from core.questions.asking import JoinedOffer, RecurringLearning
 from core.questions.impact import UNSEEN_USES
 from core.records.agent_sessions import HOOKS
 from core.records.decisions import VERBS, Verb
@@ -26,13 +35,16 @@ if TYPE_CHECKING:
     from core.base.steps import Steps
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem
-    from core.questions.extraction.offers import Offers
-    from core.questions.priority import ImpactEstimator
+    from core.questions.asking import Asker
+    from core.questions.extraction.extractor import Offers
+    from core.questions.extraction.learnings import Cluster
+    from core.records.snapshot import Snapshot
+
 
 JUDGED_AT_ONCE: Final = 20  # Last finished loops that each search judges, and the most that one judges.
 MOST_JUDGED: Final = 200  # Last finished loops that are judged when idle, and whose verdicts are used.
 _MOST_RENEWED: Final = 10  # Best offers that are compared again with a changed registry, before they are asked about.
-_KIND: Final = "offer"
+_OFFER: Final = "offer"
 LoadOffers = Callable[[], "Steps[Offers]"]
 """Returns what extracts patterns, when its modules are imported."""
 Extract = Callable[[str, "ProjectState"], Extraction]
@@ -48,13 +60,6 @@ class LoopVerdict(Struct, frozen=True, array_like=True):
     record: bytes
     registry: bytes
     found: Extraction | None = None
-
-
-class JoinedOffer(Struct, frozen=True):
-    """An offer, and the IDs of all loops that offer nothing else, its own first."""
-
-    offer: Extraction
-    sources: tuple[str, ...]
 
 
 class FoundOffers(Struct, frozen=True):
@@ -134,7 +139,7 @@ def find_offers(
             )
         removed.pop(next_id, None)
         yield
-    yield from write_in_steps(stored, _KIND, new)
+    yield from write_in_steps(stored, _OFFER, new)
     is_older = most > JUDGED_AT_ONCE
     return FoundOffers(
         offers=before.offers if offers == before.offers else offers,
@@ -174,7 +179,7 @@ def _digest_registry(patterns: Mapping[str, Pattern], before: FoundOffers) -> St
 def _recall(loops: Mapping[str, bytes], before: FoundOffers, stored: StoredVerdicts) -> Steps[dict[str, LoopVerdict]]:
     """Return the verdicts on loops that have not changed since."""
     judged = {id: one for id, one in before.judged.items() if one.record == loops.get(id)}
-    found = yield from read_in_steps(stored, _KIND, [id for id in loops if id not in judged], LoopVerdict)
+    found = yield from read_in_steps(stored, _OFFER, [id for id in loops if id not in judged], LoopVerdict)
     return judged | {id: one for id, one in found.items() if one.record == loops[id]}
 
 
@@ -224,19 +229,19 @@ def _expected_uses(joined: JoinedOffer) -> float:
     return (len(joined.sources) + UNSEEN_USES) * len(joined.offer.new)
 
 
-def offered(scales: ImpactEstimator, offers: Iterable[JoinedOffer]) -> Iterator[ReviewItem]:
+def ask_offers(asker: Asker) -> Iterator[ReviewItem]:
     """Ask about extraction offers; loops that offer the same lessons are one question."""
-    for joined in offers:
+    for joined in asker.found.offers:
         offer, (source_id, *others) = joined.offer, joined.sources
         also = f"; {plural(len(others), 'other session')} offered the same" if others else ""
-        yield scales.item(
+        yield asker.item(
             kinds.OFFER,
             source_id,
             question=f"{_lessons_found(offer)} found in {{}}. Keep {'it' if len(offer.new) == 1 else 'them'}?",
             this="this session",
             reason=f"{offer_text(offer)}{also}",
             place="",
-            impact=scales.new(_expected_uses(joined)),
+            impact=asker.new(_expected_uses(joined)),
             chars=chars_offered(offer),
             further=len(offer.new) - 1,
             offer=offer,
@@ -262,10 +267,138 @@ def chars_offered(offer: Extraction) -> int:
     return sum(len(one.headline) for one in (*offer.new, *offer.merges))
 
 
-def answers(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
+def answer_offer(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     """Yield yes, which adds the lessons of a loop or of a recurring learning, and no."""
     assert item.offer is not None
     label = VERBS[Verb.EXTRACT].word if item.kind == kinds.OFFER else "create"
     yield yes(label, f"adds {offer_text(item.offer)}", commands.Extract(item.subject, expected=item.offer))
     summary = f"nothing is extracted from {visible_line(item.subject, 80)}"
     yield dismissal(item, "reject", "never", summary, "nothing is added")
+
+
+MOST_RECURRING: Final = 20  # Maximum number of recurring learnings that are checked, those of most loops first.
+_MAX_TEXT: Final = 80  # Characters of a learning that a question shows.
+_READ_AT_ONCE: Final = 64  # Records whose digest is computed in one step.
+_RECURRING: Final = "recurring"
+_KEY: Final = "all"
+_Digests = tuple[bytes, bytes]
+
+
+class RecurringVerdict(Struct, frozen=True, array_like=True):
+    """The learnings to ask about, and the sources of all that were checked.
+
+    `learnings` and `registry` are digests of the records that they were found in, and of the patterns that they were
+    compared with.
+    """
+
+    learnings: bytes
+    registry: bytes
+    sources: tuple[str, ...]
+    found: tuple[tuple[RecurringLearning, Extraction], ...]
+
+
+class RecurringLearnings(Struct, frozen=True):
+    """The learnings to ask about, each with its candidate pattern, and the records that they depend on.
+
+    `tasks` has those of the loops that reported the learnings that were checked.
+    """
+
+    found: tuple[tuple[RecurringLearning, Extraction], ...] = ()
+    tasks: Mapping[str, str] = {}
+    records: tuple[object, ...] = ()
+    loop_ids: Set[str] = frozenset()
+
+    def are_those_of(self, snapshot: Snapshot) -> bool:
+        """Return whether the same learnings recur and the same patterns cover them, whatever loops are doing."""
+        records, loops = _records_of(snapshot), snapshot.loops
+        if len(self.records) != len(records) or not all(map(is_, self.records, records)):
+            return False
+        return self.loop_ids == set(loops) and all(loops[id].task == task for id, task in self.tasks.items())
+
+
+def find_recurring(
+    view: ProjectState, before: RecurringLearnings, stored: StoredVerdicts, load: LoadOffers
+) -> Steps[RecurringLearnings]:
+    """Find learnings that several loops reported and no pattern covers."""
+    snapshot = view.snapshot
+    if not view.settings.extraction.enabled or before.are_those_of(snapshot):
+        return before
+    digests = yield from _read_in_steps(snapshot)
+    verdict = read_verdicts(stored, _RECURRING, [_KEY], RecurringVerdict).get(_KEY)
+    if verdict is None or (verdict.learnings, verdict.registry) != digests:
+        offers = yield from load()
+        clusters = (yield from offers.find_recurring_in_steps(snapshot))[:MOST_RECURRING]
+        if clusters:
+            yield from offers.prepare_in_steps(view)
+        drafted = []
+        for cluster in clusters:
+            with suppress(RalphdeckError):
+                offer = offers.extract_cluster(cluster, view)
+                if offer.new:
+                    drafted.append((_describe_learning(cluster), offer))
+            yield
+        sources = sorted({source for cluster in clusters for source in cluster.sources})
+        verdict = RecurringVerdict(*digests, tuple(sources), tuple(drafted))
+        write_verdicts(stored, _RECURRING, {_KEY: verdict})
+    loops = snapshot.loops
+    tasks = {id: loop.task for id in verdict.sources if (loop := loops.get(id)) is not None}
+    return RecurringLearnings(verdict.found, tasks, _records_of(snapshot), frozenset(loops))
+
+
+def _describe_learning(cluster: Cluster) -> RecurringLearning:
+    times = tuple(member.reflection.at for member in cluster.members)
+    text = visible_line(cluster.text, _MAX_TEXT)  # masks secrets
+    return RecurringLearning(cluster.id, text, len(cluster.text), len(cluster.sources), times)
+
+
+def _records_of(snapshot: Snapshot) -> tuple[object, ...]:
+    return snapshot.reflections, snapshot.patterns, snapshot.tasks, snapshot.memory_tasks
+
+
+def _read_in_steps(snapshot: Snapshot) -> Steps[_Digests]:
+    """Return digests of the learnings with what links them to loops, and of the registry.
+
+    Error messages, with which triggers are compared, are left out: each run may record one.
+    """
+    learnings: Sequence[Iterable[object]] = (
+        snapshot.reflections.values(),
+        ((one.id, one.aliases, one.task) for one in snapshot.loops.values()),
+        ((one.id, one.loop_id, one.tags, one.description) for one in snapshot.tasks.values()),
+        ((one.id, one.tags, one.description) for one in snapshot.memory_tasks.values()),
+    )
+    patterns = ((one.id, one.content_hash, len(one.source_loops)) for one in snapshot.patterns.values())
+    return (yield from _digest_in_steps(learnings)), (yield from _digest_in_steps([patterns]))
+
+
+def _digest_in_steps(parts: Iterable[Iterable[object]]) -> Steps[bytes]:
+    digest, encode = blake2b(digest_size=16), msgspec.msgpack.encode
+    for records in parts:
+        left = iter(records)
+        while batch := tuple(islice(left, _READ_AT_ONCE)):
+            digest.update(encode(batch))
+            yield
+        digest.update(b"\0")
+    return digest.digest()
+
+
+def ask_recurring(asker: Asker) -> Iterator[ReviewItem]:
+    """Ask about learnings that several loops reported and no pattern covers."""
+    now, half_life = asker.board.now, asker.settings.maturity.half_life_days
+    for learning, offer in asker.found.recurring:
+        known = [at for at in learning.times if at is not None]
+        ages = [max((now - at).days, 0) for at in known]
+        sources = plural(learning.sources, "session")
+        last = f", last on {format_day(max(known))}" if known else ""
+        yield asker.item(
+            kinds.RECURRING,
+            learning.id,
+            question=f"{sources} reported {{}}. Make it a lesson?",
+            name=f"“{learning.text}”",
+            this="the same",
+            reason="no lesson contains it",
+            place=f"reported {plural(len(learning.times), 'time')}{last}",
+            impact=asker.new(float(np.exp2(-np.array(ages, np.float64) / half_life).sum())),
+            chars=learning.chars + chars_offered(offer),
+            offer=offer,
+            evidence=len(learning.times),
+        )

@@ -1,118 +1,24 @@
-"""The review queue: all pending questions in order; see docs/curation.md#review."""
+"""The review queue: all pending questions in order, and those that fit into a time; docs/curation.md#review."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
-
-from core.base.settings import Settings
 from core.base.steps import Steps, run_all
-from core.index.review_items import QUARANTINE, EditedFile, HeldText, ReviewItem, WeakenedTest
-from core.index.trials import PatternTrials, find_harmful
-from core.learning.scoreboard import Scoreboard
-from core.questions.arrivals import arrivals
-from core.questions.borderline import borderline
-from core.questions.broad import broad
-from core.questions.burst import bursts
-from core.questions.conflict import conflicts
-from core.questions.decided import decided_patterns
-from core.questions.duplicate import duplicates
-from core.questions.edited import edited_files
-from core.questions.escalation import escalations
-from core.questions.followed import seldom_followed
-from core.questions.harmful import harmful
-from core.questions.held import held_texts, suspected
+from core.base.text import plural
+from core.questions.asking import Asker, Questions, QueueRecords
 from core.questions.impact import net
-from core.questions.inversion import inversions
-from core.questions.lesson import lessons
-from core.questions.offer import JoinedOffer, offered
-from core.questions.pins import pins
-from core.questions.priority import ImpactEstimator, Questions
-from core.questions.proposals import proposed_decisions
-from core.questions.recurring import RecurringLearning, recurring
-from core.questions.stale import stale
-from core.questions.unreconciled import unreconciled
-from core.questions.weakened import weakened_tests
-from core.records.anchors import AnchorChange
-from core.records.decisions import CurationState, Decision, Verb
-from core.records.extractions import Extraction
-from core.records.findings import Finding
-from core.records.instructions import InstructionPair
-from core.records.lessons import JoinedLesson
-from core.records.patterns import Pattern
-from core.tasks.escalations import EscalatedSession, find_escalation
+from core.questions.kinds import TABLE
+from core.records.decisions import TURNS, CurationState, Decision
 
 if TYPE_CHECKING:
-    from core.records.snapshot import Snapshot
-
-
-class Found(Struct, frozen=True, kw_only=True):
-    """What the searches for questions found, see `core.questions.question_search`."""
-
-    alike: tuple[tuple[str, str, float], ...] = ()
-    offers: tuple[JoinedOffer, ...] = ()
-    recurring: tuple[tuple[RecurringLearning, Extraction], ...] = ()
-    lessons: tuple[tuple[JoinedLesson, Extraction], ...] = ()
-    held: tuple[HeldText, ...] = ()
-    broad: dict[str, float] = {}
-    weakened: tuple[WeakenedTest, ...] = ()
-    unreconciled: dict[str, Finding] = {}
-    stale: dict[str, tuple[AnchorChange, ...]] = {}
-    pairs: tuple[InstructionPair, ...] = ()
-
-
-NOTHING_FOUND: Final = Found()
-
-
-class QueueRecords(Struct, frozen=True, kw_only=True):
-    """What the queue of `reviewer` is made from at `now`.
-
-    `decisions` are those of the log, oldest first: those of `reviewer` of the last day answer further questions, and a
-    proposed undo names the one that it is about.
-    """
-
-    patterns: Mapping[str, Pattern]
-    board: Scoreboard
-    curation: CurationState
-    now: datetime
-    settings: Settings
-    found: Found = NOTHING_FOUND
-    escalated: Sequence[EscalatedSession] = ()
-    edited: Sequence[EditedFile] = ()
-    harmful: Sequence[PatternTrials] = ()
-    decisions: Sequence[Decision] = ()
-    reviewer: str = ""
-
-    @classmethod
-    def of(
-        cls,
-        snapshot: Snapshot,
-        board: Scoreboard,
-        now: datetime,
-        settings: Settings,
-        found: Found = NOTHING_FOUND,
-        reviewer: str = "",
-        edited: Sequence[EditedFile] = (),
-    ) -> QueueRecords:
-        """Return the records of a project."""
-        calls = (find_escalation(session, snapshot) for session in snapshot.debug_sessions.values())
-        return cls(
-            patterns=snapshot.patterns,
-            board=board,
-            curation=snapshot.curation,
-            now=now,
-            settings=settings,
-            found=found,
-            escalated=[call for call in calls if call is not None],
-            edited=edited,
-            harmful=find_harmful(snapshot, now),
-            decisions=snapshot.decisions,
-            reviewer=reviewer,
-        )
+    from core.base.settings import Settings
+    from core.index.review_items import ReviewItem
 
 
 def review_queue(records: QueueRecords, known: Questions | None = None) -> tuple[ReviewItem, ...]:
@@ -130,20 +36,21 @@ def review_queue_in_steps(records: QueueRecords, known: Questions | None = None)
     the held texts among them take their places in the order of their risk. Of several questions with the same key, only
     the first is asked.
     """
-    settings, curation = records.settings, records.curation
-    scales = ImpactEstimator(records.patterns, records.board, settings, {} if known is None else known)
+    asker = Asker(records, known)
     items = []
-    for item in _questions(scales, records):
-        items.append(item)
-        yield
+    for row in TABLE:
+        for item in row.ask(asker):
+            items.append(item)
+            asker.asked_about.add(item.subject)
+            yield
     others = [item for item in items if not item.is_urgent]
-    others.sort(key=lambda item: (-net(item.impact, item.seconds, settings), item.kind, item.subject))
+    others.sort(key=lambda item: (-net(item.impact, item.seconds, records.settings), item.kind, item.subject))
     items = [*(item for item in items if item.is_urgent), *_with_risks_first(others)]
     if known is not None:
         known.clear()
-        known.update(scales.asked)
+        known.update(asker.asked)
     first = {item.question_key: item for item in reversed(items)}
-    return tuple(item for item in _pending(items, curation, records.now) if first[item.question_key] is item)
+    return tuple(item for item in _pending(items, records.curation, records.now) if first[item.question_key] is item)
 
 
 def _with_risks_first(items: list[ReviewItem]) -> list[ReviewItem]:
@@ -153,38 +60,6 @@ def _with_risks_first(items: list[ReviewItem]) -> list[ReviewItem]:
     return [next(by_risk) if item.risk else item for item in items]
 
 
-def _questions(scales: ImpactEstimator, records: QueueRecords) -> Iterator[ReviewItem]:
-    curation, now, found, decisions = records.curation, records.now, records.found, records.decisions
-    decided = decided_patterns(scales, curation, decisions, records.reviewer, now)
-    asked = set(decided)
-    of_decisions = inversions(scales, curation), pins(scales, curation)
-    for item in chain(*of_decisions, arrivals(scales, curation), suspected(scales, curation)):
-        # A text that was released is asked about again if later rules find more in it.
-        if item.kind != QUARANTINE or decided.get(item.subject) is not Verb.QUARANTINE:
-            yield item
-        asked.add(item.subject)
-    yield from harmful(scales, records.harmful)
-    asked.update(one.pattern_id for one in records.harmful)
-    for item in borderline(scales, asked):
-        if net(item.impact, item.seconds, scales.settings) > 0:
-            yield item
-    yield from proposed_decisions(scales, curation, decisions)
-    yield from bursts(scales)
-    yield from duplicates(scales, found.alike)
-    yield from offered(scales, found.offers)
-    yield from recurring(scales, found.recurring)
-    yield from lessons(scales, found.lessons)
-    yield from held_texts(scales, curation, found.held)
-    yield from broad(scales, curation, found.broad)
-    yield from seldom_followed(scales)
-    yield from unreconciled(scales, found.unreconciled)
-    yield from stale(scales, found.stale, now)
-    yield from weakened_tests(scales, found.weakened)
-    yield from edited_files(scales, records.edited)
-    yield from conflicts(scales, found.pairs, curation.dismissed)
-    yield from escalations(scales, records.escalated, now)
-
-
 def _pending(items: Iterable[ReviewItem], curation: CurationState, now: datetime) -> Iterator[ReviewItem]:
     """Yield questions that are neither dismissed nor snoozed."""
     for item in items:
@@ -192,3 +67,114 @@ def _pending(items: Iterable[ReviewItem], curation: CurationState, now: datetime
         snoozed = verdict is not None and verdict.is_snoozed(now, item.evidence)
         if not snoozed and item.question_key not in curation.dismissed:
             yield item
+
+
+SECONDS_PER_MINUTE: Final = 60.0
+SESSION_PAUSE: Final = timedelta(minutes=5)
+"""Maximum pause between two decisions of one session; longer ones do not count for the pace."""
+ENOUGH_PAUSES: Final = 5  # Minimum number of pauses for a pace.
+PRIOR_PAUSES: Final = 20  # Number of pauses that the estimated times count as, so that a few answers change little.
+_RECENT_PAUSES: Final = 200  # Number of newest pauses that count.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """Median seconds between decisions; None if there are too few `pauses`."""
+
+    seconds: float | None = None
+    pauses: int = 0
+
+    def correct(self, seconds: float) -> float:
+        """Return the time of a question, in seconds, from its estimate and this pace."""
+        if self.seconds is None:
+            return seconds
+        return (seconds * PRIOR_PAUSES + self.seconds * self.pauses) / (PRIOR_PAUSES + self.pauses)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """The questions to answer in a review session of a number of `minutes`.
+
+    `items` are in the order of answering; blocked agents come first, although they have no impact. All take an
+    estimated number of `seconds` and cover the `share` of the impact of the whole queue, 0..1. `later` is the number of
+    other questions that are worth the time, `left` of those that are not.
+    """
+
+    items: tuple[ReviewItem, ...]
+    minutes: float
+    seconds: float
+    share: float
+    later: int
+    left: int
+
+    @property
+    def text(self) -> str:
+        """One line: `12 questions, about 4 min; 3 more for later`."""
+        if not self.items:
+            return f"{self.minutes:g} min: {'too short for the next question' if self.later else 'no open questions'}"
+        agents = sum(item.is_urgent for item in self.items)
+        parts = [f"{plural(len(self.items), 'question')}, {_about(self.seconds)}"]
+        parts += [f"{plural(agents, 'waiting agent')} first"] if agents else []
+        parts += [f"{self.later:,} more for later"] if self.later else []
+        return "; ".join(parts)
+
+
+def time_text(items: Iterable[ReviewItem], pace: Pace) -> str:
+    """Return how long the questions take, corrected by the reviewer's pace: `about 2 min`; "" for none."""
+    seconds = [pace.correct(item.seconds) for item in items]
+    return _about(sum(seconds)) if seconds else ""
+
+
+def _about(seconds: float) -> str:
+    return f"about {max(round(seconds / SECONDS_PER_MINUTE), 1):,} min"
+
+
+def plan(queue: Sequence[ReviewItem], minutes: float, settings: Settings, pace: Pace | None = None) -> Plan:
+    """Select questions for a time: blocked agents, then most impact per second.
+
+    A question whose impact is below `review.worthwhile_per_hour`, the cost of reading, is not worth the time. A
+    question that does not fit is skipped for the next one. The reviewer's own `pace` asker the estimated times; None
+    leaves them.
+    """
+    estimated = sum(item.seconds for item in queue)
+    scale = 1.0 if pace is None or not estimated else pace.correct(estimated / len(queue)) * len(queue) / estimated
+    urgent = [item for item in queue if item.is_urgent]
+    others = [item for item in queue if not item.is_urgent]
+    others.sort(key=lambda item: (-item.impact / (item.seconds or 1.0), item.kind, item.subject))
+    worthwhile = [*urgent, *(item for item in others if _is_worthwhile(item, scale, settings))]
+    left = minutes * SECONDS_PER_MINUTE
+    chosen = []
+    for item in worthwhile:
+        if item.seconds * scale <= left:
+            chosen.append(item)
+            left -= item.seconds * scale
+    total = sum(item.impact for item in queue)
+    return Plan(
+        items=tuple(chosen),
+        minutes=minutes,
+        seconds=minutes * SECONDS_PER_MINUTE - left,
+        share=sum(item.impact for item in chosen) / total if total else 1.0,
+        later=len(worthwhile) - len(chosen),
+        left=len(queue) - len(worthwhile),
+    )
+
+
+def _is_worthwhile(item: ReviewItem, scale: float, settings: Settings) -> bool:
+    """Whether a question must be read, or its impact is worth the time at the reviewer's own pace."""
+    return net(item.impact, item.seconds * scale, settings) > 0 or (item.is_worth_reading and not item.priority)
+
+
+def measure_pace(decisions: Iterable[Decision], by: str) -> Pace:
+    """Measure how fast a reviewer decides, from the newest decisions.
+
+    Bulk decisions and undo do not count, since nothing is read for them.
+    """
+    own = [one for one in decisions if one.by == by]
+    pauses = [
+        (later.at - earlier.at).total_seconds()
+        for earlier, later in pairwise(own)
+        if later.verb not in TURNS
+        and timedelta() < later.at - earlier.at <= SESSION_PAUSE
+        and not (later.group and later.group == earlier.group)
+    ][-_RECENT_PAUSES:]
+    return Pace(seconds=median(pauses) if len(pauses) >= ENOUGH_PAUSES else None, pauses=len(pauses))

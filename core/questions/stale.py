@@ -17,15 +17,14 @@ from core.records.anchors import AnchorChange, newest_change, rename_in_text, re
 from core.records.patterns import PatternType
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from core.base.steps import Steps
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem
     from core.index.verdicts import StoredVerdicts
-    from core.questions.priority import ImpactEstimator
+    from core.questions.asking import Asker
     from core.records.patterns import Pattern
     from core.records.snapshot import Snapshot
+
 
 _RENAMED_SHARE: Final = 0.1  # part of the impact of a removal that a rename has: agents get the same text
 
@@ -42,23 +41,23 @@ def checked_out(snapshot: Snapshot) -> str:
     return sys.intern(find_head(snapshot))
 
 
-def stale(scales: ImpactEstimator, changes: Stale, now: datetime) -> Iterator[ReviewItem]:
+def ask_stale(asker: Asker) -> Iterator[ReviewItem]:
     """Ask about patterns that agents get and whose anchors were removed, or renamed."""
-    for pattern_id, found in changes.items():
-        pattern = scales.patterns.get(pattern_id)
-        if pattern is None or scales.stakes.is_withheld[scales.board.row(pattern_id)]:
+    for pattern_id, found in asker.found.stale.items():
+        pattern = asker.patterns.get(pattern_id)
+        if pattern is None or asker.stakes.is_withheld[asker.board.row(pattern_id)]:
             continue
         here = [one for one in found if one.anchor in pattern.anchors]  # the others were replaced since
         for part in ([one for one in here if one.is_removed], [one for one in here if not one.is_removed]):
             if part:
-                yield _ask(scales, pattern_id, tuple(part), now)
+                yield _ask(asker, pattern_id, tuple(part))
 
 
-def _ask(scales: ImpactEstimator, pattern_id: str, changes: tuple[AnchorChange, ...], now: datetime) -> ReviewItem:
-    newest = newest_change(changes)
+def _ask(asker: Asker, pattern_id: str, changes: tuple[AnchorChange, ...]) -> ReviewItem:
+    newest, now = newest_change(changes), asker.now
     asks = "Is {} still true?" if newest.is_removed else "Update {}?"
-    impact = scales.unseen(pattern_id, is_withheld=False) * (1.0 if newest.is_removed else _RENAMED_SHARE)
-    return scales.item(
+    impact = asker.unseen(pattern_id, is_withheld=False) * (1.0 if newest.is_removed else _RENAMED_SHARE)
+    return asker.item(
         kinds.STALE if newest.is_removed else kinds.RENAMED,
         pattern_id,
         question=f"{summarize_change(newest, now)}. {asks}",
@@ -100,7 +99,7 @@ def update_of(pattern: Pattern, changes: Sequence[AnchorChange]) -> commands.Set
     return commands.SetAnchors(pattern.id, updated_anchors(pattern, changes), tuple(renamed_files(changes).items()))
 
 
-def answers(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
+def answer_stale(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     """Yield yes, which keeps a removed anchor or takes the new name, and no, which deprecates or leaves it."""
     subject, newest = item.subject, newest_change(item.anchors)
     name = visible_line(subject, 80)

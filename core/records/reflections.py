@@ -10,6 +10,8 @@ from msgspec import Struct
 from core.records.loops import Outcome
 
 TRIGGERS: Final = ("failure", "success", "timeout", "manual")  # values of `triggered_by`
+MIN_LOOPS: Final = 2
+"""Minimum number of loops, or tasks without a known loop, that recorded a learning for it to be recurring."""
 REFLECTION_TYPES: Final = ("error-analysis", "success-pattern", "process-improvement")
 
 

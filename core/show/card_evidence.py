@@ -18,8 +18,8 @@ from core.index.history import explain_pattern
 from core.index.review_items import BEST
 from core.learning.bursts import Burst, known_time
 from core.learning.evidence import AGGREGATE, TREND
-from core.questions.broad import common_messages
-from core.questions.extraction.errors import is_named_in
+from core.questions.doubts import common_messages
+from core.questions.extraction.triggers import is_named_in
 from core.records.loops import Outcome
 from core.records.patterns import Pattern, PatternType
 from core.records.suspicions import Severity

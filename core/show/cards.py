@@ -12,8 +12,8 @@ from core.base.pattern_titles import pattern_title
 from core.base.text import plural, visible_line
 from core.decisions.decision_text import verb_text
 from core.index import review_items as kinds
-from core.questions.answers import answers, question_of
-from core.questions.proposals import describe_proposal
+from core.questions.kinds import answers, question_of
+from core.questions.proposed_decision import describe_proposal
 from core.questions.stale import describe_update
 from core.records.decisions import Verb
 from core.records.patterns import Maturity

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from core.base.record_text import one_line
 from core.base.text import plural
-from core.questions.extraction.engine import KNOWN
+from core.questions.extraction.learnings import KNOWN
 from core.records.lessons import JoinedLesson, LessonKind, LessonState
 from core.records.loops import Outcome
 from core.show.filter_parser import FieldKind, Fields, Query, Tests, matches, matches_flag
@@ -16,7 +16,7 @@ from core.show.pages.reflections import kind_word, place_name
 from core.show.table import Cells, Column
 
 if TYPE_CHECKING:
-    from core.questions.extraction.clustering import Cluster
+    from core.questions.extraction.learnings import Cluster
     from core.records.lessons import Lesson
     from core.records.reflections import Reflection
 

@@ -24,8 +24,9 @@ from core.index.texts import Texts
 from core.learning.scoreboard import Scoreboard
 from core.learning.threshold_replay import what_if
 from core.project.project import Project
+from core.questions.asking import QueueRecords
 from core.questions.impact import PatternImpacts
-from core.questions.queue import QueueRecords, review_queue
+from core.questions.queue import review_queue
 from core.records.snapshot import Delta, Snapshot
 from core.show.filter_parser import parse_query
 from core.show.metrics.dashboard import RANGES, build_dashboard

@@ -17,8 +17,9 @@ import numpy as np
 from core.base.settings import Settings
 from core.learning.scoreboard import Scoreboard
 from core.learning.scores import Floats, Ints
+from core.questions.asking import QueueRecords
 from core.questions.impact import PatternImpacts, good_enough
-from core.questions.queue import QueueRecords, review_queue
+from core.questions.queue import review_queue
 from core.records.events import Event
 from core.records.patterns import Pattern, PatternType
 from core.records.snapshot import Snapshot

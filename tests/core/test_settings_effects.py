@@ -38,7 +38,7 @@ from core.project.watch_loop import is_wanted
 from core.questions.conflict import find_conflicts
 from core.questions.edited import find_edited_files
 from core.questions.extraction.engine import extract
-from core.questions.extraction.offers import Offers
+from core.questions.extraction.extractor import Offers
 from core.records.debug_sessions import DebugSession, Fix, Lesson
 from core.records.decisions import CurationState, Decision, InversionVerdict, Verb
 from core.records.loops import Loop, LoopStatus

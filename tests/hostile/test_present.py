@@ -15,7 +15,7 @@ from core.index.contexts import prepare_task_injection
 from core.index.project_state import ProjectState
 from core.project.notifications import find_notifications as happened
 from core.project.project import Project
-from core.questions.answers import answers
+from core.questions.kinds import answers
 from core.records.extractions import Extraction, Proposal
 from core.records.patterns import PatternType
 from core.records.snapshot import Delta

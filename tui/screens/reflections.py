@@ -10,7 +10,7 @@ from textual.content import Content
 
 from core.base.text import plural, visible_line
 from core.questions.answer import reject_lesson
-from core.questions.extraction.engine import KNOWN
+from core.questions.extraction.learnings import KNOWN
 from core.records.lessons import LESSON_ID, JoinedLesson, LessonKind, LessonState
 from core.show import reflections as lists
 from core.show.filter_parser import Fields, build_id_query, parse_query
@@ -24,7 +24,7 @@ from tui.screens.list_screen import ListScreen
 
 if TYPE_CHECKING:
     from core.index.project_state import ProjectState
-    from core.questions.extraction.clustering import Cluster
+    from core.questions.extraction.learnings import Cluster
     from core.records.snapshot import Delta, Snapshot
     from core.show.filter_parser import Query
     from core.show.pages.document import Block

@@ -25,10 +25,10 @@ from core.decisions.commands import Note
 from core.index.review_items import CONFLICT, DUPLICATE, ReviewItem, make_agenda
 from core.project.forecast import Forecaster
 from core.questions.answer import Answer, snooze_command
-from core.questions.answers import answers, question_of
 from core.questions.inversion import Draft
 from core.questions.judge import MAX_TEXTS, Advice, Judge, JudgedText, held_text_of
-from core.questions.session import Pace, measure_pace, plan, time_text
+from core.questions.kinds import answers, question_of
+from core.questions.queue import Pace, measure_pace, plan, time_text
 from core.show.card_evidence import evidence_attempt, evidence_loops, work_title
 from core.show.cards import (
     NO,

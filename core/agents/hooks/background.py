@@ -231,7 +231,7 @@ def sweep(folder: str) -> None:
     from core.index.anchors import check_in_steps
     from core.index.refresh import Index
     from core.index.verdicts import IndexVerdicts
-    from core.questions.question_search import ROOMS, verdict_settings
+    from core.questions.search import ROOMS, verdict_settings
     from core.sources.configuration import Configuration
 
     project = ProjectPaths(Path(folder))

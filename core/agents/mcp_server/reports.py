@@ -18,8 +18,8 @@ from core.base.errors import BadInput, RalphdeckError, Refused, UnknownRecord
 from core.base.masking import mask_secrets
 from core.base.scanning.messages import describe_rule
 from core.learning.bursts import format_burst, source_of
-from core.questions.extraction.proposals import make_lesson
-from core.questions.extraction.record_parts import parse_pattern
+from core.questions.extraction.learnings import make_lesson
+from core.questions.extraction.material import parse_pattern
 from core.records.events import Event, Signals
 from core.records.patterns import Maturity, PatternType
 from core.records.suspicions import Severity

@@ -31,7 +31,7 @@ def embed() -> None:
       ralphdeck embed
       ralphdeck embed --json
     """
-    from core.questions.extraction.instruction_pairs import index_instructions
+    from core.questions.conflict import index_instructions
     from core.retrieval.embeddings import EXTRA, INSTRUCTIONS, MODEL, PATTERNS, TASKS, is_available
     from core.tasks.task_links import embeddable_work
 

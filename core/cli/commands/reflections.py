@@ -21,7 +21,7 @@ from core.cli.render.output import (
 from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import ReadingCommand, WholeNumber, limit_option, words_option
 from core.cli.support.project import open_reader, read_snapshot
-from core.questions.extraction.clustering import MIN_LOOPS
+from core.records.reflections import MIN_LOOPS
 
 if TYPE_CHECKING:
     from core.records.reflections import Reflection as ReflectionRecord

@@ -97,7 +97,7 @@ def list_questions(minutes: int | None, kind: frozenset[str], limit: int | None,
       ralphdeck review list --kind offer --limit 20
     """
     from core.index.findings import all_findings
-    from core.questions.session import measure_pace, plan, time_text
+    from core.questions.queue import measure_pace, plan, time_text
 
     project = _open_with_queue()
     state = project.view

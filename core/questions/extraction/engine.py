@@ -1,39 +1,42 @@
-"""Extraction of patterns from finished work and from recurring learnings.
+"""Extraction of patterns from finished work: what is drafted, narrowed and compared with the registry.
 
-See docs/extraction.md and docs/extraction.md#recurring-learnings.
+See docs/extraction.md.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
+from core.base.grouping import group_in_steps, group_pairs
 from core.base.masking import mask_secrets
-from core.base.polarity import Warned, parse_warning
+from core.base.paths import relative_to_project
 from core.base.record_text import make_slug, one_line, strip_label
-from core.base.text import visible_line
-from core.questions.extraction.anchors import find_anchors
-from core.questions.extraction.approaches import explain_no_approach, find_approaches
-from core.questions.extraction.clustering import MIN_LOOPS, Cluster
-from core.questions.extraction.code import (
+from core.base.regexes import lazy_regex
+from core.base.steps import Steps, run_all, sort_in_steps
+from core.base.text import MatchedTexts, safe_matcher, visible_line
+from core.questions.extraction.approaches import (
+    explain_no_approach,
+    find_anti_patterns,
+    find_approaches,
+)
+from core.questions.extraction.attempt_fixes import find_replacements
+from core.questions.extraction.changes import is_document
+from core.questions.extraction.fix_kinds import (
     LANGUAGES,
     describe_placeholder,
     file_language,
-    make_clean_template,
-    make_template,
-)
-from core.questions.extraction.errors import Sighting, extract_message, find_errors, parse_error
-from core.questions.extraction.failures import detect_failure_mode, find_anti_patterns, make_anti_pattern
-from core.questions.extraction.fix_kinds import (
-    detect_domain,
     fix_category,
     fix_description,
+    make_clean_template,
     make_tags,
+    make_template,
     mentioned_language,
 )
 from core.questions.extraction.fixes import (
@@ -41,39 +44,35 @@ from core.questions.extraction.fixes import (
     describe_action,
     drop_same_fixes,
     find_logged_repairs,
+    find_reflected_repairs,
     find_repairs,
     has_passed,
 )
-from core.questions.extraction.own_reflections import describe_place, find_reflected_repairs
-from core.questions.extraction.record_parts import find_contributor, find_end, make_proposal, make_source, parse_pattern
-from core.questions.extraction.selection import (
-    KnownPatterns,
-    add_alternatives,
-    compare_with_registry,
-    drop_broad_task,
-    mark_duplicate,
-    narrow_trigger,
-    refuse_ineffective,
-    remove_duplicates,
+from core.questions.extraction.material import find_contributor, find_end, make_proposal, make_source, parse_pattern
+from core.questions.extraction.triggers import (
+    Sighting,
+    clean_message,
+    extract_message,
+    find_errors,
+    is_comparison,
+    make_trigger,
 )
-from core.questions.extraction.trigger_check import clean_message, make_trigger
-from core.records.debug_sessions import Failure
+from core.records.anchors import Anchor, is_manifest, list_anchors, parse_anchor
 from core.records.extractions import ALL_TYPES, Extraction, Material, Proposal
-from core.records.patterns import PatternType
-from core.retrieval.task import analyse_task
-from core.tasks.error_messages import location_hint
+from core.records.patterns import Pattern, PatternType
+from core.retrieval.similarity import measure_similarity
+from core.tasks.error_messages import Names, generalize_message, is_test_file, location_hint
 
 if TYPE_CHECKING:
     from core.base.settings import ExtractionSettings
-    from core.records.reflections import Reflection
+    from core.index.similarity import SimilarityIndex
+    from core.records.snapshot import Snapshot
+    from core.sources.patterns import ArchivedPattern
+
 
 MAX_PROPOSALS: Final = 50  # maximum number of proposals of one type per loop; each is compared with all others
 _SLUGS: Final = {"add_null_check": "null-check", "add_import": "missing-import"}
 _VARIABLE: Final = re.compile(r"\\.\+?|\[[^]]*\]\+|\.\*")  # wildcards and escapes in a signature
-KNOWN: Final = "already known from all of these loops as "
-"""Start of the reason for a pattern that is already registered; its ID follows."""
-_MAX_STEPS: Final = 20
-_MAX_TRACE: Final = 10
 
 
 def extract(
@@ -248,111 +247,353 @@ def _describe(material: Material, repair: Repair) -> tuple[str, str, str, list[s
     return category, text, language, tags
 
 
-def extract_recurring_lesson(
-    cluster: Cluster, descriptions: Mapping[str, str], known: KnownPatterns, settings: ExtractionSettings
-) -> Extraction:
-    """Extract a candidate from a recurring learning, or explain why there is none.
+_MAX_MESSAGES: Final = 1_000  # maximum number of messages that a trigger is tested on, evenly sampled
+_MAX_MESSAGE: Final = 1_000
+_MAX_REASON: Final = 120  # characters
 
-    `descriptions` are those of loops and tasks, by ID. `known` has the errors and tasks of all loops.
-    """
-    tasks = [one_line(descriptions[source]) for source in cluster.sources if descriptions.get(source)]
-    proposal = _compare(_propose(cluster, tasks, known, settings), cluster, known, settings)
-    return Extraction(source_id=cluster.id, proposals=(proposal,))
+_BETTER: Final = "better_alternative"
+_LINK: Final = "success_pattern_id"
+_STEPS: Final = 3  # number of steps (the last ones) in the description of an alternative
 
 
-def _propose(cluster: Cluster, tasks: list[str], known: KnownPatterns, settings: ExtractionSettings) -> Proposal:
-    learning = strip_label(cluster.text)
-    if extract_message(learning) or learning in known.messages:
-        refused = "it is an error message: it describes the failure, not what to do"
-        return replace(_propose_success_pattern(learning, cluster, tasks), refused=refused)
-    if error := _find_common_error(cluster):
-        return narrow_trigger(_propose_error_pattern(learning, error, cluster, tasks), error, known, settings)
-    if warned := parse_warning(learning):
-        return _propose_anti_pattern(warned, cluster, tasks)
-    return _propose_success_pattern(learning, cluster, tasks)
+def narrow_trigger(proposal: Proposal, error: Sighting, known: KnownPatterns, settings: ExtractionSettings) -> Proposal:
+    """Add names to a trigger that matches too many known messages, or refuse it."""
+    signature = proposal.record["error_signature"]
+    if not known.is_broad(signature["error_pattern"], settings):
+        return proposal
+    share = known.share(signature["error_pattern"])
+    broad = f"matches {share:.0%} of {len(known.messages):,} known error messages"
+    narrow = generalize_message(error.message, names=Names.ALL)
+    if narrow and known.share(narrow) <= settings.max_match_share:
+        record = {**proposal.record, "error_signature": {**signature, "error_pattern": narrow}}
+        trace = (*proposal.trace, f"names were kept in the signature: without them it {broad}")
+        return replace(proposal, record=record, trace=trace)
+    return replace(proposal, refused=f"too broad: {broad}")
 
 
-def _propose_success_pattern(learning: str, cluster: Cluster, tasks: list[str]) -> Proposal:
-    category = _find_category(learning, tasks)
-    steps = _list_steps(cluster) or [learning]
-    fields = {"task_category": category, "approach": {"description": learning, "steps": steps}}
-    tags = (mentioned_language(learning, *tasks), category, detect_domain((learning, *tasks)))
-    return make_proposal(PatternType.SUCCESS, make_slug(learning, category), fields, tags=tags, **_origin(cluster))
+def drop_broad_task(proposal: Proposal, known: KnownPatterns, settings: ExtractionSettings) -> Proposal:
+    """Remove a `task_description_pattern` that matches too many known tasks."""
+    record = dict(proposal.record)
+    pattern = record.pop("task_description_pattern", "")
+    is_judged = pattern and len(known.tasks) >= settings.min_known_messages
+    is_broad = is_judged and _measure_share(pattern, known.tasks) > settings.max_match_share
+    return replace(proposal, record=record) if is_broad else proposal
 
 
-def _propose_anti_pattern(warned: Warned, cluster: Cluster, tasks: list[str]) -> Proposal:
-    approach = warned.text
-    mode = detect_failure_mode(" ".join((approach, cluster.central.analysis, cluster.central.observation)))
-    symptoms = dict.fromkeys(one_line(one.observation, 120) for _, one in cluster.members if one.observation)
-    analysis = next((one.analysis for one in _central_first(cluster) if one.analysis), "")
-    return make_anti_pattern(
-        approach,
-        mode,
-        symptoms=list(symptoms) or None,
-        why="; ".join(filter(None, (warned.why, analysis))),
-        better=warned.better or "; ".join(_list_steps(cluster)),
-        tags=(mentioned_language(approach, *tasks), _find_category(approach, tasks), detect_domain((approach, *tasks))),
-        **_origin(cluster),
-    )
+def remove_duplicates(proposals: Iterable[Proposal], settings: ExtractionSettings) -> tuple[Proposal, ...]:
+    """Remove proposals that repeat an earlier one, and add their trace to it."""
+    unique: list[tuple[Proposal, Pattern]] = []
+    for proposal in proposals:
+        pattern = parse_pattern(proposal.type, proposal.slug, proposal.record)
+        for place, (other, like) in enumerate(unique):
+            if _has_same_trigger(pattern, like) or measure_similarity(pattern, like) > settings.similarity_threshold:
+                trace = tuple(dict.fromkeys((*other.trace, *proposal.trace)))
+                unique[place] = (replace(other, trace=trace), like)
+                break
+        else:
+            unique.append((proposal, pattern))
+    return tuple(proposal for proposal, _ in unique)
 
 
-def _propose_error_pattern(learning: str, error: Sighting, cluster: Cluster, tasks: list[str]) -> Proposal:
-    category = fix_category(learning, "", "", error.message)
-    fields = {
-        "error_signature": {"error_type": error.error_type, "error_pattern": error.signature},
-        "fix_approach": {"description": fix_description(learning, category, error.message), "fix_category": category},
-    }
-    language = mentioned_language(*tasks, error.message)
-    tags = make_tags(language, category, error.error_type, (error.file, learning, *tasks))
-    return make_proposal(PatternType.ERROR, make_slug(learning, "error"), fields, tags=tags, **_origin(cluster))
-
-
-def _origin(cluster: Cluster) -> dict[str, Any]:
-    """Return sources, time and trace of a proposal."""
-    first = {member.source: member.reflection for member in reversed(cluster.members)}
-    places = ((source, describe_place(first[source])) for source in cluster.sources[:_MAX_TRACE])
-    trace = [f"{one_line(source, 80)} {place}".strip() for source, place in places]
-    if len(cluster.sources) > _MAX_TRACE:
-        trace.append(f"and {len(cluster.sources) - _MAX_TRACE} more")
-    sources = [make_source(source, first[source].at) for source in cluster.sources]
-    return {"sources": sources, "at": cluster.members[0].reflection.at, "trace": tuple(trace)}
-
-
-def _find_common_error(cluster: Cluster) -> Sighting | None:
-    """Return the error that most sources, at least two, recorded with the learning."""
-    found: dict[str, tuple[Sighting, set[str]]] = {}
-    for source, one in cluster.members:
-        for text in (one.observation, one.analysis):
-            message = extract_message(text)
-            if message and (error := parse_error(Failure(message=message), one.id, one.iteration, one.at)):
-                found.setdefault(error.signature, (error, set()))[1].add(source)
-    best = max(found.values(), key=lambda pair: len(pair[1]), default=None)
-    return best[0] if best is not None and len(best[1]) >= MIN_LOOPS else None
-
-
-def _list_steps(cluster: Cluster) -> list[str]:
-    """Return the action items; those of the central reflection are first."""
-    items = (one_line(item) for one in _central_first(cluster) for item in one.actions)
-    return list(dict.fromkeys(filter(None, items)))[:_MAX_STEPS]
-
-
-def _central_first(cluster: Cluster) -> tuple[Reflection, ...]:
-    return cluster.central, *(member.reflection for member in cluster.members)
-
-
-def _find_category(learning: str, tasks: list[str]) -> str:
-    """Return the most frequent category of the tasks, or that of the learning."""
-    found = Counter(filter(None, (analyse_task(task).category for task in tasks)))
-    return found.most_common(1)[0][0] if found else analyse_task(learning).category or "implementation"
-
-
-def _compare(proposal: Proposal, cluster: Cluster, known: KnownPatterns, settings: ExtractionSettings) -> Proposal:
-    """Compare with the registry; refuse a pattern that already has all these sources."""
+def compare_with_registry(
+    proposal: Proposal, own_ids: Collection[str], known: KnownPatterns, settings: ExtractionSettings
+) -> Proposal:
+    """Mark a proposal as new, as a use of a registered pattern, or as already known from one of `own_ids`."""
     if proposal.refused:
         return proposal
     pattern = parse_pattern(proposal.type, proposal.slug, proposal.record)
-    alike = known.similar.nearest(pattern, settings.similarity_threshold)
-    for identifier, _ in alike:
-        if set(cluster.sources) <= {source.loop_id for source in known.patterns[identifier].source_loops}:
-            return replace(proposal, refused=f"{KNOWN}{identifier}")
-    return refuse_ineffective(mark_duplicate(proposal, alike, settings), known, settings)
+    similar = known.similar.nearest(pattern, settings.similarity_threshold)
+    alike = known.of_message.get(pattern.error_message, ())
+    if same := next((one for one in alike if is_same_fix(one, pattern)), None):
+        similar = ((same.id, 1.0), *(pair for pair in similar if pair[0] != same.id))
+    candidates = [known.patterns[identifier] for identifier, _ in similar if identifier in known.patterns]
+    from_here = [other for other in candidates if any(source.loop_id in own_ids for source in other.source_loops)]
+    own = (other for id in own_ids for other in known.of_loop.get(id, ()) if other.type is pattern.type)
+    from_here += [other for other in own if _is_same_lesson(pattern, other, own_ids)]
+    if from_here:
+        known_as = from_here[0].id
+        return replace(proposal, refused=f"already known from this loop as {known_as}", known_as=known_as)
+    if archived := known.find_archived(pattern, own_ids):
+        why = visible_line(one_line(archived.reason or "no reason is recorded", _MAX_REASON))
+        return replace(proposal, refused=f"archived before as {archived.pattern.id}: {why}")
+    return refuse_ineffective(mark_duplicate(proposal, similar, settings), known, settings)
+
+
+def refuse_ineffective(proposal: Proposal, known: KnownPatterns, settings: ExtractionSettings) -> Proposal:
+    """Refuse a proposal with a low success rate, including uses of its duplicate.
+
+    See docs/extraction.md#threshold. An anti-pattern describes failures, so it is never refused for its rate.
+    """
+    if proposal.type is PatternType.ANTI:
+        return proposal
+    worked, failed = known.results(proposal.duplicate_of) if proposal.duplicate_of else (0, 0)
+    uses = worked + failed + 1 + proposal.failures
+    rate = (worked + 1) / uses
+    if uses < settings.min_usage_count_for_evaluation or rate >= settings.min_success_rate_threshold:
+        return proposal
+    least = f"{settings.min_success_rate_threshold:.0%} (extraction.min_success_rate_threshold)"
+    refused = f"worked in {worked + 1} of {uses} uses ({rate:.0%}), below the threshold of {least}"
+    return replace(proposal, refused=refused)
+
+
+def mark_duplicate(proposal: Proposal, similar: Sequence[tuple[str, float]], settings: ExtractionSettings) -> Proposal:
+    """Mark a proposal as a use of the most similar pattern, or as related to it."""
+    if not similar:
+        return proposal
+    identifier, share = similar[0]
+    if settings.merge_similar_patterns:
+        return replace(proposal, duplicate_of=identifier, similarity=share)
+    return replace(proposal, record={**proposal.record, "related_patterns": [identifier]}, similarity=share)
+
+
+def _has_same_trigger(one: Pattern, other: Pattern) -> bool:
+    """Return whether two patterns of one loop have the same trigger or code."""
+    if one.type is not other.type:
+        return False
+    if one.type is PatternType.ERROR:
+        is_equal = _are_equal_triggers(one, other)
+        return is_equal or fits(one, other) or fits(other, one)
+    return one.type is PatternType.TEMPLATE and one.template_code == other.template_code
+
+
+def has_common_place(one: Pattern, other: Pattern) -> bool:
+    """Return whether the triggers of two patterns apply in a common place; a trigger without places applies in all."""
+    return not one.places or not other.places or not set(one.places).isdisjoint(other.places)
+
+
+def _has_same_text(one: Pattern, other: Pattern) -> bool:
+    return (one.error_message, one.description) == (other.error_message, other.description)
+
+
+def is_same_fix(one: Pattern, other: Pattern) -> bool:
+    """Return whether two patterns remove an error with the same message by the same replacement, wherever it is."""
+    if not one.error_message or one.error_message != other.error_message or is_comparison(one.error_message):
+        return False
+    changes = [find_replacements(pattern.diff_pattern) for pattern in (one, other)]
+    return bool(changes[0]) and changes[0] == changes[1]
+
+
+def fits(pattern: Pattern, other: Pattern) -> bool:
+    """Return whether the trigger of a pattern matches the error of another one, in a common place."""
+    if not pattern.error_pattern or not other.error_message or not has_common_place(pattern, other):
+        return False
+    return safe_matcher(pattern.error_pattern).matches(other.error_message)
+
+
+def _are_equal_triggers(one: Pattern, other: Pattern) -> bool:
+    """Return whether two triggers are equal, with or without the end of a word, in a common place."""
+    ends = {pattern.error_pattern.removesuffix("\\b") for pattern in (one, other)}
+    return len(ends) == 1 and has_common_place(one, other)
+
+
+def _is_same_lesson(new: Pattern, known: Pattern, own_ids: Collection[str]) -> bool:
+    """Return whether a pattern of this loop is the same lesson in other words."""
+    if new.type is PatternType.ERROR:
+        text = new.error_pattern.replace("\\", "")  # without escapes, a signature can be matched like a message
+        is_alike = known.category == new.category and bool(known.error_pattern)
+        if new.error_message and known.error_pattern:
+            is_other = known.category != new.category
+            is_equal = _are_equal_triggers(known, new)
+            return is_equal or (not is_other and fits(known, new))
+        return known.error_pattern == new.error_pattern or (
+            is_alike and safe_matcher(known.error_pattern).matches(text)
+        )
+    if new.type is not PatternType.TEMPLATE:  # a loop has one approach; as a later source it may have used another one
+        return known.source_loops[0].loop_id in own_ids and known.category == new.category
+    return known.template_code == new.template_code
+
+
+def add_alternatives(proposals: Sequence[Proposal]) -> tuple[Proposal, ...]:
+    """Add the successful approach of a loop to its anti-patterns, as the alternative."""
+    success = next((one for one in proposals if one.type is PatternType.SUCCESS), None)
+    if success is None or (success.refused and not success.known_as):
+        return tuple(proposals)
+    known_id = success.known_as or success.duplicate_of
+    steps = one_line("; ".join(success.record["approach"]["steps"][-_STEPS:]))
+    found = []
+    for one in proposals:
+        if one.type is PatternType.ANTI and not one.refused:
+            better = {"description": steps} | one.record.get(_BETTER, {}) | ({_LINK: known_id} if known_id else {})
+            one = replace(one, record={**one.record, _BETTER: better})
+        found.append(one)
+    return tuple(found)
+
+
+@dataclass(eq=False)
+class KnownPatterns:
+    """The patterns, errors and tasks of a project, collected on first use."""
+
+    patterns: Mapping[str, Pattern]  # by ID
+    similar: SimilarityIndex
+    _messages: Callable[[], Iterable[str]] = tuple
+    _tasks: Callable[[], Iterable[str]] = tuple
+    results: Callable[[str], tuple[int, int]] = lambda _id: (0, 0)  # returns successes and failures of a pattern
+    _archived: Callable[[], Iterable[ArchivedPattern]] = tuple
+    _shares: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        snapshot: Snapshot,
+        similar: SimilarityIndex,
+        results: Callable[[str], tuple[int, int]] = lambda _id: (0, 0),
+        archived: Callable[[], Iterable[ArchivedPattern]] = tuple,
+    ) -> KnownPatterns:
+        messages, tasks = partial(_messages, snapshot), partial(_tasks, snapshot)
+        return cls(snapshot.patterns, similar, messages, tasks, results, archived)
+
+    @cached_property
+    def messages(self) -> tuple[str, ...]:
+        """Known error messages, without duplicates."""
+        return run_all(_deduplicate(self._messages()))
+
+    @cached_property
+    def tasks(self) -> tuple[str, ...]:
+        """Descriptions of loops and tasks, without duplicates."""
+        return run_all(_deduplicate(self._tasks()))
+
+    def prepare_in_steps(self) -> Steps[None]:
+        """Collect everything step by step."""
+        self.messages = yield from _deduplicate(self._messages())
+        self.tasks = yield from _deduplicate(self._tasks())
+        self.of_loop = yield from group_in_steps(self._of_loops())
+        self.archived_of_loop = yield from group_in_steps(self._archived_of_loops())
+        self.of_message = yield from group_in_steps(self._of_messages())
+
+    def share(self, regex: str) -> float:
+        """Return the share (0..1) of all known error messages that a regex matches."""
+        if regex not in self._shares:
+            self._shares[regex] = len(list(self.matching(regex))) / len(self.messages) if self.messages else 0.0
+        return self._shares[regex]
+
+    def matching(self, regex: str) -> Iterator[str]:
+        """Yield the known error messages that a regex matches."""
+        return self._matched_messages.matching(regex)
+
+    @cached_property
+    def _matched_messages(self) -> MatchedTexts:
+        return MatchedTexts(self.messages)
+
+    def is_broad(self, regex: str, settings: ExtractionSettings) -> bool:
+        """Return whether a trigger matches too many of the known error messages, if there are enough to judge it."""
+        return len(self.messages) >= settings.min_known_messages and self.share(regex) > settings.max_match_share
+
+    @cached_property
+    def of_loop(self) -> dict[str, list[Pattern]]:
+        """Patterns by the IDs of their source loops."""
+        return group_pairs(self._of_loops())
+
+    @cached_property
+    def of_message(self) -> dict[str, list[Pattern]]:
+        """Error patterns by the message of their error."""
+        return group_pairs(self._of_messages())
+
+    def _of_messages(self) -> Iterator[tuple[str, Pattern]]:
+        return ((one.error_message, one) for one in self.patterns.values() if one.error_message)
+
+    def find_archived(self, pattern: Pattern, own_ids: Collection[str]) -> ArchivedPattern | None:
+        """Return an archived pattern from the same work (`own_ids`) that says the same as a new one."""
+        found = (one for id in own_ids for one in self.archived_of_loop.get(id, ()))
+        same = (one for one in found if one.pattern.type is pattern.type)
+        return next(
+            (one for one in same if _has_same_text(one.pattern, pattern) or is_same_fix(one.pattern, pattern)), None
+        )
+
+    @cached_property
+    def archived_of_loop(self) -> dict[str, list[ArchivedPattern]]:
+        """Archived patterns by the IDs of their source loops."""
+        return group_pairs(self._archived_of_loops())
+
+    def _archived_of_loops(self) -> Iterator[tuple[str, ArchivedPattern]]:
+        return ((id, one) for one in self._archived() for id in {source.loop_id for source in one.pattern.source_loops})
+
+    def _of_loops(self) -> Iterator[tuple[str, Pattern]]:
+        patterns = self.patterns.values()
+        return ((id, one) for one in patterns for id in {source.loop_id for source in one.source_loops})
+
+
+def _measure_share(regex: str, texts: tuple[str, ...]) -> float:
+    found = safe_matcher(regex)
+    return sum(map(found.matches, texts)) / len(texts) if texts else 0.0
+
+
+def _deduplicate(texts: Iterable[str]) -> Steps[tuple[str, ...]]:
+    different = set()
+    for text in texts:
+        different.add(text.strip()[:_MAX_MESSAGE])
+        yield
+    every = yield from sort_in_steps(different - {""}, str)
+    step = max(len(every) / _MAX_MESSAGES, 1)
+    return tuple(every[int(place * step)] for place in range(min(len(every), _MAX_MESSAGES)))
+
+
+def _messages(snapshot: Snapshot) -> Iterator[str]:
+    for event in snapshot.events:
+        if event.error is not None:
+            yield event.error.message
+    for session in snapshot.debug_sessions.values():
+        for run in session.executions:
+            yield from (failure.message for failure in run.failures)
+    for loop in snapshot.loops.values():
+        for iteration in loop.iterations:
+            yield from (failure.message for failure in iteration.failures)
+            yield extract_message(iteration.result)
+
+
+def _tasks(snapshot: Snapshot) -> Iterator[str]:
+    yield from (loop.task for loop in snapshot.loops.values())
+    yield from (task.description for task in snapshot.tasks.values())
+
+
+_MAX_FILES: Final = 3
+_MAX_NAMES: Final = 3
+_MAX_LINE: Final = 300  # characters of a line that are read
+_MIN_NAME: Final = 3  # characters; shorter names are found by chance
+_HEADER: Final = lazy_regex(r"@@ (\S.{0,300}) @@$|\+\+\+ (?:b/)?(\S.{0,300})$")
+_NAME: Final = r"([A-Za-z_$][\w$]{0,80})"
+_DEFINED: Final = lazy_regex(
+    r"[ +]\s*(?:(?:export|default|public|private|protected|internal|static|final|abstract|async|pub)\s+){0,4}"
+    rf"(?:def|class|func|fn|function|struct|enum|trait|interface|type|module)\s+(?:\([^)]{{0,80}}\)\s*)?{_NAME}"
+    rf"|[ +]\s*(?:export\s+)?(?:const|let|var)\s+{_NAME}\s*=\s*(?:async\s*)?(?:\([^)]{{0,200}}\)|\w+)\s*=>"
+)
+_REQUIRED: Final = lazy_regex(r"\+\s*(?:[\"']?)([A-Za-z0-9@][\w.@/-]{1,100})[\"']?\s*(?:[=<>~!:,\[ ]|v\d|$)")
+_NOT_REQUIRED: Final = frozenset(
+    {"dependencies", "devDependencies", "name", "version", "require", "module", "python", "requires-python", "go"}
+)
+_COMMON: Final = frozenset({"main", "run", "test", "init", "self", "constructor", "setup", "default"})
+
+
+def find_anchors(repair: Repair, root: str) -> tuple[str, ...]:
+    """Return the anchors of a fix: files of code before tests, each followed by its names."""
+    files = [file for one in repair.files if (file := _relative(one, root)) and not is_document(file)]
+    code = [file for file in dict.fromkeys(files) if not is_test_file(file)] or list(dict.fromkeys(files))
+    chosen = code[:_MAX_FILES]
+    names = dict.fromkeys(one for one in _find_anchors(repair, root) if one.file in chosen)
+    left = [one for one in names if not _is_vague(one.name)][:_MAX_NAMES]
+    texts = [text for file in chosen for text in (file, *(one.text for one in left if one.file == file))]
+    return tuple(one.text for one in list_anchors(texts))
+
+
+def _find_anchors(repair: Repair, root: str) -> Iterator[Anchor]:
+    """Yield the function in which the error was, then the names that the lines of the fix define or require."""
+    error = repair.error
+    yield Anchor(_relative(error.file, root), error.function.rpartition(".")[2])
+    file = _relative(repair.files[0], root) if repair.files else ""
+    for line in (line[:_MAX_LINE] for line in repair.diff.splitlines()):
+        if (header := _HEADER.match(line)) is not None:
+            file = _relative(header[1] or header[2], root)
+        elif is_manifest(file):
+            if (required := _REQUIRED.match(line)) is not None and required[1] not in _NOT_REQUIRED:
+                yield Anchor(file, required[1])
+        elif (defined := _DEFINED.match(line)) is not None:
+            yield Anchor(file, defined[1] or defined[2])
+
+
+def _relative(file: str, root: str) -> str:
+    """Return a path in the project, "" for another one."""
+    anchor = parse_anchor(relative_to_project(file, root)) if file else None
+    return anchor.file if anchor is not None and not anchor.name else ""
+
+
+def _is_vague(name: str) -> bool:
+    return len(name) < _MIN_NAME or name in _COMMON or name.startswith(("__", "<"))

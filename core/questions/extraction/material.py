@@ -1,24 +1,30 @@
-"""Records that patterns are extracted from; docs/extraction.md#material."""
+"""Records that patterns are extracted from, and the parts that all new pattern records share."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
-from core.base.errors import UnknownRecord
+from core.base.context_blocks import remove_contexts
+from core.base.errors import BadInput, UnknownRecord
 from core.base.grouping import group_in_steps, group_pairs
+from core.base.record_text import one_line
+from core.base.regexes import lazy_regex
 from core.base.text import visible_line
-from core.questions.extraction.control_texts import clean_material
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, group_by_task
 from core.records.events import Event
-from core.records.extractions import LoggedAttempt, Material
+from core.records.extractions import LoggedAttempt, Material, Proposal
+from core.records.patterns import ID_PREFIXES, Pattern, PatternType
 from core.records.reflections import Reflection
 from core.sources.loops import read_loop_details
+from core.sources.patterns import read_patterns
 from core.tasks.history import read_attempt
 from core.tasks.task_links import collect_past_tasks, link_tasks
 
@@ -27,6 +33,202 @@ if TYPE_CHECKING:
     from core.base.steps import Steps
     from core.records.loops import Iteration, Loop, LoopDetails
     from core.records.snapshot import Snapshot
+
+
+_CONTROL: Final = re.compile(
+    r"---\s?RALPH_STATUS\s?---(?s:.){0,4000}?---\s?END_RALPH_STATUS\s?---"
+    r"|<(?P<tag>promise|ralph|command-name|command-message)\b[^<>]{0,80}>[^<]{0,500}(?:</(?P=tag)\s{0,9}>|\Z)"
+    r"|</?(?:promise|ralph|command-(?:name|message|args))\b[^<>]{0,80}>"
+    r"|\b(?:LOOP|TASKS?|ALL_TASKS|PROJECT|PLAN|STORY)_(?:COMPLETED?|DONE)\b"
+    r"|\bEXIT_SIGNAL\s?[:=]\s?\w+"
+    r"|(?:^|\n)[ \t]{0,9}/(?:[a-z][\w-]{0,60}:[a-z][\w:-]{0,60}|(?:cancel-)?ralph[\w-]{0,60}|goal|loop)(?=\s|\Z)"
+    r"|(?:^|\n)[ \t]{0,9}/[a-z][\w-]{0,60}[ \t]{0,9}(?=\n|\Z)"
+    r"|(?:^|\n)[ \t*_`#>-]{0,9}(?:COMPLETED?|ALL DONE|GUTTER|[Cc]ompletion promise detected)[ \t*_`.!]{0,9}(?=\n|\Z)"
+)
+"""Promises, reports and markers of the end, and slash commands."""
+_SPACES: Final = lazy_regex(r"\s+")
+_CODE: Final = frozenset(
+    {
+        "template_code",
+        "code_template",
+        "error_pattern",
+        "error_message",
+        "error_places",
+        "task_description_pattern",
+        "diff_pattern",
+        "source_loops",
+    }
+)
+_MIN_START: Final = 20  # characters from which the start of a prompt is recognised
+_PROMISE_RUNNERS: Final = frozenset({"ralph-loop"})  # whose condition is the phrase that ends the loop
+
+
+def remove_controls(text: str, own: Iterable[str] = ()) -> str:
+    """Return a text without contexts and texts that control a loop, such as `<promise>DONE</promise>`.
+
+    A text without them is not changed.
+    `own` are the prompt and the phrases of the loop: a text or line that says only this is left out.
+    """
+    if not text:
+        return text
+    is_long = "\n" in text
+    rest = _CONTROL.sub("\n" if is_long else " ", remove_contexts(text))
+    found = text if rest == text else rest.strip() if is_long else _SPACES.sub(" ", rest).strip()
+    phrases = [words for one in own if (words := _normalize(one))]
+    if not phrases:
+        return found
+    if _is_own(found, phrases):
+        return ""
+    lines = found.split("\n")
+    kept = [line for line in lines if not _is_own(line, phrases)]
+    return found if len(kept) == len(lines) else "\n".join(kept).strip()
+
+
+def _normalize(text: str) -> str:
+    return _SPACES.sub(" ", text).strip(" .!*_`\"'#>").casefold()
+
+
+def _is_own(text: str, phrases: list[str]) -> bool:
+    words = _normalize(text).removesuffix("\u2026")
+    return any(words == one or (len(words) >= _MIN_START and one.startswith(words)) for one in phrases)
+
+
+def clean_material(material: Material) -> Material:
+    """Return the material of a runner's loop without its prompt and the other texts that control it."""
+    loop = material.loop
+    if loop is None or not loop.runner:
+        return material
+    task = remove_controls(loop.task)
+    own = (loop.task, task, *task.splitlines(), *loop.criteria)
+    criteria = () if loop.runner in _PROMISE_RUNNERS else tuple(filter(None, map(remove_controls, loop.criteria)))
+    return replace(
+        material,
+        loop=replace(loop, task=task, criteria=criteria),
+        iterations=tuple(_clean_iteration(one, own) for one in material.iterations),
+    )
+
+
+def _clean_iteration(one: Iteration, own: tuple[str, ...]) -> Iteration:
+    fix = one.fix
+    return replace(
+        one,
+        action="" if one.is_prompt else remove_controls(one.action, own),
+        result=remove_controls(one.result, own),
+        learnings=tuple(filter(None, (remove_controls(text, own) for text in one.learnings))),
+        fix=None if fix is None else replace(fix, description=remove_controls(fix.description, own)),
+    )
+
+
+def clean_record(value: Any) -> Any:
+    """Return a part of a record without texts that control a loop; code stays as it is."""
+    if isinstance(value, str):
+        return remove_controls(value)
+    if isinstance(value, Mapping):
+        return {key: one if key in _CODE else clean_record(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [cleaned for one in value if (cleaned := clean_record(one)) or not isinstance(one, str)]
+    return value
+
+
+_NEW_RECORDS: Final[dict[PatternType, tuple[str, dict[str, float]]]] = {
+    PatternType.ERROR: ("error_pattern", {"success_rate": 1.0, "usage_count": 1}),
+    PatternType.SUCCESS: ("success_pattern", {"success_rate": 1.0, "usage_count": 1}),
+    PatternType.ANTI: ("anti_pattern", {"failure_rate": 1.0, "occurrence_count": 1}),
+    PatternType.TEMPLATE: ("code_template", {"usage_count": 1, "success_rate": 1.0}),
+}
+"""`type` and counts of a new record: its loop has used the pattern once."""
+
+
+_MAIN_TEXTS: Final = ("approach", "approach_description", "fix_approach", "description")
+
+
+def make_proposal(
+    kind: PatternType,
+    slug: str,
+    fields: Mapping[str, Any],
+    *,
+    sources: Sequence[Any],
+    at: datetime | None,
+    tags: Iterable[str],
+    trace: tuple[str, ...],
+    anchors: Sequence[str] = (),
+    **more_fields: Any,
+) -> Proposal:
+    """Propose a pattern that was used once, at `at`.
+
+    Fields that are None, and tags that are "", are left out. `more_fields` are inserted after the counts.
+    """
+    record_type, counts = _NEW_RECORDS[kind]
+    found = {
+        "type": record_type,
+        **clean_record(fields),
+        "source_loops": sources,
+        **counts,
+        **clean_record(more_fields),
+        "first_discovered": format_timestamp(at),
+        "last_used": format_timestamp(at),
+        "tags": list(dict.fromkeys(filter(None, tags))),
+        "anchors": list(anchors) or None,
+    }
+    record = {name: value for name, value in found.items() if value is not None}
+    emptied = any(_main_text(fields, key) and not _main_text(record, key) for key in _MAIN_TEXTS)
+    refused = "its text only controls the runner" if emptied else ""
+    return Proposal(type=kind, slug=slug, record=record, trace=trace, refused=refused)
+
+
+def _main_text(fields: Mapping[str, Any], key: str) -> str:
+    value = fields.get(key)
+    text = value.get("description") if isinstance(value, Mapping) else value
+    return text if isinstance(text, str) else ""
+
+
+def without_uses(kind: PatternType) -> dict[str, float]:
+    """Return the counts of a record that no loop has used yet."""
+    return dict.fromkeys(_NEW_RECORDS[kind][1], 0) | {key: 0.0 for key in _NEW_RECORDS[kind][1] if "rate" in key}
+
+
+def make_source(loop_id: str, at: datetime | None, *, by: str = "", **fields: Any) -> dict[str, Any]:
+    """Return an entry of `source_loops`, without fields that are None or ""."""
+    entry = {"loop_id": loop_id, **fields, "timestamp": format_timestamp(at), "contributed_by": one_line(by) or None}
+    return {name: value for name, value in entry.items() if value is not None}
+
+
+def find_contributor(material: Material, agent: str = "") -> str:
+    """Return the first known agent: reporter, loop, `agent`, task, newest attempt."""
+    names = (
+        material.agent,
+        material.loop.agent if material.loop else "",
+        agent,
+        material.task.agent if material.task else "",
+        *(logged.attempt.agent for logged in reversed(material.attempts)),
+    )
+    return next(filter(None, names), "")
+
+
+def format_timestamp(at: datetime | None) -> str | None:
+    """Format a time in UTC, without fractions of seconds, for pattern files."""
+    return None if at is None else at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def find_end(material: Material) -> datetime | None:
+    """Return when the work ended, or None if unknown."""
+    loop, task = material.loop, material.task
+    if end := (loop.ended_at if loop else None) or (task.completed_at if task else None):
+        return end
+    times = [iteration.at for iteration in material.iterations] + [session.updated_at for session in material.sessions]
+    times += [logged.attempt.ended_at for logged in material.attempts]
+    return max(filter(None, times), default=loop.last_activity if loop else None)
+
+
+def parse_pattern(kind: PatternType, slug: str, record: dict[str, Any]) -> Pattern:
+    """Parse a record that has no ID yet; the pattern gets the ID ""."""
+    key = "template_id" if kind is PatternType.TEMPLATE else "pattern_id"
+    data = msgspec.json.encode({"patterns": [{key: f"{ID_PREFIXES[kind]}-{slug}-000", **record}]})
+    found = read_patterns("", data).patterns
+    if not found:
+        raise BadInput(f"the record of {slug!r} is not a valid pattern")
+    return replace(found[0], id="")
+
 
 _Record = TypeVar("_Record", Event, Reflection, DebugSession)
 MAX_RECORDS: Final = 500  # maximum number of iterations, reflections and errors of one loop, the newest ones

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from core.base.regexes import lazy_regex
 from core.base.shell_commands import is_read_only, parse_check
 from core.questions.extraction.attempt_fixes import find_failures, has_passed, is_edit
-from core.questions.extraction.change_kinds import is_document
-from core.questions.extraction.trigger_check import clean_message
+from core.questions.extraction.changes import is_document
+from core.questions.extraction.triggers import clean_message
 from core.records.episodes import Action
 from core.retrieval.relevance import matches_failure
 from core.tasks.changes import Hunk, build_diff, find_shell_hunks, has_diff_output, parse_diff

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from core.base.text import plural
-from core.questions.extraction.instruction_pairs import choose_kept
+from core.questions.conflict import choose_kept
 from core.records.instructions import Loading, Relation
 from core.retrieval.rendering import count_tokens
 from core.show.pages.document import Block, Code, Document, line, more, section

@@ -31,8 +31,9 @@ from core.index.findings import ledger_error
 from core.index.history import explain_pattern, pattern_lineage
 from core.index.review_items import DUPLICATE, EXTRACTED, OFFER, QUARANTINE
 from core.project.project import Project
+from core.questions.asking import Found, QueueRecords
 from core.questions.offer import join_offers
-from core.questions.queue import Found, QueueRecords, review_queue
+from core.questions.queue import review_queue
 from core.records.decisions import Verb
 from core.records.extractions import Extraction, Proposal
 from core.records.patterns import Maturity, PatternType

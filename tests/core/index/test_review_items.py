@@ -136,7 +136,7 @@ def test_a_snoozed_row_returns_with_more_questions() -> None:
     assert agenda(*questions(DUPLICATE, 40), curation=CurationState(inversions={"further duplicate": later})) == []
 
 
-@given(st.lists(st.sampled_from(KINDS), max_size=120))
+@given(st.lists(st.sampled_from(list(KINDS)), max_size=120))
 def test_each_question_is_asked_or_in_a_row_once(kinds: list[str]) -> None:
     queue = [question(kind, number) for number, kind in enumerate(kinds)]
     found = agenda(*queue)

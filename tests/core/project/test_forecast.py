@@ -33,8 +33,8 @@ from core.project.forecast import Forecast, Forecaster, forecast_bulk
 from core.project.project import Project
 from core.questions import context_recipients
 from core.questions.answer import Answer
-from core.questions.answers import answer, answers
 from core.questions.context_recipients import PAUSED, list_recipients
+from core.questions.kinds import answer, answers
 from core.records.decisions import Verb
 from core.records.patterns import Maturity
 from tests.conftest import WriteSample

@@ -16,7 +16,7 @@ from core.decisions.commands import Extract, Redo, Undo
 from core.index.contexts import prepare_task_injection
 from core.index.review_items import LESSON, ReviewItem
 from core.project.project import Project
-from core.questions.answers import answer
+from core.questions.kinds import answer
 from core.questions.lesson import MOST_LESSONS
 from core.records.events import Event
 from core.records.lessons import Lesson, LessonKind, LessonState

@@ -322,7 +322,7 @@ def test_recurring_learnings_are_cached_per_reflections(open_project: Project, p
 def test_recurring_learnings_found_in_steps_equal_those_found_at_once(
     open_project: Project, paths: ProjectPaths, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.questions.question_search._STEP_SECONDS", 1e-9)
+    monkeypatch.setattr("core.questions.search._STEP_SECONDS", 1e-9)
     for number in range(1, 4):
         folder = paths.ralph / "tasks" / f"task-{number}"
         folder.mkdir(parents=True, exist_ok=True)

@@ -29,7 +29,7 @@ from core.index.review_items import (
 from core.project.dry_run import dry_run
 from core.project.project import Project
 from core.questions.answer import Answer
-from core.questions.answers import answer, answers
+from core.questions.kinds import answer, answers
 from core.records.decisions import Verb
 from core.records.patterns import Maturity
 from tests.conftest import WriteSample

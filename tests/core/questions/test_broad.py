@@ -8,8 +8,8 @@ import pytest
 from core.base.settings import Settings
 from core.base.steps import run_all
 from core.index.verdicts import VerdictsInMemory
-from core.questions import broad
-from core.questions.broad import find_broad_triggers, trigger_match_share
+from core.questions import doubts
+from core.questions.doubts import find_broad_triggers, trigger_match_share
 from core.records.patterns import Pattern
 from core.records.snapshot import Snapshot
 from tests.factories import make_error_pattern
@@ -49,6 +49,6 @@ def test_a_stored_verdict_is_used_for_the_same_text(monkeypatch: pytest.MonkeyPa
         tried.append(pattern.id)
         return 0.0
 
-    monkeypatch.setattr(broad, "trigger_match_share", try_one)
+    monkeypatch.setattr(doubts, "trigger_match_share", try_one)
     found = find(BROAD, make_error_pattern("new", content_hash="v4"), stored=stored)
     assert (set(found), tried) == ({"p"}, ["new"])

@@ -12,8 +12,8 @@ from core.base.steps import run_all
 from core.decisions.commands import Undo
 from core.index.review_items import CONFLICT, ReviewItem
 from core.project.project import Project
-from core.questions.answers import answer
 from core.questions.conflict import MOST_QUESTIONS, find_conflicts
+from core.questions.kinds import answer
 from core.records.decisions import CurationState, verb_info
 from core.records.instructions import Instruction, InstructionFile
 from core.records.snapshot import Snapshot

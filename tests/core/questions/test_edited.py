@@ -19,7 +19,7 @@ from core.index.compiled_check import check_target, list_to_write
 from core.index.review_items import EDITED, ReviewItem
 from core.project.project import Project
 from core.questions.answer import Answer
-from core.questions.answers import answer
+from core.questions.kinds import answer
 from tests.conftest import WriteSample
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)

@@ -7,8 +7,9 @@ from datetime import timedelta
 from core.base.settings import Settings
 from core.index.project_state import ProjectState
 from core.index.review_items import SELDOM, ReviewItem
-from core.questions.answers import answers
-from core.questions.queue import QueueRecords, review_queue
+from core.questions.asking import QueueRecords
+from core.questions.kinds import answers
+from core.questions.queue import review_queue
 from core.records.decisions import Verb
 from core.records.events import VERDICT, Event
 from core.records.snapshot import Snapshot

@@ -9,7 +9,7 @@ from core.base.settings import Settings
 from core.decisions.commands import Undo
 from core.index.review_items import HARMFUL, ReviewItem
 from core.project.project import Project
-from core.questions.answers import answer
+from core.questions.kinds import answer
 from core.records.patterns import Maturity
 from core.sources.events import append_events
 from core.trust.experiment_secret import read_or_make_secret

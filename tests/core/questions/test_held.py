@@ -17,7 +17,7 @@ from core.decisions.decision_text import subject_text
 from core.index.contexts import prepare_task_injection
 from core.index.review_items import HELD, ReviewItem
 from core.project.project import Project
-from core.questions.answers import answer
+from core.questions.kinds import answer
 from core.records.decisions import Verb
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)

@@ -18,8 +18,8 @@ from core.decisions import commands
 from core.decisions.commands import Command, bulk
 from core.index.review_items import PROPOSAL, ReviewItem
 from core.project.project import Project
-from core.questions.answers import answer
-from core.questions.proposals import describe_proposal
+from core.questions.kinds import answer
+from core.questions.proposed_decision import describe_proposal
 from core.records.decisions import Verb
 from core.records.proposed_decisions import ProposedDecision
 from core.sources.fold import MOST_PROPOSED

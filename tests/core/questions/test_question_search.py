@@ -16,8 +16,8 @@ from core.decisions import commands
 from core.index.project_state import ProjectState
 from core.index.review_items import DUPLICATE, OFFER, RECURRING
 from core.project.project import Project
-from core.questions.extraction.offers import Offers
-from core.questions.question_search import QuestionSearch
+from core.questions.extraction.extractor import Offers
+from core.questions.search import QuestionSearch
 from core.records.extractions import ALL_TYPES
 
 SETTINGS = Settings()

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from core.base.settings import Settings
 from core.index.review_items import ReviewItem
 from core.learning.scoreboard import Scoreboard
+from core.questions.asking import Asker, Found, Questions, QueueRecords
 from core.questions.offer import join_offers
-from core.questions.priority import ImpactEstimator, Questions
-from core.questions.queue import Found, QueueRecords, review_queue, review_queue_in_steps
+from core.questions.queue import review_queue, review_queue_in_steps
 from core.records.debug_sessions import DebugSession, Execution, Failure
 from core.records.decisions import CurationState, Decision, InversionVerdict, Pin, UnreviewedText, Verb
 from core.records.events import Event
@@ -538,12 +538,12 @@ def test_queue_with_known_questions_equals_a_new_one(
 def test_questions_of_unchanged_patterns_are_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
 
-    def item(scales: ImpactEstimator, kind: str, subject: str, **more: Any) -> ReviewItem:
+    def item(scales: Asker, kind: str, subject: str, **more: Any) -> ReviewItem:
         made.append(subject)
         return original(scales, kind, subject, **more)
 
-    original = ImpactEstimator.item
-    monkeypatch.setattr(ImpactEstimator, "item", item)
+    original = Asker.item
+    monkeypatch.setattr(Asker, "item", item)
     patterns = {id: make_error_pattern(id) for id in _IDS}
     known: Questions = {}
     for results in ("+-----", "+------"):

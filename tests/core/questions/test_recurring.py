@@ -11,8 +11,8 @@ from core.base.errors import Refused
 from core.base.settings import Settings
 from core.base.steps import Steps, run_all
 from core.index.verdicts import VerdictsInMemory
-from core.questions.extraction.clustering import Cluster, Member
-from core.questions.recurring import RecurringLearnings, find_recurring
+from core.questions.extraction.learnings import Cluster, Member
+from core.questions.offer import RecurringLearnings, find_recurring
 from core.records.extractions import Extraction
 from core.records.loops import Loop
 from core.records.patterns import Pattern

@@ -8,7 +8,7 @@ import pytest
 
 from core.base.settings import ReviewSettings, Settings
 from core.index.review_items import BORDERLINE, ReviewItem
-from core.questions.session import Pace, measure_pace, plan, time_text
+from core.questions.queue import Pace, measure_pace, plan, time_text
 from core.records.decisions import Decision, Verb
 from tests.factories import CURATION_NOW
 

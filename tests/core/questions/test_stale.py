@@ -26,7 +26,7 @@ from core.index.review_items import RENAMED, STALE, ReviewItem
 from core.project.daemon import Daemon
 from core.project.project import Project
 from core.project.quick_state import open_quick_state
-from core.questions.answers import answer
+from core.questions.kinds import answer
 from core.questions.stale import describe_update
 from core.records.anchors import AnchorChange
 from tests.core.agents.hooks.agents import EDIT, FAILING, PASSING, SimulatedAgent

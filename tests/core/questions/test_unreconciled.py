@@ -7,7 +7,7 @@ from typing import Any
 from core.base.settings import Settings
 from core.base.steps import run_all
 from core.learning.scoreboard import Scoreboard
-from core.questions.unreconciled import find_wrong_counts
+from core.questions.doubts import find_wrong_counts
 from core.records.findings import Finding
 from core.records.patterns import Pattern, RecordedCounts
 from core.records.snapshot import Snapshot

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from core.base.settings import Settings
 from core.base.steps import Steps, run_all
 from core.index.review_items import WeakenedTest
-from core.questions.weakened import SEARCHED_ATTEMPTS, WeakenedTests, find_weakened_tests
+from core.questions.acknowledgement import SEARCHED_ATTEMPTS, WeakenedTests, find_weakened_tests
 from core.records.episodes import Attempt
 from core.records.loops import Outcome
 from core.records.snapshot import Snapshot

@@ -15,7 +15,7 @@ from core.index.project_state import ProjectState
 from core.index.review_items import BORDERLINE, ESCALATION, EXTRACTED, OFFER, ReviewItem
 from core.learning.scoreboard import Scoreboard
 from core.project.project import Project
-from core.questions.answers import answer, answers
+from core.questions.kinds import answer, answers
 from core.records.snapshot import Snapshot
 from core.retrieval.similarity import Repetition
 from core.show.card_evidence import conflicts, exact_text, uses, words_changed

@@ -19,7 +19,7 @@ from core.index.review_items import ReviewItem
 from core.project.forecast import Forecaster
 from core.project.project import Project
 from core.questions.answer import Answer
-from core.questions.answers import answers
+from core.questions.kinds import answers
 from core.records.episodes import Attempt, Milestone, Quality
 from core.retrieval.injection import Injection
 from core.show.card_evidence import report_source

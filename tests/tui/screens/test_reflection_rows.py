@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from core.questions.extraction.clustering import Cluster, cluster_reflections
-from core.questions.extraction.engine import KNOWN
+from core.questions.extraction.learnings import KNOWN, Cluster, cluster_reflections
 from core.records.reflections import Reflection
 from core.show.reflections import cluster_blocks, cluster_cells, reflection_cells, renamed_clusters
 from tui.kit.glyphs import ASCII, DRAWN

@@ -29,7 +29,7 @@ from core.index.review_items import (
     UNRECONCILED,
 )
 from core.project.project import Project
-from core.questions.session import plan
+from core.questions.queue import plan
 from core.records.decisions import Verb
 from core.records.patterns import Maturity, PatternType
 from core.show.decisions import subject

@@ -34,7 +34,7 @@ from core.index.findings import all_findings, scan_pattern
 from core.index.history import explain_pattern
 from core.index.review_items import HELD, QUARANTINE
 from core.project.project import Project
-from core.questions.answers import answer
+from core.questions.kinds import answer
 from core.records.decisions import CurationState, Verb
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.suspicions import Severity, Suspicion

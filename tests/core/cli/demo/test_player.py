@@ -23,8 +23,8 @@ from core.cli.demo.scripts import load_loop_scripts, load_task_scripts
 from core.index.refresh import Index
 from core.index.review_items import ReviewItem
 from core.project.project import Project
-from core.questions.answers import answers
-from core.questions.session import plan
+from core.questions.kinds import answers
+from core.questions.queue import plan
 from core.records.episodes import TaskStatus
 from core.records.loops import Liveness, Outcome
 from core.records.snapshot import Snapshot

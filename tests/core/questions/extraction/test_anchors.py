@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from core.questions.extraction.anchors import find_anchors
-from core.questions.extraction.errors import Sighting
+from core.questions.extraction.engine import find_anchors
 from core.questions.extraction.fixes import Repair
+from core.questions.extraction.triggers import Sighting
 
 ARROW = "@@ b.ts @@\n+export const pay = (x) =>"
 REQUIRED = '@@ pyproject.toml @@\n+    "python-dateutil>=2.9",\n+name = "shop"'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.questions.extraction.change_kinds import is_environment_error, is_install, teaches_nothing
+from core.questions.extraction.changes import is_environment_error, is_install, teaches_nothing
 from core.records.debug_sessions import Failure
 from core.records.episodes import Action
 from core.tasks.changes import compare_texts

@@ -14,7 +14,7 @@ from rapidfuzz import fuzz, process
 from core.base.record_text import strip_label
 from core.base.steps import run_all
 from core.index.verdicts import VerdictsInMemory
-from core.questions.extraction.clustering import Cluster, cluster_reflections, cluster_snapshot_in_steps
+from core.questions.extraction.learnings import Cluster, cluster_reflections, cluster_snapshot_in_steps
 from core.records.episodes import Task
 from core.records.loops import Loop
 from core.records.reflections import Reflection

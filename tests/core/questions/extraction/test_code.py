@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.questions.extraction.code import file_language, has_partial_holes, make_clean_template, make_template
+from core.questions.extraction.fix_kinds import file_language, has_partial_holes, make_clean_template, make_template
 
 UNIFIED = """\
 --- a/src/cart.py

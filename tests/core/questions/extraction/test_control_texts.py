@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from core.base.settings import ExtractionSettings
-from core.questions.extraction.control_texts import clean_material, remove_controls
 from core.questions.extraction.engine import extract
-from core.questions.extraction.lesson_patterns import extract_lesson
+from core.questions.extraction.learnings import extract_lesson
+from core.questions.extraction.material import clean_material, remove_controls
 from core.records.debug_sessions import Failure, Fix
 from core.records.extractions import ALL_TYPES, Extraction, Material
 from core.records.lessons import JoinedLesson

@@ -14,9 +14,8 @@ from core.index.findings import all_findings
 from core.index.refresh import Index
 from core.index.texts import Texts
 from core.project.project import Project
-from core.questions.extraction.engine import extract
+from core.questions.extraction.engine import KnownPatterns, extract
 from core.questions.extraction.material import Materials
-from core.questions.extraction.selection import KnownPatterns
 from core.records.patterns import PatternType
 from core.records.snapshot import Snapshot
 from tests.factories import DEBUG_NOW, EXAMPLE_SESSION_FILE

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from core.base.settings import ExtractionSettings
-from core.questions.extraction.clustering import Cluster, cluster_reflections
-from core.questions.extraction.engine import extract_recurring_lesson
-from core.questions.extraction.selection import KnownPatterns
+from core.questions.extraction.engine import KnownPatterns
+from core.questions.extraction.learnings import Cluster, cluster_reflections, extract_recurring_lesson
 from core.records.extractions import Proposal
 from core.records.patterns import PatternType
 from core.records.reflections import Reflection

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.questions.extraction.errors import (
+from core.questions.extraction.triggers import (
     classify_error_type,
     count_failing,
     extract_message,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from core.questions.extraction.follow_rules import judge
+from core.questions.extraction.following import judge
 from core.questions.extraction.recorded_work import ActionLog, RecordedWork, make_turn_actions
 from core.records.debug_sessions import Failure, Fix
 from core.records.episodes import Action

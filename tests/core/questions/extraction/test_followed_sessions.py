@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from core.questions.extraction.follow_rules import Judgement, judge
+from core.questions.extraction.following import Judgement, judge
 from core.questions.extraction.recorded_work import ActionLog, RecordedWork
 from core.records.episodes import Action
 from core.records.loops import Outcome

@@ -6,7 +6,7 @@ from time import process_time
 from typing import Any
 
 from core.base.steps import run_all
-from core.questions.extraction.instruction_pairs import choose_kept, find_pairs_in_steps
+from core.questions.conflict import choose_kept, find_pairs_in_steps
 from core.records.instructions import InstructionPair, PlacedInstruction, Relation
 from core.show.pages.instructions import removal_diff
 from core.sources.adapters.agent_files import AgentFile

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.base.settings import ExtractionSettings
-from core.questions.extraction.lesson_patterns import extract_lesson, pattern_type
+from core.questions.extraction.learnings import extract_lesson, pattern_type
 from core.records.extractions import ALL_TYPES, Extraction
 from core.records.lessons import JoinedLesson, Lesson, LessonKind, LessonState
 from core.records.patterns import Pattern, PatternType

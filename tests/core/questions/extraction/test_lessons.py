@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from core.base.steps import run_all
-from core.questions.extraction.lessons import compare_lessons_in_steps, judge_lessons_in_steps
+from core.questions.extraction.learnings import compare_lessons_in_steps, judge_lessons_in_steps
 from core.records.decisions import CurationState, Decision, Verb, lesson_question_id
 from core.records.lessons import JoinedLesson, Lesson, LessonKind, LessonState
 from core.records.loops import Outcome

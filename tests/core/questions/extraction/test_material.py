@@ -18,9 +18,8 @@ from core.base.paths import ProjectPaths
 from core.base.settings import Settings
 from core.index.refresh import Index
 from core.index.texts import Texts
-from core.questions.extraction.engine import MAX_PROPOSALS, extract
+from core.questions.extraction.engine import MAX_PROPOSALS, KnownPatterns, extract
 from core.questions.extraction.material import MAX_ACTIONS, MAX_ATTEMPTS, MAX_FAILURES, Materials
-from core.questions.extraction.selection import KnownPatterns
 from core.records.extractions import Extraction, Material
 from core.records.loops import LoopDetails
 from core.records.patterns import PatternType

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.questions.extraction.net_changes import find_net_changes
+from core.questions.extraction.attempt_fixes import find_net_changes
 from core.records.episodes import Action
 from core.tasks.changes import compare_texts, format_hunks
 

@@ -16,8 +16,8 @@ from core.decisions import commands
 from core.index.review_items import OFFER
 from core.index.texts import Texts
 from core.project.project import Project
+from core.questions.extraction.engine import KnownPatterns
 from core.questions.extraction.material import Materials
-from core.questions.extraction.selection import KnownPatterns
 from core.records.snapshot import Snapshot
 
 NOW = datetime(2026, 2, 4, tzinfo=UTC)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.base.errors import BadInput
-from core.questions.extraction.proposals import make_lesson
+from core.questions.extraction.learnings import make_lesson
 from core.records.extractions import Proposal
 from core.records.patterns import Pattern, PatternType
 from tests.factories import NOW, parse_pattern_record

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from core.base.text import safe_matcher
-from core.questions.extraction.trigger_check import (
+from core.questions.extraction.triggers import (
     Trigger,
     common_errors,
     is_comparison,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.questions.extraction.weakened_tests import Weakening, find_weakening
+from core.questions.extraction.changes import Weakening, find_weakening
 from core.tasks.changes import compare_texts
 
 

@@ -25,34 +25,33 @@ if TYPE_CHECKING:
     from core.decisions.commands import Command
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem
-    from core.questions.priority import ImpactEstimator
-    from core.records.decisions import CurationState, Decision
+    from core.questions.asking import Asker
+    from core.records.decisions import Decision
     from core.records.proposed_decisions import ProposedDecision
+
 
 _NAMED: Final = 3  # Number of records that a question names.
 _APPROVING: Final = {Verb.RELEASE, Verb.PROMOTE}
 
 
-def proposed_decisions(
-    scales: ImpactEstimator, curation: CurationState, decisions: Sequence[Decision]
-) -> Iterator[ReviewItem]:
+def ask_proposals(asker: Asker) -> Iterator[ReviewItem]:
     """Ask about decisions that agents propose, as long as the texts are those that they were proposed for."""
-    for one in curation.proposed:
+    for one in asker.curation.proposed:
         try:
             command = accepted_command(one)
         except BadInput:  # it was written by hand, or by another version
             continue
-        patterns = [scales.patterns[key] for key in one.texts if key in scales.patterns and key in scales.board]
+        patterns = [asker.patterns[key] for key in one.texts if key in asker.patterns and key in asker.board]
         if {pattern.id: pattern.content_hash for pattern in patterns} != one.texts:
             continue
         by = visible_line(one.by, 40)
-        name, this = _names(command, one, decisions)
+        name, this = _names(command, one, asker.records.decisions)
         suspicions = [mark for pattern in patterns for mark in pattern.suspicions]
         reason = f"proposed by {by} on {format_day(one.at)}"
         reason += f": {visible_line(one.reason, 200)}" if one.reason else ""
         reason += f" (“{visible_line(command.text, 300)}”)" if isinstance(command, commands.Note) else ""
         reason += f"; this text {describe_suspicions(suspicions)}" if suspicions else ""
-        yield scales.item(
+        yield asker.item(
             kinds.PROPOSAL,
             one.pattern_id or one.id,
             question=f"{by} proposes a note on {{}}. Add it?"
@@ -62,7 +61,7 @@ def proposed_decisions(
             this=this,
             reason=reason,
             place="",
-            impact=scales.unseen(one.pattern_id, is_withheld=True) if one.pattern_id else 0.0,
+            impact=asker.unseen(one.pattern_id, is_withheld=True) if one.pattern_id else 0.0,
             chars=None if one.pattern_id else len(one.reason),
             proposed=one,
         )
@@ -163,7 +162,7 @@ def _subjects(command: Command) -> tuple[str, ...]:
     return ("what the policy selects",)
 
 
-def answers(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
+def answer_proposal(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     """Yield yes, which makes the decision, and no, which rejects the proposal."""
     proposed = item.proposed
     assert proposed is not None

@@ -1,61 +1,157 @@
-"""Impact and priority of questions; see docs/curation.md#review-order."""
+"""What the review queue is made from, and how a question is made: its texts, impact and priority.
+
+See docs/curation.md#review-order.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 
 from core.base.formatting import shorten_id
 from core.base.pattern_titles import pattern_title
+from core.base.settings import Settings
 from core.base.text import visible_line
 from core.index import review_items as kinds
-from core.index.review_items import ReviewItem
+from core.index.review_items import EditedFile, HeldText, ReviewItem, WeakenedTest
+from core.index.trials import PatternTrials, find_harmful
 from core.learning.assessment import describe_counts
+from core.learning.scoreboard import Scoreboard
 from core.questions.impact import WARNED_SHARE, PatternImpacts, good_enough, priority, weekly
+from core.records.anchors import AnchorChange
+from core.records.authors import Author
+from core.records.decisions import CurationState, Decision, Verb
+from core.records.extractions import Extraction
+from core.records.findings import Finding
+from core.records.instructions import InstructionPair
+from core.records.lessons import JoinedLesson
 from core.records.patterns import Pattern, PatternType
+from core.tasks.escalations import EscalatedSession, find_escalation
 
 if TYPE_CHECKING:
-    from core.base.settings import Settings
+    from core.records.snapshot import Snapshot
+
+if TYPE_CHECKING:
     from core.learning.inversion_rules import Inversion
-    from core.learning.scoreboard import Scoreboard
     from core.learning.scores import Ints
+
 
 Questions: TypeAlias = dict[tuple[str, str, str], tuple[tuple[object, ...], ReviewItem]]
 """Facts that a question was made from, and the question; by kind and IDs of patterns."""
 CHARS_PER_SECOND: Final = 20.0  # About 240 words a minute, as people read technical text with care.
-THINKING: Final = {
-    kinds.EDITED: 8.0,
-    **dict.fromkeys((kinds.EXTRACTED, kinds.BROAD, kinds.SELDOM, kinds.UNRECONCILED, kinds.WEAKENED), 8.0),
-    kinds.STALE: 8.0,
-    kinds.RENAMED: 4.0,
-    **dict.fromkeys((kinds.CONTRADICTED, kinds.BORDERLINE, kinds.QUARANTINE, kinds.HELD, kinds.ESCALATION), 10.0),
-    **dict.fromkeys((kinds.PROPOSAL, kinds.HARMFUL), 10.0),
-    **dict.fromkeys((kinds.STALE_PIN, kinds.DUPLICATE, kinds.RECURRING, kinds.LESSON, kinds.OFFER), 12.0),
-    kinds.CONFLICT: 12.0,
-    kinds.INVERSION: 15.0,
-    kinds.BURST: 20.0,
-}
-"""Seconds that a decision of each kind takes besides reading its texts: to check the evidence and press a key."""
 _SECONDS_EACH: Final = 6.0  # Seconds to read the headline of each further pattern that a question is about.
 _MOST_CHARS: Final = 4000  # Maximum number of characters of a text that are read before deciding.
 
 
-@dataclass(frozen=True)
-class ImpactEstimator:
-    """Estimates the impact of questions about the patterns of one board.
+HOLDS: Final = timedelta(days=1)  # Time in which a decision answers further questions about the state of a pattern.
+_DECIDES: Final = {Verb.RESET, Verb.PROMOTE, Verb.DEPRECATE, Verb.RELEASE, Verb.QUARANTINE}
 
-    `known` are the questions of an earlier queue with the same settings, and those that `ask` returned: `asked`.
+
+class JoinedOffer(Struct, frozen=True):
+    """An offer, and the IDs of all loops that offer nothing else, its own first."""
+
+    offer: Extraction
+    sources: tuple[str, ...]
+
+
+class RecurringLearning(Struct, frozen=True, array_like=True):
+    """What a question shows of a recurring learning, without secrets.
+
+    `text` is one line of at most 80 characters, `chars` the length of the whole learning. `times` has one for each
+    report, None where it is unknown.
+    """
+
+    id: str
+    text: str
+    chars: int
+    sources: int
+    times: tuple[datetime | None, ...]
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """What the searches for questions found, see `core.questions.search`."""
+
+    alike: tuple[tuple[str, str, float], ...] = ()
+    offers: tuple[JoinedOffer, ...] = ()
+    recurring: tuple[tuple[RecurringLearning, Extraction], ...] = ()
+    lessons: tuple[tuple[JoinedLesson, Extraction], ...] = ()
+    held: tuple[HeldText, ...] = ()
+    broad: dict[str, float] = {}
+    weakened: tuple[WeakenedTest, ...] = ()
+    unreconciled: dict[str, Finding] = {}
+    stale: dict[str, tuple[AnchorChange, ...]] = {}
+    pairs: tuple[InstructionPair, ...] = ()
+
+
+NOTHING_FOUND: Final = Found()
+
+
+class QueueRecords(Struct, frozen=True, kw_only=True):
+    """What the queue of `reviewer` is made from at `now`.
+
+    `decisions` are those of the log, oldest first: those of `reviewer` of the last day answer further questions, and a
+    proposed undo names the one that it is about.
     """
 
     patterns: Mapping[str, Pattern]
     board: Scoreboard
+    curation: CurationState
+    now: datetime
     settings: Settings
-    known: Questions = field(default_factory=dict)
-    asked: Questions = field(default_factory=dict)
+    found: Found = NOTHING_FOUND
+    escalated: Sequence[EscalatedSession] = ()
+    edited: Sequence[EditedFile] = ()
+    harmful: Sequence[PatternTrials] = ()
+    decisions: Sequence[Decision] = ()
+    reviewer: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        snapshot: Snapshot,
+        board: Scoreboard,
+        now: datetime,
+        settings: Settings,
+        found: Found = NOTHING_FOUND,
+        reviewer: str = "",
+        edited: Sequence[EditedFile] = (),
+    ) -> QueueRecords:
+        """Return the records of a project."""
+        calls = (find_escalation(session, snapshot) for session in snapshot.debug_sessions.values())
+        return cls(
+            patterns=snapshot.patterns,
+            board=board,
+            curation=snapshot.curation,
+            now=now,
+            settings=settings,
+            found=found,
+            escalated=[call for call in calls if call is not None],
+            edited=edited,
+            harmful=find_harmful(snapshot, now),
+            decisions=snapshot.decisions,
+            reviewer=reviewer,
+        )
+
+
+class Asker:
+    """Makes the questions of one queue, with their impact.
+
+    `known` are the questions of an earlier queue with the same settings, and those that `ask` returned: `asked`.
+    `asked_about` are the subjects of the questions so far.
+    """
+
+    def __init__(self, records: QueueRecords, known: Questions | None = None) -> None:
+        self.records = records
+        self.patterns, self.board, self.settings = records.patterns, records.board, records.settings
+        self.curation, self.found, self.now = records.curation, records.found, records.now
+        self.known: Questions = {} if known is None else known
+        self.asked: Questions = {}
+        self.asked_about: set[str] = set()
 
     def ask(
         self,
@@ -121,7 +217,7 @@ class ImpactEstimator:
             more.setdefault("evidence", self._uses.item(self.board.row(subject)))
         place = self.given(subject) if place is None else place
         chars = chars_of(self.patterns[subject]) if chars is None else chars
-        read = THINKING[kind] + min(chars, _MOST_CHARS) / CHARS_PER_SECOND + further * _SECONDS_EACH
+        read = kinds.KINDS[kind].seconds + min(chars, _MOST_CHARS) / CHARS_PER_SECOND + further * _SECONDS_EACH
         return ReviewItem(
             kind=kind,
             subject=subject,
@@ -183,6 +279,29 @@ class ImpactEstimator:
     def times(self, pattern_id: str) -> int:
         """Return the number of injections and uses of a pattern."""
         return self._times.item(self.board.row(pattern_id))
+
+    @cached_property
+    def decided(self) -> dict[str, Verb]:
+        """The decisions of the reviewer within `HOLDS` by pattern, without a new result or another text since.
+
+        A later decision of another person opens the question again.
+        """
+        found, seen = dict[str, Verb](), set[str]()
+        for one in reversed(self.records.decisions):
+            if self.now - one.at > HOLDS:
+                break
+            if one.verb not in _DECIDES or one.id in self.curation.undone or one.subject in seen:
+                continue
+            seen.add(one.subject)
+            is_own = one.by == self.records.reviewer and one.decided_by is Author.PERSON
+            pattern = self.patterns.get(one.subject)
+            if pattern is None or one.subject not in self.board or not is_own:
+                continue
+            known = one.before.get("successes", 0) + one.before.get("failures", 0)
+            same_text = one.before.get("content_hash", pattern.content_hash) == pattern.content_hash
+            if same_text and self.results(one.subject) <= known:
+                found[one.subject] = one.verb
+        return found
 
     def place(self, pattern_id: str) -> str:
         """Describe how often a pattern was given, and the rate from which loops should get it."""

@@ -1,4 +1,7 @@
-"""Whether agents may get a text that gives orders, of a pattern or a reflection; docs/safety.md#held-texts."""
+"""Whether agents may get a text that arrived or gives orders, of a pattern or a reflection.
+
+See docs/safety.md#held-texts.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from core.base.formatting import format_day
 from core.base.scanning.messages import describe_suspicions, find_withhold_reason
 from core.base.scanning.rules import FOREIGN_SCRIPT
 from core.base.scanning.scan import count_marks, scan_text
@@ -19,17 +23,18 @@ from core.index.contexts import held_reflections_in_steps
 from core.index.review_items import HeldText
 from core.questions.answer import Answer, dismissal, new_text, yes
 from core.questions.context_recipients import list_recipients
-from core.records.decisions import APPROVE
+from core.records.decisions import APPROVE, VERBS, Verb
 from core.retrieval.embeddings import is_available
 
 if TYPE_CHECKING:
     from core.base.steps import Steps
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem
-    from core.questions.priority import ImpactEstimator
-    from core.records.decisions import CurationState
+    from core.questions.asking import Asker
+    from core.records.decisions import UnreviewedText
     from core.records.patterns import Pattern
     from core.records.suspicions import Suspicion
+
 
 EXACTLY: Final = "agents may get exactly this text"  # effect of an approval
 SUSPECTED: Final = 2.0  # Factor on the impact of texts with scan results, which may do harm beyond failing.
@@ -83,28 +88,40 @@ def _embed_in_steps(view: ProjectState, tasks: Sequence[str]) -> Steps[None]:
         yield
 
 
-def suspected(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewItem]:
+def ask_new_texts(asker: Asker) -> Iterator[ReviewItem]:
+    """Ask about texts of patterns that arrived, or that the scan blocks or holds, and about held reflections.
+
+    A text that the reviewer put into quarantine a short time ago is not asked about.
+    """
+    for item in (*_ask_arrivals(asker), *_ask_suspected(asker)):
+        # A text that was released is asked about again if later rules find more in it.
+        if item.kind != kinds.QUARANTINE or asker.decided.get(item.subject) is not Verb.QUARANTINE:
+            yield item
+    yield from _ask_held_reflections(asker)
+
+
+def _ask_suspected(asker: Asker) -> Iterator[ReviewItem]:
     """Ask about texts that the scan blocks or holds."""
-    board = scales.board
+    board = asker.board
     for row in np.flatnonzero(board.quarantined).tolist():
-        pattern = scales.patterns[board.ids[row]]
-        arrival = curation.arrivals.get(pattern.id)
+        pattern = asker.patterns[board.ids[row]]
+        arrival = asker.curation.arrivals.get(pattern.id)
         waits = arrival is not None and arrival.needs_review(pattern.content_hash)
         if not board.held[row] and (waits or not board.blocked[row]):
             continue
         kind = kinds.HELD if board.held[row] else kinds.QUARANTINE
-        impact = SUSPECTED * scales.unseen(pattern.id, is_withheld=True)
+        impact = SUSPECTED * asker.unseen(pattern.id, is_withheld=True)
         suspicions = board.suspicions(pattern.id)
-        make = partial(_suspected, scales, kind, pattern, suspicions)
-        yield scales.ask(kind, pattern.id, make, suspicions, impact=impact)
+        make = partial(_suspected, asker, kind, pattern, suspicions)
+        yield asker.ask(kind, pattern.id, make, suspicions, impact=impact)
 
 
-def _suspected(scales: ImpactEstimator, kind: str, pattern: Pattern, suspicions: Sequence[Suspicion]) -> ReviewItem:
+def _suspected(asker: Asker, kind: str, pattern: Pattern, suspicions: Sequence[Suspicion]) -> ReviewItem:
     question, place = "May agents get {}?", "no agent gets it unless you say yes, with a reason"
     if kind == kinds.HELD:
         question, place = _held_question(suspicions), "no agent gets it until you say yes"
     reason = f"this text {describe_suspicions(suspicions)}"
-    return scales.item(kind, pattern.id, question=question, reason=reason, place=place, risk=count_marks(suspicions))
+    return asker.item(kind, pattern.id, question=question, reason=reason, place=place, risk=count_marks(suspicions))
 
 
 def _held_question(marks: Iterable[Suspicion]) -> str:
@@ -113,13 +130,13 @@ def _held_question(marks: Iterable[Suspicion]) -> str:
     return "May agents get {}, in letters that the project does not use?"
 
 
-def held_texts(scales: ImpactEstimator, curation: CurationState, texts: Sequence[HeldText]) -> Iterator[ReviewItem]:
+def _ask_held_reflections(asker: Asker) -> Iterator[ReviewItem]:
     """Ask about held reflections that no person has approved."""
-    for held in texts:
-        if curation.approves_text(held.text):
+    for held in asker.found.held:
+        if asker.curation.approves_text(held.text):
             continue
         readers = plural(len(held.readers), "running session or last task", "running sessions and last tasks")
-        yield scales.item(
+        yield asker.item(
             kinds.HELD,
             held.id,
             question=_held_question(held.marks),
@@ -127,7 +144,7 @@ def held_texts(scales: ImpactEstimator, curation: CurationState, texts: Sequence
             this="this reflection",
             reason=f"this text {held.does}",
             place=f"{readers} would get it; no agent gets it until you say yes",
-            impact=SUSPECTED * scales.new(float(len(held.readers))),
+            impact=SUSPECTED * asker.new(float(len(held.readers))),
             chars=len(held.text),
             held_text=held,
             risk=count_marks(held.marks),
@@ -135,10 +152,63 @@ def held_texts(scales: ImpactEstimator, curation: CurationState, texts: Sequence
         )
 
 
-def answers(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
-    """Yield yes, which approves the text, and no, which archives a pattern or leaves a reflection out."""
+_ARRIVED: Final = {
+    "import": "imported",
+    "extraction": "found",
+    "proposal": "proposed",
+    "quarantine": "quarantined",
+}
+
+
+def _ask_arrivals(asker: Asker) -> Iterator[ReviewItem]:
+    """Ask about imported, extracted or quarantined texts that no person released."""
+    board = asker.board
+    for pattern_id, arrival in asker.curation.arrivals.items():
+        pattern = asker.patterns.get(pattern_id)
+        if pattern is None or pattern_id not in board or not arrival.needs_review(pattern.content_hash):
+            continue
+        row = board.row(pattern_id)
+        if board.held[row]:
+            continue  # asked about as a held text
+        kind, question, place = kinds.EXTRACTED, "Keep {}?", None
+        is_withheld = bool(asker.stakes.is_withheld[row])
+        if board.quarantined[row]:
+            kind, question, place = (
+                kinds.QUARANTINE,
+                "An agent proposes {}. May agents get it?" if arrival.kind == "proposal" else "May agents get {}?",
+                "no agent gets it until you say yes",
+            )
+            is_withheld = True
+        elif arrival.blocks:
+            continue
+        suspicions = board.suspicions(pattern_id)
+        impact = (SUSPECTED if suspicions else 1.0) * asker.unseen(pattern_id, is_withheld=is_withheld)
+        make = partial(_arrival, asker, kind, pattern, arrival, question, place)
+        yield asker.ask(kind, pattern_id, make, arrival, suspicions, impact=impact)
+
+
+def _arrival(
+    asker: Asker, kind: str, pattern: Pattern, arrival: UnreviewedText, question: str, place: str | None
+) -> ReviewItem:
+    is_found = arrival.kind == "extraction"
+    by = "in a session" if is_found else f"by {visible_line(arrival.by, 40)}"
+    reason = f"{_ARRIVED[arrival.kind]} {by} on {format_day(arrival.at)}"
+    reason += f": {visible_line(arrival.reason, 120)}" if arrival.reason and not is_found else ""
+    suspicions = asker.board.suspicions(pattern.id)
+    reason += f"; this text {describe_suspicions(suspicions)}" if suspicions else ""
+    risk = count_marks(suspicions) if kind == kinds.QUARANTINE else ()
+    return asker.item(kind, pattern.id, question=question, reason=reason, place=place, risk=risk)
+
+
+def answer_new_text(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
+    """Yield yes, which accepts the text, and no, which archives a pattern or leaves a reflection out."""
     if item.held_text is None:
-        yield from new_text(item, state, APPROVE.word, EXACTLY)
+        words = {
+            kinds.HELD: (APPROVE.word, EXACTLY),
+            kinds.QUARANTINE: (VERBS[Verb.RELEASE].word, "agents may get it"),
+            kinds.EXTRACTED: (APPROVE.word, "it stays, and may become proven"),
+        }
+        yield from new_text(item, state, *words[item.kind])
         return
     approve = commands.ApproveText(key=item.question_key, text=item.held_text.text, about=item.about)
     yield yes(APPROVE.word, EXACTLY, approve)

@@ -19,25 +19,19 @@ from core.index.anchors import Stale
 from core.index.review_items import HeldText
 from core.index.snapshot import IndexedSnapshot
 from core.index.verdicts import FOUND, StoredVerdicts, VerdictsInMemory, digest_of, read_verdicts, write_verdicts
-from core.questions.broad import find_broad_triggers
-from core.questions.conflict import find_conflicts
-from core.questions.duplicate import Duplicates, find_duplicates
-from core.questions.held import find_held_texts
-from core.questions.lesson import find_lessons
+from core.questions.acknowledgement import WeakenedTests
+from core.questions.asking import Found, JoinedOffer, RecurringLearning
+from core.questions.duplicate import Duplicates
+from core.questions.kinds import TABLE, SearchTools
 from core.questions.offer import (
     JUDGED_AT_ONCE,
     MOST_JUDGED,
     Extract,
     FoundOffers,
-    JoinedOffer,
-    find_offers,
+    RecurringLearnings,
     join_offers,
 )
-from core.questions.queue import Found
-from core.questions.recurring import RecurringLearning, RecurringLearnings, find_recurring
-from core.questions.stale import checked_out, find_stale_anchors
-from core.questions.unreconciled import find_wrong_counts
-from core.questions.weakened import WeakenedTests, find_weakened_tests
+from core.questions.stale import checked_out
 from core.records.decisions import Verb
 from core.records.extractions import Extraction
 from core.records.findings import Finding
@@ -49,13 +43,14 @@ if TYPE_CHECKING:
     from core.base.settings import Settings
     from core.base.steps import Steps
     from core.index.project_state import ProjectState
-    from core.questions.extraction.offers import Offers
+    from core.questions.extraction.extractor import Offers
     from core.records.snapshot import Snapshot
     from core.retrieval.embeddings import ComparableWork, Embeddings
 
+
 ROOMS: Final = ("questions",)
 """Rooms, besides those of the index, that decide what the searches find."""
-SEARCHES: Final = (
+_ORDER: Final = (
     "offers",
     "alike",
     "broad",
@@ -67,6 +62,7 @@ SEARCHES: Final = (
     "stale",
     "pairs",
 )
+_SEARCHES: Final = {row.search.name: row.search for row in TABLE if row.search is not None}
 Candidate: TypeAlias = tuple[RecurringLearning | JoinedLesson, Extraction]
 _STEP_SECONDS: Final = 0.01  # time in which a search works at once
 _PAUSE: Final = timedelta(minutes=1)  # minimum time between two searches for held texts, which a busy loop changes
@@ -133,11 +129,11 @@ class Basis(NamedTuple):
 
     @classmethod
     def of(cls, kind: str, view: ProjectState) -> Basis:
-        return cls(_find_records(kind, view), view.now, view.board.evidence)
+        return cls(_SEARCHES[kind].records(view), view.now, view.board.evidence)
 
 
 class SearchState(Struct, frozen=True):
-    """What each search found, under the names of `SEARCHES`.
+    """What each search found, under its name.
 
     `bases` has what each search was made from, `removed` what `without` removed, by source.
     """
@@ -191,7 +187,7 @@ class SearchState(Struct, frozen=True):
         basis = self.bases.get(kind)
         if basis is None or (kind == "held" and basis.at.date() != view.now.date()):
             return False
-        return all(map(is_, basis.records, _find_records(kind, view)))
+        return all(map(is_, basis.records, _SEARCHES[kind].records(view)))
 
     def is_exact(self, view: ProjectState) -> bool:
         """Return whether all searches would find the same in this state: held texts and weights of lessons may wait."""
@@ -225,30 +221,6 @@ class SearchState(Struct, frozen=True):
         return structs.replace(state, recurring=recurring, removed=removed)
 
 
-def _find_records(kind: str, view: ProjectState) -> tuple[object, ...]:
-    """Return the records that a search depends on, and which start it again; lessons are not weighed again for less."""
-    snapshot = view.snapshot
-    match kind:
-        case "offers":
-            return snapshot.loops, snapshot.patterns
-        case "alike" | "broad":
-            return (snapshot.patterns,)
-        case "unreconciled":
-            return (view.board.evidence,)
-        case "recurring":
-            return snapshot.reflections, snapshot.patterns, snapshot.tasks, snapshot.memory_tasks, snapshot.loops
-        case "held":
-            return snapshot.reflections, snapshot.memory_tasks, snapshot.tasks, snapshot.loops
-        case "lessons":
-            return snapshot.lessons, snapshot.patterns, snapshot.curation
-        case "stale":
-            return snapshot.patterns, checked_out(snapshot)
-        case "pairs":
-            return snapshot.instructions, snapshot.lessons, snapshot.patterns, snapshot.curation
-        case _:
-            return (snapshot.attempts,)
-
-
 class Running(NamedTuple):
     """A search that has begun."""
 
@@ -278,7 +250,7 @@ class QuestionSearch:
         self._state = SearchState()
         self._joined: tuple[object, tuple[JoinedOffer, ...]] = None, ()  # the joined offers, after those they are of
         self._running: Running | None = None
-        self._next = 0  # place in `SEARCHES` of the search whose turn it is
+        self._next = 0  # place in `_ORDER` of the search whose turn it is
         self._imports: threading.Thread | None = None
         self._has_begun = False  # whether a step was done in this process
         self._known: tuple[str, bool] = "", False  # the key of the stored verdict, and whether it is whole
@@ -373,13 +345,13 @@ class QuestionSearch:
 
     def _begin(self, view: ProjectState, *, is_idle: bool) -> Running | None:
         """Begin the next search whose records have changed; each has its turn, however often those of others change."""
-        turns = (*SEARCHES[self._next :], *SEARCHES[: self._next])
+        turns = (*_ORDER[self._next :], *_ORDER[: self._next])
         kind, most = next((one for one in turns if self._is_due(one, view)), None), JUDGED_AT_ONCE
         if kind is None and is_idle and not self._state.offers.is_whole:
             kind, most = "offers", MOST_JUDGED
         if kind is None:
             return None
-        self._next = SEARCHES.index(kind) + 1
+        self._next = _ORDER.index(kind) + 1
         return Running(kind, Basis.of(kind, view), Work(self._search(kind, view, most)))
 
     def _is_due(self, kind: str, view: ProjectState) -> bool:
@@ -389,28 +361,9 @@ class QuestionSearch:
         return kind != "held" or basis is None or view.now - basis.at >= _PAUSE
 
     def _search(self, kind: str, view: ProjectState, most: int) -> Steps[Any]:
-        state, stored, load = self._state, self._stored, self._load_offers
-        match kind:
-            case "offers":
-                return find_offers(view, state.offers, stored, load, self._extract, most)
-            case "alike":
-                return find_duplicates(view, state.alike, stored)
-            case "broad":
-                return find_broad_triggers(view, stored)
-            case "unreconciled":
-                return find_wrong_counts(view)
-            case "recurring":
-                return find_recurring(view, state.recurring, stored, load)
-            case "held":
-                return find_held_texts(view)
-            case "lessons":
-                return find_lessons(view, load)
-            case "stale":
-                return find_stale_anchors(view, stored)
-            case "pairs":
-                return find_conflicts(view)
-            case _:
-                return find_weakened_tests(view, state.weakened, load)
+        before = getattr(self._state, kind)
+        tools = SearchTools(before, self._stored, self._load_offers, self._extract, most)
+        return _SEARCHES[kind].find(view, tools)
 
     def _continue(self, running: Running) -> bool:
         """Do a step of a search; whether what was found changed."""

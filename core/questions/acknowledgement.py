@@ -1,0 +1,131 @@
+"""Whether a person has seen that an agent gave up, or that a test passed because it checks less."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from core.base.formatting import format_day
+from core.base.text import plural, visible_line
+from core.index import review_items as kinds
+from core.index.review_items import WeakenedTest
+from core.questions.answer import NOT_YET_DAYS, Answer, dismissal, not_now
+from core.records.decisions import ACKNOWLEDGE
+from core.records.episodes import Attempt
+from core.tasks.escalations import ASKS_FOR
+
+if TYPE_CHECKING:
+    from core.base.steps import Steps
+    from core.index.project_state import ProjectState
+    from core.index.review_items import ReviewItem
+    from core.questions.asking import Asker
+    from core.questions.offer import LoadOffers
+    from core.records.debug_sessions import DebugSession, Escalation
+
+
+WAITS: Final = "an agent waits until a person helps"  # Why an escalation comes first.
+
+
+def ask_escalations(asker: Asker) -> Iterator[ReviewItem]:
+    """Ask about escalated debug sessions whose work has not ended, newest first; only recent ones are urgent."""
+    now = asker.now
+    for one in sorted(asker.records.escalated, key=lambda one: one.at or now, reverse=True):
+        if one.has_ended:  # no agent waits for the answer
+            continue
+        session, at = one.session, one.at
+        since = f", on {format_day(at)}" if at is not None else ""
+        called = f"; {_call_text(one.call)}" if one.call is not None else ""
+        stuck = _stuck_text(session)
+        file = visible_line(session.file_path, 80)
+        is_stuck = at is None or now - at <= ASKS_FOR
+        yield asker.item(
+            kinds.ESCALATION,
+            session.id,
+            question=f"Escalated{f' at {file}' if file else ''}: an agent asks for help. Have you seen it?",
+            reason=f"escalated after {plural(len(session.executions), 'run')}{since}{called}; {stuck}",
+            place=WAITS if is_stuck else "",
+            is_urgent=is_stuck,
+            impact=0.0,
+            chars=len(stuck),
+            escalated=one,
+            evidence=len(session.executions),
+        )
+
+
+def _call_text(call: Escalation) -> str:
+    """Describe why and by whom a person was called: `needs credentials — by ada`."""
+    by = f"by {visible_line(call.by, 40) or 'unknown'}"
+    return f"{visible_line(call.reason, 200)} — {by}" if call.reason else f"called {by}"
+
+
+def _stuck_text(session: DebugSession) -> str:
+    """Describe in one line what an escalated session could not fix."""
+    run = session.newest_failing
+    if run is None:
+        return "no failed run is recorded"
+    failure = run.failures[0]
+    more = f", and {plural(len(run.failures) - 1, 'further failure')}" if len(run.failures) > 1 else ""
+    error = f"{failure.error_type}: {failure.message}".strip(": ")
+    return visible_line(error or failure.test_name or "unnamed failure", 160) + more
+
+
+def answer_escalation(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
+    """Yield yes, which acknowledges, and no, which asks again tomorrow."""
+    yield dismissal(item, "accept", ACKNOWLEDGE.word, f"{ACKNOWLEDGE.past} the {visible_line(item.about, 120)}")
+    yield not_now(item, state, "not yet", NOT_YET_DAYS)
+
+
+SEARCHED_ATTEMPTS: Final = 20  # Number of last ended attempts that are searched.
+_EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
+
+
+class WeakenedTests(Struct, frozen=True):
+    """The weakened tests, and the attempts that were read for them."""
+
+    found: tuple[WeakenedTest, ...] = ()
+    read: tuple[Attempt, ...] = ()
+
+
+def find_weakened_tests(view: ProjectState, before: WeakenedTests, load: LoadOffers) -> Steps[WeakenedTests]:
+    """Read the logs of the newest attempts that ended; one that is the same as `before` is not read again."""
+    if not view.settings.extraction.enabled:
+        return WeakenedTests()
+    ended = (one for one in view.snapshot.attempts.values() if not one.is_open and one.errors != 0)
+    newest = heapq.nlargest(SEARCHED_ATTEMPTS, ended, key=lambda one: one.last_activity or _EARLIEST)
+    found: list[WeakenedTest] = []
+    for attempt in newest:
+        if attempt in before.read:
+            found += (one for one in before.found if one.attempt_id == attempt.id)
+        else:
+            found += (yield from load()).find_weakened_tests(attempt)
+            yield
+    return WeakenedTests(tuple(found), tuple(newest))
+
+
+def ask_weakened_tests(asker: Asker) -> Iterator[ReviewItem]:
+    """Ask about tests that passed because they check less; docs/extraction.md#weakened-tests."""
+    for one in asker.found.weakened:
+        command, failure = visible_line(one.command, 60), visible_line(one.failure, 120)
+        files = visible_line(", ".join(one.files), 80) or "a test"
+        by = f" by {visible_line(one.agent, 40)}" if one.agent else ""
+        yield asker.item(
+            kinds.WEAKENED,
+            one.task_id,
+            question=f"{{}} was {one.change} to pass. Have you seen it?",
+            name=f"A test of {visible_line(one.attempt_id, 80)}",
+            this="A test",
+            reason=f"{files} was changed{by} after {command!r} failed: {failure}",
+            place="",
+            chars=len(one.diff),
+            weakened=one,
+        )
+
+
+def answer_weakened(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
+    """Yield yes, which acknowledges, and no, which asks again tomorrow."""
+    yield dismissal(item, "accept", ACKNOWLEDGE.word, f"{ACKNOWLEDGE.past} {visible_line(item.about, 120)}")
+    yield not_now(item, state, "not yet", NOT_YET_DAYS)

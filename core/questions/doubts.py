@@ -1,0 +1,273 @@
+"""Whether to give a pattern on: a broad trigger, wrong counts, seldom followed, harmful, suspicious reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import yaml
+from msgspec import Struct
+
+from core.base.text import Matcher, plural, visible_line
+from core.decisions import commands
+from core.decisions.rules import why_refused
+from core.index import review_items as kinds
+from core.index.verdicts import StoredVerdicts, read_in_steps, write_in_steps
+from core.learning.bursts import format_burst, format_source
+from core.learning.evidence import UseCounts
+from core.learning.following import FollowCounts
+from core.learning.statistics import jeffreys_interval
+from core.questions.answer import Answer, dismissal, no, yes
+from core.questions.impact import WASTED_USE
+from core.records.findings import Finding, Severity
+from core.retrieval.rendering import count_entry_tokens
+
+if TYPE_CHECKING:
+    from core.base.steps import Steps
+    from core.index.project_state import ProjectState
+    from core.index.review_items import ReviewItem
+    from core.learning.scoreboard import Scoreboard
+    from core.questions.asking import Asker
+    from core.records.patterns import Pattern
+
+
+_KIND: Final = "broad"
+
+
+class TriggerVerdict(Struct, frozen=True, array_like=True):
+    """The largest share of common messages that a trigger of a text matches, 0..1."""
+
+    share: float
+
+
+def find_broad_triggers(view: ProjectState, stored: StoredVerdicts) -> Steps[dict[str, float]]:
+    """Match triggers against common messages; returns the share that one matches, 0..1, by pattern, if it is too large.
+
+    A text that was matched before is not matched again.
+    """
+    patterns = view.snapshot.patterns
+    texts = {}
+    for id in patterns:
+        texts[id] = patterns[id].content_hash
+        yield
+    verdicts = yield from read_in_steps(stored, _KIND, set(texts.values()), TriggerVerdict)
+    new = {}
+    for id, text in texts.items():
+        if text not in verdicts:
+            verdicts[text] = new[text] = TriggerVerdict(trigger_match_share(patterns[id]))
+            yield
+    yield from write_in_steps(stored, _KIND, new)
+    shares = {id: verdicts[text].share for id, text in texts.items()}
+    return {id: share for id, share in shares.items() if share >= view.settings.review.broad_share}
+
+
+def trigger_match_share(pattern: Pattern) -> float:
+    """Return the largest share of common messages that a trigger matches, 0..1."""
+    messages = common_messages()
+    triggers = ((pattern.error_pattern, messages["errors"]), (pattern.task_pattern, messages["tasks"]))
+    return max(sum(map(Matcher(source).matches, texts)) / len(texts) if source else 0.0 for source, texts in triggers)
+
+
+@cache
+def common_messages() -> Mapping[str, Sequence[str]]:
+    """Return unrelated common `errors` and `tasks`; a broad trigger matches most."""
+    data = Path(__file__).with_name("common_messages.yaml").read_bytes()
+    found: Mapping[str, Sequence[str]] = yaml.load(data, yaml.CSafeLoader)
+    return found
+
+
+def ask_broad(asker: Asker) -> Iterator[ReviewItem]:
+    """Ask about patterns with a trigger that matches most common messages, unless a person approved the text."""
+    for pattern_id, share in asker.found.broad.items():
+        pattern = asker.patterns.get(pattern_id)
+        if pattern is None or pattern_id not in asker.board:
+            continue
+        row = asker.board.row(pattern_id)
+        if asker.stakes.is_withheld[row] or asker.curation.approves(pattern_id, pattern.content_hash):
+            continue
+        yield asker.item(
+            kinds.BROAD,
+            pattern_id,
+            question="The trigger of {} matches nearly everything. Hold it back?",
+            reason=f"{visible_line(pattern.error_pattern or pattern.task_pattern, 80)} matches "
+            f"{share:.0%} of common messages",
+            impact=WASTED_USE * share * asker.uses(pattern_id) + asker.held(pattern_id),
+        )
+
+
+TOO_BROAD: Final = "its trigger matches nearly everything"
+"""Default reason to quarantine a pattern with a broad trigger."""
+
+
+def answer_broad(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
+    """Yield yes, which holds it back, and no, which keeps it."""
+    quarantine = commands.Quarantine(item.subject, reason=TOO_BROAD)
+    effect = "no agent gets it until it is changed and released"
+    yield yes("quarantine", effect, quarantine, why_not=why_refused(quarantine, state))
+    summary = f"kept the broad trigger of {visible_line(item.subject, 80)}"
+    yield dismissal(item, "reject", "keep", summary, "it stays as it is")
+
+
+_WRONG_COUNTS: Final = frozenset({"claim-below-evidence", "claim-disagrees"})
+"""Codes of findings on counts that need a person."""
+
+
+def find_wrong_counts(view: ProjectState) -> Steps[dict[str, Finding]]:
+    """Compare the recorded counts of each pattern with the evidence; returns how both disagree, by pattern."""
+    board, patterns = view.board, view.snapshot.patterns
+    # Each of these columns is computed when it is asked for.
+    columns = (board.successes.tolist(), board.failures.tolist(), board.uses.tolist())
+    found = {}
+    for id, *counts in zip(board.ids, *columns, strict=True):
+        pattern = patterns.get(id)
+        if pattern is not None and (doubt := _find_wrong_count(board, UseCounts(*counts), pattern)) is not None:
+            found[id] = doubt
+        yield
+    return found
+
+
+def _find_wrong_count(board: Scoreboard, counts: UseCounts, pattern: Pattern) -> Finding | None:
+    own = UseCounts.of_record(pattern.recorded_counts)
+    is_low = own and (own.uses < counts.uses or own.successes < counts.successes or own.failures < counts.failures)
+    if not is_low:
+        return None  # a cheap check before the costly one
+    doubts = board.reconcile(pattern.id)
+    return next((one for one in doubts if one.code in _WRONG_COUNTS and one.severity is Severity.WARNING), None)
+
+
+def ask_wrong_counts(asker: Asker) -> Iterator[ReviewItem]:
+    """Ask about records whose counts contradict the evidence."""
+    for pattern_id, doubt in asker.found.unreconciled.items():
+        pattern = asker.patterns.get(pattern_id)
+        if pattern is not None and pattern_id in asker.board:
+            make = partial(_make_wrong_counts, asker, pattern_id, doubt)
+            yield asker.ask(kinds.UNRECONCILED, pattern_id, make, doubt, impact=asker.held(pattern_id))
+
+
+def _make_wrong_counts(asker: Asker, pattern_id: str, doubt: Finding) -> ReviewItem:
+    return asker.item(
+        kinds.UNRECONCILED,
+        pattern_id,
+        question="Recorded counts of {} contradict its results. Leave them?",
+        reason=visible_line(doubt.message, 160),
+    )
+
+
+WRONG_COUNTS: Final = "its recorded counts contradict the evidence"
+"""Default reason to quarantine a pattern whose counts disagree."""
+
+
+def answer_wrong_counts(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
+    """Yield yes, which leaves it, and no, which holds it back."""
+    summary = f"left the counts of {visible_line(item.subject, 80)} as they are"
+    yield dismissal(item, "accept", "leave", summary, "its results count")
+    quarantine = commands.Quarantine(item.subject, reason=WRONG_COUNTS)
+    effect = "no agent gets it until the counts are corrected and it is released"
+    yield no("quarantine", effect, quarantine, why_not=why_refused(quarantine, state))
+
+
+MIN_JUDGED: Final = 5  # clear verdicts that a question needs
+_SELDOM: Final = 0.5  # the upper end of the interval of the followed share must be lower
+_MOST_TRIED: Final = 20  # patterns whose verdicts are read, those that were given most often without a use
+_MORE: Final = 5  # clear verdicts after which the question is asked again
+DROPPED: Final = "given often, and seldom followed"
+
+
+def ask_seldom_followed(asker: Asker) -> Iterator[ReviewItem]:
+    """Ask about lessons of which most sessions that were given them did something else."""
+    board = asker.board
+    rows = np.flatnonzero((board.injected_only >= MIN_JUDGED) & ~asker.stakes.is_withheld)
+    for row in rows[np.argsort(-board.injected_only[rows], kind="stable")][:_MOST_TRIED].tolist():
+        pattern_id = board.ids[row]
+        if pattern_id not in asker.patterns:
+            continue
+        counts = FollowCounts.of(board.verdicts(pattern_id))
+        if is_seldom(counts, asker.settings.interval_level):
+            impact = WASTED_USE * (1 - counts.followed / counts.judged) * asker.uses(pattern_id)
+            make = partial(_make_seldom_followed, asker, pattern_id, counts)
+            yield asker.ask(kinds.SELDOM, pattern_id, make, counts, impact=impact)
+
+
+def is_seldom(counts: FollowCounts, level: float) -> bool:
+    """Return whether most sessions with a clear verdict did not follow a lesson, beyond chance."""
+    if counts.judged < MIN_JUDGED:
+        return False
+    return jeffreys_interval(counts.followed, counts.not_followed, level)[1] < _SELDOM
+
+
+def _make_seldom_followed(asker: Asker, pattern_id: str, counts: FollowCounts) -> ReviewItem:
+    entry = asker.patterns[pattern_id], asker.board.assessment(pattern_id)
+    tokens = count_entry_tokens(entry, asker.settings.injection)
+    return asker.item(
+        kinds.SELDOM,
+        pattern_id,
+        question="Agents seldom follow {}. Drop it?",
+        reason=counts.text,
+        place=f"about {plural(tokens, 'token')} of each context",
+        evidence=counts.judged,
+    )
+
+
+def answer_seldom_followed(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
+    """Yield yes, which deprecates it, and no, which asks again after more verdicts."""
+    drop = commands.Deprecate(item.subject, reason=DROPPED)
+    yield yes("drop", "no agent gets it until reset", drop, why_not=why_refused(drop, state))
+    more = commands.More(item.evidence, _MORE)
+    command = commands.SnoozeQuestion(key=item.question_key, more=more, about=visible_line(item.about, 80))
+    yield no("keep", f"asked again after {_MORE} more verdicts", command, matters=False)
+
+
+def ask_harmful(asker: Asker) -> Iterator[ReviewItem]:
+    """Ask about lessons with which work goes worse, in tasks for which chance decided."""
+    for one in asker.records.harmful:
+        if one.pattern_id not in asker.board or asker.stakes.is_withheld[asker.board.row(one.pattern_id)]:
+            continue
+        yield asker.item(
+            kinds.HARMFUL,
+            one.pattern_id,
+            question="An experiment shows that {} hurts. Stop giving it?",
+            reason=f"decided by chance, {one.counts}: {one.interval}",
+            impact=max(one.judged.difference or 0.0, 0.0) * asker.uses(one.pattern_id),
+        )
+
+
+def answer_harmful(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
+    """Yield yes, which deprecates it, and no, which goes on."""
+    deprecate = commands.Deprecate(item.subject, reason=f"it hurts: {item.reason}")
+    yield yes("deprecate", "no agent gets it until reset", deprecate, why_not=why_refused(deprecate, state))
+    summary = f"kept {visible_line(item.subject, 80)} in spite of the experiment"
+    yield dismissal(item, "reject", "keep", summary, "agents still get it")
+
+
+def ask_bursts(asker: Asker) -> Iterator[ReviewItem]:
+    """Ask about suspicious reports, which do not count until a person decides."""
+    for burst in asker.board.bursts:
+        count = len(burst.patterns)
+        question = f"{{}} blamed {plural(count, 'lesson')} at once. Ignore its reports?"
+        if burst.is_of_member:
+            results = plural(burst.successes + burst.failures, "unconfirmed result")
+            question = f"{{}} sent {results}. Ignore them?"
+        yield asker.item(
+            kinds.BURST,
+            burst.source,
+            question=question,
+            name=format_source(burst.source),
+            this="A member" if burst.is_of_member else "A session",
+            reason=format_burst(burst),
+            place="",
+            impact=sum(asker.either(id) for id in burst.patterns if id in asker.board) / 2,
+            chars=0,
+            further=count,
+            burst=burst,
+            evidence=count,
+        )
+
+
+def answer_burst(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
+    """Yield yes, which discards the reports, and no, which counts them."""
+    assert item.burst is not None
+    yield yes("discard", "the reports never count", commands.DiscardReports(source=item.subject, burst=item.burst))
+    yield no("count them", "the reports count", commands.CountReports(source=item.subject, burst=item.burst))

@@ -1,0 +1,223 @@
+"""Whether a pattern keeps its state: the text or results changed since a decision, or it may be the wrong one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from core.base.formatting import format_day
+from core.base.text import plural, visible_line
+from core.decisions import commands
+from core.decisions.rules import why_refused
+from core.index import review_items as kinds
+from core.learning.states import STATES, state_codes
+from core.questions.answer import REJECTED, SNOOZE_DAYS, Answer, dismissal, no, not_now, promotion, reset_effect, yes
+from core.questions.impact import net
+from core.records.decisions import RE_ENABLE, VERBS, Verb
+from core.records.patterns import Maturity
+
+if TYPE_CHECKING:
+    from core.index.project_state import ProjectState
+    from core.index.review_items import ReviewItem
+    from core.learning.scores import Flags, Floats, Ints
+    from core.questions.asking import Asker
+    from core.records.decisions import Pin
+
+
+CONFIRMED: Final = "confirmed in review"  # Default reason to deprecate a pattern again.
+_NOUNS: Final = {Maturity.PROVEN: "promotion", Maturity.DEPRECATED: "deprecation"}
+"""Nouns of the decisions that can be confirmed."""
+
+
+def ask_pins(asker: Asker) -> Iterator[ReviewItem]:
+    """Ask about pins whose text has changed, or that later evidence contradicts."""
+    board = asker.board
+    for pattern_id, pin in asker.curation.pins.items():
+        if pattern_id not in board or pattern_id not in asker.patterns:
+            continue
+        row = board.row(pattern_id)
+        is_deprecated = pin.state is Maturity.DEPRECATED
+        if board.pin_stale[row]:
+            impact = asker.unseen(pattern_id, is_withheld=is_deprecated)
+            yield asker.ask(
+                kinds.STALE_PIN, pattern_id, partial(_stale_pin, asker, pattern_id, pin), pin, impact=impact
+            )
+        elif board.contradicted[row]:
+            impact, place = asker.since(pattern_id, is_withheld=is_deprecated)
+            facts = pin, asker.board.results_since_pin(pattern_id), place
+            make = partial(_contradicted, asker, pattern_id, *facts)
+            yield asker.ask(kinds.CONTRADICTED, pattern_id, make, *facts, impact=impact)
+
+
+def _decided(pin: Pin) -> str:
+    return f"{pin.verb} by {visible_line(pin.by, 40)} on {format_day(pin.at)}"
+
+
+def _stale_pin(asker: Asker, pattern_id: str, pin: Pin) -> ReviewItem:
+    return asker.item(
+        kinds.STALE_PIN,
+        pattern_id,
+        question=f"The text of {{}} has changed since. Keep it {pin.verb}?"
+        if pin.state in _NOUNS
+        else "The text of {} has changed since it was accepted. Reset it?",
+        reason=f"{_decided(pin)}; its text has changed since",
+    )
+
+
+def _contradicted(asker: Asker, pattern_id: str, pin: Pin, results: tuple[int, int], place: str) -> ReviewItem:
+    good, bad = results
+    is_warning, is_deprecated = asker.is_warning(pattern_id), pin.state is Maturity.DEPRECATED
+    words = ("right", "wrong") if is_warning else ("succeeded", "failed")
+    against, word = (good, words[0]) if is_deprecated else (bad, words[1])
+    uses = f"{against} of {plural(good + bad, 'use')} {word}"
+    since = f"the warning was {word} in {against} of {good + bad}" if is_warning else uses
+    noun = _NOUNS.get(pin.state, "decision")
+    return asker.item(
+        kinds.CONTRADICTED,
+        pattern_id,
+        question=f"{visible_line(pin.by, 40)} {pin.verb} {{}}; {uses} since. Undo the {noun}?",
+        this="it",
+        reason=f"{_decided(pin)}; since then {since}",
+        place=place,
+    )
+
+
+def answer_pin(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
+    """Yield answers that remove and keep a pin; `accept` is what the question asks."""
+    assessment = state.assessment(item.subject)
+    why = "its text has changed" if item.kind == kinds.STALE_PIN else "later evidence contradicts it"
+    can_keep = assessment.pin is not None and assessment.pin.state is not Maturity.ESTABLISHED
+    asks_to_keep = item.kind == kinds.STALE_PIN and can_keep
+    action = "reject" if asks_to_keep else "accept"
+    reset = Answer(action, VERBS[Verb.RESET].word, reset_effect(assessment), commands.Reset(item.subject, reason=why))
+    if not can_keep:
+        yield from (reset, not_now(item, state, "not now", SNOOZE_DAYS))
+        return
+    keep = _same_pin(item.subject, "accept" if asks_to_keep else "reject", state)
+    yield from (keep, reset) if asks_to_keep else (reset, keep)
+
+
+def _same_pin(id: str, action: str, state: ProjectState) -> Answer:
+    """Make an answer that repeats the decision for the current text and evidence."""
+    pin = state.assessment(id).pin
+    if pin is not None and pin.state is Maturity.DEPRECATED:
+        command = commands.Deprecate(id, reason=pin.reason or CONFIRMED)
+        why_not = why_refused(command, state)
+        return Answer(action, "keep", "stays deprecated until reset", command, why_not=why_not)
+    effect = "stays proven until reset"
+    return replace(promotion(id, state), action=action, label="keep", effect=effect)
+
+
+_FIRST_TRIED: Final = 2000  # Patterns of the highest impact that are tried first.
+MOST_BORDERLINE: Final = 50  # Maximum number of borderline questions at a time, highest impact first.
+
+
+def ask_borderline(asker: Asker) -> Iterator[ReviewItem]:
+    """Ask about unpinned states that may change or be wrong, if that is worth the time and no other question does."""
+    if not asker.patterns:
+        return
+    board, settings, stakes = asker.board, asker.settings, asker.stakes
+    maturity, now = settings.maturity, board.computed_codes
+    later = board.rescored(board.now + timedelta(days=settings.review.soon_days))
+    undecided: Flags = ~(board.pinned | board.quarantined | board.inversion_pending) & (board.uses > 0)
+    others = {*asker.decided, *asker.asked_about, *(one.pattern_id for one in asker.records.harmful)}
+    undecided[board.rows_of(id for id in others if id in board)] = False
+    rows = np.flatnonzero(undecided)
+    for count in (_FIRST_TRIED, len(rows)):
+        tried = _highest(rows, stakes.held, count)
+        helpful, harmful = board.helpful[tried], board.harmful[tried]
+        turned = (
+            state_codes(helpful + 1.0, harmful, maturity),
+            state_codes(helpful, harmful + 1.0, maturity),
+            state_codes(later.helpful[tried], later.harmful[tried], maturity),
+        )
+        wrong = np.where(stakes.is_withheld[tried], 1.0 - stakes.chance[tried], stakes.chance[tried])
+        on_border = (wrong >= settings.review.doubt) | np.any([codes != now[tried] for codes in turned], axis=0)
+        places = np.flatnonzero(on_border)
+        places = places[np.argsort(-stakes.held[tried[places]], kind="stable")[:MOST_BORDERLINE]]
+        if len(places) == MOST_BORDERLINE or len(tried) == len(rows):
+            break
+    for place in places.tolist():
+        row = int(tried[place])
+        pattern_id = board.ids[row]
+        pattern = asker.patterns.get(pattern_id)
+        if pattern is None or pattern.copy_folder:
+            continue
+        if stakes.is_withheld[row] and STATES[now[row]] is not Maturity.DEPRECATED:
+            continue  # withheld for its low rate: only a promotion could change that
+        states = tuple(STATES[codes[place]] for codes in (now[tried], *turned))
+        facts = bool(stakes.is_withheld[row]), _results_text(asker, row), states, asker.place(pattern_id)
+        make = partial(_borderline, asker, pattern_id, *facts)
+        item = asker.ask(kinds.BORDERLINE, pattern_id, make, *facts, impact=float(stakes.held[row]))
+        if net(item.impact, item.seconds, settings) > 0:
+            yield item
+
+
+def _borderline(
+    asker: Asker, pattern_id: str, is_withheld: bool, results: str, states: Sequence[Maturity], place: str
+) -> ReviewItem:
+    return asker.item(
+        kinds.BORDERLINE,
+        pattern_id,
+        question="Let agents have {} again?" if is_withheld else "Keep giving {} to agents?",
+        reason=f"{states[0]}, {results}{_border(asker, pattern_id, *states)}",
+        place=place,
+    )
+
+
+def _results_text(asker: Asker, row: int) -> str:
+    """Describe results of a pattern, or how often its warning was right."""
+    board = asker.board
+    uses = int(board.uses[row])
+    if asker.is_warning(board.ids[row]):
+        return f"the warning was right in {int(board.successes[row])} of {uses}"
+    return f"{int(board.failures[row])} of {plural(uses, 'use')} failed"
+
+
+def _highest(rows: Ints, values: Floats, count: int) -> Ints:
+    """Return the rows with the `count` highest values, and those with equal ones; in the order of the rows."""
+    if count < len(rows):
+        least = np.partition(values[rows], len(rows) - count)[len(rows) - count]
+        rows = rows[values[rows] >= least]
+    return rows
+
+
+def _border(asker: Asker, pattern_id: str, now: Maturity, better: Maturity, worse: Maturity, later: Maturity) -> str:
+    """Describe what would change the state.
+
+    The states are those now, with one more success, with one more failure, and soon, by age alone.
+    """
+    failure, success = "failure", "success"
+    if asker.is_warning(pattern_id):
+        failure, success = "wrong warning", "right warning"
+    turns = ((worse, failure), (better, success))
+    parts = [f"one more {result} makes it {state}" for state, result in turns if state is not now]
+    if later is not now:
+        parts.append(f"decays to {later} within {asker.settings.review.soon_days:g} days")
+    return "".join(f"; {part}" for part in parts)
+
+
+def answer_borderline(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
+    """Yield answers that re-enable a deprecated pattern, or keep a state."""
+    id, name, assessment = item.subject, visible_line(item.subject, 80), state.assessment(item.subject)
+    if assessment.state is Maturity.DEPRECATED:
+        if assessment.pin is None:
+            effect = "established: given again, with the weight of its evidence"
+            if state.has_low_rate(id):
+                least = state.settings.injection.min_success_rate
+                effect = f"established, but left out of prompts until its rate is at least {least:.0%}"
+            yield yes(RE_ENABLE.word, effect, commands.Release(id), needs_reason=assessment.blocked)
+        else:
+            yield yes(RE_ENABLE.word, reset_effect(assessment), commands.Reset(id))
+        yield dismissal(item, "reject", "leave", f"left {name} deprecated: the evidence decides", "no agent gets it")
+    else:
+        yield dismissal(
+            item, "accept", "keep", f"kept injecting {name}: the evidence decides", "it stays: the evidence decides"
+        )
+        deprecate = commands.Deprecate(id, reason=REJECTED)
+        yield no("deprecate", "no agent gets it until reset", deprecate, why_not=why_refused(deprecate, state))
