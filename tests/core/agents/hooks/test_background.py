@@ -1,4 +1,4 @@
-"""The work after sessions: one bad record does not stop the others, and only dead sessions are closed."""
+"""The work after sessions: debug sessions, extraction, and the end of abandoned sessions."""
 
 from __future__ import annotations
 
@@ -13,11 +13,17 @@ from typing import Any
 import pytest
 
 from core.agents.agent_process import AgentProcess
-from core.agents.hooks import answer, background, sessions
-from core.agents.hooks.background import ABANDONED_AFTER, UNSEEN_AFTER, run
+from core.agents.hooks import answer, background, sessions, work
+from core.agents.hooks.background import ABANDONED_AFTER, SETTLED_AFTER, UNSEEN_AFTER, needs_background, run
 from core.agents.hooks.events import digest
+from core.agents.hooks.sessions import Sessions
 from core.base.paths import ProjectPaths
+from core.base.settings import Settings
 from core.base.user_settings import user_settings_file
+from core.index.refresh import Index
+from core.index.search import search
+from core.index.search_words import SearchFilters, SearchPlace, SearchWords
+from core.records.debug_sessions import DebugSession, Fix
 from core.records.loops import Outcome
 from core.sources.liveness import process_space, system_processes
 from core.tasks.history import read_history
@@ -193,3 +199,256 @@ def test_what_needs_a_person_is_reported_at_the_end_of_a_turn(
         background.main("sessions", str(project.project))
     (report,) = map(json.loads, reports.read_text().splitlines())
     assert [need["kind"] for need in report["needs"]] == ["tests failed"]
+
+
+def sessions_of(project: ProjectPaths) -> list[DebugSession]:
+    """Read the debug sessions as every reader does; there is no finding about them."""
+    index = Index(project, Settings(), clock=lambda: SimulatedAgent(project).at, findings=())
+    index.load()
+    assert not [finding for finding in index.snapshot.findings if "debug-memory" in finding.file]
+    return list(index.snapshot.debug_sessions.values())
+
+
+def read_raw(project: ProjectPaths) -> dict[str, Any]:
+    [file] = (project.ralph / "debug-memory").glob("*.json")
+    found: dict[str, Any] = json.loads(file.read_text())
+    return found
+
+
+def fail(agent: SimulatedAgent, text: str = "TypeError: Cannot read properties of null (reading 'name')") -> None:
+    agent.tool({**FAILING, "error": f"Exit code 1\nFAIL src/account.test.ts\n{text}\n1 failed, 2 passed"})
+
+
+def test_an_attempt_with_a_failing_check_becomes_a_debug_session(project: ProjectPaths) -> None:
+    agent = SimulatedAgent(project)
+    agent.prompt("Fix the account page")
+    fail(agent)
+    agent.tool(EDIT)
+    agent.tool(PASSING)
+    agent.send("Stop")
+    [session] = sessions_of(project)
+    failing, passing = session.executions
+    assert (session.status, session.agent, session.attempt_id) == ("passed", "claude", "task-001.1")
+    assert session.file_path == "src/account.ts"
+    assert failing.results is not None and (failing.results.failed, failing.results.passed) == (1, 2)
+    assert [(one.error_type, one.message) for one in failing.failures] == [
+        ("TypeError", "Cannot read properties of null (reading 'name')")
+    ]
+    assert dict(failing.environment) == {"test_framework": "npm test", "command": "npm test", "exit_code": "1"}
+    assert failing.fix is not None and failing.fix.verified is True
+    assert failing.fix.files == ("src/account.ts",) and '+user?.name ?? ""' in failing.fix.diff
+    assert passing.results is not None and passing.results.green
+    assert failing.code_hash == "" and passing.code_hash
+
+
+def test_an_attempt_whose_checks_all_pass_makes_no_debug_session(project: ProjectPaths) -> None:
+    agent = SimulatedAgent(project)
+    agent.prompt("Clean up")
+    agent.tool(EDIT)
+    agent.tool(PASSING)
+    agent.send("Stop")
+    assert not (project.ralph / "debug-memory").exists()
+
+
+def test_a_check_that_is_not_installed_makes_no_debug_session(project: ProjectPaths) -> None:
+    agent = SimulatedAgent(project)
+    agent.prompt("Fix it")
+    agent.tool({**FAILING, "error": "Exit code 127\nbash: npm: command not found"})
+    agent.tool(EDIT)
+    agent.tool(PASSING)
+    agent.send("Stop")
+    assert not (project.ralph / "debug-memory").exists()
+
+
+def test_a_fix_that_did_not_help_is_recorded_as_failed(project: ProjectPaths) -> None:
+    agent = SimulatedAgent(project)
+    agent.prompt("Fix it")
+    fail(agent)
+    agent.tool(EDIT)
+    fail(agent)
+    agent.tool(EDIT)
+    agent.tool(PASSING)
+    agent.send("Stop")
+    [session] = sessions_of(project)
+    assert session.verdicts == (False, True, None)
+
+
+def test_a_given_up_attempt_is_failed_and_its_untested_fix_pending(project: ProjectPaths) -> None:
+    agent = SimulatedAgent(project)
+    agent.prompt("Fix it")
+    fail(agent)
+    agent.send("Stop")
+    [session] = sessions_of(project)
+    assert (session.status, session.executions[0].fix) == ("failed", None)
+    agent.prompt("Try again")
+    fail(agent)
+    agent.tool(EDIT)
+    agent.send("Stop")
+    assert {one.status for one in sessions_of(project)} == {"failed", "in_progress"}
+
+
+def test_a_session_grows_with_its_attempt(project: ProjectPaths) -> None:
+    agent = SimulatedAgent(project)
+    agent.prompt("Fix it")
+    fail(agent)
+    agent.tool(EDIT)
+    agent.send("Stop")
+    assert len(read_raw(project)["executions"]) == 1
+    agent.prompt("Go on")
+    agent.tool(PASSING)
+    agent.send("Stop")
+    assert [session.status for session in sessions_of(project)] == ["passed"]
+    assert len(read_raw(project)["executions"]) == 2
+
+
+def test_the_reason_of_the_agent_is_the_analysis_and_the_fix(project: ProjectPaths) -> None:
+    agent = SimulatedAgent(project)
+    agent.prompt("Fix it")
+    fail(agent)
+    reason = "The user may be null when the page loads. Read the name only if there is one."
+    agent.tool({**EDIT, "tool_input": {"file_path": "src/account.ts", "description": reason}})
+    agent.tool(PASSING)
+    agent.send("Stop")
+    [session] = sessions_of(project)
+    analysis = session.executions[0].analysis
+    assert analysis is not None and analysis.root_cause == "The user may be null when the page loads."
+    assert analysis.strategy == "Read the name only if there is one."
+    assert session.executions[0].fix is not None and session.executions[0].fix.description == reason
+
+
+def test_secrets_are_masked_and_project_paths_are_relative(project: ProjectPaths) -> None:
+    secret = "ghp_" + "a1B2c3D4" * 5
+    agent = SimulatedAgent(project)
+    agent.prompt("Fix it")
+    fail(agent, f"TypeError: bad token {secret}\n    at load ({project.project}/src/load.ts:7:3)")
+    agent.tool(EDIT)
+    agent.tool(PASSING)
+    agent.send("Stop")
+    text = json.dumps(read_raw(project))
+    assert secret not in text
+    assert str(project.project) not in text and "src/load.ts" in text
+
+
+def test_the_log_of_a_killed_session_gives_its_debug_session_at_the_next_start(project: ProjectPaths) -> None:
+    agent = SimulatedAgent(project)
+    agent.prompt("Fix it")
+    fail(agent)
+    agent.tool(EDIT)
+    later = agent.at + SETTLED_AFTER + timedelta(seconds=1)
+    assert not needs_background(Sessions(project).all(), agent.at)
+    assert needs_background(Sessions(project).all(), later)
+    run(project, later)
+    [session] = sessions_of(project)
+    assert session.status == "in_progress" and isinstance(session.executions[0].fix, Fix)
+    assert not needs_background(Sessions(project).all(), later)
+
+
+def test_what_a_command_recorded_survives_a_later_turn(project: ProjectPaths) -> None:
+    agent = SimulatedAgent(project)
+    agent.prompt("Fix it")
+    fail(agent)
+    agent.send("Stop")
+    raw = read_raw(project)
+    analysis = {"root_cause": "x" * 20, "fix_strategy": "y" * 20, "recorded_by": "ada"}
+    raw["executions"][0]["analysis"] = analysis
+    raw["learnings"] = {"recommendations": ["Test the empty page"]}
+    [file] = (project.ralph / "debug-memory").glob("*.json")
+    file.write_text(json.dumps(raw))
+    agent.record.checked.append("task-001.1")
+    from core.agents.hooks.work import write_debug_session
+
+    write_debug_session(project, "task-001", 1, agent.at)
+    after = read_raw(project)
+    assert after["executions"][0]["analysis"] == analysis and after["learnings"] == raw["learnings"]
+
+
+def test_a_damaged_file_is_not_replaced_and_the_hook_goes_on(project: ProjectPaths) -> None:
+    agent = SimulatedAgent(project)
+    agent.prompt("Fix it")
+    fail(agent)
+    agent.send("Stop")
+    [file] = (project.ralph / "debug-memory").glob("*.json")
+    file.write_text("{")
+    agent.prompt("Fix it")
+    fail(agent)
+    agent.tool(EDIT)
+    agent.send("Stop")
+    assert file.read_text() == "{"
+
+
+@pytest.mark.parametrize("variable", ["task-001"])
+def test_a_named_task_gets_its_debug_session(
+    project: ProjectPaths, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    first = SimulatedAgent(project)
+    first.prompt("Prepare")
+    first.tool(EDIT)
+    monkeypatch.setenv("RALPHDECK_TASK", variable)
+    agent = SimulatedAgent(project, session="s2")
+    agent.prompt("Fix it")
+    fail(agent)
+    agent.send("Stop")
+    [session] = sessions_of(project)
+    assert session.attempt_id == "task-001.1"
+
+
+def test_a_run_that_debug_run_records_is_not_recorded_again_and_proves_the_outcome(project: ProjectPaths) -> None:
+    agent = SimulatedAgent(project)
+    agent.prompt("Fix it")
+    command = {"command": "ralphdeck debug run s -- npm test"}
+    agent.tool({**FAILING, "tool_input": command})
+    agent.tool(EDIT)
+    agent.tool({**PASSING, "tool_input": command})
+    agent.send("Stop")
+    assert not (project.ralph / "debug-memory").exists()
+    assert agent.record.attempt == 0 and agent.record.ended_tasks == ["task-001"]
+
+
+def test_a_failure_is_found_once_by_a_search(project: ProjectPaths) -> None:
+    agent = SimulatedAgent(project)
+    agent.prompt("Fix it")
+    fail(agent)
+    agent.send("Stop")
+    found = search(
+        project, SearchWords("properties of null"), SearchFilters(places=frozenset({SearchPlace.ERRORS})), limit=10
+    )
+    assert [hit.action for hit in found.hits] == [1]
+
+
+def test_lessons_are_written_to_the_session_of_a_solved_task(agent: SimulatedAgent) -> None:
+    agent.prompt("Fix the account page")
+    fail(agent)
+    reason = "The user may be null when the page loads. Read the name only if there is one."
+    agent.tool({**EDIT, "tool_input": {"file_path": "src/account.ts", "description": reason}})
+    agent.tool(PASSING)
+    agent.send("Stop")
+    [session] = sessions_of(agent.project)
+    assert [(one.category, one.effectiveness) for one in session.lessons] == [("null_undefined_access", 1.0)]
+
+
+def test_any_command_that_is_run_again_after_a_change_is_a_check(project: ProjectPaths) -> None:
+    agent = SimulatedAgent(project)
+    agent.prompt("Fix it")
+    command = {"command": "sh check.sh"}
+    agent.tool({**FAILING, "tool_input": command, "error": "Exit code 1\ntotal is wrong"})
+    agent.tool({**FAILING, "tool_input": {"command": "rm old.log"}, "error": "Exit code 1\nrm: no permission"})
+    agent.tool(EDIT)
+    agent.tool({**PASSING, "tool_input": command})
+    agent.send("Stop")
+    [session] = sessions_of(project)
+    assert [dict(run.environment)["command"] for run in session.executions] == ["sh check.sh"] * 2
+    assert session.verdicts == (True, None)
+
+
+def test_the_debug_session_of_a_long_log_is_written_in_the_background(
+    project: ProjectPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work, "_MAX_LOG", 100)
+    agent = SimulatedAgent(project)
+    agent.prompt("Fix it")
+    agent.fix_and_stop()
+    assert not sessions_of(project)
+    assert needs_background(Sessions(project).all(), agent.at)
+    run(project, agent.at)
+    assert [session.status for session in sessions_of(project)] == ["passed"]
+    assert not agent.record.checked

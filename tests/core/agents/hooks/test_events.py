@@ -1,8 +1,13 @@
-"""Events of several agents become one form."""
+"""Events of several agents become one form, and what their payloads prove about a command.
+
+The payloads have the keys and the forms that the agents sent: Claude Code 2.1.331, Codex 0.169.0, Gemini CLI 0.61.0,
+Copilot CLI 1.0.102. That of Cursor follows its documentation.
+"""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,10 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.agents.agent_table import AGENTS, Moment
+from core.agents.hooks import answer
 from core.agents.hooks.events import HookEvent, encode_answer, parse_event
 from core.base.context_blocks import render_blocks
 from core.base.errors import BadInput
+from core.base.paths import ProjectPaths
+from core.records.loops import Outcome
+from core.tasks.history import read_history
 from core.tasks.tool_events import FAILED, SUCCEEDED, parse_tool_event
+from tests.core.agents.hooks.agents import SimulatedAgent
 
 
 def parse(agent: str, **fields: Any) -> HookEvent:
@@ -242,3 +252,297 @@ def test_a_context_in_a_prompt_or_message_is_not_part_of_it() -> None:
     assert event.prompt == "Fix the login"
     ended = parse("claude", hook_event_name="Stop", last_assistant_message=f"Done.\n{context}")
     assert ended.message == "Done."
+
+
+FAILURE = "F.                         [100%]\nE   TypeError: unsupported operand\n1 failed, 1 passed in 0.05s"
+SUCCESS = "..                                          [100%]\n2 passed in 0.02s"
+SILENT = "checked 4 files\n"
+TEST = "python -m pytest -q"
+
+
+def claude(output: str, code: int | None, command: str = TEST) -> dict[str, Any]:
+    tool = {
+        "transcript_path": "/home/user/.claude/projects/-shop/s.jsonl",
+        "permission_mode": "acceptEdits",
+        "tool_name": "Bash",
+        "tool_input": {"command": command, "description": "Run the tests"},
+        "tool_use_id": "toolu_01",
+        "duration_ms": 812,
+    }
+    if code:
+        return tool | {
+            "hook_event_name": "PostToolUseFailure",
+            "error": f"Exit code {code}\n{output}",
+            "is_interrupt": False,
+        }
+    response = {"stdout": output, "stderr": "", "interrupted": False, "isImage": False, "noOutputExpected": False}
+    return tool | {"hook_event_name": "PostToolUse", "tool_response": response}
+
+
+def codex(output: str, code: int | None, command: str = TEST) -> dict[str, Any]:
+    text = output if code is None else f"Exit code: {code}\nWall time: 1 seconds\nOutput:\n{output}"
+    return {
+        "hook_event_name": "PostToolUse",
+        "transcript_path": None,
+        "model": "gpt-5.6-codex",
+        "permission_mode": "bypassPermissions",
+        "turn_id": "t1",
+        "tool_name": "Bash",
+        "tool_input": {"command": command},
+        "tool_response": text,
+        "tool_use_id": "call_1",
+    }
+
+
+def gemini(output: str, code: int | None, command: str = TEST) -> dict[str, Any]:
+    end = f"\nExit Code: {code}" if code else "" if code == 0 else "\nSignal: 9"
+    start = "Output: " if code is not None else "Command was automatically cancelled. "
+    return {
+        "hook_event_name": "AfterTool",
+        "transcript_path": "/home/user/.gemini/tmp/shop/chats/s.json",
+        "timestamp": "2026-11-24T10:00:00.000Z",
+        "tool_name": "run_shell_command",
+        "tool_input": {"command": command, "description": "Run the tests"},
+        "tool_response": {
+            "llmContent": f"<untrusted_context>\n{start}{output}{end}\n</untrusted_context>",
+            "returnDisplay": output,
+        },
+    }
+
+
+def copilot(output: str, code: int | None, command: str = TEST) -> dict[str, Any]:
+    end = "" if code is None else f"\n<shellId: 0 completed with exit code {code}>"
+    return {
+        "hook_event_name": "PostToolUse",
+        "timestamp": "2026-11-24T10:00:00.000Z",
+        "tool_name": "Bash",
+        "tool_input": {"command": command, "description": "Run the tests", "mode": "sync"},
+        "tool_result": {"result_type": "success", "text_result_for_llm": f"{output}{end}"},
+    }
+
+
+def cursor(output: str, code: int | None, command: str = TEST) -> dict[str, Any]:
+    return {
+        "hook_event_name": "postToolUse",
+        "conversation_id": "c1",
+        "workspace_roots": ["/shop"],
+        "tool_name": "Shell",
+        "tool_input": {"command": command},
+        "tool_output": json.dumps({"output": output} | ({} if code is None else {"exitCode": code})),
+        "tool_use_id": "t1",
+    }
+
+
+@pytest.fixture(autouse=True)
+def _no_background(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start no process, for which the sessions of these tests were abandoned long ago."""
+    monkeypatch.setattr(answer, "start_background", lambda _paths: None)
+
+
+PAYLOADS = {"claude": claude, "codex": codex, "gemini": gemini, "copilot": copilot, "cursor": cursor}
+
+
+def parse_payload(agent: str, fields: dict[str, Any]) -> HookEvent:
+    event = parse_event(agent, json.dumps({"session_id": "s1", "cwd": "/shop"} | fields).encode())
+    assert event is not None
+    return event
+
+
+def result(agent: str, fields: dict[str, Any]) -> bool | None:
+    action = parse_tool_event(parse_payload(agent, fields).tool)
+    assert bool(action.get("error")) == (action.get("success") is False)
+    return action.get("success")
+
+
+@pytest.mark.parametrize("agent", PAYLOADS)
+def test_the_exit_code_of_each_agent_decides(agent: str) -> None:
+    assert result(agent, PAYLOADS[agent](SILENT, 1)) is False
+    assert result(agent, PAYLOADS[agent](SILENT, 0)) is True
+
+
+@pytest.mark.parametrize("agent", [agent for agent in PAYLOADS if agent != "claude"])
+def test_without_an_exit_code_the_report_of_the_test_decides_and_silence_proves_nothing(agent: str) -> None:
+    assert result(agent, PAYLOADS[agent](FAILURE, None)) is False
+    assert result(agent, PAYLOADS[agent](SUCCESS, None)) is True
+    assert result(agent, PAYLOADS[agent](SILENT, None)) is None
+
+
+@pytest.mark.parametrize("agent", PAYLOADS)
+def test_the_exit_code_of_a_pipe_is_not_that_of_its_test(agent: str) -> None:
+    piped = f"{TEST} 2>&1 | tail -5"
+    assert result(agent, PAYLOADS[agent](FAILURE, 0, piped)) is False
+    assert result(agent, PAYLOADS[agent](SUCCESS, 0, piped)) is True
+    assert result(agent, PAYLOADS[agent](SILENT, 0, piped)) is None
+
+
+@pytest.mark.parametrize("call", ["call_1", "exec-0b5c2f0e-6d35-4f0f-9a54-5d8c2a1b7e11"])
+@pytest.mark.parametrize(("code", "expected"), [(1, False), (0, True)])
+def test_codex_has_the_exit_code_in_its_transcript(tmp_path: Path, call: str, code: int, expected: bool) -> None:
+    def record(id: str, code: int) -> str:
+        item = {"type": "CommandExecution", "id": id, "command": ["bash"], "exit_code": code, "status": "completed"}
+        return json.dumps({"type": "event_msg", "payload": {"type": "item_completed", "item": item}})
+
+    rollout = tmp_path / "rollout.jsonl"
+    lines = [record("call_0", 1 - code), "x" * 300_000, record("call_0", 1 - code), record(call, code)]
+    rollout.write_text("\n".join([*lines, json.dumps({"payload": call}), f'{{"half": "{call}"']))
+    fields = codex(SILENT, None) | {"transcript_path": str(rollout), "tool_use_id": call}
+    assert result("codex", fields) is expected
+    assert result("codex", fields | {"tool_use_id": "call_2"}) is None
+
+
+@pytest.mark.parametrize("path", ["", "\0", "/nowhere/rollout.jsonl", "/dev/zero", "/", 7, ["x"]])
+def test_a_transcript_that_cannot_be_read_proves_nothing(path: Any) -> None:
+    assert result("codex", codex(SILENT, None) | {"transcript_path": path}) is None
+
+
+def test_an_edit_that_an_agent_reports_is_a_success() -> None:
+    patch = "*** Begin Patch\n*** Update File: cart.py\n@@\n-a\n+b\n*** End Patch"
+    applied = {"tool_name": "apply_patch", "tool_input": {"command": patch}, "tool_response": "Exit code: 0\nSuccess."}
+    assert result("codex", codex("", None) | applied) is True
+    edited = {"tool_name": "Edit", "tool_input": {"path": "cart.py"}, "tool_result": {"text_result_for_llm": "updated"}}
+    assert result("copilot", copilot("", None) | edited) is True
+
+
+@pytest.mark.parametrize("agent", PAYLOADS)
+@pytest.mark.parametrize(
+    ("output", "code", "expected"),
+    [(FAILURE, 1, Outcome.FAILURE), (SUCCESS, 0, Outcome.SUCCESS)],
+)
+def test_the_last_test_of_a_session_is_its_outcome(
+    project: ProjectPaths, agent: str, output: str, code: int, expected: Outcome
+) -> None:
+    simulated = SimulatedAgent(project, agent=agent)
+    fields = PAYLOADS[agent](output, code)
+    simulated.send(fields.pop("hook_event_name"), **fields)
+    simulated.send("stop" if agent == "cursor" else "AfterAgent" if agent == "gemini" else "Stop")
+    assert read_history(project, "task-001").attempts[0].outcome is expected
+
+
+def test_a_test_of_unknown_result_proves_no_outcome(project: ProjectPaths) -> None:
+    simulated = SimulatedAgent(project, agent="codex")
+    for number, output in enumerate((FAILURE, SILENT)):
+        fields = codex(output, None) | {"tool_use_id": f"call_{number}"}
+        simulated.send(fields.pop("hook_event_name"), **fields)
+    simulated.send("Stop")
+    assert read_history(project, "task-001").attempts[0].outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "Stop"])
+def test_copilot_is_recognized_when_it_runs_the_hooks_of_claude_code(event: str) -> None:
+    fields: dict[str, Any] = {"hook_event_name": event, "timestamp": "2026-11-24T10:00:00.000Z"}
+    fields |= {
+        "SessionStart": {"source": "new", "initial_prompt": "Fix it"},
+        "UserPromptSubmit": {"prompt": "Fix it"},
+        "PostToolUse": copilot(SUCCESS, 0),
+        "PostToolUseFailure": {"tool_name": "Edit", "tool_input": {}, "error": "no match"},
+        "Stop": {"transcript_path": "/home/user/.copilot/session-state/s1/events.jsonl", "stop_reason": "end_turn"},
+    }[event]
+    assert parse_payload("claude", fields).agent == "copilot"
+
+
+def test_claude_code_is_not_taken_for_copilot() -> None:
+    for fields in (claude(SUCCESS, 0), claude(FAILURE, 1)):
+        assert parse_payload("claude", fields).agent == "claude"
+
+
+OWN_TOOLS: dict[str, dict[str, Any]] = {
+    "claude": {"tool_name": "mcp__ralphdeck__report_outcome"},
+    "codex": {"tool_name": "mcp__ralphdeck__known_fix"},
+    "gemini": {"tool_name": "mcp_ralphdeck_loop_context", "mcp_context": {"server_name": "ralphdeck"}},
+    "copilot": {"tool_name": "ralphdeck-loop_context"},
+    "cursor": {"tool_name": "MCP:propose_lesson"},
+}
+
+
+@pytest.mark.parametrize("agent", OWN_TOOLS)
+def test_calls_of_ralphdeck_are_not_logged(project: ProjectPaths, agent: str) -> None:
+    simulated = SimulatedAgent(project, agent=agent)
+    fields = PAYLOADS[agent]("", 0) | OWN_TOOLS[agent]
+    simulated.send(fields.pop("hook_event_name"), **fields)
+    assert not project.tasks.exists()
+    assert not parse_payload(agent, PAYLOADS[agent]("", 0)).is_own_tool
+
+
+@pytest.mark.parametrize(
+    ("command", "is_own"),
+    [
+        ("ralphdeck loop inject --task 'Fix it'", True),
+        ("/usr/bin/ralphdeck doctor", True),
+        ("ralphdeck doctor && pytest", False),
+        ("cat ralphdeck", False),
+    ],
+)
+def test_commands_of_ralphdeck_are_not_logged(command: str, is_own: bool) -> None:
+    assert parse_payload("claude", claude("", 0, command)).is_own_tool is is_own
+
+
+RECORDED = sorted((Path(__file__).parent / "payloads").glob("*.jsonl"))
+GIVEN_UP = 2  # number of the session that ends with a failing test, of all agents but Claude Code
+
+
+def play(project: ProjectPaths, file: Path, number: int, folder: Path) -> SimulatedAgent:
+    """Send the recorded events of one session; before each, its transcript grows up to the record of the call."""
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    records = [line for line in lines if "transcript" in line]
+    named = file.stem.partition("-")[0]
+    agent = SimulatedAgent(project, agent="claude" if file.stem == "copilot-with-claude-hooks" else named)
+    for line in lines:
+        if line.get("session") == number:
+            event = dict(line["event"])
+            agent.session = event.pop("session_id")
+            if event.get("transcript_path"):
+                transcript = folder / Path(event["transcript_path"]).name
+                event["transcript_path"] = str(transcript)
+                own = [line["record"] for line in records if line["transcript"] == transcript.name]
+                ids = [record["payload"].get("item", {}).get("id") for record in own]
+                call = event.get("tool_use_id")
+                until = ids.index(call) + 1 if call in ids else 1 if "prompt" in event else len(own)
+                transcript.write_text("".join(json.dumps(record) + "\n" for record in own[:until]))
+            event.pop("cwd")
+            agent.send(event.pop("hook_event_name"), **event)
+    return agent
+
+
+@pytest.mark.parametrize("file", RECORDED, ids=lambda file: file.stem)
+def test_recorded_sessions_end_as_their_last_test_did(project: ProjectPaths, tmp_path: Path, file: Path) -> None:
+    for number in (1, 2):
+        has_failed = number == GIVEN_UP and file.stem != "claude"
+        agent = play(project, file, number, tmp_path)
+        attempt = read_history(project, agent.record.task).attempts[-1]
+        assert attempt.outcome is (Outcome.FAILURE if has_failed else Outcome.SUCCESS)
+        assert agent.record.agent == file.stem.partition("-")[0]
+
+
+@pytest.mark.parametrize("file", RECORDED, ids=lambda file: file.stem)
+def test_recorded_sessions_have_each_edit_once(project: ProjectPaths, tmp_path: Path, file: Path) -> None:
+    agent = play(project, file, 1, tmp_path)
+    log = project.tasks / agent.record.task / "attempts/001/actions.jsonl"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    (edit,) = (action for action in actions if action["type"] == "edit")
+    assert "discount or 0" in json.dumps(edit) and edit["success"] is True
+    assert actions[-1]["type"] == "bash" and actions.index(edit) < len(actions) - 1
+
+
+def test_an_edit_of_several_files_in_the_transcript_is_one_action_for_each(
+    project: ProjectPaths, tmp_path: Path
+) -> None:
+    changes = {
+        "/shop/a.py": {"type": "update", "unified_diff": "@@ -1 +1 @@\n-a\n+b\n"},
+        "/shop/b.py": {"type": "add", "content": "one\ntwo\n"},
+        "/shop/c.py": {"type": "delete", "content": "gone\n"},
+        "/shop/d.py": {"type": "rename"},
+        "/shop/e.py": 7,
+    }
+    item = {"type": "FileChange", "id": "call_9", "changes": changes, "status": "completed"}
+    refused = {**item, "id": "call_8", "status": "failed"}
+    rollout = tmp_path / "rollout.jsonl"
+    records = [{"payload": {"type": "item_completed", "item": one}} for one in (item, refused)]
+    rollout.write_text("\n".join(map(json.dumps, records)))
+    agent = SimulatedAgent(project, agent="codex")
+    for number in (1, 2):
+        fields = codex(SUCCESS, 0) | {"transcript_path": str(rollout), "tool_use_id": f"call_{number}"}
+        agent.send(fields.pop("hook_event_name"), **fields)
+    log = project.tasks / "task-001/attempts/001/actions.jsonl"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [action["type"] for action in actions] == ["edit", "edit", "edit", "bash", "bash"]
+    assert "+one" in json.dumps(actions[1])

@@ -1,8 +1,9 @@
-"""Convert tool events of Claude Code into actions."""
+"""Changes of files by tools and shell commands, and tool events as actions."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +13,112 @@ from core.base.errors import BadInput
 from core.files.file_reader import decode_json
 from core.records.episodes import ACTION_TYPES
 from core.records.times import parse_time
+from core.tasks.changes import MAX_DIFF, describe_change, edits_files, find_shell_hunks, parse_diff
 from core.tasks.tool_events import FAILED, SUCCEEDED, classify_tool, parse_tool_event
 from core.tasks.validation import validate_action
+
+AFTER = "def a():\n    x = 1\n    return x\n"
+EXPECTED = "--- a.py\n+++ a.py\n@@ -1,3 +1,3 @@\n def a():\n-    x = 0\n+    x = 1\n     return x"
+PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n def a():\n-    x = 0\n+    x = 1\n     return x\n*** End Patch\n"
+HUNK = {"oldStart": 1, "oldLines": 3, "newStart": 1, "newLines": 3, "lines": EXPECTED.split("\n")[3:]}
+
+
+@pytest.mark.parametrize(
+    ("params", "response"),
+    [
+        ({"file_path": "a.py", "old_string": "x = 0", "new_string": "x = 1"}, {"structuredPatch": [HUNK]}),
+        ({"file_path": "a.py", "old_string": "x = 0", "new_string": "x = 1"}, None),
+        ({"path": "a.py", "old_str": "x = 0", "new_str": "x = 1"}, {}),
+        ({"file_path": "a.py", "edits": [{"old_string": "x = 0", "new_string": "x = 1"}]}, {}),
+        ({"file_path": "a.py", "content": AFTER}, {"originalFile": AFTER.replace("x = 1", "x = 0")}),
+        ({"file_path": "a.py"}, {"fileDiff": f"Index: a.py\n===\n{EXPECTED}\n"}),
+        ({"file_path": "a.py", "input": PATCH}, {}),
+        ({"file_path": "a.py", "command": PATCH}, "Done"),
+    ],
+)
+def test_the_change_of_each_form_of_tool_has_whole_lines(tmp_path: Path, params: dict[str, Any], response: Any) -> None:
+    (tmp_path / "a.py").write_text(AFTER)
+    assert describe_change(params, response, str(tmp_path)) == EXPECTED
+
+
+def test_a_patch_of_several_files_has_them_all(tmp_path: Path) -> None:
+    patch = "*** Begin Patch\n*** Add File: b.py\n+y = 1\n*** Update File: a.py\n-x = 0\n+x = 1\n*** End Patch"
+    (tmp_path / "a.py").write_text("x = 1\n")
+    found = parse_diff(describe_change({"input": patch}, {}, str(tmp_path)))
+    assert [(hunk.file, hunk.lines) for hunk in found] == [("b.py", ("+y = 1",)), ("a.py", ("-x = 0", "+x = 1"))]
+
+
+def test_a_file_outside_of_the_project_is_not_read(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (tmp_path / "secret.txt").write_text("before\nx = 1\nafter\n")
+    (project / "link.txt").symlink_to(tmp_path / "secret.txt")
+    for name in ("../secret.txt", str(tmp_path / "secret.txt"), "link.txt"):
+        found = describe_change({"file_path": name, "old_string": "x = 0", "new_string": "x = 1"}, {}, str(project))
+        assert "before" not in found and "+x = 1" in found
+
+
+def test_a_long_change_is_cut_at_whole_hunks(tmp_path: Path) -> None:
+    old = "\n".join(f"line {n} {'x' * 50}" for n in range(2_000))
+    new = "\n".join(line.upper() if n % 20 == 0 else line for n, line in enumerate(old.split("\n")))
+    found = describe_change({"file_path": "a.py", "content": new}, {"originalFile": old}, str(tmp_path))
+    assert len(found) <= MAX_DIFF
+    assert [len(hunk.lines) for hunk in parse_diff(found)][1:] == [4] * (len(parse_diff(found)) - 1)
+
+
+def test_malformed_responses_are_ignored(tmp_path: Path) -> None:
+    hunks = [None, 1, {}, {"lines": 3}, {"lines": ["+a"], "oldStart": "1", "newStart": None}]
+    given = {"file_path": "a.py", "old_string": "a", "new_string": "b"}
+    assert "+b" in describe_change(given, {"structuredPatch": hunks}, str(tmp_path))
+    assert describe_change({}, None, "") == ""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sed -i 's/a/b/' app.py",
+        "sed -i '' -e 's/a/b/' app.py",
+        "cd app && sed -i.bak 's/a/b/' app.py",
+        "perl -pi -e 's/a/b/' app.py",
+        "cat > app.py <<'EOF'\nx = 1\nEOF",
+        "tee app.py <<EOF\nx = 1\nEOF\n",
+        'echo "x = 1" >> app.py',
+        "git apply fix.patch",
+        "mv a.py b.py",
+        "python - <<'EOF'\nfrom pathlib import Path\nPath('a.py').write_text('x')\nEOF",
+        "apply_patch <<'EOF'\n*** Begin Patch\n*** End Patch\nEOF",
+    ],
+)
+def test_a_command_that_writes_files_edits_them(command: str) -> None:
+    assert edits_files(command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "",
+        "sed -n 1,5p app.py",
+        "cat app.py",
+        "grep x app.py",
+        "pytest -q > log.txt",
+        "npm test | tee log.txt",
+        "git status",
+    ],
+)
+def test_other_commands_edit_nothing(command: str) -> None:
+    assert not edits_files(command)
+
+
+def test_the_substitutions_of_sed_are_changes() -> None:
+    (hunk,) = find_shell_hunks(r"sed -i 's/items\[0\]/items.get(0)/' src/app.py && make")
+    assert (hunk.file, hunk.lines) == ("src/app.py", ("-items[0]", "+items.get(0)"))
+    assert len(find_shell_hunks("sed -i -e 's|a|b|' -e 's|c|d|g' app.py")) == 2
+
+
+def test_a_here_document_is_the_new_content() -> None:
+    (hunk,) = find_shell_hunks("cat > app.sh <<'EOF'\nset -u\necho hi\nEOF\nchmod +x app.sh")
+    assert (hunk.file, hunk.lines) == ("app.sh", ("+set -u", "+echo hi"))
+
 
 AT = parse_time("2026-02-01T09:00:00Z")
 
