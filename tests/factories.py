@@ -27,12 +27,12 @@ from core.decisions.exchange.import_file import read_import
 from core.decisions.exchange.import_plan import Action, ImportPlan, LocalRegistry, plan_import
 from core.decisions.merge import as_read
 from core.files.file_reader import Stamp, decode
+from core.index.database import list_tables
 from core.index.join import Joiner, Surroundings
 from core.index.parse import FileParts, parts_of
 from core.index.records import Decoder, Kind, Reader, RecordMap
 from core.index.refresh import Index
 from core.index.review_items import ReviewItem
-from core.index.schema import ALL_TABLES
 from core.index.texts import Texts
 from core.learning import evidence
 from core.learning.assessment import RULE, Assessment
@@ -827,7 +827,7 @@ class JoinedFiles:
         self.changed: dict[str, set[str]] = {}
         self._processes = processes or RunningProcesses()
         self._connection = sqlite3.connect(":memory:", isolation_level=None)
-        for table in ALL_TABLES:
+        for table in list_tables():
             self._connection.execute(table)
         self._decoded: dict[int, Any] = {}
 

@@ -1,5 +1,7 @@
 """The file of the index: tables, versions, damage, transactions; see docs/architecture.md#index.
 
+Each module has the tables that it fills; here are those of files and records.
+
 The index is derived from files, code and settings, so it may be deleted at any moment. It is in the user's cache
 folder; if that cannot be used, in a temporary folder that goes with the process.
 """
@@ -13,7 +15,7 @@ import stat
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -23,18 +25,67 @@ from core.base.errors import DamagedError, Unwritable
 from core.base.text import visible_line
 from core.base.user_folders import cache_folder
 from core.files import cache_database
-from core.files.user_files import cache_path, code_version, index_file
+from core.files.user_files import code_version, index_file
 
 _ROOMS: Final = ("records", "base", "files", "trust", "learning", "retrieval", "sources", "tasks", "index")
 """Rooms that decide what is in the index; after a change in them, it is made again."""
 _SETTINGS: Final = ("page_size = 8192", "journal_mode = WAL", "cache_size = -16000")
-_REPLACED: Final = ("sqlite3", "search.sqlite3")  # endings of files that earlier versions wrote instead
 _LONG_LOG: Final = 1 << 20  # bytes of a write-ahead log: the first process to open an index reads all of it
 _TEMPORARY: Final = "ralphdeck-index-"  # prefix of the names of temporary folders
 _LEFT_SECONDS: Final = 60.0  # age of a temporary folder that its process has surely locked
 _READ_SECONDS: Final = 1.0
 _WRITE_SECONDS: Final = 30.0  # time to wait for another process that writes
 _NETWORK_SYSTEMS: Final = ("nfs", "cifs", "smb", "9p", "fuse", "afs", "ceph", "lustre")
+_TABLES: Final = (
+    # Values of the whole project by name.
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID",
+    # Files that were read, with their stamps at that time, and folders with what they contain.
+    "CREATE TABLE file (number INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, inode INT, size INT, mtime INT,"
+    " ctime INT)",
+    "CREATE TABLE folder (path TEXT PRIMARY KEY, inode INT, size INT, mtime INT, ctime INT, folders TEXT, files TEXT)"
+    " WITHOUT ROWID",
+    # Files whose content was incomplete when they were last read: since when, and whether that is a finding.
+    "CREATE TABLE torn (path TEXT PRIMARY KEY, since REAL, is_reported INT, problem BLOB) WITHOUT ROWID",
+    # What single files say. Parts with the same kind and key are joined to records.
+    "CREATE TABLE part (number INTEGER PRIMARY KEY, file INT NOT NULL, kind INT NOT NULL, key TEXT NOT NULL,"
+    " loop TEXT, data BLOB NOT NULL)",
+    "CREATE INDEX part_by_key ON part (kind, key)",
+    "CREATE INDEX part_by_file ON part (file)",
+    "CREATE INDEX part_by_loop ON part (kind, loop) WHERE loop IS NOT NULL",
+    # Records of the project. A changed record gets a new number; `is_open` if time alone may change it.
+    "CREATE TABLE record (number INTEGER PRIMARY KEY AUTOINCREMENT, kind INT NOT NULL, id TEXT NOT NULL,"
+    " key TEXT NOT NULL, place REAL, is_open INT NOT NULL, data BLOB NOT NULL)",
+    "CREATE UNIQUE INDEX record_by_id ON record (kind, id)",
+    "CREATE INDEX record_by_key ON record (kind, key)",
+    "CREATE INDEX record_by_place ON record (kind, place DESC, id)",
+    "CREATE INDEX record_open ON record (kind) WHERE is_open",
+    # IDs of removed records, for views that showed them.
+    "CREATE TABLE removed (number INTEGER PRIMARY KEY AUTOINCREMENT, kind INT NOT NULL, id TEXT NOT NULL)",
+    # Other IDs of loops, and the tasks in which a session of an agent worked.
+    "CREATE TABLE alias (kind INT, name TEXT, id TEXT, PRIMARY KEY (kind, name, id)) WITHOUT ROWID",
+    "CREATE INDEX alias_by_id ON alias (kind, id)",
+    "CREATE TABLE session_work (loop TEXT, task TEXT, PRIMARY KEY (loop, task)) WITHOUT ROWID",
+    "CREATE INDEX session_work_by_task ON session_work (task)",
+    # Patterns have a place, which is their row in columns and posting lists. A place is given once.
+    "CREATE TABLE pattern (place INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE)",
+    "CREATE TABLE reference (source TEXT, target TEXT, PRIMARY KEY (source, target)) WITHOUT ROWID",
+    "CREATE INDEX reference_by_target ON reference (target)",
+    # Findings by what they are about: a file, a folder, a group of loops, a pattern.
+    "CREATE TABLE finding (about TEXT, number INT, data BLOB NOT NULL, PRIMARY KEY (about, number)) WITHOUT ROWID",
+    # Verdicts of the searches for review questions, which are not filled from files.
+    "CREATE TABLE verdict (kind TEXT, key TEXT, owner BLOB NOT NULL, data BLOB NOT NULL, PRIMARY KEY (kind, key))"
+    " WITHOUT ROWID",
+)
+
+
+def list_tables() -> Iterator[str]:
+    """Yield the statements that create all tables; imports the modules that fill them, for a new index alone."""
+    from core.index import columns, evidence, learnings, logs, past_tasks, scores, task_words, terms
+    from core.tasks import debug_index
+
+    yield from _TABLES
+    for module in (debug_index, columns, evidence, learnings, logs, past_tasks, scores, task_words, terms):
+        yield from module.TABLES
 
 
 def pack(data: bytes) -> bytes:
@@ -69,24 +120,17 @@ class Database:
         """Decoded records by number, shared by all views."""
 
     @classmethod
-    def open(
-        cls, project: Path, tables: Iterable[str], *, is_kept: bool = True, wait_seconds: float = _WRITE_SECONDS
-    ) -> Database:
+    def open(cls, project: Path, *, is_kept: bool = True, wait_seconds: float = _WRITE_SECONDS) -> Database:
         """Open the index of a project, or create an empty one; raises Unwritable if no folder can be used.
 
-        `tables` are the statements that create the tables. Without `is_kept`, the index is in a temporary folder from
-        the start.
+        Without `is_kept`, the index is in a temporary folder from the start.
         """
         version = code_version(_ROOMS)
         if is_kept:
             file = index_file(project)
             with suppress(OSError, sqlite3.Error, DamagedError):
                 if _has_locks(file.parent):
-                    is_new = not file.exists()
-                    database = cls(file, _connect(file, version, tables, wait_seconds), version)
-                    for ending in _REPLACED if is_new else ():
-                        cache_database.remove(cache_path(project, ending))
-                    return database
+                    return cls(file, _connect(file, version, wait_seconds), version)
         import shutil
         import tempfile
 
@@ -95,7 +139,7 @@ class Database:
             _remove_left(Path(tempfile.gettempdir()))
             folder = Path(tempfile.mkdtemp(prefix=_TEMPORARY))
             file = folder / "index"
-            database = cls(file, _connect(file, version, tables, wait_seconds), version)
+            database = cls(file, _connect(file, version, wait_seconds), version)
             database._end = weakref.finalize(database, _remove, folder, _lock(folder))
         except (OSError, sqlite3.Error) as error:
             if folder is not None:
@@ -235,11 +279,11 @@ def _read(file: Path, version: int, inode: tuple[int, int] | None) -> sqlite3.Co
     return connection
 
 
-def _connect(file: Path, version: int, tables: Iterable[str], wait_seconds: float) -> sqlite3.Connection:
+def _connect(file: Path, version: int, wait_seconds: float) -> sqlite3.Connection:
     """Open or create the file; one that is damaged or of another version is made again."""
     for is_last in (False, True):
         try:
-            connection = cache_database.connect(file, version, _SETTINGS, tables)
+            connection = cache_database.connect(file, version, _SETTINGS, list_tables())
             break
         except (DamagedError, sqlite3.DatabaseError) as error:
             if is_last or not cache_database.is_damage(error):

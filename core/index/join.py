@@ -563,35 +563,22 @@ class Joiner:
         return self._reader.row(f"{sql} LIMIT 1", *values) is not None
 
 
-class _Aliases(Mapping[str, str]):
+class _Aliases(LookUp):
     """The ID of the loop by another ID of it; of loops that share one, the one that started first."""
 
     def __init__(self, reader: Reader) -> None:
-        sql = "SELECT id, 1 FROM record WHERE kind = ? AND key != ?"
-        self._loops = LookUp(reader, sql, "id", Kind.LOOP, _ADAPTED)
         sql = (
             "SELECT name, record.id FROM alias JOIN record ON record.kind = alias.kind AND record.id = alias.id"
             " WHERE alias.kind = ?"
         )
         # The plus sign: with the index of places, each query would read all records.
-        self._ids = LookUp(reader, sql, "name", Kind.LOOP, order=" ORDER BY +place NULLS FIRST, record.id DESC")
-
-    def __getitem__(self, name: str) -> str:
-        id: str | None = self.get(name)
-        if id is None:
-            raise KeyError(name)
-        return id
+        super().__init__(reader, sql, "name", Kind.LOOP, order=" ORDER BY +place NULLS FIRST, record.id DESC")
+        sql = "SELECT id, 1 FROM record WHERE kind = ? AND key != ?"
+        self._loops = LookUp(reader, sql, "id", Kind.LOOP, _ADAPTED)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return the ID without an exception, which would take most of the time of a join of many reflections."""
-        id = self._ids.get(name)
+        id = super().get(name)
         return id if id is not None and self._loops.get(name) is None else default
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name in self._ids if name in self)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
 
 
 def _is_open(kind: Kind, key: str, record: Any, now: datetime) -> bool:

@@ -11,16 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 import numpy as np
 
 from core.base.text import from_bytes, to_bytes
-from core.index.database import count_change, get_meta
+from core.index.columns import read_cells, write_cells
+from core.index.database import count_change
 from core.index.records import Decoder, Reader, encode
-from core.index.terms import (
-    LEARNING,
-    WORK,
-    StoredPostings,
-    TermWriter,
-    read_cells,
-    write_cells,
-)
+from core.index.terms import LEARNING, WORK, StoredPostings, TermWriter
 from core.retrieval.embeddings import Closeness, ComparableWork, Floats, scale_closeness, task_text
 from core.retrieval.index import of_kind
 from core.retrieval.learnings import (
@@ -40,6 +34,7 @@ from core.retrieval.task import TaskProfile, content_words
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from core.index.snapshot import IndexedSnapshot
     from core.records.snapshot import Delta, Snapshot
     from core.retrieval.index import Rows
 
@@ -131,8 +126,7 @@ class LearningIndex:
     def __init__(self, reader: Reader, snapshot: Snapshot) -> None:
         size, works = (_count_rows(reader, table) for table in ("learning", "work"))
         self._reader = reader
-        with reader.lock:
-            self._changes = get_meta(reader.connection, _CHANGES)
+        self._changes = reader.meta(_CHANGES)
         self.work_keys = StoredRows[str](reader, "work", "key", from_bytes, works, "")
         """Keys of the tasks and loops: `task/<id>` or `loop/<id>`."""
         self.works = _Works(snapshot, self.work_keys)
@@ -141,8 +135,8 @@ class LearningIndex:
         self._words_of_works = StoredRows[tuple[str, ...]](reader, "work", "words", _decode_words, works, ())
         self._postings = StoredPostings(reader)
         self.learnings = StoredRows[Learning | None](reader, "learning", "data", _decode_learning, size, None)
-        self._work_of: Rows = read_cells(reader, _WORK_OF, np.int32, size, -1)
-        self._is_live: NDArray[np.bool_] = self._work_of >= 0
+        self._work_of: Rows = read_cells(reader, _WORK_OF, np.int32, size)  # 0 for an unused row
+        self._is_live: NDArray[np.bool_] = self._work_of > 0
 
     def has_same(self, other: LearningIndex) -> bool:
         """Return whether `other`, of the same index, has the same learnings."""
@@ -246,8 +240,9 @@ def fill_learnings(writer: Reader, snapshot: Snapshot) -> None:
     _LearningWriter(writer, snapshot, is_empty=True).replace(sources)
 
 
-def update_learnings(writer: Reader, old: Snapshot, new: Snapshot, delta: Delta) -> None:
+def update_learnings(old: Snapshot, new: IndexedSnapshot, delta: Delta) -> None:
     """Index the learnings of changed sources again; `old` is the snapshot before the change."""
+    writer = new.reader
     works = [f"task/{id}" for id in delta.tasks | delta.memory_tasks] + [f"loop/{id}" for id in delta.loops]
     needs = [f"attempt/{id}" for id in delta.attempts]
     needs += [key for key in works if _describe(key, old) != _describe(key, new)]
@@ -306,7 +301,7 @@ class _LearningWriter:
                     assert row is not None
                     connection.execute("DELETE FROM learning WHERE row = ?", (row,))
                     self._terms.move(row, of_kind(LEARNING, old_words), set())
-                    self._work_of[row] = -1
+                    self._work_of[row] = 0
                     continue
                 learning, work_key = found
                 work = self._write_work(work_key)
@@ -321,8 +316,8 @@ class _LearningWriter:
         self._remove_unused(maybe_unused)
         count_change(connection, _CHANGES)
         self._terms.write()
-        write_cells(connection, _WORK_OF, np.int32, self._work_of, -1)
-        write_cells(connection, _WORK_STATE, np.int8, self._states)
+        write_cells(connection, _WORK_OF, list(self._work_of), np.array(list(self._work_of.values()), np.int32))
+        write_cells(connection, _WORK_STATE, list(self._states), np.array(list(self._states.values()), np.int8))
 
     def _write_work(self, key: str) -> int:
         """Write a task or loop; return its row."""

@@ -13,9 +13,9 @@ import msgspec
 import numpy as np
 
 from core.base.text import from_bytes, to_bytes
-from core.index.database import get_meta, set_meta
+from core.index.columns import RowsById, find_place
+from core.index.database import set_meta
 from core.index.records import Decoder, Kind, encode
-from core.index.terms import RowsById, find_place
 from core.records.patterns import PatternType
 from core.retrieval.past_tasks import FitInputs, PastTasks, SuccessfulTask, WordWeights, find_worked
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from core.index.records import Reader
+    from core.index.snapshot import IndexedSnapshot
     from core.learning.scoreboard import Scoreboard
     from core.records.loops import Loop
     from core.records.patterns import Pattern
@@ -82,8 +83,7 @@ class StoredPastTasks(PastTasks):
 
     @classmethod
     def open(cls, reader: Reader) -> StoredPastTasks:
-        with reader.lock:
-            data = get_meta(reader.connection, _PAST)
+        data = reader.meta(_PAST)
         stored = _decode_past(data) if data is not None else _Past([], [], b"", b"", b"", b"")
         found = cls(_Tasks(stored.tasks))
         object.__setattr__(found, "reader", reader)
@@ -114,9 +114,10 @@ def fill_past_tasks(writer: Reader, snapshot: Snapshot, board: Scoreboard) -> No
 
 
 def update_past_tasks(
-    writer: Reader, old: Snapshot, new: Snapshot, delta: Delta, board: Scoreboard, changed_work: frozenset[str] | None
+    old: IndexedSnapshot, new: IndexedSnapshot, delta: Delta, board: Scoreboard, changed_work: frozenset[str] | None
 ) -> None:
     """Store the tasks again of loops that changed, or whose uses of patterns may have; None if those of any may."""
+    writer = new.reader
     if changed_work is None:
         writer.connection.execute("DELETE FROM worked")
         fill_past_tasks(writer, new, board)
@@ -195,8 +196,7 @@ def read_weights(reader: Reader, past: PastTasks, patterns: Mapping[str, Pattern
     inputs = FitInputs.of(past, patterns)
     if inputs is None:
         return WordWeights()
-    with reader.lock:
-        stored = get_meta(reader.connection, _WEIGHTS)
+    stored = reader.meta(_WEIGHTS)
     digest = inputs.digest
     if stored is not None and stored[: len(digest)] == digest:
         return WordWeights(*_decode_weights(stored[len(digest) :]))
@@ -206,7 +206,7 @@ def read_weights(reader: Reader, past: PastTasks, patterns: Mapping[str, Pattern
 def store_weights(writer: Reader, past: PastTasks, patterns: Mapping[str, Pattern]) -> bool:
     """Fit the weights if those stored are for other tasks or texts, which takes 100 ms; return whether they were."""
     inputs = FitInputs.of(past, patterns)
-    stored = get_meta(writer.connection, _WEIGHTS)
+    stored = writer.meta(_WEIGHTS)
     if inputs is None or (stored is not None and stored[: len(inputs.digest)] == inputs.digest):
         return False
     set_meta(writer.connection, _WEIGHTS, inputs.digest + msgspec.msgpack.encode(inputs.fit()))

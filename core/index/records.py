@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Callable, ItemsView, Iterator, Mapping, ValuesView
 from contextlib import contextmanager
 from datetime import datetime
 from enum import IntEnum
@@ -216,7 +216,7 @@ class View(Reader):
         self.connection.close()
 
 
-class LookUp:
+class LookUp(Mapping[str, Any]):
     """Values of a table by key: the first ones are looked up one by one, then all are read.
 
     `sql` selects keys and values, and ends in a condition; `key` is the column of the keys. Of rows with one key, the
@@ -231,15 +231,21 @@ class LookUp:
         self._known: dict[str, Any] = {}
         self._has_all = False
 
-    def get(self, key: str) -> Any:
-        """Return the value of a key; None without one."""
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return the value of a key without an exception, which would take most of the time of many look-ups."""
         if key not in self._known and not self._has_all:
             if len(self._known) < FEW:
                 row = self._reader.row(self._sql_of_one, *self._values, key)
                 self._known[key] = row[1] if row is not None else None
             else:
                 self._read_all()
-        return self._known.get(key)
+        value = self._known.get(key)
+        return default if value is None else value
+
+    def __getitem__(self, key: str) -> Any:
+        if (value := self.get(key)) is None:
+            raise KeyError(key)
+        return value
 
     def add(self, key: str, value: Any) -> None:
         """Note a new value; None for one that was removed."""
@@ -252,25 +258,15 @@ class LookUp:
 
     def __iter__(self) -> Iterator[str]:
         self._read_all()
-        return iter(self._known)
+        return (key for key in self._known if self.get(key) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
     def _read_all(self) -> None:
         rows = self._reader.rows(self._sql_of_all, *self._values)
         self._known = {**dict(reversed(rows)), **self._known}
         self._has_all = True
-
-
-class ViewIds(Sequence[str]):
-    """The IDs of the patterns of a view by row; all sequences of one view are equal."""
-
-    reader: Reader
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, ViewIds) and other.reader is self.reader:
-            return True
-        return isinstance(other, Sequence) and tuple(self) == tuple(other)
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 class RecordMap(Mapping[str, _Record]):

@@ -21,7 +21,6 @@ from core.index.database import Database, count_change, get_meta, set_meta, unwr
 from core.index.logs import Logs
 from core.index.parse import parse_all
 from core.index.records import COLLECTIONS, DECODERS, Kind, Reader, View
-from core.index.schema import ALL_TABLES
 from core.index.snapshot import (
     COMPLETE,
     NUMBER,
@@ -329,7 +328,7 @@ class Index:
     @property
     def _database(self) -> Database:
         if self._opened is None:
-            self._opened = Database.open(self._paths.project, ALL_TABLES, is_kept=self._is_kept)
+            self._opened = Database.open(self._paths.project, is_kept=self._is_kept)
         return self._opened
 
     def _update(self, act: Callable[[], Delta]) -> tuple[Snapshot, Delta]:

@@ -17,7 +17,6 @@ from core.base.errors import DamagedError, Unwritable
 from core.base.masking import mask_secrets
 from core.files.cache_database import is_damage
 from core.index.database import Database
-from core.index.schema import ALL_TABLES
 from core.index.search_records import ErrorRecords, Owner, TaskRecords, drop_copies, is_wanted, scan_task
 from core.index.search_words import MAX_RANKED, HitKind, SearchFilters, SearchHit, SearchPlace, SearchWords
 from core.index.task_words import (
@@ -274,7 +273,7 @@ def search_indexed(paths: ProjectPaths, words: SearchWords, filters: SearchFilte
     for is_last in (False, True):  # a damaged index is made again
         database = None
         try:
-            database = Database.open(paths.project, ALL_TABLES, wait_seconds=_WAIT_SECONDS)
+            database = Database.open(paths.project, wait_seconds=_WAIT_SECONDS)
             with closing(TaskView(database.read(), paths, checks_all=True)) as view:
                 outdated = frozenset(view.outdated)
                 return IndexedSearch(search(paths, words, filters, limit, view=view), paths, database, outdated)

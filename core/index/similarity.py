@@ -5,27 +5,17 @@ They are indexed in the order of their places, some at a time, because those of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import repeat
 from typing import TYPE_CHECKING, Final, NamedTuple, overload
 
 import numpy as np
 
-from core.index.database import get_meta, pack, set_meta, unpack
-from core.index.terms import (
-    CHUNK,
-    COMPARED,
-    Numbering,
-    RowsById,
-    StoredPatternIndex,
-    StoredPostings,
-    TermWriter,
-    list_changes,
-    read_cells,
-    write_cells,
-)
+from core.index.columns import RowsById, read_cells, write_cells
+from core.index.database import set_meta
+from core.index.terms import COMPARED, StoredPatternIndex, StoredPostings, TermWriter, list_changes
 from core.retrieval.index import TYPES, of_kind
 from core.retrieval.similarity import (
     AT_ONCE,
@@ -41,22 +31,18 @@ from core.retrieval.similarity import (
 )
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from numpy.typing import NDArray
 
     from core.index.records import Reader
+    from core.index.snapshot import IndexedSnapshot
     from core.records.patterns import Pattern, PatternType
-    from core.records.snapshot import Delta, Snapshot
+    from core.records.snapshot import Delta
     from core.retrieval.index import Rows
     from core.retrieval.similarity import Hashes, Numbers
 
-TABLES: Final = (
-    # Min-hashes of the compared texts by place, as arrays of `CHUNK` rows with `BANDS` numbers each.
-    "CREATE TABLE min_hash (chunk INTEGER PRIMARY KEY, data BLOB NOT NULL)",
-)
 _SIZE: Final = "compared words"  # name of the column with the number of words by place
-_DONE: Final = "similarity"  # name of the value in the table `meta`: the last place whose text is indexed
+_HASHES: Final = "min-hashes"  # name of the column with `BANDS` numbers by place
+DONE: Final = "similarity"  # name of the value in the table `meta`: the last place whose text is indexed
 _SLACK: Final = 0.25  # the share of equal words may be below the threshold by this, and by one word
 _MAX_READ: Final = 49_152  # rows of words that are read to find candidates; if there are more, min-hashes are used
 _MAX_CANDIDATES: Final = 256  # candidates compared with one text, by the number of shared words
@@ -79,11 +65,17 @@ class SimilarityIndex:
         assert isinstance(rows, RowsById)
         ids, numbering = rows.ids, rows.ids.numbering
         sizes = numbering.select(read_cells(reader, _SIZE, np.int32, numbering.size))
-        hashes, texts, blocks = _StoredHashes(reader, numbering), _Texts(ids, patterns), {}
+        texts, blocks = _Texts(ids, patterns), {}
+
+        @cache
+        def read_hashes() -> Hashes:
+            hashes: Hashes = read_cells(reader, _HASHES, np.uint32, numbering.size, BANDS)
+            return numbering.select(hashes)
+
         postings = StoredPostings(reader, numbering)
         for code, kind in enumerate(TYPES):
             blocks[kind] = _TextBlock(
-                ids, texts, postings, COMPARED + code, np.where(index.types == code, sizes, 0), rows, hashes
+                ids, texts, postings, COMPARED + code, np.where(index.types == code, sizes, 0), rows, read_hashes
             )
         return cls(patterns, blocks)
 
@@ -150,7 +142,7 @@ class _TextBlock:
     kind: int  # of the terms in `postings`: words, see `number_words`
     sizes: NDArray[np.int32]  # number of words by row; 0 for a pattern of another type
     rows: Mapping[str, int]  # by ID
-    hashes: _StoredHashes
+    read_hashes: Callable[[], Hashes]  # the min-hashes by row
 
     def nearest(self, text: str, threshold: float) -> list[tuple[str, float]]:
         """Return (ID, similarity) above `threshold`; compares the texts that share most, at most `_MAX_CANDIDATES`."""
@@ -246,7 +238,7 @@ class _TextBlock:
     @cached_property
     def _bands(self) -> Bands:
         rows = np.flatnonzero(self.sizes).astype(np.int32)
-        return Bands(self.hashes.all[rows], rows)
+        return Bands(self.read_hashes()[rows], rows)
 
 
 class _Candidates(NamedTuple):
@@ -262,28 +254,9 @@ class _Candidates(NamedTuple):
         return np.concatenate((self.rows[self.shared > least], self.rows[self.shared == least]))[: self.most]
 
 
-class _StoredHashes:
-    """The min-hashes of all rows, read when they are first used."""
-
-    def __init__(self, reader: Reader, numbering: Numbering) -> None:
-        self._reader = reader
-        self._numbering = numbering
-
-    @cached_property
-    def all(self) -> Hashes:
-        hashes = np.zeros((self._numbering.count, BANDS), np.uint32)
-        for chunk, data in self._reader.rows("SELECT chunk, data FROM min_hash ORDER BY chunk"):
-            part = np.frombuffer(unpack(data), "<u4").reshape(-1, BANDS)
-            places = np.arange(len(part)) + chunk * CHUNK
-            is_used = self._numbering.is_used(places)
-            hashes[self._numbering.rows(places[is_used])] = part[is_used]
-        return hashes
-
-
 def has_similarity(reader: Reader) -> bool:
     """Return whether the texts of all patterns are indexed."""
-    with reader.lock:
-        return _find_rest(reader, 1) == []
+    return not _find_rest(reader, 1)
 
 
 def extend_similarity(writer: Reader, patterns: Mapping[str, Pattern], most: int) -> bool:
@@ -302,40 +275,29 @@ def extend_similarity(writer: Reader, patterns: Mapping[str, Pattern], most: int
     return len(rest) <= most
 
 
-def forget_similarity(connection: sqlite3.Connection) -> None:
-    """Remove the texts of all patterns from the index."""
-    connection.execute("DELETE FROM min_hash")
-    connection.execute("DELETE FROM term WHERE kind >= ?", (COMPARED,))
-    connection.execute("DELETE FROM cells WHERE name = ?", (_SIZE,))
-    set_meta(connection, _DONE, b"0")
-
-
-def update_similarity(before: Reader, old: Snapshot, writer: Reader, new: Snapshot, delta: Delta) -> None:
+def update_similarity(old: IndexedSnapshot, new: IndexedSnapshot, delta: Delta) -> None:
     """Index the texts of changed patterns again."""
-    changes = _Changes(writer)
-    for place, last, pattern in list_changes(before, old, writer, new, delta):
+    changes = _Changes(new.reader)
+    for place, last, pattern in list_changes(old, new, delta):
         if place <= changes.done:
             changes.replace(place, last, pattern)
     changes.write()
     if changes.done or not old.patterns:
-        extend_similarity(writer, new.patterns, _UPDATED_AT_ONCE)
+        extend_similarity(new.reader, new.patterns, _UPDATED_AT_ONCE)
 
 
 def _find_rest(reader: Reader, most: int) -> list[tuple[int, str]]:
     """Return up to `most` patterns whose texts are not indexed: place and ID."""
-    done = int(get_meta(reader.connection, _DONE) or b"0")
-    return [(place, id) for place, id in reader.rows(_REST, done, most)]
-
-
-_REST: Final = "SELECT place, id FROM pattern WHERE place > ? ORDER BY place LIMIT ?"
+    sql = "SELECT place, id FROM pattern WHERE place > ? ORDER BY place LIMIT ?"
+    return [(place, id) for place, id in reader.rows(sql, int(reader.meta(DONE) or b"0"), most)]
 
 
 class _Changes:
     """Collects changes of the compared texts by place."""
 
     def __init__(self, writer: Reader) -> None:
-        self._writer = writer
-        self.done = int(get_meta(writer.connection, _DONE) or b"0")
+        self._connection = writer.connection
+        self.done = int(writer.meta(DONE) or b"0")
         self._terms = TermWriter(writer.connection)
         self._texts: dict[int, str] = {}
         self._sizes: dict[int, int] = {}
@@ -353,18 +315,7 @@ class _Changes:
             self._texts[place], self._sizes[place] = text, len(words)
 
     def write(self) -> None:
-        connection = self._writer.connection
         self._terms.write()
-        write_cells(connection, _SIZE, np.int32, self._sizes)
-        places = np.array(list(self._texts), np.int64)
-        hashes = hash_texts(list(self._texts.values()))
-        for chunk in np.unique(places // CHUNK).tolist():
-            row = self._writer.row("SELECT data FROM min_hash WHERE chunk = ?", chunk)
-            data = np.frombuffer(unpack(row[0]), "<u4") if row is not None else np.empty(0, np.uint32)
-            own = places // CHUNK == chunk
-            numbers = places[own] - chunk * CHUNK
-            part = np.zeros((max(len(data) // BANDS, int(numbers.max()) + 1), BANDS), "<u4")
-            part[: len(data) // BANDS] = data.reshape(-1, BANDS)
-            part[numbers] = hashes[own]
-            connection.execute("INSERT OR REPLACE INTO min_hash VALUES (?, ?)", (chunk, pack(part.tobytes())))
-        set_meta(connection, _DONE, b"%d" % self.done)
+        write_cells(self._connection, _SIZE, list(self._sizes), np.array(list(self._sizes.values()), np.int32))
+        write_cells(self._connection, _HASHES, list(self._texts), hash_texts(list(self._texts.values())))
+        set_meta(self._connection, DONE, b"%d" % self.done)

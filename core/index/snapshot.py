@@ -81,7 +81,7 @@ class ProjectFiles:
 
     def events(self, reader: Reader, undone: frozenset[str]) -> EventView:
         """Return the events without those of undone decisions."""
-        from core.index.events import open_events
+        from core.index.logs import open_events
 
         return open_events(reader, self._paths, undone)
 

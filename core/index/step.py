@@ -12,10 +12,9 @@ from core.base.text import plural, visible_line
 from core.files.decoded import Problem
 from core.files.file_reader import Stamp
 from core.index.database import count_change, get_meta, set_meta
-from core.index.events import LogState, forget_events, update_events
 from core.index.freshness import origins_key
 from core.index.join import Joiner, Surroundings
-from core.index.logs import LogContent
+from core.index.logs import LogContent, LogState, forget_events, update_events
 from core.index.parse import LOGS, FileParts
 from core.index.records import Kind, LookUp, Reader, RecordMap, View, encode
 from core.index.snapshot import (
@@ -184,24 +183,23 @@ class Step:
         if is_same and not self.has_changed:
             return
         # Imported on use: they import numpy, and most commands find nothing that changed.
-        from core.index.scores import fill_scores, has_scores, load_board, read_records, update_scores
+        from core.index.scores import fill_scores, find_board, has_scores, read_records, update_scores
         from core.index.texts import forget_texts, update_texts
 
         set_meta(self._connection, _SETTINGS, key)
-        after = self._reader, IndexedSnapshot(self._reader, self._sources.files)
-        if not has_scores(self._connection, settings):
+        after = IndexedSnapshot(self._reader, self._sources.files)
+        if not has_scores(self._reader, settings):
             # In memory: scoring everything looks up records many times.
-            snapshot = read_records(after[1])
+            snapshot = read_records(after)
             self.scored = snapshot, fill_scores(self._reader, snapshot, self._now, settings)
             forget_texts(self._connection)
             return
         # The change is not committed, so another connection still sees the records before it.
-        reader = View(self._database.read(), self._database.decoded)
-        before = reader, IndexedSnapshot(reader, self._sources.files)
-        if delta := find_delta(before[1], after[1]):
-            changed_work = update_scores(self._connection, before, after, delta, self._now, settings)
-            if (board := load_board(*after, self._now, settings)) is not None:
-                update_texts(before, after, delta, board, changed_work)
+        before = IndexedSnapshot(View(self._database.read(), self._database.decoded), self._sources.files)
+        if delta := find_delta(before, after):
+            changed_work = update_scores(before, after, delta, self._now, settings)
+            board = find_board(after, self._now, settings)
+            update_texts(before, after, delta, board, changed_work)
 
     @property
     def has_changed(self) -> bool:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from core.index.database import get_meta, set_meta
+from core.index.columns import SCORE_COLUMN
+from core.index.database import list_tables, set_meta
 from core.index.learnings import LearningIndex, fill_learnings, update_learnings
 from core.index.past_tasks import (
     StoredPastTasks,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 _COMPARED_AT_ONCE: Final = 16_384  # patterns whose compared texts are indexed at once in memory
 _SETTLED_AT_ONCE: Final = 400  # patterns whose texts are indexed in one step
 _FILLED_TABLES: Final = (
-    *("term", "tag_word", "cells", "learning", "learning_need", "work", "worked", "debug_value", "debug_fix"),
+    *("term", "tag_word", "learning", "learning_need", "work", "worked", "debug_value", "debug_fix"),
 )
 
 
@@ -143,11 +144,10 @@ class SupposedTexts(Texts):
 
 def _open_memory(places: Iterable[tuple[int, str]]) -> Reader:
     """Return a reader of a database in memory with the places of patterns."""
-    from core.index.schema import ALL_TABLES
 
     connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     connection.execute("BEGIN")
-    for statement in ALL_TABLES:
+    for statement in list_tables():
         connection.execute(statement)
     connection.executemany("INSERT INTO pattern VALUES (?, ?)", places)
     return View(connection, {})
@@ -163,25 +163,24 @@ def _fill_memory(snapshot: Snapshot, board: Scoreboard | None) -> Reader:
     return reader
 
 
-def load_texts(reader: Reader, snapshot: Snapshot) -> Texts | None:
-    """Return the indexes of the texts of a view; None if they are not stored yet."""
-    with reader.lock:
-        return Texts(snapshot, reader) if get_meta(reader.connection, TEXTS) is not None else None
-
-
 def forget_texts(connection: sqlite3.Connection) -> None:
     """Delete the indexes of all texts, in the open transaction; `fill_texts` makes them again."""
-    from core.index.similarity import forget_similarity
+    from core.index.similarity import DONE
 
     for table in _FILLED_TABLES:
         connection.execute(f"DELETE FROM {table}")
-    forget_similarity(connection)
-    connection.execute("DELETE FROM meta WHERE name = ?", (TEXTS,))
+    connection.execute("DELETE FROM cells WHERE name NOT LIKE ?", (f"{SCORE_COLUMN}%",))
+    connection.execute("DELETE FROM meta WHERE name IN (?, ?)", (TEXTS, DONE))
+
+
+def load_texts(snapshot: IndexedSnapshot) -> Texts | None:
+    """Return the indexes of the texts of a view; None if they are not stored yet."""
+    return Texts(snapshot, snapshot.reader) if snapshot.reader.meta(TEXTS) is not None else None
 
 
 def find_texts(snapshot: Snapshot, board: Scoreboard) -> Texts:
     """Return the indexes of the texts of a snapshot: the stored ones of a view of the index, else new ones."""
-    stored = load_texts(snapshot.reader, snapshot) if isinstance(snapshot, IndexedSnapshot) else None
+    stored = load_texts(snapshot) if isinstance(snapshot, IndexedSnapshot) else None
     return stored or Texts(snapshot, board=board)
 
 
@@ -199,27 +198,26 @@ def fill_texts(writer: Reader, snapshot: Snapshot, board: Scoreboard | None) -> 
 
 
 def update_texts(
-    before: tuple[Reader, Snapshot],
-    after: tuple[Reader, Snapshot],
+    before: IndexedSnapshot,
+    after: IndexedSnapshot,
     delta: Delta,
     board: Scoreboard,
     changed_work: frozenset[str] | None,
 ) -> None:
-    """Index what changed, in the open transaction of the reader in `after`; nothing if no texts are stored.
+    """Index what changed, in the open transaction of the reader of `after`; nothing if no texts are stored.
 
     `before` is the view that the stored texts are of. `board` has the scores of `after`. `changed_work` are the loops
     whose uses of patterns may have changed, None if any may.
     """
     from core.index.similarity import update_similarity
 
-    writer, new = after
-    if get_meta(writer.connection, TEXTS) is None:
+    if after.reader.meta(TEXTS) is None:
         return
-    update_terms(*before, writer, new, delta)
-    update_learnings(writer, before[1], new, delta)
-    update_past_tasks(writer, before[1], new, delta, board, changed_work)
-    update_debug_sessions(writer.connection, new.debug_sessions, delta.debug_sessions)
-    update_similarity(*before, writer, new, delta)
+    update_terms(before, after, delta)
+    update_learnings(before, after, delta)
+    update_past_tasks(before, after, delta, board, changed_work)
+    update_debug_sessions(after.reader.connection, after.debug_sessions, delta.debug_sessions)
+    update_similarity(before, after, delta)
 
 
 def settle_texts(writer: Reader, patterns: Mapping[str, Pattern] | None = None) -> bool:
@@ -231,7 +229,7 @@ def settle_texts(writer: Reader, patterns: Mapping[str, Pattern] | None = None) 
     """
     from core.index.similarity import extend_similarity
 
-    if get_meta(writer.connection, TEXTS) is None:
+    if writer.meta(TEXTS) is None:
         return True
     if patterns is None:
         patterns = RecordMap(writer, Kind.PATTERN)

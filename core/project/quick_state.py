@@ -65,8 +65,8 @@ def _open(paths: ProjectPaths, reader: View, settings: Settings, now: datetime) 
         assert isinstance(snapshot, IndexedSnapshot)
     else:
         snapshot = IndexedSnapshot(reader, ProjectFiles(paths, origins))
-    board = load_board(snapshot.reader, snapshot, now, settings)
-    texts = load_texts(snapshot.reader, snapshot)
+    board = load_board(snapshot, now, settings)
+    texts = load_texts(snapshot)
     if board is None or texts is None:
         return None
     state = ProjectState(snapshot, board, texts, (), settings, now, {}, experiment=find_experiment(paths, settings))

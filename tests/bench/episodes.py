@@ -86,9 +86,8 @@ def _searcher(paths: ProjectPaths) -> Callable[[str], int]:
         old.update(fresh)
         return lambda query: int(old_search(paths, SearchWords(query), limit=50, index=old, fresh=fresh).total)
     from core.index.database import Database
-    from core.index.schema import ALL_TABLES
 
-    database = Database.open(paths.project, ALL_TABLES)
+    database = Database.open(paths.project)
     filler = WordFiller(paths)
     while filler.fill(database, 1.0):
         pass

@@ -12,7 +12,6 @@ import numpy as np
 from core.base.paths import ProjectPaths
 from core.base.text import plural
 from core.index.database import Database, delete
-from core.index.schema import ALL_TABLES
 from core.index.search import TaskView, search
 from core.index.search_words import SearchWords
 from core.index.task_words import WordFiller
@@ -40,7 +39,7 @@ def growth(place: Place) -> Measured:
             paths = ProjectPaths(folder / "project")
             write_tasks(paths, size, 1)
             _, cpu, written = _build(paths)
-            database = Database.open(paths.project, ALL_TABLES)
+            database = Database.open(paths.project)
             view = TaskView(database.read(), paths, checks_all=True)
             costs["build"].append(cpu)
             costs["size"].append(written)
@@ -58,7 +57,7 @@ def growth(place: Place) -> Measured:
 def _build(paths: ProjectPaths) -> tuple[float, float, int]:
     """Index all tasks anew; wall and processor time in seconds, and bytes of the index that has nothing else."""
     delete(paths.project)
-    database = Database.open(paths.project, ALL_TABLES)
+    database = Database.open(paths.project)
     before = database.file.stat().st_size
     begin = processor_seconds()
     taken = timed(lambda: _fill(WordFiller(paths), database))

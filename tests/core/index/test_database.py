@@ -12,17 +12,15 @@ from pathlib import Path
 import pytest
 
 from core.base.errors import DamagedError
-from core.files.user_files import cache_path
 from core.index.database import Database, get_meta, pack, set_meta, unpack
 from core.index.records import Decoder, encode
-from core.index.schema import ALL_TABLES
 from core.records.decisions import Decision, Verb
 
 
 @pytest.fixture
 def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    with closing(Database.open(tmp_path / "project", ALL_TABLES)) as opened:
+    with closing(Database.open(tmp_path / "project")) as opened:
         yield opened
 
 
@@ -50,21 +48,8 @@ def test_only_the_user_may_read_the_index(database: Database) -> None:
 
 
 def test_each_project_has_its_own_index(database: Database, tmp_path: Path) -> None:
-    with closing(Database.open(tmp_path / "other", ALL_TABLES)) as other:
+    with closing(Database.open(tmp_path / "other")) as other:
         assert other.file != database.file
-
-
-def test_files_of_earlier_versions_are_deleted_with_the_first_index(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    old = cache_path(tmp_path / "project", "search.sqlite3")
-    old.parent.mkdir()
-    for file in (old, old.with_name(f"{old.name}-wal")):
-        file.write_bytes(b"old")
-    with closing(Database.open(tmp_path / "project", ALL_TABLES)) as database:
-        kept = {file.name.removesuffix("-wal").removesuffix("-shm") for file in old.parent.iterdir()}
-        assert kept == {database.file.name}
 
 
 def test_a_transaction_that_fails_writes_nothing(database: Database) -> None:
@@ -86,7 +71,7 @@ def test_a_view_stays_the_same_while_the_index_is_written(database: Database) ->
 
 
 def test_two_processes_write_one_after_the_other(database: Database, tmp_path: Path) -> None:
-    with closing(Database.open(tmp_path / "project", ALL_TABLES)) as other:
+    with closing(Database.open(tmp_path / "project")) as other:
         for number, writer in enumerate((database, other, database)):
             with writer.transaction() as connection:
                 assert get_meta(connection, "number") == (b"%d" % (number - 1) if number else None)
@@ -99,21 +84,21 @@ def test_a_long_log_is_emptied_when_the_index_is_opened(database: Database, tmp_
         set_meta(connection, "name", bytes(2 << 20))
         set_meta(connection, "other", b"value")
     assert log.stat().st_size > 1 << 20
-    with closing(Database.open(tmp_path / "project", ALL_TABLES)) as other:
+    with closing(Database.open(tmp_path / "project")) as other:
         assert log.stat().st_size == 0
         assert get_meta(other.writer, "other") == b"value"
 
 
 def test_temporary_folders_of_killed_processes_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with closing(Database.open(tmp_path / "project", ALL_TABLES, is_kept=False)) as used:
+    with closing(Database.open(tmp_path / "project", is_kept=False)) as used:
         left = tmp_path / "ralphdeck-index-left"
         new = tmp_path / "ralphdeck-index-new"
         for folder in (left, new):
             folder.mkdir()
         for folder in (left, used.file.parent):
             os.utime(folder, (0, 0))
-        with closing(Database.open(tmp_path / "other", ALL_TABLES, is_kept=False)):
+        with closing(Database.open(tmp_path / "other", is_kept=False)):
             assert not left.exists()
             assert new.exists()
             assert used.file.exists()
@@ -125,6 +110,6 @@ def test_a_long_log_that_a_view_reads_does_not_delay_the_next_process(database: 
     with closing(database.read()) as view:
         with database.transaction() as connection:
             set_meta(connection, "name", b"new")
-        with closing(Database.open(tmp_path / "project", ALL_TABLES)) as other:
+        with closing(Database.open(tmp_path / "project")) as other:
             assert get_meta(other.writer, "name") == b"new"
         assert get_meta(view, "name") == bytes(2 << 20)

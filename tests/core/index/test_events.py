@@ -9,18 +9,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import core.index.events
+import core.index.logs
 from core.base.errors import DamagedError
 from core.base.paths import ProjectPaths
 from core.files.decoded import Problem
 from core.index.database import Database
-from core.index.events import StoredLog, forget_events, open_events, stored_events, update_events
+from core.index.evidence import find_events
+from core.index.logs import forget_events, open_events, update_events
 from core.index.records import Reader
-from core.index.schema import ALL_TABLES
 from core.learning.evidence_records import EventIndex, work_names
 from core.records.authors import CLIENT
 from core.records.event_log import EventView
 from core.records.events import ErrorNote, ErrorType
+from core.records.snapshot import Snapshot
 from core.sources.events import read_events
 from tests.factories import days_ago, make_event
 
@@ -33,7 +34,7 @@ class Log:
     def __init__(self, folder: Path) -> None:
         self.paths = ProjectPaths(folder)
         self.paths.events.parent.mkdir(parents=True)
-        self.database = Database.open(folder, ALL_TABLES, is_kept=False)
+        self.database = Database.open(folder, is_kept=False)
         self.whole = EventView.of(())
 
     def append(self, data: bytes) -> None:
@@ -56,9 +57,7 @@ class Log:
         return Reader(self.database.read(), self.database.decoded)
 
     def events(self, *undone: str) -> EventIndex:
-        reader = self.reader()
-        log = StoredLog(reader, self.paths)
-        return stored_events(log, reader, EventView(log, frozenset(undone)))
+        return find_events(self.reader(), Snapshot(events=self.view(*undone)))
 
 
 def line(number: int, age: int = 0, **fields: object) -> bytes:
@@ -145,7 +144,7 @@ def test_a_log_that_cannot_be_read_now_keeps_its_events(tmp_path: Path, monkeypa
     log.append(line(1))
     problem = Problem("unreadable", "cannot be read", torn=True)
     with monkeypatch.context() as patched, log.database.transaction() as connection:
-        patched.setattr(core.index.events, "read_file", lambda *_: problem)
+        patched.setattr(core.index.logs, "read_file", lambda *_: problem)
         assert update_events(connection, log.paths) is problem
     assert len(log.view()) == 1
 

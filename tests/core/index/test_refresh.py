@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-import core.index.events
+import core.index.logs
 import core.index.parse
 import core.index.refresh
 from core.base.errors import UnknownRecord
@@ -221,11 +221,11 @@ class TestLoading:
         def note(snapshot: Snapshot) -> None:
             assert isinstance(snapshot, IndexedSnapshot)
             if snapshot.complete:
-                with_texts.append(load_texts(snapshot.reader, snapshot) is not None)
+                with_texts.append(load_texts(snapshot) is not None)
 
         snapshot = project.index.load(publish=note)
         assert isinstance(snapshot, IndexedSnapshot)
-        assert (with_texts, load_texts(snapshot.reader, snapshot) is not None) == ([False], True)
+        assert (with_texts, load_texts(snapshot) is not None) == ([False], True)
 
     def test_texts_are_indexed_by_the_next_load_if_the_first_one_ended_before(self, project: Project) -> None:
         project.patterns(PATTERN)
@@ -238,7 +238,7 @@ class TestLoading:
             project.open(cache=True).load(publish=end_when_complete)
         snapshot = project.open(cache=True).load()
         assert isinstance(snapshot, IndexedSnapshot)
-        texts = load_texts(snapshot.reader, snapshot)
+        texts = load_texts(snapshot)
         assert texts is not None
         assert texts.index.size == 1
 
@@ -320,7 +320,7 @@ class TestLoading:
                 sizes.append(len(found.data))
             return found
 
-        monkeypatch.setattr(core.index.events, "read_file", counted)
+        monkeypatch.setattr(core.index.logs, "read_file", counted)
         file = project.write("ralph/shared/curation/events.jsonl", lines(0, 2000))
         project.index.load()
         with file.open("ab") as log:

@@ -18,9 +18,8 @@ from core.base.errors import DamagedError
 from core.base.paths import ProjectPaths
 from core.base.settings import MaturitySettings, Settings
 from core.index.database import Database
-from core.index.events import open_events, update_events
+from core.index.logs import open_events, update_events
 from core.index.records import COLLECTIONS, Kind, Reader, encode
-from core.index.schema import ALL_TABLES
 from core.index.scores import fill_scores, load_board, update_scores
 from core.index.snapshot import IndexedSnapshot, ProjectFiles
 from core.learning.scoreboard import Scoreboard
@@ -41,7 +40,7 @@ class Tables:
         self.paths = ProjectPaths(folder)
         self.paths.events.parent.mkdir(parents=True)
         self.paths.events.write_bytes(b"")
-        self.database = Database.open(folder, ALL_TABLES, is_kept=False)
+        self.database = Database.open(folder, is_kept=False)
         self.written = Snapshot()
         self.newest = self._view(self.written)
 
@@ -56,22 +55,23 @@ class Tables:
                 self._write_records(COLLECTIONS[name], getattr(self.written, name), getattr(snapshot, name))
             update_events(connection, self.paths)
             after = self._view(snapshot, Reader(connection, self.database.decoded))
-            delta = find_difference(self.written, snapshot)
-            update_scores(connection, before, after, delta, self.now, self.settings)
+            update_scores(before, after, find_difference(self.written, snapshot), self.now, self.settings)
         self.written, self.newest = snapshot, self._view(snapshot)
         return self.board(self.now)
 
     def board(self, now: datetime) -> Scoreboard:
-        board = load_board(*self.newest, now, self.settings)
+        board = load_board(self.newest, now, self.settings)
         assert board is not None
         return board
 
-    def _view(self, snapshot: Snapshot, reader: Reader | None = None) -> tuple[Reader, Snapshot]:
+    def _view(self, snapshot: Snapshot, reader: Reader | None = None) -> IndexedSnapshot:
         reader = reader or Reader(self.database.read(), self.database.decoded)
-        files = ProjectFiles(self.paths, Origins(self.paths.project))
+        view = IndexedSnapshot(reader, ProjectFiles(self.paths, Origins(self.paths.project)))
         fields = {name: getattr(snapshot, name) for name in ("curation", "foreign", "team")}
-        events = open_events(reader, self.paths, snapshot.curation.undone)
-        return reader, IndexedSnapshot(reader, files).with_changes(**fields, events=events)
+        fields["events"] = open_events(reader, self.paths, snapshot.curation.undone)
+        for name, value in fields.items():  # which these tests do not store
+            object.__setattr__(view, name, value)
+        return view
 
     def _write_records(self, kind: Kind, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
         execute = self.database.writer.execute
@@ -132,7 +132,7 @@ def test_scores_under_other_settings_are_made_anew(tmp_path: Path) -> None:
     snapshot = Snapshot(patterns={"p": make_pattern("p", recorded_counts=make_recorded_counts(4, 0), last_used=NOW)})
     tables.write(snapshot)
     tables.settings = Settings(maturity=MaturitySettings(min_feedback=9))
-    assert load_board(*tables.newest, NOW, tables.settings) is None
+    assert load_board(tables.newest, NOW, tables.settings) is None
     check(tables.write(snapshot), tables.written, NOW, tables.settings)
 
 
@@ -148,11 +148,11 @@ def test_scores_that_did_not_change_are_read_once(tmp_path: Path) -> None:
     board = tables.write(Snapshot(patterns={"p": make_pattern("p")}))
     uses = board.uses
     tables.write(tables.written)
-    again = load_board(*tables.newest, NOW, tables.settings, board)
+    again = load_board(tables.newest, NOW, tables.settings, board)
     assert again is not None and again.uses is uses and again.evidence is board.evidence
     used = (make_event(1, "feedback", days_ago(1), pattern_id="p", success=True),)
     tables.write(tables.written, used)
-    changed = load_board(*tables.newest, NOW, tables.settings, again)
+    changed = load_board(tables.newest, NOW, tables.settings, again)
     assert changed is not None and changed.uses.tolist() == [1] and uses.tolist() == [0]
 
 
@@ -160,9 +160,10 @@ def test_scores_of_no_pattern_are_not_those_of_before(tmp_path: Path) -> None:
     tables = Tables(tmp_path)
     board = tables.write(Snapshot(patterns={"p": make_pattern("p")}))
     with tables.database.transaction() as connection:
-        connection.execute("DELETE FROM record")
+        for table in ("record", "pattern"):
+            connection.execute(f"DELETE FROM {table}")
         fill_scores(Reader(connection, {}), Snapshot(), NOW, tables.settings)
-    after = load_board(*tables._view(Snapshot()), NOW, tables.settings, board)
+    after = load_board(tables._view(Snapshot()), NOW, tables.settings, board)
     assert after is not None and (len(after.ids), after.uses.tolist()) == (0, [])
 
 
@@ -185,7 +186,7 @@ def test_a_damaged_column_is_noticed(tmp_path: Path) -> None:
     tables = Tables(tmp_path)
     tables.write(Snapshot(patterns={"p": make_pattern("p")}))
     with tables.database.transaction() as connection:
-        connection.execute("UPDATE score SET data = x'00000000' || zeroblob(8) WHERE name = 'uses'")
+        connection.execute("UPDATE cells SET data = x'00000000' || zeroblob(8) WHERE name = 'score:uses'")
     tables.write(Snapshot(patterns={"p": make_pattern("p")}))
     with pytest.raises(DamagedError):
         _ = tables.board(NOW).uses

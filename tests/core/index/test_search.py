@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 from core.base.paths import ProjectPaths
 from core.files.user_files import index_file
 from core.index.database import Database
-from core.index.schema import ALL_TABLES
 from core.index.search import SearchResult, TaskView, search, search_indexed
 from core.index.search_words import SearchFilters, SearchPlace, SearchWords
 from core.index.task_words import WordFiller, indexed_text, match_expression
@@ -60,7 +59,7 @@ def indexed(paths: ProjectPaths) -> ProjectPaths:
 
 def fill(paths: ProjectPaths) -> int:
     """Index all tasks; returns the number of those that are not."""
-    with closing(Database.open(paths.project, ALL_TABLES)) as database:
+    with closing(Database.open(paths.project)) as database:
         filler = WordFiller(paths)
         while filler.fill(database, 1.0):
             pass
@@ -283,7 +282,7 @@ def test_a_long_log_is_indexed_in_parts(indexed: ProjectPaths, monkeypatch: pyte
     monkeypatch.setattr("core.index.task_words._PIECE_BYTES", 100)
     for number in range(9):
         log(indexed, type="bash", output=f"needle {number}")
-    with closing(Database.open(indexed.project, ALL_TABLES)) as database:
+    with closing(Database.open(indexed.project)) as database:
         filler = WordFiller(indexed)
         steps = 0
         while filler.fill(database, 1e-3 if steps else 1.0):
@@ -304,7 +303,7 @@ def test_a_rewritten_log_is_indexed_again(indexed: ProjectPaths) -> None:
 
 def test_a_change_of_a_hit_after_the_files_were_compared_is_shown(indexed: ProjectPaths) -> None:
     words = SearchWords("oauth")
-    with closing(Database.open(indexed.project, ALL_TABLES)) as database:
+    with closing(Database.open(indexed.project)) as database:
         view = TaskView(database.read(), indexed, checks_all=True)
         (indexed.tasks / "task-001/metadata.json").write_text('{"description": "something else"}')
         with closing(view):
@@ -386,7 +385,7 @@ def test_damage_of_the_index_is_found(indexed: ProjectPaths, damage: str) -> Non
 
 
 def test_an_update_that_was_stopped_is_not_damage(indexed: ProjectPaths) -> None:
-    with closing(Database.open(indexed.project, ALL_TABLES)) as database:
+    with closing(Database.open(indexed.project)) as database:
         log(indexed, type="bash", output=f"oauth {'x' * 20_000}")
         assert WordFiller(indexed).fill(database, 1.0)
         before = database.file.stat().st_ino
@@ -395,14 +394,14 @@ def test_an_update_that_was_stopped_is_not_damage(indexed: ProjectPaths) -> None
 
 
 def test_a_locked_index_is_left_alone(indexed: ProjectPaths) -> None:
-    with closing(Database.open(indexed.project, ALL_TABLES)) as database, database.transaction() as connection:
+    with closing(Database.open(indexed.project)) as database, database.transaction() as connection:
         connection.execute("DELETE FROM search_unit")
         same(indexed, "oauth")
     assert index_file(indexed.project).exists()
 
 
 def test_a_full_disk_means_a_scan(indexed: ProjectPaths) -> None:
-    with closing(Database.open(indexed.project, ALL_TABLES)) as database:
+    with closing(Database.open(indexed.project)) as database:
         pages = database.writer.execute("PRAGMA page_count").fetchone()[0]
         database.writer.execute(f"PRAGMA max_page_count = {pages}")
         for number in range(100):
@@ -419,7 +418,6 @@ from pathlib import Path
 from core.base.paths import ProjectPaths
 from core.index import task_words
 from core.index.database import Database
-from core.index.schema import ALL_TABLES
 paths = ProjectPaths(Path(sys.argv[1]))
 insert, calls = task_words._insert, 0
 def kill(*arguments):
@@ -429,7 +427,7 @@ def kill(*arguments):
     if calls == int(sys.argv[2]):
         os.kill(os.getpid(), 9)
 task_words._insert = kill
-filler, database = task_words.WordFiller(paths), Database.open(paths.project, ALL_TABLES)
+filler, database = task_words.WordFiller(paths), Database.open(paths.project)
 while filler.fill(database, 1e-9 if calls else 1.0):
     pass
 """

@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.base.paths import ProjectPaths
 from core.base.settings import Settings
 from core.index.contexts import prepare_task_injection
 from core.index.database import Database
 from core.index.project_state import ProjectState
 from core.index.records import Kind, Reader
-from core.index.schema import ALL_TABLES
 from core.index.similarity import extend_similarity
+from core.index.snapshot import IndexedSnapshot, ProjectFiles
 from core.index.texts import Texts, fill_texts, settle_texts, update_texts
 from core.learning.scoreboard import Scoreboard
 from core.project.debug_hooks import on_failure
@@ -31,6 +32,7 @@ from core.records.snapshot import Delta, Snapshot
 from core.retrieval.index import TAG, TYPES, WORD, PatternIndex, Term, pattern_terms
 from core.retrieval.task import analyse_task
 from core.tasks.debug_index import KEYS, DebugIndex
+from core.trust.origins import Origins
 from tests.factories import NOW, learn_weights, make_lesson, make_pattern, make_run, make_session, make_source, make_use
 
 TOKEN = "0123456789abcdef"
@@ -48,7 +50,7 @@ class Indexed:
     """An index of a snapshot that is replaced by others."""
 
     def __init__(self, folder: Path, snapshot: Snapshot) -> None:
-        self.database = Database.open(folder, ALL_TABLES, is_kept=False)
+        self.database = Database.open(folder, is_kept=False)
         self.snapshot = snapshot
         self.board = Scoreboard.build(snapshot, NOW, Settings())
         with self.database.transaction() as connection:
@@ -58,14 +60,21 @@ class Indexed:
             extend_similarity(writer, snapshot.patterns, 3)
 
     def change(self, snapshot: Snapshot) -> None:
-        old, before, delta = self.snapshot, self.reader(), find_delta(self.snapshot, snapshot)
+        before, delta = self._view(self.reader()), find_delta(self.snapshot, snapshot)
         self.snapshot = snapshot
         self.board = self.board.updated(snapshot, delta, NOW)
         with self.database.transaction() as connection:
             writer = Reader(connection, {})
             self._write_records(writer)
-            update_texts((before, old), (writer, snapshot), delta, self.board, self.board.changed_work)
-        before.connection.close()
+            update_texts(before, self._view(writer), delta, self.board, self.board.changed_work)
+        before.reader.connection.close()
+
+    def _view(self, reader: Reader) -> IndexedSnapshot:
+        paths = ProjectPaths(self.database.file.parent)
+        view = IndexedSnapshot(reader, ProjectFiles(paths, Origins(paths.project)))
+        for name in COLLECTIONS:
+            object.__setattr__(view, name, getattr(self.snapshot, name))
+        return view
 
     def settle(self) -> int:
         """Do all that no change waits for; returns the number of steps."""
