@@ -10,11 +10,10 @@ from core.agents.plan import FileChange, check_writable
 from core.base.errors import BadInput
 from core.files.file_access import remove_drafts
 from core.files.managed_text import Block, decode_text, read_part
-from core.index.compiled import TARGETS, CompiledFile, read_present, render_target
-from core.index.compiled_check import is_edited
+from core.index.compiled import TARGETS, CompiledFile, is_edited, read_present, render_target
 
 if TYPE_CHECKING:
-    from core.index.compiled_check import FileStatus
+    from core.index.compiled import FileStatus
 
 EDITED: Final = "the lessons were edited; answer the question in Review, or replace the edit with --force"
 LEFT: Final = "is left as it was edited, as answered in Review"

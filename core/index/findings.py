@@ -1,4 +1,4 @@
-"""Findings on all that is wrong or withheld in a project; see docs/safety.md."""
+"""What is wrong or withheld in a project (docs/safety.md), and why a pattern has its state."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from core.base.scanning.rules import COUNTS
 from core.base.text import visible_line
 from core.learning.bursts import format_burst
 from core.records.findings import Finding, Severity
+from core.records.patterns import PatternType
 from core.records.suspicions import Suspicion
 from core.sources.ledger import FILE as LEDGER
 
 if TYPE_CHECKING:
     from core.index.project_state import ProjectState
+    from core.learning.explanation import Explanation, LineageEvent
 
 MANY_RECORDED: Final = 20  # Number of recorded uses that is suspicious without any observation from a loop.
 _TEAM: Final = ".aiwg/ralph/shared/team/evidence.jsonl"
@@ -84,3 +86,21 @@ def scan_pattern(state: ProjectState, pattern_id: str) -> tuple[Suspicion, ...]:
 def count_conflicts(state: ProjectState, pattern_id: str) -> tuple[Finding, ...]:
     """Return how the recorded counts of a pattern and its evidence disagree."""
     return state.board.reconcile(state.pattern(pattern_id).id)
+
+
+def explain_pattern(state: ProjectState, pattern_id: str) -> Explanation:
+    """Explain rule by rule and event by event why the pattern has its state."""
+    from core.learning.explanation import explain_state  # contexts, which hooks render, explain nothing
+
+    pattern = state.pattern(pattern_id)
+    assessment, observations = state.assessment(pattern.id), state.board.all_results(pattern.id)
+    is_invertible, team = pattern.type is not PatternType.ANTI, state.board.team_sums(pattern.id)
+    return explain_state(assessment, observations, state.now, state.settings, invertible=is_invertible, team=team)
+
+
+def pattern_lineage(state: ProjectState, pattern_id: str) -> tuple[LineageEvent, ...]:
+    """Return the history of a pattern: where it came from, its uses, and decisions about it."""
+    from core.learning.explanation import build_lineage
+
+    snapshot, observations = state.snapshot, state.board.observations(pattern_id)
+    return build_lineage(state.pattern(pattern_id), observations, snapshot.decisions, snapshot.loops)

@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
     from core.base.settings import Settings
     from core.files.decoded import Problem
-    from core.index.freshness import Changes
     from core.index.search import SearchResult, TaskView
     from core.index.search_words import SearchFilters, SearchWords
+    from core.index.sweep import Changes
     from core.index.task_words import WordFiller
     from core.learning.scoreboard import Scoreboard
     from core.records.findings import Finding

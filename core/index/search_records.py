@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Struct
 
 from core.base.paths import is_safe_id
-from core.files.decoded import MAX_DEPTH
-from core.files.file_reader import MAX_BYTES, MAX_PATTERN_BYTES, decode_json, decode_jsonl
+from core.files.decoded import MAX_DEPTH, Problem
+from core.files.file_reader import MAX_BYTES, MAX_PATTERN_BYTES, RawFile, decode, decode_json, decode_jsonl, read_file
 from core.index.search_words import (
     ALL_PLACES,
     EVERYTHING,
@@ -23,7 +23,6 @@ from core.index.search_words import (
     SearchFilters,
     SearchHit,
     SearchPlace,
-    SearchReader,
     SearchWords,
 )
 from core.records.episodes import Attempt, Task, TaskStatus
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
     from core.records.debug_sessions import DebugSession
     from core.records.events import Event
+    from core.records.findings import Finding
     from core.records.snapshot import Snapshot
 
 
@@ -55,6 +55,46 @@ _MAX_TOOL: Final = 80  # characters of the name of a tool
 _MAX_CACHED_OWNERS: Final = 1024
 
 _ATTEMPT: Final = re.compile(r"(.+)\.(0|[1-9][0-9]{0,8})")
+
+
+class SearchReader:
+    """Reads files that may match a query; `findings` are problems with parsed files."""
+
+    def __init__(self, paths: ProjectPaths, words: SearchWords) -> None:
+        self.findings: list[Finding] = []
+        self._paths: Final = paths
+        self._words: Final = words
+        self._root: Final = paths.aiwg
+
+    def _lines(self, data: bytes) -> Iterator[tuple[int, bytes]]:
+        """Yield number and bytes of complete lines that may match."""
+        if self._words.may_be_in(data):
+            for number, line in enumerate(data[: data.rfind(b"\n") + 1].split(b"\n"), 1):
+                if line and self._words.may_be_in(line):
+                    yield number, line
+
+    def _match(self, texts: Iterable[str]) -> str:
+        """Return the texts joined by line feeds if they contain all words; otherwise ""."""
+        text = "\n".join(filter(None, dict.fromkeys(texts)))
+        return text if self._words.are_in(text) else ""
+
+    def _read(self, file: str, limit: int = MAX_BYTES) -> RawFile | None:
+        raw = read_file(f"{self._paths.project}/{file}", self._root, limit)
+        if isinstance(raw, Problem):
+            self.findings.append(raw.finding(file))
+            return None
+        return raw
+
+    def _decode(self, file: str, data: bytes) -> Any:
+        decoded = decode(file, data, every=DEBUG_SESSIONS.matches(file))
+        self.findings += (problem.finding(file) for problem in decoded.problems)
+        return decoded.value
+
+    def _object(self, file: str, wanted: Callable[[bytes], bool] | None = None) -> dict[str, Any]:
+        """Read a JSON object; return {} if there is none or its bytes are not `wanted`."""
+        raw = self._read(file)
+        value = self._decode(file, raw.data) if raw and (wanted is None or wanted(raw.data)) else None
+        return value if isinstance(value, dict) else {}
 
 
 class Owner(Struct, frozen=True, array_like=True):

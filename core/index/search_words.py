@@ -1,9 +1,9 @@
-"""Conditions of a search, also as text (docs/task-memory.md#search), and a reader that parses what may match."""
+"""Conditions of a search, also as text (docs/task-memory.md#search)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from datetime import datetime
 from enum import IntEnum, StrEnum
 from functools import partial
@@ -14,8 +14,6 @@ from msgspec import Struct
 from core.base.errors import BadInput
 from core.base.text import ELLIPSIS, visible_line
 from core.base.time_parsing import parse_past_time
-from core.files.decoded import Problem
-from core.files.file_reader import MAX_BYTES, RawFile, decode, read_file
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
 from core.records.times import parse_time
@@ -23,7 +21,6 @@ from core.tasks.task_lookup import find_attempt
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
-    from core.records.findings import Finding
 
 
 MAX_RANKED: Final = 1000  # maximum number of indexed records that are ranked and counted
@@ -195,48 +192,6 @@ class _Everything(SearchWords):
 
 
 EVERYTHING: Final = _Everything()
-
-
-class SearchReader:
-    """Reads files that may match a query; `findings` are problems with parsed files."""
-
-    def __init__(self, paths: ProjectPaths, words: SearchWords) -> None:
-        self.findings: list[Finding] = []
-        self._paths: Final = paths
-        self._words: Final = words
-        self._root: Final = paths.aiwg
-
-    def _lines(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """Yield number and bytes of complete lines that may match."""
-        if self._words.may_be_in(data):
-            for number, line in enumerate(data[: data.rfind(b"\n") + 1].split(b"\n"), 1):
-                if line and self._words.may_be_in(line):
-                    yield number, line
-
-    def _match(self, texts: Iterable[str]) -> str:
-        """Return the texts joined by line feeds if they contain all words; otherwise ""."""
-        text = "\n".join(filter(None, dict.fromkeys(texts)))
-        return text if self._words.are_in(text) else ""
-
-    def _read(self, file: str, limit: int = MAX_BYTES) -> RawFile | None:
-        raw = read_file(f"{self._paths.project}/{file}", self._root, limit)
-        if isinstance(raw, Problem):
-            self.findings.append(raw.finding(file))
-            return None
-        return raw
-
-    def _decode(self, file: str, data: bytes) -> Any:
-        from core.sources.record_kinds import DEBUG_SESSIONS  # reads YAML, which takes longer than a `--help` may
-
-        decoded = decode(file, data, every=DEBUG_SESSIONS.matches(file))
-        self.findings += (problem.finding(file) for problem in decoded.problems)
-        return decoded.value
-
-    def _object(self, file: str, wanted: Callable[[bytes], bool] | None = None) -> dict[str, Any]:
-        """Read a JSON object; return {} if there is none or its bytes are not `wanted`."""
-        raw = self._read(file)
-        value = self._decode(file, raw.data) if raw and (wanted is None or wanted(raw.data)) else None
-        return value if isinstance(value, dict) else {}
 
 
 _FILTER: Final = re.compile(r'(?<!\S)(in|task|tool|status|agent|outcome|since|until):(?:"([^"]*)"?|(\S*))(?!\S)')

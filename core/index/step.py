@@ -12,7 +12,6 @@ from core.base.text import plural, visible_line
 from core.files.decoded import Problem
 from core.files.file_reader import Stamp
 from core.index.database import count_change, get_meta, set_meta
-from core.index.freshness import origins_key
 from core.index.join import Joiner, Surroundings
 from core.index.logs import LogContent, LogState, forget_events, update_events
 from core.index.parse import LOGS, FileParts
@@ -32,6 +31,7 @@ from core.index.snapshot import (
     find_delta,
     read_curation,
 )
+from core.index.sweep import origins_key
 from core.records.findings import Finding, Severity
 from core.records.team import NO_TEAM, TeamEvidence
 from core.sources.fold import fold, with_lost_words, with_proposals

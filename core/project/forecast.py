@@ -13,7 +13,7 @@ import numpy as np
 from core.base.errors import RalphdeckError
 from core.base.text import visible_line
 from core.decisions.commands import Command, bulk
-from core.index.history import pattern_lineage
+from core.index.findings import pattern_lineage
 from core.index.review_items import DUPLICATE, ReviewItem
 from core.learning.assessment import HELD, QUARANTINE, Assessment
 from core.learning.states import STATES

@@ -16,15 +16,19 @@ from core.files.managed_text import text_digest
 from core.index import review_items as kinds
 from core.index.anchors import find_doubtful, find_stale
 from core.index.compiled import (
+    KEEP,
+    RESTORE,
+    TAKE,
     TARGETS,
     PresentFile,
+    check_target,
+    is_edited,
     make_entry,
     read_present,
     remove_escapes,
     render_target,
     select_lessons,
 )
-from core.index.compiled_check import KEEP, RESTORE, TAKE, check_target, is_edited
 from core.index.review_items import EditedFile
 from core.questions.answer import Answer, no, yes
 from core.records.decisions import edited_file_question_id

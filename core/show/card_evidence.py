@@ -13,8 +13,7 @@ from core.base.scanning.scan import find_stopped_sentences, scan_text
 from core.base.text import plural, safe_matcher, visible, visible_line
 from core.decisions.rules import find_approved_pattern
 from core.index import review_items as kinds
-from core.index.findings import count_conflicts
-from core.index.history import explain_pattern
+from core.index.findings import count_conflicts, explain_pattern
 from core.index.review_items import BEST
 from core.learning.bursts import Burst, known_time
 from core.learning.evidence import AGGREGATE, TREND

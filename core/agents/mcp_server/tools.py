@@ -45,7 +45,7 @@ from core.base.paths import relative_to_project
 from core.base.text import plural, visible
 from core.index.contexts import prepare_task_injection, task_relevance
 from core.index.experiment import coin_at_work, draw_coin
-from core.index.history import explain_pattern as explain_state
+from core.index.findings import explain_pattern as explain_state
 from core.learning.states import CODES
 from core.project.debug_hooks import hold_out, on_failure
 from core.records.debug_sessions import Failure

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from core.agents.compile_plan import CompilePlan, FilePlan
-    from core.index.compiled import Selection
-    from core.index.compiled_check import FileStatus
+    from core.index.compiled import FileStatus, Selection
     from core.project.reader import ProjectReader
 
 TARGETS: Final = {
@@ -71,7 +70,7 @@ def compile_lessons(
     if check + remove + dry_run > 1 and not (remove and dry_run):
         raise click.UsageError("give only one of --check, --remove and --dry-run")
     from core.agents.compile_plan import find_targets, plan_removal, plan_writing
-    from core.index.compiled_check import check_target, list_to_write
+    from core.index.compiled import check_target, list_to_write
     from core.index.experiment import find_experiment
 
     project = open_reader(reads_agents=False)

@@ -134,8 +134,7 @@ def show_pattern(pattern_id: str, as_of: datetime | None) -> None:
       ralphdeck pattern show pat-error-null-check-015 --as-of 7d
     """
     from core.cli.render.document import print_blocks
-    from core.index.findings import all_findings
-    from core.index.history import pattern_lineage
+    from core.index.findings import all_findings, pattern_lineage
     from core.learning.explanation import loop_results
     from core.learning.following import FollowCounts
     from core.show.pages.patterns import pattern_document
@@ -233,8 +232,7 @@ def why(pattern_id: str) -> None:
 
 def _explanation_json(state: ProjectState, pattern_id: str) -> objects.Wire:
     from core.cli.json import objects
-    from core.index.findings import all_findings, count_conflicts
-    from core.index.history import explain_pattern
+    from core.index.findings import all_findings, count_conflicts, explain_pattern
 
     found = explain_pattern(state, pattern_id)
     ignored = state.board.ignored_reports(pattern_id)

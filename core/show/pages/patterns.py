@@ -10,8 +10,7 @@ from core.base.formatting import format_age, format_count, format_decimal, forma
 from core.base.pattern_titles import pattern_title
 from core.base.scanning.messages import SEVERITY_WORDS, describe_rule
 from core.base.text import plural
-from core.index.findings import count_conflicts, scan_pattern
-from core.index.history import explain_pattern, pattern_lineage
+from core.index.findings import count_conflicts, explain_pattern, pattern_lineage, scan_pattern
 from core.index.trials import measure_pattern
 from core.learning.explanation import LineageEvent, decayed_weight, describe_team_sums, loop_results
 from core.learning.following import FollowCounts

@@ -17,8 +17,18 @@ from core.agents.plan import AgentPlan
 from core.base.scanning.scan import scan_whole_text
 from core.base.settings import Settings
 from core.files.managed_text import text_digest
-from core.index.compiled import MAX_DESCRIPTION, TARGETS, CompiledFile, Selection, read_present, select_lessons
-from core.index.compiled_check import KEEP, RESTORE, check_target, list_to_write
+from core.index.compiled import (
+    KEEP,
+    MAX_DESCRIPTION,
+    RESTORE,
+    TARGETS,
+    CompiledFile,
+    Selection,
+    check_target,
+    list_to_write,
+    read_present,
+    select_lessons,
+)
 from core.records.decisions import CurationState, Pin, edited_file_question_id
 from core.records.patterns import Maturity, PatternType
 from tests.core.agents.conftest import snapshot

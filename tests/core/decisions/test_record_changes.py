@@ -27,8 +27,7 @@ from core.decisions.commands import (
     Undo,
 )
 from core.index.contexts import prepare_task_injection
-from core.index.findings import ledger_error
-from core.index.history import explain_pattern, pattern_lineage
+from core.index.findings import explain_pattern, ledger_error, pattern_lineage
 from core.index.review_items import DUPLICATE, EXTRACTED, OFFER, QUARANTINE
 from core.project.project import Project
 from core.questions.asking import Found, QueueRecords

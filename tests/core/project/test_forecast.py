@@ -16,7 +16,7 @@ from core.base.settings import Settings
 from core.cli.demo.sample import copy_sample
 from core.decisions.commands import AcceptInversion, Extract, Quarantine, Reset, Undo, bulk, command_for
 from core.index.contexts import prepare_task_injection, task_context, task_relevance
-from core.index.history import pattern_lineage
+from core.index.findings import pattern_lineage
 from core.index.project_state import ProjectState
 from core.index.review_items import (
     CONTRADICTED,

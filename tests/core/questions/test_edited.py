@@ -14,8 +14,7 @@ from core.base.errors import Refused
 from core.base.paths import ProjectPaths
 from core.base.settings import Settings
 from core.decisions.commands import Deprecate, Undo
-from core.index.compiled import select_lessons
-from core.index.compiled_check import check_target, list_to_write
+from core.index.compiled import check_target, list_to_write, select_lessons
 from core.index.review_items import EDITED, ReviewItem
 from core.project.project import Project
 from core.questions.answer import Answer
