@@ -32,7 +32,7 @@ Places = Sequence[int] | np.ndarray[Any, np.dtype[np.integer[Any]]]
 
 
 def read_cells(reader: Reader, name: str, kind: DTypeLike, size: int, width: int = 0) -> NDArray[Any]:
-    """Return a column of `size` rows, 0 where none was written; with a `width`, each row has so many numbers.
+    """Return a column of `size` rows, 0 where none was written; a row has `width` numbers if it is given.
 
     Raises DamagedError if the last rows are missing.
     """
