@@ -30,20 +30,17 @@ from core.records.decisions import Decision, Verb
 from core.records.snapshot import UNCHECKED
 from core.records.times import iso
 from core.trust.projects import find_answer, is_trusted
-from tui.embedding_worker import AFTER_SECONDS, EmbeddingWorker
-from tui.engine import Engine
+from tui.engine import AFTER_SECONDS, EmbeddingWorker, Engine
 from tui.kit.actions import DECIDING, PLACES, action_id
 from tui.kit.bars import Item, TopBar
-from tui.kit.driver import ResilientDriver, flush_output
 from tui.kit.key_queue import KeyQueue
 from tui.kit.keymap import load_keymap
 from tui.kit.record_table import RecordTable
+from tui.kit.terminal import ResilientDriver, flush_output
 from tui.kit.user_state import UserState
 from tui.screens import frame
-from tui.screens.base_screen import MOVES, BaseScreen
-from tui.screens.opening import OpeningScreen
-from tui.screens.team import top_text
-from tui.screens.trust_notice import arrival_text, trust_mark
+from tui.screens.base_screen import MOVES, BaseScreen, OpeningScreen
+from tui.screens.frame import arrival_text, top_text, trust_mark
 from tui.shell import Shell
 
 if TYPE_CHECKING:
@@ -61,7 +58,7 @@ if TYPE_CHECKING:
     from core.project.trust import Arrivals
     from core.records.snapshot import Snapshot
     from core.records.team_status import Lease, TeamStatus
-    from tui.screens.palette_index import PaletteIndex
+    from tui.palette import PaletteIndex
     from tui.screens.trust import Choice
 
 log = logging.getLogger("ralphdeck")
@@ -323,7 +320,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
                 self._ask_for_trust()
         else:
             from core.project.notifications import find_notifications
-            from tui.screens.notifications import toasts
+            from tui.screens.notices import toasts
 
             if text := arrival_text(before, self.view, self.shown_key("trust")):
                 self.say(text, severity="warning")
@@ -456,8 +453,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
         self.forget_notice(UNCHECKED)
         if self._front() is None and len(self.screen_stack) > 1:
             from tui.screens.base_screen import BaseScreen
-            from tui.screens.help import Help
-            from tui.screens.help_topic import topic_of
+            from tui.screens.help import Help, topic_of
 
             below, screen = self.screen_stack[-2:]
             if isinstance(screen, Help) and isinstance(below, BaseScreen):
@@ -639,7 +635,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
     def action_findings(self) -> None:
         from tui.screens.dialogs import FindingsDialog
         from tui.screens.document import heading
-        from tui.screens.findings import findings_lines
+        from tui.screens.notices import findings_lines
 
         keymap = [Content.styled(visible_line(problem, 300), "$error") for problem in self._keymap_problems]
         past = [Content(notice.text) for notice in reversed(self.past_notices)]

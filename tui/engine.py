@@ -1,4 +1,4 @@
-"""Worker that reads and writes the project and posts messages to the app."""
+"""Workers that read and write the project, and compute embeddings, and post messages to the app."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from core.base.errors import RalphdeckError
 from core.project.watch_loop import WatchLoop, is_wanted
 from core.records.snapshot import Delta
 from core.records.team_status import DASHBOARD
-from tui.kit.messages import NewestMessage
+from tui.kit.drawing import NewestMessage
 
 if TYPE_CHECKING:
     from textual.message_pump import MessagePump
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from core.index.project_state import ProjectState
     from core.project.project import Project
     from core.records.team_status import TeamStatus
+
 
 PAUSE_SECONDS: Final = 0.01  # Seconds between two steps of the background search, so that the screen runs.
 PAINT_SECONDS: Final = 0.1  # Seconds after a change without a step of the background search, so that it is drawn first.
@@ -313,3 +314,50 @@ def _return_freed_memory() -> None:
     libc = ctypes.CDLL(None)
     if hasattr(libc, "malloc_trim"):
         libc.malloc_trim(0)
+
+
+AFTER_SECONDS: Final = 3.0  # Seconds between the first load and the first run, so that the start stays fast.
+_AGAIN_SECONDS: Final = 60.0  # Seconds before a retry if another process held the lock or writing failed.
+
+
+class EmbeddingWorker:
+    """Embeds texts that have no embedding yet, on request, in one thread."""
+
+    @dataclass(eq=False)
+    class Progress(NewestMessage):
+        """Number of embeddings done and to do in total; equal at the end."""
+
+        done: int
+        total: int
+
+    def __init__(self, project: Project, target: MessagePump) -> None:
+        self._project = project
+        self._target = target
+        self._wanted = threading.Event()
+        self._stopped = False
+
+    def want(self) -> None:
+        """Request a run, because some patterns or tasks may have no embedding."""
+        self._wanted.set()
+
+    def stop(self) -> None:
+        """Make `run` return after the current batch."""
+        self._stopped = True
+        self._wanted.set()
+
+    def run(self) -> None:
+        """Embed on request until stopped; runs in a thread worker."""
+        again: float | None = None
+        while not self._stopped:
+            self._wanted.wait(again)
+            self._wanted.clear()
+            again = None
+            try:
+                if not self._stopped:
+                    self._project.embed_missing(self._report, lambda: self._stopped)
+            except RalphdeckError:
+                again = _AGAIN_SECONDS
+
+    def _report(self, done: int, total: int) -> None:
+        if not self._stopped:
+            self._target.post_message(self.Progress(done, total))

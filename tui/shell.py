@@ -28,18 +28,15 @@ from textual.filter import LineFilter, Monochrome
 
 from core.base.text import visible, visible_line
 from tui.kit.actions import ACTIONS, key_name
-from tui.kit.back_stack import FollowedLink
 from tui.kit.bars import KeyLine, Notice
-from tui.kit.bell import MODES as CALLS
-from tui.kit.bell import Bell
-from tui.kit.clipboard import Copier
-from tui.kit.driver import ResilientDriver
 from tui.kit.glyphs import ASCII, DRAWN, GLYPH_SETS, Glyphs
 from tui.kit.key_queue import JumpGuard
-from tui.kit.line_filters import AsciiFilter, NoColourFilter
 from tui.kit.record_table import COMFORTABLE
+from tui.kit.saved_views import FollowedLink
+from tui.kit.terminal import MODES as CALLS
+from tui.kit.terminal import Bell, Copier, ResilientDriver
 from tui.kit.textual_private import HookedApp
-from tui.kit.themes import DEFAULT_THEME, PLAIN_THEME, STYLES, StyleSheets, load_themes
+from tui.kit.themes import DEFAULT_THEME, PLAIN_THEME, STYLES, AsciiFilter, NoColourFilter, StyleSheets, load_themes
 from tui.screens.base_screen import BaseScreen
 
 if TYPE_CHECKING:
@@ -379,7 +376,7 @@ class Shell(HookedApp, inherit_bindings=False):
     # Actions of every screen
 
     def action_screenshot(self, filename: str | None = None, path: str | None = None) -> None:
-        from tui.screens.file_export import export_picture
+        from tui.screens.dialogs import export_picture
 
         if screen := self._front():
             export_picture(screen)
@@ -399,8 +396,7 @@ class Shell(HookedApp, inherit_bindings=False):
     action_palette = action_command_palette
 
     def action_help(self) -> None:
-        from tui.screens.help import Help
-        from tui.screens.help_topic import topic_of
+        from tui.screens.help import Help, topic_of
 
         if screen := self._front():
             self.push_screen(Help(topic_of(screen)))

@@ -18,9 +18,9 @@ def format_decimal(value: float) -> str:
     return f"{Decimal(str(value)).quantize(Decimal('0.01'), ROUND_HALF_UP):f}"
 
 
-def format_percent(rate: float) -> str:
-    """Format a rate (0..1) in whole percent, half rounded up: `86 %`."""
-    return f"{floor(rate * 100 + 0.5)} %"
+def format_percent(rate: float | None) -> str:
+    """Format a rate (0..1) in whole percent, half rounded up: `86 %`; `—` for None."""
+    return "—" if rate is None else f"{floor(rate * 100 + 0.5)} %"
 
 
 def format_count(count: int) -> str:

@@ -46,10 +46,6 @@ _MAX_EXAMPLES: Final = 6
 _MAX_NAMED: Final = 20  # Questions of a row that are named without a reason.
 
 
-def percent(rate: float | None) -> str:
-    return "—" if rate is None else format_percent(rate)
-
-
 def row_questions(view: ProjectState, group: QuestionGroup) -> list[Block]:
     """Describe the questions of a row: the best ones with their reasons, and the others by name."""
     best = list[Block]()
@@ -209,7 +205,7 @@ def _failure_messages(view: ProjectState) -> Iterator[str]:
 def recorded_counts(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
     """Describe the recorded counts beside those of the evidence."""
     recorded, evident = pattern.recorded_counts, view.assessment(pattern.id)
-    pairs = [("rate", percent(recorded.rate), percent(evident.rate))]
+    pairs = [("rate", format_percent(recorded.rate), format_percent(evident.rate))]
     for name in ("uses", "successes", "failures"):
         value = getattr(recorded, name)
         pairs.append((name, "-" if value is None else f"{value:,}", f"{getattr(evident, name):,}"))
@@ -236,7 +232,7 @@ def reported_patterns(view: ProjectState, burst: Burst) -> Iterable[Block]:
         assessment = view.assessment(id)
         use_count = plural(assessment.successes + assessment.failures, "use")
         yield line(state_sign(assessment.state), f"  {pattern_title(pattern)}")
-        yield line((id, "name"), (f"  {percent(assessment.rate)} of {use_count}", "quiet"), indent=2)
+        yield line((id, "name"), (f"  {format_percent(assessment.rate)} of {use_count}", "quiet"), indent=2)
 
 
 _UNCONFIRMED: Final = (
@@ -317,7 +313,7 @@ def _alternatives(view: ProjectState, inversion: Inversion, alternatives: Sequen
         assessment = view.assessment(pattern.id)
         is_named = pattern.id == inversion.better_pattern_id
         sign = Sign("", "accent", "play") if is_named else " "
-        uses = f"  {percent(assessment.rate)} of {plural(assessment.uses, 'use')}"
+        uses = f"  {format_percent(assessment.rate)} of {plural(assessment.uses, 'use')}"
         lines.append(
             line(sign, (f" {pattern_title(pattern)}", "strong" if is_named else ""), (uses, "quiet"), indent=2)
         )
@@ -447,7 +443,7 @@ def side_by_side(state: ProjectState, one: Pattern, other: Pattern, similarity: 
     """Compare two similar patterns: their counts, the fields that differ with both texts, then the equal ones."""
     for label, pattern in (("Stays", one), ("Merged into it", other)):
         assessment = state.assessment(pattern.id)
-        rate = "—" if assessment.rate is None else format_percent(assessment.rate)
+        rate = format_percent(assessment.rate)
         yield line((f"{label:<{_LABEL_CELLS}}  ", "quiet"), (pattern_title(pattern), "strong"))
         yield line(
             " " * (_LABEL_CELLS + 2),

@@ -317,7 +317,7 @@ def _arrival(state: ProjectState, pattern: Pattern) -> Iterator[Block]:
             ("Reason", arrival.reason),
         )
     recorded = pattern.recorded_counts
-    counts = "none" if recorded.uses is None else f"{found.percent(recorded.rate)} of {plural(recorded.uses, 'use')}"
+    counts = "none" if recorded.uses is None else f"{format_percent(recorded.rate)} of {plural(recorded.uses, 'use')}"
     yield from fields(
         ("Results here", state.assessment(pattern.id).counts_text),
         ("Counts in its file", counts),

@@ -396,7 +396,7 @@ def _moved(change: PatternChange) -> doc.Text:
     """Return what a pattern was and is: its state, its success rate, or whether agents get it."""
     before, after = change.before, change.after
     if change.kind == RATE and before is not None and after is not None:
-        return ((f"{_rate(before)} → ", "quiet"), _rate(after))
+        return ((f"{format_percent(before.rate)} → ", "quiet"), format_percent(after.rate))
     if change.kind == CONTEXT and after is not None:
         return ("given again" if after.injectable else ("no longer given", "warning"),)
     start = state_sign(before.state.value) if before is not None else ("new", "accent")
@@ -407,10 +407,6 @@ def _moved(change: PatternChange) -> doc.Text:
 def state_change(start: doc.Part, end: doc.Part) -> doc.Text:
     """Return a change from one state to another."""
     return (start, (" → ", "quiet"), end)
-
-
-def _rate(status: PatternStatus) -> str:
-    return "—" if status.rate is None else format_percent(status.rate)
 
 
 def pattern_summary(found: StateComparison) -> str:

@@ -51,7 +51,7 @@ from tests.hostile.conftest import EAST, WEST
 from tests.hostile.payloads import PAYLOADS
 from tui.kit.glyphs import DRAWN, Glyphs
 from tui.screens import (
-    notifications,
+    notices,
     replay,
 )
 from tui.screens.context import context_lines, profile_line
@@ -272,7 +272,7 @@ def test_notifications_are_harmless(opened: Project, view: ProjectState) -> None
     snapshot = view.snapshot
     delta = Delta(frozenset(snapshot.patterns), frozenset(snapshot.loops), decisions=True)
     check(
-        [Content(text) for text, _ in notifications.toasts(happened(empty, view, delta, frozenset()), frozenset())],
+        [Content(text) for text, _ in notices.toasts(happened(empty, view, delta, frozenset()), frozenset())],
         where="a toast",
     )
 

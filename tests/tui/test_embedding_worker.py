@@ -9,7 +9,7 @@ from textual.message_pump import MessagePump
 
 from core.base.errors import Unwritable
 from core.project.project import Project
-from tui.embedding_worker import EmbeddingWorker
+from tui.engine import EmbeddingWorker
 
 
 class SlowDeck:

@@ -14,7 +14,7 @@ from core.show.loops import LoopOrder
 from tests.tui.kit.hosting import painted_lines
 from tests.tui.user import NOW, User, open_dashboard
 from tui.kit.actions import PLACES
-from tui.screens.filtered_list import SLOW_TICKS
+from tui.screens.list_screen import SLOW_TICKS
 from tui.screens.loops import LoopsScreen
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.tui.user import open_dashboard
 from tui.kit.actions import PLACES
-from tui.kit.line_filters import ascii_text
+from tui.kit.themes import ascii_text
 
 OVERLAYS = {
     "help": ("question_mark",),

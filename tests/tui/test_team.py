@@ -21,8 +21,7 @@ from tests.core.team.fake_space import NOW, WAIT, FakeJoined, FakeSpace, offline
 from tests.tui.screens.review_steps import desk
 from tests.tui.user import User, open_dashboard
 from tui.kit.record_table import RecordTable
-from tui.screens.frame import TeamDetail
-from tui.screens.team import lease_text, offline_text, top_text
+from tui.screens.frame import TeamDetail, lease_text, offline_text, top_text
 
 MARKUP = "[bold]Ben[/] [@click=app.quit]x[/]\x1b[31m"
 

@@ -26,8 +26,7 @@ from tui.engine import PAINT_SECONDS
 from tui.kit.actions import PLACES
 from tui.kit.record_table import RecordTable
 from tui.kit.user_state import UserState
-from tui.screens.base_screen import SEEN_SCREENS, BaseScreen
-from tui.screens.screen_table import load_tables
+from tui.screens.base_screen import SEEN_SCREENS, BaseScreen, load_tables
 
 TREES = Path(__file__).parents[1] / "trees"
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)

@@ -25,7 +25,7 @@ from core.cli.support.options import (
 )
 from core.cli.support.project import begin_project, guarded, is_readonly, named_project, now
 from core.cli.support.signature import find_signature
-from tui.cli.theme_option import THEME, chosen_theme, theme_option
+from tui.cli import THEME, chosen_theme, theme_option
 
 if TYPE_CHECKING:
     from core.project.kept_project import KeptProject

@@ -12,7 +12,7 @@ from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.kit.line_view import is_same, to_strip
+from tui.kit.drawing import is_same, to_strip
 
 if TYPE_CHECKING:
     from textual import events

@@ -17,7 +17,7 @@ from textual.widgets import Input, Static
 
 from core.base.text import visible_line
 from core.show.filter_parser import Fields, completions
-from tui.kit.messages import NewestMessage
+from tui.kit.drawing import NewestMessage
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult

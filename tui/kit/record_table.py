@@ -1,4 +1,4 @@
-"""Table of any number of records that draws only the visible rows."""
+"""Columns of a table, and which of them fit into its width."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui.kit.columns import fit_columns
-from tui.kit.line_view import cursor_line, fit, is_same, selected, to_strip, with_selection
+from core.show.table import ALWAYS
+from tui.kit.drawing import cursor_line, fit, is_same, selected, to_strip, with_selection
 
 if TYPE_CHECKING:
     from textual import events
@@ -23,6 +23,39 @@ if TYPE_CHECKING:
 
     from core.show.table import Column
     from tui.kit.glyphs import Cells
+
+
+LEAST_FLEX: Final = 10  # minimum cells of a flexible column, even if columns that always stay do not fit
+
+
+def fit_columns(columns: Sequence[Column], room: int) -> tuple[tuple[Column, int], ...]:
+    """Return the columns that fit into `room` cells, each with its width."""
+    fitting = list(columns)
+    while len(fitting) > 1 and sum(column.width + 1 for column in fitting) - 1 > room:
+        lowest = min(fitting, key=lambda column: column.keep)
+        if lowest.keep >= ALWAYS:
+            break
+        fitting.remove(lowest)
+    return tuple(zip(fitting, _widths(fitting, room), strict=True))
+
+
+def _widths(columns: Sequence[Column], room: int) -> list[int]:
+    """Distribute `room` cells over the columns, with a gap of one cell between columns."""
+    widths = [column.width for column in columns]
+    left = room - (sum(widths) + len(widths) - 1)
+    for n, column in enumerate(columns):
+        if left < 0 and column.flex:
+            widths[n] = max(column.width + left, min(column.width, LEAST_FLEX))
+            left += column.width - widths[n]
+        elif (more := column.best - column.width) > 0 and left > 0 and (column.flex or more <= left):
+            widths[n] += min(more, left)
+            left -= min(more, left)
+    shares = sum(column.flex for column in columns)
+    spare = max(left, 0)
+    return [
+        width + (spare * column.flex // shares if shares else 0) for width, column in zip(widths, columns, strict=True)
+    ]
+
 
 GUTTER: Final = 2  # cells before the first column: cursor bar and selection glyph
 COMFORTABLE: Final = 2  # lines of a row with a second line

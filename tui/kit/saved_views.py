@@ -1,10 +1,11 @@
-"""Saved views: named lists, each a screen with filter, order and tab."""
+"""States of lists: the followed links, to which `back` returns, and saved views under a name."""
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
@@ -16,7 +17,33 @@ from core.files.user_files import VIEWS
 from tui.kit.actions import FORMER_PLACES, PLACES
 
 if TYPE_CHECKING:
+    from textual.screen import Screen
+
     from tui.kit.user_state import UserState
+
+
+@dataclass(frozen=True, slots=True)
+class ListState:
+    """What a list shows: filter, cursor, tab, selected rows and grouping."""
+
+    filter: str = ""
+    key: str | None = None  # key of the row under the cursor; None in an empty list
+    tab: str = ""  # tab of the details
+    whole: bool = False  # whether the details fill the screen
+    marked: frozenset[str] = frozenset()  # keys of the selected rows
+    grouping: str = ""  # which of its lists it shows, if it has several
+
+
+@dataclass(eq=False, slots=True)
+class FollowedLink:
+    """A followed link, with the state of the target list before and after it."""
+
+    start: str  # the source screen
+    place: str  # the target screen
+    restorer: Callable[[], Screen[None]] | None = None  # reopens the overlay on the source screen, if there was one
+    before: ListState | None = None  # the target list before the link; None until it is shown
+    after: ListState | None = None  # the target list right after the link
+
 
 MOST_VIEWS: Final = 100  # maximum number of the user's views
 LONGEST_NAME: Final = 60  # characters of a name

@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui.kit.line_view import is_same, selected, to_strip, with_selection
+from tui.kit.drawing import is_same, selected, to_strip, with_selection
 
 if TYPE_CHECKING:
     from textual.selection import Selection

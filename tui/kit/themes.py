@@ -1,15 +1,23 @@
-"""Themes from `styles/themes.toml`, and a cache of parsed style sheets."""
+"""Themes from `styles/themes.toml`, a cache of parsed style sheets, and filters for plain terminals."""
 
 from __future__ import annotations
 
 import tomllib
+from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from rich.segment import Segment
+from rich.style import Style
 from textual.css.stylesheet import Stylesheet
+from textual.filter import LineFilter
 from textual.theme import Theme
 
 from tui.kit.textual_private import variables_of
+
+if TYPE_CHECKING:
+    from textual.color import Color
+
 
 STYLES: Final = Path(__file__).parents[2] / "styles"
 """The folder of style sheets and themes, beside this package in the repository and in the wheel."""
@@ -46,3 +54,62 @@ class StyleSheets(Stylesheet):
         if self._outdated:
             self.parse()
             self._outdated = False
+
+
+# Filters for terminals without colours or without Unicode
+
+
+_REPLACEMENTS: Final = {
+    "-": "─━┄┅┈┉╌╍═╴╶╸╺—–‐‑−▬⎼⎽▔",
+    "|": "│┃┆┇┊┋╎╏║┤├▌▐▎▏▍▊▋▉▕",
+    "+": "┌┐└┘┬┴┼╭╮╯╰╔╗╚╝╠╣╦╩╬┏┓┗┛┣┫┳┻╋┠┨┯┷┡┩◐◆",
+    "#": "█▓▇▆▅▮■",
+    "=": "▒≡▄▃",
+    ".": "░·•∙▁▂▫▯□◌",
+    "~": "…≈",
+    ">": "❯›→▸▶►»⇒",
+    "<": "‹←◂◀◄«⇐",
+    "^": "↑▲▴⌃⚑",
+    "v": "↓▼▾⌄✓✔",
+    "x": "✗✘×⊘⊗",
+    "*": "●★",
+    "o": "○◦◯⊙",
+    "!": "≠‼",
+    "'": "‘’‚",
+    '"': "“”„",
+    "@": "⟳↻",
+    "%": "‡",
+    "_": "⎯",
+}
+_TABLE: Final = str.maketrans({char: plain for plain, chars in _REPLACEMENTS.items() for char in chars} | {"🔎": "? "})
+
+
+def ascii_text(text: str) -> str:
+    """Replace drawing characters by ASCII characters of the same width."""
+    return text if text.isascii() else text.translate(_TABLE)
+
+
+class AsciiFilter(LineFilter):
+    """Replaces borders, blocks, arrows and glyphs by ASCII. Letters are unchanged."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        return [Segment(ascii_text(text), style, control) for text, style, control in segments]
+
+
+class NoColourFilter(LineFilter):
+    """Removes colours, but not bold, reverse, underline and click actions.
+
+    Textual's `NoColor` emits the default colours, which is a colour sequence too.
+    """
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        return [
+            Segment(text, None if style is None else _without_colour(style), control)
+            for text, style, control in segments
+        ]
+
+
+@lru_cache(1024)
+def _without_colour(style: Style) -> Style:
+    plain = style.without_color
+    return plain + Style.from_meta(style.meta) if style.meta else plain

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial, partialmethod
+from functools import cache, partial, partialmethod
 from inspect import getattr_static
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
 
+import msgspec
 from msgspec import structs
 from textual import events, on
 from textual.containers import Container
@@ -18,25 +20,26 @@ from textual.widgets import Input
 from core.base.text import capitalized, visible_line
 from core.records.snapshot import UNCHECKED, Delta
 from core.show.pages.markdown import record_markdown
+from core.show.table import Column
 from tui.kit.actions import BY_ID, DECIDING, EXPORTING, GROUPS, PLACES, SCREENS, WRITING, actions_of, bindings_of
 from tui.kit.bars import Item, ItemLine, KeyLine, TopBar
-from tui.kit.panes import cells_of, layout_of, resized, set_sizes
 from tui.kit.record_table import RecordTable
 from tui.kit.saved_views import SavedView
 from tui.kit.text_pane import TextPane
-from tui.screens.screen_table import ScreenTable, load_tables
-from tui.screens.services import Services, services_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from textual.app import ComposeResult
     from textual.binding import BindingType
     from textual.widget import Widget
 
     from core.index.project_state import ProjectState
     from core.records.decisions import Decision
+    from tui.app import RalphdeckApp
     from tui.kit.actions import Action
-    from tui.kit.back_stack import FollowedLink
     from tui.kit.glyphs import Glyphs
+    from tui.kit.saved_views import FollowedLink
 
 MOVES: Final = frozenset({"down", "up", "first", "last", "page_down", "page_up", "half_down", "half_up"})
 NOT_LISTED: Final = frozenset({"back", "more", "grow", "shrink", "undo", "previous_tab"})
@@ -44,8 +47,28 @@ NOT_LISTED: Final = frozenset({"back", "more", "grow", "shrink", "undo", "previo
 KEY_CELLS: Final = 7  # cells of a key in the list of more actions
 SEEN_SCREENS: Final = "seen-screens"  # user state: the screens that were opened before
 _ALL_ROWS: Final = 10**9  # exceeds the number of rows of any list
+STEPS: Final = 20  # presses of a key that a pane would need to fill the screen
+FEWEST_CELLS: Final = {"vertical": 4, "horizontal": 20}  # lines or columns of the smallest pane, by layout
 _Answer = TypeVar("_Answer")
 _Result = TypeVar("_Result")
+
+
+class ScreenTable(msgspec.Struct):
+    """Texts and columns of one screen. The fields are explained at the top of `screens.toml`."""
+
+    about: str
+    hint: str = ""
+    empty: str = ""
+    files: tuple[str, ...] = ()
+    sorts: tuple[tuple[str, bool], ...] = ()
+    columns: tuple[Column, ...] = ()
+    other_columns: tuple[Column, ...] = ()
+
+
+@cache
+def load_tables() -> dict[str, ScreenTable]:
+    """Load `screens.toml` as tables by screen ID."""
+    return msgspec.toml.decode(Path(__file__).with_name("screens.toml").read_bytes(), type=dict[str, ScreenTable])
 
 
 class BaseScreen(Screen[None], inherit_bindings=False):
@@ -164,9 +187,9 @@ class BaseScreen(Screen[None], inherit_bindings=False):
     # The frame
 
     @property
-    def services(self) -> Services:
+    def services(self) -> RalphdeckApp:
         """The app, with its type."""
-        return services_of(self.app)
+        return cast("RalphdeckApp", self.app)
 
     @property
     def view(self) -> ProjectState:
@@ -512,3 +535,54 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         """Return the text that `copy_whole` copies: by default all visible text panes."""
         panes = [pane for pane in self.query(TextPane) if pane.display and pane.plain.strip()]
         return record_markdown(self.subject() or SCREENS[self.place], (), [("", pane.plain) for pane in panes])
+
+
+# Sizes of the panes of a screen, which lie beside or above one another
+
+
+def layout_of(container: Container) -> str:
+    """Return "horizontal" if the panes are side by side, otherwise "vertical"."""
+    layout = container.styles.layout
+    return layout.name if layout is not None and layout.name in FEWEST_CELLS else "vertical"
+
+
+def resized(sizes: Sequence[int], number: int, layout: str, *, grow: bool) -> list[int]:
+    """Return the sizes in cells after one step of pane `number`; the others share what it gives or takes.
+
+    The sizes stay as they are where a pane would get too small.
+    """
+    step = max(sum(sizes) // STEPS, 1) * (1 if grow else -1)
+    others = sum(sizes) - sizes[number]
+    new = [size - round(step * size / others) for size in sizes]
+    new[number] = sum(sizes) - sum(size for n, size in enumerate(new) if n != number)
+    return new if min(new) >= FEWEST_CELLS[layout] else list(sizes)
+
+
+def cells_of(panes: Sequence[Widget], layout: str) -> list[int]:
+    """Return the height or width of each pane in cells, with its border."""
+    return [pane.outer_size.height if layout == "vertical" else pane.outer_size.width for pane in panes]
+
+
+def set_sizes(panes: Sequence[Widget], sizes: Sequence[int] | None, layout: str) -> None:
+    """Give the panes shares of the room in the ratio of `sizes`; None restores those of the style sheets."""
+    for number, pane in enumerate(panes):
+        share = f"{sizes[number]}fr" if sizes is not None else None
+        pane.styles.height, pane.styles.width = (share, None) if layout == "vertical" else (None, share)
+
+
+class OpeningScreen(Screen[None], inherit_bindings=False):
+    """The top bar of a screen without its content; it needs nothing of the project but the name.
+
+    `place` is the screen that opens next.
+    """
+
+    def __init__(self, place: str) -> None:
+        super().__init__()
+        self._place = place
+
+    def compose(self) -> ComposeResult:
+        yield TopBar()
+        yield KeyLine()
+
+    def on_mount(self) -> None:
+        self.query_one(TopBar).show(*cast("RalphdeckApp", self.app).top_items(self._place))

@@ -36,9 +36,8 @@ from core.show.pages.markdown import to_markdown
 from tui.kit.bars import Item, ItemLine
 from tui.kit.record_table import RecordTable
 from tui.kit.value_field import ValueField
-from tui.screens.document import draw_cells
+from tui.screens.document import draw_cells, moment_text
 from tui.screens.history_query import HistoryQueryScreen
-from tui.screens.numbers import moment_text
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult

@@ -25,17 +25,16 @@ from core.show.pages.markdown import to_markdown
 from core.show.work import task_key
 from core.sources.adapters.agent_files import put_first
 from tui.kit.actions import PLACES
-from tui.kit.back_stack import FollowedLink, ListState
 from tui.kit.bars import Item, ItemLine
 from tui.kit.filter_line import FilterLine
 from tui.kit.record_table import RecordTable
+from tui.kit.saved_views import FollowedLink, ListState
 from tui.kit.text_pane import TextPane
 from tui.kit.value_field import ValueField, focused_field
 from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import Choose
-from tui.screens.document import BAR_CELLS, document_lines, draw_cells
+from tui.screens.document import BAR_CELLS, bar, document_lines, draw_cells
 from tui.screens.knobs import KNOBS, ContextKnob
-from tui.screens.numbers import bar
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult

@@ -1,18 +1,17 @@
-"""Layout of documents, headings and labelled text as styled terminal text."""
+"""Layout of documents, headings, times and bars as styled terminal text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
 from textual.content import Content
 
-from core.base.formatting import format_age
+from core.base.formatting import format_age, format_decimal
 from core.base.text import plural, visible, visible_line
 from core.show.pages import document as doc
 from tui.kit.glyphs import Cells, Glyphs, draw, style_of
-from tui.screens.numbers import bar, interval_bar, moment_text, sparkline
 
 MIN_CELLS: Final = 20  # Minimum cells of the text beside a label; below that the pane wraps it.
 UNBROKEN: Final = 1_000_000  # A width that is never reached: the pane wraps the lines.
@@ -184,3 +183,46 @@ def hanging(label: Content, text: Content, width: int) -> list[Content]:
         lines += part.wrap(room) if part.cell_length > room else [part]
     first, *others = lines or [Content("")]
     return [Content.assemble(label, first), *(line.pad_left(indent) for line in others)]
+
+
+# Times and numbers
+
+
+def moment_text(moment: datetime | None, now: datetime) -> str:
+    """Return a local timestamp: `today 14:05`, `3 May 14:05`, `3 May 2025`."""
+    if moment is None:
+        return "—"
+    local = to_local(moment)
+    if now - timedelta(days=1) < moment <= now and local.date() == now.astimezone().date():
+        return f"today {local:%H:%M}"
+    return f"{local.day} {local:%b %H:%M}" if abs((now - moment).days) < 300 else f"{local.day} {local:%b %Y}"
+
+
+def to_local(moment: datetime) -> datetime:
+    """Convert to local time; a time that would overflow stays unchanged."""
+    try:
+        return moment.astimezone()
+    except (OverflowError, ValueError, OSError):
+        return moment
+
+
+def bar(done: float, total: float | None, width: int, glyphs: Glyphs) -> str:
+    """Return a progress bar of `width` cells; it is empty without a total."""
+    filled = min(width, max(0, round(width * done / total))) if total and total > 0 else 0
+    return glyphs.full * filled + glyphs.empty * (width - filled)
+
+
+def sparkline(values: Sequence[float], width: int, glyphs: Glyphs) -> str:
+    """Return the last `width` values 0..1 as one character each."""
+    top = len(glyphs.sparks) - 1
+    return "".join(glyphs.sparks[min(top, max(0, round(value * top)))] for value in values[-width:])
+
+
+def interval_bar(low: float, high: float, rate: float | None, width: int, glyphs: Glyphs) -> str:
+    """Return an interval 0..1 with a cross at the rate: `0.78 ┄┄━╋━ 0.99`."""
+    cells = [glyphs.line] * width
+    for n in range(int(low * (width - 1) + 0.5), int(high * (width - 1) + 0.5) + 1):
+        cells[n] = glyphs.range
+    if rate is not None:
+        cells[min(width - 1, int(rate * (width - 1) + 0.5))] = glyphs.point
+    return f"{format_decimal(low)} {''.join(cells)} {format_decimal(high)}"

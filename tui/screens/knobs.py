@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from math import ceil, floor
 from typing import Any, Final
 
 from core.base.declaration import Setting, Unit
 from core.base.errors import BadInput
 from core.base.settings import SETTINGS, Settings
 from core.base.text import visible_line
-from tui.screens.numbers import number_text, stepped
 
 _UNITS: Final = {Unit.DAYS: "days", Unit.MS: "min", Unit.MINUTES: "min"}
 _SHORT_WORDS: Final = {"lower-bound": "lower"}  # Words that are too long for a field.
@@ -110,3 +110,14 @@ KNOBS: Final = {
     )
 }
 """The fields by setting, in the order on the screen."""
+
+
+def number_text(value: float) -> str:
+    """Return a number for an input field, without rounding errors."""
+    return f"{round(value, 9):.15g}"
+
+
+def stepped(value: float, step: float, steps: int, least: float, most: float) -> float:
+    """Move a value by `steps`, round it to a multiple of `step`, and clamp it."""
+    at = round(value / step, 6)
+    return min(max(((floor(at) if steps > 0 else ceil(at)) + steps) * step, least), most)

@@ -24,8 +24,8 @@ from core.show.decisions import (
     select_decisions,
 )
 from tui.screens.document import draw_cells
-from tui.screens.findings import log_doubt
 from tui.screens.list_screen import ListScreen
+from tui.screens.notices import log_doubt
 from tui.screens.trust import confirm_one
 
 if TYPE_CHECKING:

@@ -46,10 +46,9 @@ from tui.kit.glyphs import Glyphs, draw
 from tui.kit.record_table import RecordTable
 from tui.kit.text_pane import TextPane
 from tui.screens.chart import Run, line_chart
-from tui.screens.cross_links import CrossLinks
 from tui.screens.document import UNBROKEN, Drawable, document_lines, draw_cells, heading, inline
 from tui.screens.list_screen import ListScreen
-from tui.screens.replay import ReplayScreen, chart_lines
+from tui.screens.replay import CrossLinks, ReplayScreen, chart_lines
 from tui.screens.text_hits import failure_note, hit_content, hits_by_record, index_note, search_words
 
 if TYPE_CHECKING:
@@ -743,12 +742,12 @@ class LoopsScreen(CrossLinks, ListScreen):
         if any(item.question_key == question for item in self.view.queue):
             self.services.open_record("review", question)
         else:
-            from tui.screens.extraction_preview import preview_extraction
+            from tui.screens.previews import preview_extraction
 
             preview_extraction(self, key)
 
     def action_deliver(self) -> None:
-        from tui.screens.delivery import show_delivery
+        from tui.screens.previews import show_delivery
 
         if (loop := self._loop_of(self.table.cursor_key)) is not None:
             show_delivery(self, loop)

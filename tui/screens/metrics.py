@@ -41,12 +41,11 @@ from core.show.metrics.sections import (
 )
 from core.show.table import Column
 from tui.kit.bars import Item, ItemLine
-from tui.kit.columns import fit_columns
 from tui.kit.drawing import Drawing
 from tui.kit.glyphs import ASCII, STATE_SHORT, STATE_STYLES, Cells, Glyphs
-from tui.kit.record_table import GUTTER, RecordTable
+from tui.kit.record_table import GUTTER, RecordTable, fit_columns
 from tui.screens.base_screen import BaseScreen
-from tui.screens.file_export import export
+from tui.screens.dialogs import export
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -28,8 +28,8 @@ from core.show.now import (
 )
 from core.show.pages.markdown import to_markdown
 from core.show.table import Column
+from tui.kit.drawing import fit
 from tui.kit.glyphs import Glyphs, style_of
-from tui.kit.line_view import fit
 from tui.kit.record_table import RecordTable
 from tui.screens.base_screen import BaseScreen
 

@@ -20,10 +20,10 @@ from core.show.pattern_filter import PATTERN_FIELDS, PatternCatalog
 from core.show.patterns import COLUMNS, SORTS, pattern_cells
 from core.show.table import list_words
 from tui.kit.glyphs import draw_state
-from tui.screens.bulk_decision import BulkDialog
 from tui.screens.dialogs import AskLine, overtaken
 from tui.screens.document import draw_cells
 from tui.screens.list_screen import ListScreen
+from tui.screens.previews import BulkDialog
 
 if TYPE_CHECKING:
     from core.index.project_state import ProjectState

@@ -19,8 +19,8 @@ from core.show.reflections import LESSON_FIELDS, REFLECTION_FIELDS, select_lesso
 from core.show.work import attempt_key, parse_key, task_key
 from tui.screens.dialogs import AskLine, overtaken
 from tui.screens.document import draw_cells, inline
-from tui.screens.extraction_preview import preview_extraction
 from tui.screens.list_screen import ListScreen
+from tui.screens.previews import preview_extraction
 
 if TYPE_CHECKING:
     from core.index.project_state import ProjectState
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from core.records.snapshot import Delta, Snapshot
     from core.show.filter_parser import Query
     from core.show.pages.document import Block
-    from tui.kit.back_stack import ListState
     from tui.kit.glyphs import Cells
+    from tui.kit.saved_views import ListState
 
 _GROUPED: Final = "reflections-grouped"
 _LEARNINGS: Final = "yes"

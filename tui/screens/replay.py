@@ -1,4 +1,4 @@
-"""The Replay screen: an attempt at a task, action by action."""
+"""The Replay screen: an attempt at a task, action by action; and links to related records, as in Loops."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from textual.containers import Container, Horizontal
 from textual.content import Content
 
 from core.base.errors import RalphdeckError
-from core.base.formatting import format_duration
+from core.base.formatting import format_duration, format_percent
 from core.base.text import plural, visible_line
 from core.records.episodes import Action, Attempt
+from core.show.filter_parser import build_id_query
 from core.show.pages.document import Block, Moment, Section, Sign, code, fields, line, section
 from core.show.pages.signs import attempt_sign
 from core.show.pages.tasks import VERDICT_SIGNS, action_text, error_line, reflection_blocks
@@ -37,9 +38,7 @@ from tui.kit.glyphs import ASCII, Glyphs, draw
 from tui.kit.text_pane import TextPane
 from tui.screens.base_screen import BaseScreen
 from tui.screens.chart import Run, line_chart
-from tui.screens.cross_links import CrossLinks
-from tui.screens.document import Drawable, document_lines, inline
-from tui.screens.numbers import bar, percent, sparkline
+from tui.screens.document import Drawable, bar, document_lines, inline, sparkline
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -47,7 +46,59 @@ if TYPE_CHECKING:
 
     from core.index.project_state import ProjectState
     from core.records.snapshot import Delta
+    from core.show.work import Remembered
     from core.tasks.history import AttemptDetail
+
+
+QUOTE: Final = '"'  # ends a quoted value in a filter
+
+
+class CrossLinks(BaseScreen):
+    """Mixin with links from a memory record to loop, patterns and reflections."""
+
+    def linked_record(self) -> Remembered | None:
+        """Return the record that the link keys act on, or None."""
+        raise NotImplementedError
+
+    links: WorkLinks  # the index of related records
+
+    def why_not(self, action: str) -> str | None:
+        record = self.linked_record()
+        match action:
+            case "to_loop" if record is None or not self.links.loop_of(record):
+                return "Its loop is unknown"
+            case "to_patterns" if record is None or not self.links.patterns_of(record):
+                return "No pattern was extracted from it or used in it"
+            case "to_reflections" if record is None or not any(
+                one.has_learning for one in self.links.reflections_of(record)
+            ):
+                return "There are no reflections on it yet"
+        return super().why_not(action)
+
+    def action_to_loop(self) -> None:
+        if record := self.linked_record():
+            self.services.open_record("loops", self.links.loop_of(record))
+
+    def action_to_patterns(self) -> None:
+        """Open the related pattern, or the list of patterns filtered to the related ones."""
+        if record := self.linked_record():
+            found = self.links.patterns_of(record)
+            if len(found) == 1:
+                self.services.open_record("patterns", found[0])
+            else:
+                text, left = build_id_query(found)
+                self.services.open_filtered("patterns", text, found[0])
+                if left:
+                    left_out = f"The filter is too long to include {plural(left, 'more pattern')}"
+                    self.services.say(left_out, severity="warning")
+
+    def action_to_reflections(self) -> None:
+        """Open the newest reflection on the same task or loop."""
+        if record := self.linked_record():
+            newest = next(one for one in self.links.reflections_of(record) if one.has_learning)
+            field, value = ("task", newest.task_id) if newest.task_id else ("loop", newest.loop_id)
+            self.services.open_filtered("reflections", f'{field}:"{value.partition(QUOTE)[0]}"', newest.id)
+
 
 BESIDE: Final = 110  # cells of the screen from which quality and reflections are beside the action
 WIDE: Final = 150  # cells of the screen from which a list of actions is on the left
@@ -213,7 +264,7 @@ def beside_action(
 ) -> Iterable[Drawable]:
     """Describe `quality`, the values 0..1 up to this action, and the reflections."""
     total = len(detail.attempt.quality)
-    yield line(("Quality so far", "strong"), (f"   {percent(quality[-1])}" if quality else "", "quiet"))
+    yield line(("Quality so far", "strong"), (f"   {format_percent(quality[-1])}" if quality else "", "quiet"))
     progress = Content.styled(f"{len(quality)} of {plural(total, 'iteration')}", "$quiet")
     chart = line_chart([Run(quality, progress, total)], width, chart_lines(height), glyphs)
     yield from chart or [_unmeasured(total)]
@@ -227,7 +278,7 @@ def below_action(detail: AttemptDetail, quality: Sequence[float], glyphs: Glyphs
     if quality:
         progress = (f"{len(quality)} of {plural(total, 'iteration')}", "$quiet")
         sparks = (sparkline(quality, _SPARKS, glyphs), "$secondary")
-        drawn = Content.assemble(sparks, f" {percent(quality[-1])}   ", progress)
+        drawn = Content.assemble(sparks, f" {format_percent(quality[-1])}   ", progress)
     yield Content("")
     yield Content.assemble(("Quality so far   ", "bold"), drawn)
     yield _reflections(detail)

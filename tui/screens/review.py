@@ -53,6 +53,7 @@ from tui.kit.text_pane import TextPane
 from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import AskLine, AskText, Choose, overtaken
 from tui.screens.document import document_lines
+from tui.screens.frame import lease_text
 from tui.screens.question_order import (
     GivenAnswer,
     Key,
@@ -62,7 +63,6 @@ from tui.screens.question_order import (
     same_question,
 )
 from tui.screens.review_preview import Forecasts, answer_rows, compute_outlook, preview_lines
-from tui.screens.team import lease_text
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult

@@ -11,11 +11,11 @@ from textual.content import Content
 from core.base.context_blocks import LABELS
 from core.base.diff import DELETED, INSERTED, line_changes
 from core.base.errors import RalphdeckError
+from core.base.formatting import format_percent
 from core.base.text import plural, visible_line
 from core.questions.context_recipients import LOOP, PAUSED
 from core.retrieval.rendering import INTRODUCTION, REFLECTIONS_ONLY, TITLE
 from tui.kit.glyphs import Glyphs, draw_state
-from tui.screens.numbers import percent
 from tui.screens.question_order import Key, key_of
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def _merger_lines(merger: Merger, glyphs: Glyphs) -> Iterator[Content]:
     yield Content.assemble(
         ("merged  ", "$quiet"),
         draw_state(after.shown, glyphs),
-        f"  {percent(after.rate)} of {plural(after.uses, 'use')}",
+        f"  {format_percent(after.rate)} of {plural(after.uses, 'use')}",
     )
     saved = f"a prompt with both becomes {plural(merger.saved, 'token')} shorter; " if merger.saved > 0 else ""
     text = f"{saved}{visible_line(merger.other.id, 80)} is archived, and its ID refers to the merged one"

@@ -15,7 +15,7 @@ from textual.widgets import OptionList
 from core.base.errors import BadInput, Unwritable
 from core.base.text import visible_line
 from tui.kit.actions import PLACES
-from tui.kit.line_view import fit
+from tui.kit.drawing import fit
 from tui.kit.saved_views import (
     BUILT_IN,
     LONGEST_NAME,

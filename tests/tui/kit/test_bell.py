@@ -5,7 +5,7 @@ import pytest
 from core.project.notifications import Notification, NotificationKind
 from core.records.findings import Severity
 from core.records.loops import LoopStatus
-from tui.kit.bell import PAUSE_SECONDS, Bell
+from tui.kit.terminal import PAUSE_SECONDS, Bell
 
 HOSTILE = "\x1b]52;c;AAAA\x07"
 CRASH = Notification(

@@ -8,8 +8,8 @@ from textual.content import Content
 
 from core.show.pages.markdown import record_markdown
 from tests.tui.user import open_dashboard
-from tui.kit.clipboard import MOST_BYTES, copyable, load_into_tmux, terminal_way
-from tui.kit.line_view import fit
+from tui.kit.drawing import fit
+from tui.kit.terminal import MOST_BYTES, copyable, load_into_tmux, terminal_way
 from tui.kit.text_pane import TextPane
 
 

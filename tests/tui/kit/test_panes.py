@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tui.kit.panes import resized
+from tui.screens.base_screen import resized
 
 
 def test_a_pane_takes_its_step_from_the_others() -> None:

@@ -10,8 +10,8 @@ from core.records.decisions import Verb
 from core.records.patterns import Maturity
 from tests.tui.user import User, open_dashboard
 from tui.kit.glyphs import ASCII, DRAWN
-from tui.screens.bulk_decision import BulkDialog, draw_progress, name_patterns, preview
 from tui.screens.log import LogScreen
+from tui.screens.previews import BulkDialog, draw_progress, name_patterns, preview
 
 
 def changed(kind: str) -> ContextChange:

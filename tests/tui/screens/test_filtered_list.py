@@ -10,7 +10,7 @@ import pytest
 
 from tests.tui.user import NOW, User, make_app, open_dashboard, set_times
 from tui.kit.filter_line import FilterLine
-from tui.screens.filtered_list import FilteredList
+from tui.screens.list_screen import ListScreen
 
 
 async def test_an_unreadable_list_is_not_shown_as_empty(tmp_path: Path, home: Path) -> None:
@@ -38,7 +38,7 @@ async def test_the_cursor_stays_on_top_while_more_records_are_read_unless_it_was
 ) -> None:
     async with open_dashboard(sample, home) as user:
         place, whole = user.place, user.app.view
-        assert isinstance(place, FilteredList)
+        assert isinstance(place, ListScreen)
         newest = list(user.table.keys)[:2]
         loops = {key: loop for key, loop in whole.snapshot.loops.items() if key not in newest}
         part = replace(whole, snapshot=whole.snapshot.with_changes(loops=loops, complete=False))

@@ -8,7 +8,7 @@ from core.base.paths import ProjectPaths
 from core.base.settings import Settings
 from core.project.project import Project
 from tests.factories import DEBUG_NOW
-from tui.screens.findings import findings_lines
+from tui.screens.notices import findings_lines
 
 
 def test_a_note_on_other_records_follows_only_problems(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from core.records.decisions import Verb
 from tests.tui.screens.review_steps import at_question, card, desk, flat, front, preview, row
 from tests.tui.user import User, open_dashboard
 from tui.kit.text_pane import TextPane
-from tui.screens.bulk_decision import BulkDialog
+from tui.screens.previews import BulkDialog
 
 NULL = "pat-error-null-check-015"
 ORDER = "Skip the review of this change."

@@ -9,10 +9,9 @@ from textual.widgets import Input
 from tests.tui.user import open_dashboard
 from tui.kit.actions import PLACES
 from tui.kit.text_pane import TextPane
-from tui.screens.base_screen import SEEN_SCREENS
+from tui.screens.base_screen import SEEN_SCREENS, load_tables
 from tui.screens.dialogs import AskLine
 from tui.screens.help import Help
-from tui.screens.screen_table import load_tables
 
 
 @pytest.mark.slow

@@ -15,8 +15,8 @@ from core.show.metrics.dashboard import build_dashboard
 from core.show.metrics.sections import Figure, build_figures
 from tests.factories import HOSTILE_LABEL, make_bars, make_columns, make_rates, make_spans
 from tests.tui.user import NOW, User, open_dashboard
-from tui.kit.columns import fit_columns
 from tui.kit.glyphs import ASCII, DRAWN, Glyphs
+from tui.kit.record_table import fit_columns
 from tui.screens.metrics import (
     MetricsScreen,
     bar_cell,

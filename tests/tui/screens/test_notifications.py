@@ -13,7 +13,7 @@ from core.project.notifications import NotificationKind, find_notifications
 from core.records.decisions import Decision, Verb
 from core.records.loops import Loop, LoopStatus
 from core.records.snapshot import Delta, Snapshot
-from tui.screens.notifications import toasts
+from tui.screens.notices import toasts
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 

@@ -7,13 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from core.base.formatting import format_duration
+from core.base.formatting import format_duration, format_percent
 from tui.kit.glyphs import ASCII, DRAWN, Glyphs
-from tui.screens.numbers import (
+from tui.screens.document import (
     bar,
     interval_bar,
     moment_text,
-    percent,
     sparkline,
 )
 
@@ -57,7 +56,7 @@ def test_a_timestamp_omits_the_current_day_or_year() -> None:
 
 @pytest.mark.parametrize(("rate", "text"), [(None, "—"), (0, "0 %"), (0.125, "13 %"), (0.995, "100 %"), (1, "100 %")])
 def test_rate_is_rounded_half_up(rate: float | None, text: str) -> None:
-    assert percent(rate) == text
+    assert format_percent(rate) == text
 
 
 @given(st.integers(-5, 10**9), st.one_of(st.none(), st.integers(-1, 10**9)), st.integers(1, 30), GLYPHS)

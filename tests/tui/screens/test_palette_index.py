@@ -8,7 +8,7 @@ import pytest
 from core.records.decisions import Decision, Verb
 from core.sources.patterns import ArchivedPattern
 from tests.factories import NOW, make_pattern
-from tui.screens.palette_index import ARCHIVED, MAX_OF_A_KIND, PaletteIndex
+from tui.palette import ARCHIVED, MAX_OF_A_KIND, PaletteIndex
 
 
 def index(**texts: str) -> PaletteIndex:

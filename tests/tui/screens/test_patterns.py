@@ -22,10 +22,10 @@ from tests.tui.user import NOW, User, make_app, open_dashboard
 from tui.kit.filter_line import FilterLine
 from tui.kit.glyphs import DRAWN
 from tui.kit.text_pane import TextPane
-from tui.screens.bulk_decision import BulkDialog
 from tui.screens.dialogs import AskLine
 from tui.screens.document import document_lines
 from tui.screens.patterns import TABS, tab_blocks
+from tui.screens.previews import BulkDialog
 
 PROMOTED = "pat-success-profile-first-009"
 ESTABLISHED = "pat-error-unique-violation-007"

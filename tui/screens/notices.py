@@ -1,10 +1,11 @@
-"""Lists and warnings of problems in files."""
+"""Problems in files, and toasts for changes that were not made in this dashboard."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
@@ -12,10 +13,15 @@ from core.base.text import plural, visible_line
 from core.index.findings import all_findings
 from core.records.findings import Finding, Severity
 from core.sources.ledger import FILE as LEDGER
-from tui.screens.numbers import moment_text
+from tui.screens.document import moment_text
 
 if TYPE_CHECKING:
+    from textual.notifications import SeverityLevel
+
     from core.index.project_state import ProjectState
+    from core.project.notifications import Notification
+    from core.records.loops import LoopStatus
+
 
 _STYLES = {Severity.ERROR: "$error", Severity.WARNING: "$warning", Severity.INFO: "$quiet"}
 """Style by severity, the worst first."""
@@ -63,3 +69,36 @@ def log_doubt(view: ProjectState, findings_key: str) -> str:
     first = f"{found[0].pointer} {found[0].message}".strip()
     more = f", and {plural(len(found) - 1, 'more break')} ({findings_key}: details)" if len(found) > 1 else ""
     return f"The decision log has chain breaks: {visible_line(first, 160)}{more}"
+
+
+_LEVELS: Final[dict[Severity, SeverityLevel]] = {
+    Severity.ERROR: "error",
+    Severity.WARNING: "warning",
+    Severity.INFO: "information",
+}
+
+
+def toasts(found: Sequence[Notification], mine: Container[str]) -> list[tuple[str, SeverityLevel]]:
+    """Return text and level of each toast, the most important first.
+
+    Toasts hide other text, so there is none for loops that start or succeed, nor for decisions in `mine`, made in
+    this dashboard.
+    """
+    from core.project.notifications import NotificationKind, ended_word  # a list does not wait for these
+
+    lines: list[tuple[str, SeverityLevel]] = []
+    broken = [one for one in found if one.severity is Severity.ERROR]
+    ended: Counter[LoopStatus] = Counter(one.status for one in broken if one.status is not None)
+    for one in broken:
+        if one.status is not None and one.status in ended:
+            count = ended.pop(one.status)
+            text = one.text if count == 1 else f"{plural(count, 'loop')} {ended_word(one.status)}"
+            lines.append((text, _LEVELS[one.severity]))
+    lines += [
+        (one.text, "information") for one in found if one.what is NotificationKind.DECIDED and one.subject not in mine
+    ]
+    urgent = (NotificationKind.REFUSED, NotificationKind.ESCALATED)
+    lines += [(one.text, _LEVELS[one.severity]) for one in found if one.what in urgent]
+    if asked := sum(one.what is NotificationKind.ASKED and one.severity is Severity.WARNING for one in found):
+        lines.append((f"{plural(asked, 'new question')} in Review", "warning"))
+    return lines

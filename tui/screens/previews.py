@@ -1,4 +1,4 @@
-"""Dialog that applies one decision to many patterns, with one preview and one undo."""
+"""Dialogs that show a decision about many patterns, an extraction or a delivery before it is made."""
 
 from __future__ import annotations
 
@@ -16,20 +16,29 @@ from textual.message import Message
 from textual.widgets import Input, Static
 from textual.worker import get_current_worker
 
+from core.base.errors import RalphdeckError
 from core.base.pattern_titles import pattern_title
 from core.base.text import plural, visible_line
-from core.decisions.commands import bulk
+from core.decisions.commands import Extract, bulk
 from core.project.forecast import BulkForecast, Forecast, forecast_bulk
+from core.project.reader import find_delivery
+from core.show import offers
+from core.show.pages.loops import delivery_blocks, delivery_text
+from tui.kit.drawing import NewestMessage
 from tui.kit.glyphs import Glyphs, draw_state
-from tui.kit.messages import NewestMessage
-from tui.screens.dialogs import CONFIRM, Dialog
-from tui.screens.numbers import bar
+from tui.screens.dialogs import CONFIRM, Dialog, LongTextDialog, PreviewDialog
+from tui.screens.document import bar, document_lines
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from core.index.project_state import ProjectState
     from core.records.decisions import Verb, VerbInfo
+    from core.records.extractions import Extraction
+    from core.records.loops import Loop
+    from core.sources.adapters.contract import Delivery
+    from tui.screens.base_screen import BaseScreen
+
 
 STEP_SECONDS: Final = 0.05  # seconds between two progress messages
 LONGEST: Final = 500  # characters of a reason
@@ -226,3 +235,75 @@ class BulkDialog(Dialog[bool]):
     def action_leave(self) -> None:
         """Close the dialog. A decision that has started continues in the background."""
         self.dismiss(self._begun)
+
+
+# Patterns that can be extracted from a loop or a recurring learning
+
+
+def preview_extraction(screen: BaseScreen, source_id: str) -> None:
+    """Preview an extraction from a loop or a recurring learning, and write it only if the user accepts."""
+    engine = screen.services.engine
+
+    def work() -> None:
+        try:
+            found = engine.project.extraction(source_id)
+        except RalphdeckError as error:
+            screen.call_later(partial(screen.services.say, str(error), severity="warning"))
+        else:
+            screen.call_later(_show, screen, found)
+
+    engine.submit(work)
+
+
+def _show(screen: BaseScreen, found: Extraction) -> None:
+    if not screen.is_current:
+        return  # the user has left the screen meanwhile
+    seen = screen.view
+
+    def answered(yes: bool) -> None:
+        if yes:
+            screen.services.decide(Extract(found.source_id, expected=found), seen)
+
+    count = offers.count_offered(found)
+    why = visible_line(found.why_nothing, 400)
+    title = f"{plural(count, 'lesson')} to extract" if count else f"Nothing to extract: {why}"
+    text = document_lines(offers.proposals(found), seen.now, screen.glyphs)
+    screen.ask_user(PreviewDialog(Content(title), text, verb=f"extract {count}" if count else ""), answered)
+
+
+# How the runner of a loop can be given a context
+
+
+class DeliveryDialog(LongTextDialog[bool | None]):
+    """Shows a command or a change. The result is True if the user copies it."""
+
+    ABOUT = "A person runs the command or applies the change: ralphdeck never writes to files of a runner."
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "copy", "copy", tooltip="Copy the command or the change"),
+        Binding("escape,q", "cancel", "close", tooltip="Close"),
+    ]
+
+    def action_copy(self) -> None:
+        self.dismiss(True)
+
+
+def show_delivery(screen: BaseScreen, loop: Loop) -> None:
+    """Find in a thread how the context gets to the loop, and show it."""
+    project = screen.services.project
+
+    def find() -> tuple[Delivery | None, str] | RalphdeckError:
+        try:
+            return find_delivery(project, loop.id)
+        except RalphdeckError as error:
+            return error
+
+    def show(found: tuple[Delivery | None, str] | RalphdeckError) -> None:
+        if isinstance(found, RalphdeckError):
+            screen.services.say(str(found), severity="warning")
+        elif screen.is_current:
+            delivery, obstacle = found
+            text = document_lines(delivery_blocks(loop, delivery, obstacle), screen.view.now, screen.glyphs)
+            dialog = DeliveryDialog(Content("Deliver the context"), text)
+            screen.ask_user(dialog, lambda copies: screen.services.copy(delivery_text(delivery)) if copies else None)
+
+    screen.run_in_thread("delivery", find, show)
