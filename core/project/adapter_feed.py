@@ -8,7 +8,7 @@ from contextlib import closing
 from time import monotonic, thread_time
 from typing import TYPE_CHECKING, Final, Self
 
-from core.sources.adapters.first_read import MIN_BYTES, FirstRead
+from core.sources.adapters.collector import MIN_BYTES, FirstRead
 
 if TYPE_CHECKING:
     from core.sources.adapters.collector import Collector

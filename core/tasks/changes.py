@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -305,6 +304,8 @@ def _compare(old: list[str], new: list[str]) -> Iterator[str]:
         yield f"@@ -0,0 +1{f',{len(new)}' if len(new) > 1 else ''} @@"
         yield from (f"+{line}" for line in new)
         return
+    import difflib  # not needed by hooks
+
     yield from islice(difflib.unified_diff(old[:MAX_COMPARED], new[:MAX_COMPARED], lineterm=""), 2, None)
     if (more := max(len(old), len(new)) - MAX_COMPARED) > 0:
         yield f"… {plural(more, 'more line')} not compared"

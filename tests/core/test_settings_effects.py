@@ -46,7 +46,7 @@ from core.records.patterns import Maturity, PatternType, SourceLoop
 from core.records.snapshot import Snapshot
 from core.records.suspicions import Severity, Suspicion
 from core.show.metrics.effectiveness import Group, compare_groups, select_prunable
-from core.sources.adapters.folders import find_folders
+from core.sources.adapters.contract import find_folders
 from core.sources.configuration import DEFAULT, Configuration
 from core.tasks.archive import retention_period
 from tests.core.project.test_daemon import write_loop

@@ -1,11 +1,24 @@
-"""Looks through the files of all runners and agents that were used in a project (docs/adapters.md)."""
+"""Looks through the files of all runners and agents that were used in a project (docs/adapters.md).
+
+The first read of all transcripts, which may be gigabytes, is in a process of its own. It writes their states to the
+file of kept states at intervals, so nothing is lost if it is killed, and ends when its parent does.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import os
+import sys
+import threading
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from pathlib import Path
+from time import monotonic
+from typing import IO, TYPE_CHECKING, Any, Final, Self, TypeVar
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -16,18 +29,17 @@ from core.records.lessons import Lesson
 from core.records.loops import Loop, LoopDetails
 from core.sources.adapters.adapter_table import KnownAdapter, load_adapters
 from core.sources.adapters.agent_files import read_all_agent_files, read_instructions
-from core.sources.adapters.contract import AdapterRecords, AdapterReport, Moment
+from core.sources.adapters.contract import AdapterRecords, AdapterReport, Folders, Moment
 from core.sources.adapters.join import join_details, join_loops, start_order
 from core.sources.adapters.runner_files import FAILED_SECONDS, RunnerFiles
 from core.sources.adapters.transcripts import KeptFile, KeptStates
 from core.sources.liveness import Processes, system_processes
 
 if TYPE_CHECKING:
-    from datetime import datetime
-    from pathlib import Path
+    from types import TracebackType
 
     from core.records.instructions import InstructionFile
-    from core.sources.adapters.contract import Adapter, Delivery, Folders
+    from core.sources.adapters.contract import Adapter, Delivery
 
 _NAMES: Final = frozenset({"id", "loop_id", "runner", "sources", "session_ids", "aliases", "parent", "badges", "owner"})
 """Fields that contain identifiers, by which records are found."""
@@ -344,3 +356,120 @@ class Collector:
 
 def _differ(before: object, after: object) -> bool:
     return before is not after
+
+
+MIN_BYTES: Final = 32 << 20  # of transcripts that are worth a process
+_COMMAND: Final = (
+    "import json, sys; setup, *sys.path[:] = json.loads(sys.stdin.buffer.readline()); "
+    "from core.sources.adapters.collector import serve; serve(setup)"
+)
+_VARIABLES: Final = ("LANG", "LC_", "LD_", "DYLD_", "HOME", "XDG_")
+"""Beginnings of the names of the environment variables that the process gets: no secrets are among them."""
+_SAVE_BYTES: Final = 64 << 20  # read between two savings
+_PROGRESS_SECONDS: Final = 0.2
+_NICENESS: Final = 5
+
+
+class FirstRead:
+    """Starts the process; use it as a context manager, which ends it."""
+
+    def __init__(self, folders: Folders) -> None:
+        import subprocess  # not needed for lists of loops
+
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-B", "-c", _COMMAND],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=os.sep,
+            env={name: value for name, value in os.environ.items() if name.startswith(_VARIABLES)},
+            process_group=0,  # it gets no interrupt of the terminal; a stopped one ends when its parent is killed
+        )
+        setup = [folders, *(str(Path(entry).absolute()) for entry in sys.path)]
+        with contextlib.suppress(OSError):  # it has ended, as `_receive` will find
+            self._input.write(msgspec.json.encode(setup, enc_hook=str) + b"\n")
+            self._input.flush()
+        self._read: int | None = 0
+        self._progressed = threading.Event()
+        self._thread = threading.Thread(target=self._receive, daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.kill()
+        self._thread.join()
+        with contextlib.suppress(OSError):  # a setup that was not sent
+            self._input.close()
+        self._process.wait()
+        self._output.close()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def _input(self) -> IO[bytes]:
+        assert self._process.stdin is not None
+        return self._process.stdin
+
+    @property
+    def _output(self) -> IO[bytes]:
+        assert self._process.stdout is not None
+        return self._process.stdout
+
+    def bytes_read(self, seconds: float) -> int | None:
+        """Wait at most `seconds` for progress; return the bytes read, None at the end."""
+        self._progressed.wait(seconds)
+        self._progressed.clear()
+        return self._read
+
+    def _receive(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            for line in self._output:
+                self._read = int(line)
+                self._progressed.set()
+        self._read = None
+        self._progressed.set()
+
+
+def serve(setup: dict[str, Any]) -> None:
+    """Read all transcripts to their end; run in the process."""
+    gc.freeze()
+    with contextlib.suppress(OSError):
+        os.nice(_NICENESS)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    folders = msgspec.convert(setup, Folders, dec_hook=_path)
+    collector = Collector(folders, clock=lambda: datetime.now(UTC), kept=KeptFile(folders.project))
+    read = saved = 0
+    sent = monotonic()
+
+    def note(count: int) -> None:
+        nonlocal read, saved, sent
+        read += count
+        if read - saved >= _SAVE_BYTES:
+            collector.save()
+            saved = read
+        if monotonic() - sent > _PROGRESS_SECONDS:
+            sent = monotonic()
+            sys.stdout.write(f"{read}\n")
+            sys.stdout.flush()
+
+    collector.set_limits(None, note)
+    collector.look()
+    collector.close()
+
+
+def _path(kind: type, value: str) -> Path:
+    """Return the path of a decoded text; the other fields have types of JSON."""
+    return Path(value)
+
+
+def _end_with_parent() -> None:
+    """End the process when its input is closed."""
+    with contextlib.suppress(OSError):
+        os.read(sys.stdin.fileno(), 1)  # a blocked buffered read would abort the process at its own end
+    os._exit(1)

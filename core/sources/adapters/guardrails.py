@@ -17,8 +17,8 @@ from core.records.debug_sessions import Failure
 from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, Outcome, Progress, StateSource
 from core.records.times import newest
 from core.sources.adapters.contract import Delivery
-from core.sources.adapters.delivery import context_blocks, file_diff, foreign_lines, put_block
 from core.sources.adapters.lessons import (
+    foreign_lines,
     join_bullets,
     make_lesson,
     parse_date,
@@ -26,7 +26,7 @@ from core.sources.adapters.lessons import (
     read_markdown,
     read_progress,
 )
-from core.sources.adapters.runs import MAX_NOTE, RunnerAdapter, State
+from core.sources.adapters.runs import MAX_NOTE, RunnerAdapter, State, context_blocks, file_diff, put_block
 from core.sources.adapters.values import MAX_LABEL, MAX_PLANS, cut, distinct, local_time
 from core.sources.liveness import check_liveness
 from core.sources.normalize import text as as_text

@@ -15,12 +15,14 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.base.context_blocks import lines_outside_contexts
 from core.base.negation import find_prohibition
 from core.base.regexes import lazy_regex
 from core.records.lessons import Lesson, LessonKind
-from core.sources.adapters.delivery import foreign_lines
 from core.sources.adapters.values import MAX_LABEL, MAX_TEXT, cut, local_time
 
+BEGIN: Final = "<!-- BEGIN ralphdeck -->"
+END: Final = "<!-- END ralphdeck -->"
 _HEADING: Final = lazy_regex(r"(#{1,6})\s+(.*)")
 _BULLET: Final = lazy_regex(r"(\s{0,40})([-*+•–◦▪]|\d{1,3}[.)])\s+(.*)")
 MAX_NOTES: Final = 2000  # bullets of a log
@@ -63,6 +65,25 @@ def read_markdown(lines: Iterable[tuple[int, str]]) -> Iterator[Line]:
             yield Line(number, bullet[3].strip(), bullet=bullet[2], indent=indent)
         else:
             yield Line(number, text, indent=indent)
+
+
+def foreign_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the number and text of each line that is in no delivered block and no context."""
+    yield from lines_outside_contexts(_lines_outside_blocks(text))
+
+
+def _lines_outside_blocks(text: str) -> Iterator[tuple[int, str]]:
+    lines = text.split("\n")
+    last = max((number for number, line in enumerate(lines, 1) if line.strip() == END), default=0)
+    is_own = False
+    for number, line in enumerate(lines, start=1):
+        mark = line.strip()
+        if mark == BEGIN:
+            is_own = number < last  # a block without its end does not hide the rest of the file
+        elif mark == END:
+            is_own = False
+        elif not is_own:
+            yield number, line
 
 
 def join_bullets(lines: Iterable[Line]) -> Iterator[Line]:

@@ -13,10 +13,9 @@ import pytest
 
 from core.project import adapter_feed
 from core.project.adapter_feed import AdapterFeed
-from core.sources.adapters import first_read
-from core.sources.adapters.collector import Collector
+from core.sources.adapters import collector
+from core.sources.adapters.collector import Collector, FirstRead
 from core.sources.adapters.contract import AdapterRecords, Folders
-from core.sources.adapters.first_read import FirstRead
 from core.sources.adapters.transcripts import KeptFile
 from tests.bench.sessions import write_sessions
 from tests.core.sources.adapters.fake_adapter import START, FakeAdapter, FakeRunner
@@ -154,4 +153,4 @@ def test_the_process_starts_without_the_environment_of_this_one(
     with FirstRead(sessions) as reader:
         environment = Path(f"/proc/{reader.pid}/environ").read_bytes()
     assert b"SECRET_TOKEN" not in environment
-    assert first_read.MIN_BYTES > 1 << 20
+    assert collector.MIN_BYTES > 1 << 20

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.files.file_reader import Stamp
+from core.sources.adapters.claude import Signs, build_loop
 from core.sources.adapters.claude_session import Session, find_message, iteration_of
-from core.sources.adapters.claude_states import Signs, build_loop
 from core.sources.adapters.claude_transcript import SessionFold
 from core.sources.adapters.runner_files import Folded
 from tests.core.sources.adapters.fixtures import NOW

@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.records.loops import Liveness, LoopStatus, Outcome, StateSource, Usage
-from core.sources.adapters.codex import CodexAdapter
-from core.sources.adapters.codex_rollout import Rollout, RolloutFold
+from core.sources.adapters.codex import CodexAdapter, Rollout, RolloutFold
 from core.sources.adapters.sessions import MAX_FAILURES, MAX_TURNS
 from tests.core.sources.adapters.fixtures import (
     ANY_JSON,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from core.sources.adapters.folders import find_folders, find_worktrees
+from core.sources.adapters.contract import find_folders, find_worktrees
 
 
 @pytest.fixture
