@@ -203,7 +203,7 @@ def _run_in_child(work: Sequence[str], switch: _Switch, active: int | None, resu
     if child:
         _, status = os.waitpid(child, 0)
         return os.waitstatus_to_exitcode(status)
-    status = 3
+    status = int(pytest.ExitCode.INTERNAL_ERROR)
     try:
         if result is None:
             signal.alarm(SECONDS)
@@ -231,11 +231,15 @@ def record_tests(tests: Sequence[str], switch: _Switch) -> dict[int, list[str]]:
 def is_noticed(number: int, tests: Sequence[str], switch: _Switch) -> bool:
     """Whether a test fails with a fault: first the tests that reach it, then all tests of their files."""
     names = [test for test in tests if test]
-    # A test may have a name that pytest does not accept as an argument.
-    if names and _run_in_child(names, switch, number) not in (pytest.ExitCode.OK, pytest.ExitCode.USAGE_ERROR):
-        return True
     files = sorted({test.partition("::")[0] for test in names})
-    return bool(files) and _run_in_child(files, switch, number) != pytest.ExitCode.OK
+    for work in (names, files) if names else ():
+        status = _run_in_child(work, switch, number)
+        if status == pytest.ExitCode.INTERNAL_ERROR:
+            sys.exit("pytest could not run the tests.")
+        # A test may have a name that pytest does not accept as an argument: it runs with its file.
+        if status not in (pytest.ExitCode.OK, pytest.ExitCode.USAGE_ERROR):
+            return True
+    return False
 
 
 def main() -> None:
@@ -254,8 +258,9 @@ def main() -> None:
     sys.meta_path.insert(0, _Finder(faults))
     sys.dont_write_bytecode = True
     tests = record_tests(arguments.tests, switch)
-    # The child processes find these modules loaded.
-    import_module("tests.conftest")
+    # The child processes find these large modules loaded.
+    import_module("numpy")
+    import_module("textual.app")
     report = []
     noticed: dict[str, int] = defaultdict(int)
     planted: dict[str, int] = defaultdict(int)
