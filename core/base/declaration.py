@@ -132,12 +132,15 @@ class _Declaring(StructMeta):
     """Metaclass that takes the defaults of the fields from their declarations."""
 
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> Any:
-        found = {field: value for field, value in namespace.items() if isinstance(value, Setting)}
-        types = namespace.get("__annotations__", {})
-        settings = {name: replace(setting, field=name, kind=types[name]) for name, setting in found.items()}
-        defaults = {name: setting.default for name, setting in found.items()}
-        namespace = {**namespace, **defaults, "declarations": MappingProxyType(settings)}
-        return super().__new__(mcls, name, bases, namespace, **options)
+        settings = {field: value for field, value in namespace.items() if isinstance(value, Setting)}
+        defaults = {field: setting.default for field, setting in settings.items()}
+        group: Any = super().__new__(mcls, name, bases, namespace | defaults, **options)
+        # Python 3.14 evaluates annotations when the finished class is asked for them.
+        types = group.__annotations__ if settings else {}
+        group.declarations = MappingProxyType(
+            {field: replace(setting, field=field, kind=types[field]) for field, setting in settings.items()}
+        )
+        return group
 
 
 class SettingsGroup(Struct, frozen=True, kw_only=True, metaclass=_Declaring):
