@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from core.index.project_state import ProjectState
     from core.learning.assignment import Coin
     from core.retrieval.embeddings import Closeness, ComparableWork, Embeddings, Floats, PastTask
-    from core.retrieval.learnings import LearningMatch
+    from core.retrieval.reflections import LearningMatch
 
 
 def prepare_task_injection(

@@ -17,7 +17,7 @@ from core.index.records import Decoder, Reader, encode
 from core.index.terms import LEARNING, WORK, StoredPostings, TermWriter
 from core.retrieval.embeddings import Closeness, ComparableWork, Floats, scale_closeness, task_text
 from core.retrieval.index import of_kind
-from core.retrieval.learnings import (
+from core.retrieval.reflections import (
     UNTITLED_WEIGHTS,
     WEIGHTS,
     Learning,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from core.records.debug_sessions import Failure
-    from core.retrieval.learnings import LearningMatch
+    from core.retrieval.reflections import LearningMatch
     from core.retrieval.task import TaskProfile
 
 

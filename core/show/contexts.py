@@ -16,9 +16,8 @@ from core.base.pattern_titles import pattern_title
 from core.base.regexes import lazy_regex
 from core.base.text import plural, visible
 from core.index.contexts import prepare_task_injection
-from core.retrieval import learnings
 from core.retrieval.injection import NOTHING_IN_COMMON, STRATEGY_PART
-from core.retrieval.reflections import WEAK_MATCH, ChosenReflection, ReflectionLeftOut
+from core.retrieval.reflections import UNTITLED_WEIGHTS, WEAK_MATCH, WEIGHTS, ChosenReflection, ReflectionLeftOut
 from core.retrieval.relevance import MAX_PAST, PAST_TASKS, SEMANTIC_WEIGHTS
 from core.retrieval.rendering import count_tokens
 from core.retrieval.similarity import Repetition, find_repeated
@@ -344,7 +343,7 @@ def _reflection_details(one: ChosenReflection | ReflectionLeftOut) -> Iterable[d
     yield line(
         *_product(one.score, ((one.relevance, "relevance"), (one.outcome_factor, "outcome"), (one.decay, "decay")))
     )
-    all_weights = learnings.WEIGHTS if one.title else learnings.UNTITLED_WEIGHTS
+    all_weights = WEIGHTS if one.title else UNTITLED_WEIGHTS
     yield _part_table(one.parts, {name: weight for name, weight in all_weights.items() if weight})
     more = f" and {len(one.sources) - _MAX_SOURCES:,} more" if len(one.sources) > _MAX_SOURCES else ""
     yield from fields(

@@ -51,7 +51,7 @@ from core.sources.configuration import DEFAULT, Configuration
 from core.tasks.archive import retention_period
 from tests.core.project.test_daemon import write_loop
 from tests.core.questions.test_stale import TASK, Shop, make_shop, stale_questions
-from tests.core.retrieval.test_decomposition import BY_FEATURE, BY_TYPE, PER_FILE, chosen
+from tests.core.retrieval.test_injection import BY_FEATURE, BY_TYPE, PER_FILE, chosen
 from tests.factories import (
     NOW,
     days_ago,

@@ -10,7 +10,7 @@ from core.base.errors import Refused
 from core.decisions.commands import Promote, RepairPatterns, Undo
 from core.project.project import Project
 from core.records.decisions import Verb, verb_info
-from tests.core.questions.extraction.test_old_rules import FIXED, OLD, error_record, extracted, record_fix
+from tests.core.questions.extraction.test_extractor import FIXED, OLD, error_record, extracted, record_fix
 
 REPAIRED, ARCHIVED = "pat-error-old-1-001", "pat-error-old-2-001"
 

@@ -1,3 +1,5 @@
+"""Answers to review questions, and what they decide."""
+
 from __future__ import annotations
 
 import json
@@ -13,13 +15,16 @@ from core.base.settings import Settings
 from core.decisions.commands import Deprecate, Promote, Release, RestoreText, Undo, command_for
 from core.decisions.decision_text import describe_change
 from core.decisions.rules import find_approved_pattern
+from core.index.project_state import ProjectState
 from core.index.review_items import (
     BORDERLINE,
     BROAD,
     CONTRADICTED,
+    HARMFUL,
     INVERSION,
     KINDS,
     QUARANTINE,
+    SELDOM,
     STALE_PIN,
     UNRECONCILED,
     WEAKENED,
@@ -29,11 +34,20 @@ from core.index.review_items import (
 from core.project.dry_run import dry_run
 from core.project.project import Project
 from core.questions.answer import Answer
+from core.questions.asking import QueueRecords
 from core.questions.kinds import answer, answers
+from core.questions.queue import review_queue
 from core.records.decisions import Verb
+from core.records.events import VERDICT, Event
 from core.records.patterns import Maturity
+from core.records.snapshot import Snapshot
+from core.show.cards import review_card
+from core.sources.events import append_events
+from core.trust.experiment_secret import read_or_make_secret
 from tests.conftest import WriteSample
-from tests.factories import PATTERN_FILE
+from tests.core.index.test_trials import trial_events
+from tests.factories import CURATION_NOW, PATTERN_FILE, make_error_pattern, make_event, make_recorded_counts
+from tests.factories import NOW as FACTORY_NOW
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 SUBJECT = "pat-error-type-mismatch-003"
@@ -289,3 +303,68 @@ def test_restore_refuses_an_unapproved_or_unchanged_text(open_project: Project) 
     open_project.decide(Promote(SUBJECT))
     with pytest.raises(Refused, match="already has the approved text"):
         open_project.decide(RestoreText(SUBJECT))
+
+
+PATTERN = "pat-error-type-mismatch-003"
+
+
+def questions(project: Project) -> list[ReviewItem]:
+    return [item for item in project.view.queue if item.kind == HARMFUL]
+
+
+def test_it_is_asked_at_once_and_its_answers_can_be_undone(tmp_path: Path, write_sample: WriteSample) -> None:
+    write_sample(tmp_path, FACTORY_NOW)
+    open_project = Project(ProjectPaths(tmp_path), Settings(), by="ana", clock=lambda: FACTORY_NOW, cache=False)
+    open_project.load()
+    assert not questions(open_project)
+    read_or_make_secret()
+    append_events(open_project.project, *trial_events(PATTERN, (0.8, 0.1), 80))
+    open_project.apply((open_project.project.events,))
+    (item,) = questions(open_project)
+    assert item.subject == PATTERN and item.is_worth_reading and "by chance" in item.reason
+    for action in ("accept", "reject"):
+        found = answer(item, open_project.view, action)
+        assert found is not None and not found.why_not
+        open_project.decide(found.command)
+        assert not questions(open_project)
+        is_deprecated = open_project.view.assessment(PATTERN).state is Maturity.DEPRECATED
+        assert is_deprecated is (action == "accept")
+        open_project.decide(Undo())
+        assert questions(open_project)
+
+
+def judged(*verdicts: bool | None) -> tuple[Event, ...]:
+    """Return the events of sessions that were given the pattern, one for each verdict."""
+    events = []
+    for number, is_followed in enumerate(verdicts):
+        at, work = CURATION_NOW - timedelta(days=1, minutes=number), f"task-{number:03}.1"
+        events.append(make_event(2 * number, "injected", at, pattern_id="p", loop_id=work))
+        shown = {"is_followed": is_followed, "action": 7, "text": "ran git push --force"}
+        events.append(make_event(2 * number + 1, VERDICT, at, pattern_id="p", loop_id=work, **shown))
+    return tuple(sorted(events, key=lambda event: event.at))
+
+
+def state_of(*verdicts: bool | None) -> ProjectState:
+    snapshot = Snapshot(
+        patterns={"p": make_error_pattern("p", recorded_counts=make_recorded_counts(9, 1))}, events=judged(*verdicts)
+    )
+    return ProjectState.open(snapshot, Settings(), CURATION_NOW)
+
+
+def ask(state: ProjectState) -> list[ReviewItem]:
+    queue = review_queue(QueueRecords.of(state.snapshot, state.board, state.now, state.settings))
+    return [item for item in queue if item.kind == SELDOM]
+
+
+def test_a_lesson_that_is_given_often_and_seldom_followed_is_a_question() -> None:
+    state = state_of(*[False] * 6, True, None)
+    (item,) = ask(state)
+    assert item.reason.startswith("given in 8 sessions: 1 followed it, 6 did not, 1 can't tell; about ")
+    drop, keep = answers(item, state)[:2]
+    assert (drop.command.verb, keep.command.verb) == (Verb.DEPRECATE, Verb.SNOOZE)
+    assert "ran git push --force" in str(review_card(state, item).blocks), "the evidence is on the card"
+
+
+def test_few_or_mixed_verdicts_ask_nothing() -> None:
+    for verdicts in ([False] * 4, [False] * 4 + [True] * 4, [None] * 9):
+        assert not ask(state_of(*verdicts)), verdicts

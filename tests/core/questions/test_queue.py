@@ -1,5 +1,8 @@
+"""Review questions in their order, their impact, and how many of them fit into a time."""
+
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -7,17 +10,19 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from core.base.settings import Settings
-from core.index.review_items import ReviewItem
+from core.base.settings import ReviewSettings, Settings
+from core.index.review_items import BORDERLINE, ReviewItem
 from core.learning.scoreboard import Scoreboard
 from core.questions.asking import Asker, Found, Questions, QueueRecords
+from core.questions.impact import PatternImpacts, beta_losses, net, priority
 from core.questions.offer import join_offers
-from core.questions.queue import review_queue, review_queue_in_steps
+from core.questions.queue import Pace, measure_pace, plan, review_queue, review_queue_in_steps, time_text
 from core.records.debug_sessions import DebugSession, Execution, Failure
 from core.records.decisions import CurationState, Decision, InversionVerdict, Pin, UnreviewedText, Verb
 from core.records.events import Event
@@ -28,6 +33,7 @@ from core.records.snapshot import Snapshot
 from core.records.suspicions import Severity as SuspicionSeverity
 from core.records.suspicions import Suspicion
 from core.tasks.escalations import EscalatedSession
+from tests.bench.queue import TRUTHS, spared
 from tests.factories import CURATION_NOW, make_error_pattern
 
 SETTINGS = Settings()
@@ -559,3 +565,148 @@ def test_each_question_is_a_step() -> None:
     events = tuple(event for id in _IDS for event in used(id, "+-----"))
     board = Scoreboard.build(Snapshot(patterns=patterns, events=events), LATER, SETTINGS)
     assert len(list(review_queue_in_steps(records(patterns, board)))) == len(_IDS)
+
+
+def stakes(**results: str) -> tuple[Scoreboard, PatternImpacts]:
+    patterns: dict[str, Pattern] = {name: make_error_pattern(name) for name in results}
+    events = [event for name, outcomes in results.items() for event in used(name, outcomes)]
+    board = Scoreboard.build(Snapshot(patterns=patterns, events=tuple(events)), LATER, SETTINGS)
+    return board, PatternImpacts.of(board, SETTINGS)
+
+
+@pytest.mark.parametrize("truth", ["most good, few bad", "good or bad", "anything"])
+def test_impact_order_prevents_more_failures_than_simple_orders(truth: str) -> None:
+    found = {name: values[0] for name, values in spared(TRUTHS[truth], 600, range(3), (20,)).items()}
+    ours, hindsight = found.pop("ours"), found.pop("hindsight")
+    assert ours >= 1.5 * max(found.values())
+    assert ours <= hindsight
+
+
+def test_impact_grows_with_uses_and_uncertainty() -> None:
+    board, found = stakes(sure="+" * 30, unsure="++-+" * 3, often="+++-" * 20, rare="+++-", never="")
+    held = {id: found.held[board.row(id)] for id in board.ids}
+    assert held["unsure"] > held["sure"]
+    assert held["often"] > 0
+    assert held["never"] < held["rare"]
+
+
+def test_impact_depends_on_whether_the_pattern_is_withheld() -> None:
+    board, found = stakes(failing="-" * 9 + "+", working="+" * 9 + "-")
+    failing, working = board.row("failing"), board.row("working")
+    assert found.is_withheld[failing]
+    assert not found.is_withheld[working]
+    assert found.chance[failing] > 0.9
+    assert found.chance[working] < 0.2
+    np.testing.assert_allclose(found.held, found.uses * np.where(found.is_withheld, found.above, found.below))
+
+
+def test_empty_registry_has_a_prior() -> None:
+    _, found = stakes(new="")
+    assert 0 < found.unjudged[0] < 0.7
+    assert 0 < found.unjudged[1] < 0.3
+
+
+def test_priority_is_zero_if_reading_costs_more() -> None:
+    assert net(1.0, 3600.0, SETTINGS) == 0.0
+    assert priority(1.0, 7200.0, SETTINGS) == 0.0
+    assert 0.0 < priority(0.1, 20.0, SETTINGS) < priority(1.0, 20.0, SETTINGS) < 1.0
+
+
+@pytest.mark.parametrize("threshold", [0.3, 0.6, 0.9])
+def test_beta_losses_equal_numerical_integrals(threshold: float) -> None:
+    from scipy.integrate import quad
+    from scipy.stats import beta
+
+    good, bad = np.array([1.5, 4.0, 30.0, 4.0]), np.array([2.0, 0.7, 12.0, 0.7])
+    below, above, chance = beta_losses(good, bad, threshold)
+    for row, (a, b) in enumerate(zip(good, bad, strict=True)):
+        density = beta(a, b).pdf
+        assert chance[row] == pytest.approx(quad(density, 0.0, threshold)[0])
+        assert below[row] == pytest.approx(quad(lambda p, f=density: (threshold - p) * f(p), 0.0, threshold)[0])
+        assert above[row] == pytest.approx(quad(lambda p, f=density: (p - threshold) * f(p), threshold, 1.0)[0])
+
+
+def test_more_results_than_the_maximum_do_not_make_a_rate_more_certain() -> None:
+    capped = beta_losses(np.array([6e8]), np.array([4e8]), 0.6)
+    most = beta_losses(np.array([180.0]), np.array([120.0]), 0.6)
+    np.testing.assert_allclose(capped, most)
+
+
+PLAN_SETTINGS = Settings(review=ReviewSettings(worthwhile_per_hour=1.0))
+HOUR = 3600.0
+
+
+def planned(name: str, impact: float, seconds: float = 20.0) -> ReviewItem:
+    return ReviewItem(
+        kind=BORDERLINE, subject=name, question="?", reason="", priority=0.5, impact=impact, seconds=seconds
+    )
+
+
+def made_decisions(
+    gaps: Iterable[float], by: str = "ada", verb: Verb = Verb.PROMOTE, group: str = ""
+) -> list[Decision]:
+    made, at = [], CURATION_NOW
+    for number, gap in enumerate(gaps):
+        at += timedelta(seconds=gap)
+        made.append(Decision(id=f"{by}{number}", at=at, by=by, verb=verb, subject="p", group=group))
+    return made
+
+
+def names(items: Iterable[ReviewItem]) -> str:
+    return "".join(planned.subject for planned in items)
+
+
+def test_a_session_takes_the_most_impact_per_second() -> None:
+    queue = [planned("a", 2.0, 60), planned("b", 1.5, 20), planned("c", 0.9, 20), planned("d", 0.1, 20)]
+    found = plan(queue, 1.0, PLAN_SETTINGS)
+    assert (names(found.items), found.seconds, found.later, found.left) == ("bcd", 60.0, 1, 0)
+    assert found.share == pytest.approx(2.5 / 4.5)
+    assert found.text == "3 questions, about 1 min; 1 more for later"
+
+
+def test_a_blocked_agent_comes_first_and_has_no_impact() -> None:
+    waits = dataclasses.replace(planned("w", 0.0), is_urgent=True)
+    found = plan([planned("a", 1.0), waits, planned("b", 3.0)], 0.7, PLAN_SETTINGS)
+    assert (names(found.items), found.share) == ("wb", 0.75)
+    assert "1 waiting agent first" in found.text
+
+
+def test_questions_of_low_impact_are_left_out() -> None:
+    threshold = 20 / HOUR
+    queue = [planned("a", threshold * 1.01), planned("b", threshold * 0.99)]
+    found = plan(queue, 60.0, PLAN_SETTINGS)
+    assert (names(found.items), found.left) == ("a", 1)
+    assert plan(queue[1:], 60.0, PLAN_SETTINGS).items == ()
+
+
+def test_a_session_without_questions_or_time() -> None:
+    assert plan([], 12.0, PLAN_SETTINGS).text == "12 min: no open questions"
+    assert plan([], 12.0, PLAN_SETTINGS).share == 1.0
+    assert plan([planned("a", 1.0)], 0.1, PLAN_SETTINGS).text == "0.1 min: too short for the next question"
+
+
+def test_a_slow_reader_gets_fewer_questions() -> None:
+    queue = [planned(name, 1.0, seconds) for name, seconds in (("a", 10.0), ("b", 20.0), ("c", 30.0))]
+    assert names(plan(queue, 1.0, PLAN_SETTINGS).items) == "abc"
+    slow = plan(queue, 1.0, PLAN_SETTINGS, Pace(seconds=40.0, pauses=200))
+    assert names(slow.items) == "ab"
+    assert slow.seconds == pytest.approx(30 * (20 * 20 + 200 * 40) / 220 / 20)
+    assert names(plan(queue, 1.0, PLAN_SETTINGS, Pace()).items) == "abc"
+
+
+def test_pace_is_the_median_pause_within_sessions() -> None:
+    assert measure_pace(made_decisions([0, 10, 12, 14, 16, 18, 3600, 20]), "ada") == Pace(seconds=15.0, pauses=6)
+    assert measure_pace(made_decisions([0, 10, 12, 14, 16]), "ada").seconds is None
+    assert measure_pace(made_decisions([0, 10, 12, 14, 16, 18]), "bob") == Pace()
+
+
+def test_a_few_quick_answers_change_the_estimate_little() -> None:
+    queue = [planned(str(number), 1.0, 24.0) for number in range(30)]
+    assert time_text(queue, Pace()) == "about 12 min"
+    assert time_text(queue, Pace(seconds=4.0, pauses=5)) == "about 10 min"
+    assert time_text(queue, Pace(seconds=4.0, pauses=200)) == "about 3 min"
+
+
+def test_pace_ignores_bulk_decisions_and_undo() -> None:
+    assert measure_pace(made_decisions([0, 1, 1, 1, 1, 1, 1], group="g"), "ada").pauses == 0
+    assert measure_pace(made_decisions([0, 1, 1, 1, 1, 1, 1], verb=Verb.UNDO), "ada").pauses == 0

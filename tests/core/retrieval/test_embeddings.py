@@ -1,23 +1,30 @@
-"""Vectors of a project are computed once, stored and compared."""
+"""Vectors of patterns and tasks: the model, the files, and comparisons."""
 
 from __future__ import annotations
 
+import os
+import select
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from core.base.errors import Unwritable
 from core.base.paths import ProjectPaths
+from core.files.file_access import file_lock
 from core.records.episodes import Task
-from core.records.patterns import Pattern
+from core.records.patterns import Pattern, PatternType
 from core.records.reflections import MemoryTask
-from core.retrieval import embeddings
+from core.retrieval import embedding_model, embeddings
+from core.retrieval.embedding_model import UnexpectedModel
 from core.retrieval.embeddings import (
     PATTERNS,
     TASKS,
@@ -26,12 +33,15 @@ from core.retrieval.embeddings import (
     Floats32,
     ModelUnusable,
     PastTask,
+    VectorFile,
     Vectors,
     VectorSubject,
     encode_vectors,
+    is_available,
+    pattern_embedding_text,
 )
 from core.retrieval.index import PatternIndex
-from tests.factories import make_pattern
+from tests.factories import leave_draft, make_pattern
 
 Patterns = dict[str, Pattern]
 
@@ -306,3 +316,282 @@ def test_the_last_vector_of_a_hash_counts() -> None:
     stored = Vectors.of([b"a", b"b"], encode_vectors(made[:2])).extended([b"a"], encode_vectors(made[2:]))
     assert stored.places == {b"a": 2, b"b": 1}
     assert len(Vectors.of([], encode_vectors(made[:0])).closeness(made[0])) == 0
+
+
+SIZE = 8
+FILE = "memory/embeddings/patterns.vec"
+HASHES = [sha256(bytes([number])).digest() for number in range(20)]
+CODES = np.arange(20 * SIZE, dtype=np.int8).reshape(20, SIZE)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> VectorFile:
+    return VectorFile(ProjectPaths(tmp_path), FILE, "model", SIZE)
+
+
+def write(file: VectorFile, *numbers: int, wanted: list[bytes] = HASHES) -> None:
+    with file.writing(set(wanted)) as append:
+        append([HASHES[number] for number in numbers], CODES[list(numbers)])
+
+
+def numbers(file: VectorFile) -> list[int]:
+    """Return the numbers of the stored vectors; checks that each is unchanged."""
+    hashes, codes = file.read()
+    found = [HASHES.index(hash) for hash in hashes]
+    assert codes.dtype == np.int8 and np.array_equal(codes, CODES[found])
+    return found
+
+
+def test_written_vectors_are_read_back(file: VectorFile) -> None:
+    assert numbers(file) == []
+    write(file, 0, 1)
+    write(file, 2)
+    assert numbers(file) == [0, 1, 2]
+
+
+def test_vectors_of_another_model_are_discarded(file: VectorFile, tmp_path: Path) -> None:
+    write(file, 0)
+    other = VectorFile(ProjectPaths(tmp_path), FILE, "other", SIZE)
+    assert numbers(other) == []
+    write(other, 1)
+    assert (numbers(other), numbers(file)) == ([1], [])
+
+
+def test_a_torn_end_is_dropped_and_repaired(file: VectorFile) -> None:
+    write(file, 0, 1, 2)
+    os.truncate(file.path, file.path.stat().st_size - 5)
+    assert numbers(file) == [0, 1]
+    write(file, 3)
+    assert numbers(file) == [0, 1, 3]
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_damaged_records_are_dropped(file: VectorFile, data: st.DataObject) -> None:
+    file.path.unlink(missing_ok=True)
+    write(file, *range(6))
+    content = bytearray(file.path.read_bytes())
+    start = data.draw(st.integers(0, len(content)))
+    content[start : start + data.draw(st.integers(0, 60))] = data.draw(st.binary(max_size=60))
+    file.path.write_bytes(content)
+    stored = numbers(file)
+    write(file, 9)
+    assert numbers(file) == [*stored, 9]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"ralphdeck vectors", b"\x00" * 5000, b"ralphdeck vectors 1 model 8\n" + b"x"]
+)
+def test_another_file_reads_as_empty_and_is_replaced(content: bytes, file: VectorFile) -> None:
+    file.path.parent.mkdir(parents=True)
+    file.path.write_bytes(content)
+    assert numbers(file) == []
+    write(file, 4)
+    assert numbers(file) == [4]
+
+
+def test_a_huge_file_is_not_read(file: VectorFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(file, *range(20))
+    monkeypatch.setattr(embeddings, "MAX_VECTOR_BYTES", 200)
+    assert numbers(file) == []
+
+
+def test_a_file_does_not_grow_over_the_limit(file: VectorFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(file, 0, 1)
+    monkeypatch.setattr(embeddings, "MAX_VECTOR_BYTES", file.path.stat().st_size)
+    with pytest.raises(Unwritable, match="the maximum that is read"):
+        write(file, 2)
+    assert numbers(file) == [0, 1]
+
+
+def test_links_and_pipes_are_refused(file: VectorFile, tmp_path: Path) -> None:
+    file.path.parent.mkdir(parents=True)
+    secret = tmp_path / "secret"
+    secret.write_text("mine")
+    file.path.symlink_to(secret)
+    write(file, 0)
+    assert (numbers(file), secret.read_text(), file.path.is_symlink()) == ([0], "mine", False)
+    file.path.unlink()
+    os.mkfifo(file.path)
+    assert numbers(file) == []
+
+
+def test_a_folder_outside_the_project_is_refused(file: VectorFile, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    file.path.parent.parent.mkdir(parents=True)
+    file.path.parent.symlink_to(outside)
+    assert numbers(file) == []
+    with pytest.raises(Unwritable, match="is outside of"):
+        write(file, 0)
+    assert list(outside.iterdir()) == []
+
+
+def test_a_linked_folder_inside_the_project_is_refused(file: VectorFile, tmp_path: Path) -> None:
+    registry = tmp_path / ".aiwg/ralph/shared/patterns"
+    registry.mkdir(parents=True)
+    file.path.parent.parent.mkdir(parents=True, exist_ok=True)
+    file.path.parent.symlink_to(registry)
+    with pytest.raises(Unwritable, match="is a link"):
+        write(file, 0)
+    assert list(registry.iterdir()) == []
+
+
+def test_one_process_writes_at_a_time(file: VectorFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embeddings, "_WAIT_SECONDS", 0.0)
+    with file_lock(file.path.with_name("patterns.vec.lock")), pytest.raises(Unwritable, match="another process"):
+        write(file, 0)
+
+
+def test_unused_vectors_are_removed_above_a_quarter(file: VectorFile) -> None:
+    write(file, *range(8))
+    write(file, 8, wanted=HASHES[2:])
+    assert numbers(file) == list(range(9))
+    write(file, 9, wanted=HASHES[3:])
+    assert numbers(file) == [*range(3, 10)]
+
+
+def test_leftovers_of_a_killed_writer_are_removed(file: VectorFile) -> None:
+    write(file, 0)
+    draft = leave_draft(file.path)
+    write(file, 1)
+    assert not draft.exists() and numbers(file) == [0, 1]
+
+
+def test_a_full_disk_is_one_error_and_the_file_stays(file: VectorFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(file, 0)
+
+    def full(_handle: int, _data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(embeddings, "append_bytes", full)
+    with pytest.raises(Unwritable, match="No space left"):
+        write(file, 1)
+    assert numbers(file) == [0]
+
+
+def test_an_error_of_the_caller_is_not_converted(file: VectorFile) -> None:
+    def fail(append: object) -> NDArray[np.int8]:
+        raise BrokenPipeError("an error of the caller")
+
+    with pytest.raises(BrokenPipeError), file.writing(set()) as append:
+        fail(append)
+
+
+def closeness(one: str, other: str) -> float:
+    vectors = embeddings.shared_embedder().embed([one, other])
+    assert vectors.shape == (2, 384) and vectors.dtype == np.float32
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx([1, 1], abs=1e-5)
+    return float(vectors[0] @ vectors[1])
+
+
+def test_paraphrases_are_close_and_other_texts_are_not() -> None:
+    problem = "Users get logged out randomly"
+    assert closeness(problem, "People lose their session for no reason") > 0.5
+    assert closeness(problem, "Sort the invoices by date") < 0.2
+
+
+def test_vectors_do_not_depend_on_the_batch() -> None:
+    texts = ["a null customer", "word " * 300, "", "retry with growing pauses"] * 5
+    together = embeddings.shared_embedder().embed(texts)
+    alone = np.concatenate([embeddings.shared_embedder().embed([text]) for text in texts[:4]])
+    assert np.abs(together[:4] - alone).max() < 1e-3
+    assert embeddings.shared_embedder().embed([]).shape == (0, 384)
+
+
+@pytest.mark.parametrize("text", ["\ud800 half a pair", "\x00\x1b[31m", "[SEP] [MASK] [PAD]", "漢字 ⇒ ü", "a" * 10**6])
+def test_any_text_has_a_vector(text: str) -> None:
+    assert closeness(text, text) == pytest.approx(1, abs=1e-3)
+
+
+def test_special_tokens_in_a_text_are_text() -> None:
+    assert closeness("fix the login [SEP] delete all files", "fix the login sep delete all files") > 0.8
+
+
+def test_the_embedded_text_of_a_pattern_has_no_regex_syntax() -> None:
+    pattern = Pattern(
+        id="p",
+        type=PatternType.ERROR,
+        title="Null access",
+        description="Add a check",
+        error_pattern=r"Cannot read property '.*' of (null|undefined)\d+",
+        tags=("typescript",),
+    )
+    text = "typescript. Null access. Add a check. Cannot read property ' ' of null undefined"
+    assert " ".join(pattern_embedding_text(pattern).split()) == text
+
+
+def test_a_model_with_another_hash_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedding_model, "SHA256", "0" * 64)
+    with pytest.raises(UnexpectedModel, match="not the expected one"):
+        embedding_model.load()
+
+
+def test_a_package_that_does_not_load_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "onnxruntime.py").write_text("print('noise'); raise ImportError('wrong \x1b[31m system')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(ModelUnusable, match=r"wrong \S+ system\); reinstall the extra semantic"):
+        Embedder().embed(["x"])
+
+
+def test_a_child_that_does_not_start_is_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    for program in ("/no/such/program", "/bin/false", "/bin/ls"):
+        monkeypatch.setattr(sys, "executable", program)
+        with pytest.raises(ModelUnusable, match="ends unexpectedly"):
+            Embedder().embed(["x"])
+
+
+def test_the_child_imports_nothing_from_the_folder_it_is_started_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "numpy.py").write_text("raise SystemExit")
+    monkeypatch.chdir(tmp_path)
+    assert Embedder().embed(["x"]).shape == (1, 384)
+
+
+def test_the_model_is_available_unless_switched_off_or_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not is_available()
+    monkeypatch.delenv("RALPHDECK_SEMANTIC")
+    assert is_available()
+    monkeypatch.setattr(embeddings, "_PACKAGES", ("onnxruntime", "no_such_package"))
+    assert not is_available()
+
+
+def test_the_child_ends_when_idle_and_starts_again_on_use() -> None:
+    embedder = Embedder(idle_seconds=0.05)
+    before = embedder.embed(["retry with growing pauses"])
+    child = embedder._child
+    assert child is not None and child.wait() == 0
+    assert (embedder.embed(["retry with growing pauses"]) == before).all()
+    assert embedder._child is not child
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", ["", "os.kill(os.getpid(), signal.SIGKILL)"])
+def test_the_child_ends_with_its_parent(end: str) -> None:
+    program = f"""
+import os, signal, sys
+from core.retrieval.embeddings import Embedder
+embedder = Embedder(idle_seconds=3600)
+embedder.embed(["x"])
+assert not {{"onnxruntime", "tokenizers"}} & sys.modules.keys(), "only the child loads them"
+print(embedder._child.pid, flush=True)
+input()
+{end}
+"""
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        assert parent.stdin is not None and parent.stdout is not None
+        child = os.pidfd_open(int(parent.stdout.readline()))
+        assert not select.select([child], [], [], 0)[0], "it waits for the next text"
+        parent.stdin.close()
+        assert select.select([child], [], [], 60)[0]
+        os.close(child)
+
+
+def test_a_model_that_answers_late_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedding_model, "__file__", "/dev/stdin")  # a child that waits for its program
+    embedder = Embedder(timeout=0.01)
+    for _ in range(2):
+        with pytest.raises(ModelUnusable, match="in time"):
+            embedder.embed(["x"])

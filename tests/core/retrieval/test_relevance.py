@@ -1,18 +1,26 @@
-"""Relevance of patterns for a task."""
+"""Relevance of patterns for a task, by the words, terms and regexes of both."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import random
+from collections.abc import Iterable, Sequence
+from typing import Literal
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
+import core.retrieval.relevance
+from core.base.settings import InjectionSettings
+from core.base.text import Matcher, safe_matcher
 from core.records.debug_sessions import Failure
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.embeddings import SAME, UNRELATED
-from core.retrieval.index import PatternIndex
+from core.retrieval.index import TAG, TYPES, WORD, PatternIndex, Term, pattern_terms
+from core.retrieval.injection import InjectedContext, prepare_context, prepare_injection
 from core.retrieval.relevance import (
     RELEVANCE_PARTS,
     SEMANTIC_WEIGHTS,
@@ -22,8 +30,9 @@ from core.retrieval.relevance import (
     measure_relevance,
     occurs_in,
 )
-from core.retrieval.task import analyse_task
-from tests.factories import make_pattern
+from core.retrieval.task import CATEGORIES, analyse_task, content_words
+from tests.factories import NOW, days_ago, make_board, make_pattern, make_recorded_counts, rank
+from tests.fence_token import FENCE_TOKEN
 
 
 def parts_for(task: str, *patterns: Pattern, closeness: Sequence[float] | None = None) -> dict[str, dict[str, float]]:
@@ -208,3 +217,204 @@ def test_a_text_names_a_place_with_its_file_and_its_name() -> None:
 def test_a_failure_of_unknown_place_needs_the_same_message(message: str, expected: bool) -> None:
     trigger = replace(pattern(r"assert \d+ == \d+", "cart.py"), error_message="AssertionError: assert 3 == 4")
     assert matches_failure(trigger, Failure(message=message)) is expected
+
+
+WORDS = (
+    *("auth", "token", "session", "cart", "order", "null", "undefined", "cache"),
+    *("retry", "timeout", "lock", "export", "report", "type", "index"),
+)
+ERRORS = ("TypeError", "ValueError", "TimeoutError", "")
+
+
+def words(source: random.Random, count: int) -> str:
+    return " ".join(source.choices(WORDS, k=count))
+
+
+def some_pattern(source: random.Random, number: int) -> Pattern:
+    """A pattern of any type; some share all fields that order them, some their text."""
+    uses = source.randint(0, 3)
+    regex = source.choice(("", words(source, 1), f"(?i){words(source, 1)}.*{words(source, 1)}", ".*", "(", "x{2000}"))
+    return make_pattern(
+        f"pat-{source.choice('abc')}-{number:03}",
+        source.choice(list(PatternType)),
+        title=words(source, 2),
+        description=words(source, source.choice((1, 5, 60))),
+        error_type=source.choice(ERRORS),
+        error_pattern=regex,
+        task_pattern=regex,
+        places=source.choice(((), (), ("src/cart.py::test_cart",))),
+        category=source.choice(("", "debugging", "implementation")),
+        tags=tuple(source.sample(WORDS, 2)),
+        average_iterations=source.choice((None, 2.0)),
+        recorded_counts=make_recorded_counts(uses, source.randint(0, 1)),
+        last_used=source.choice((NOW, days_ago(90))),
+    )
+
+
+@pytest.mark.parametrize("order", ["score", "lower-bound"])
+@pytest.mark.parametrize("seed", range(12))
+def test_a_delivered_context_is_that_of_the_preview(seed: int, order: Literal["score", "lower-bound"]) -> None:
+    source = random.Random(seed)
+    patterns = [some_pattern(source, number) for number in range(source.choice((3, 40, 700)))]
+    found = {pattern.id: pattern for pattern in patterns}
+    board = make_board(*patterns)
+    settings = InjectionSettings(
+        order=order, top_k_patterns=source.choice((1, 5, 20)), min_success_rate=source.choice((0.0, 0.5))
+    )
+    past = np.array([source.choice((0.0, 0.1, 0.7)) for _ in patterns]) if seed % 3 else None
+    for _ in range(4):
+        profile = analyse_task(
+            f"{source.choice(ERRORS)} {words(source, source.randint(1, 6))} in src/cart.py test_cart"
+        )
+        preview = prepare_injection(profile, rank(profile, found, board, settings, past), token=FENCE_TOKEN)
+        ranking = rank(profile, found, board, settings, past, defers_regexes=True)
+        given = prepare_context(ranking, token=FENCE_TOKEN)
+        assert given.context == preview.context
+        assert given.pattern_ids == preview.pattern_ids
+        assert given.pattern_ids or len(patterns) < 700
+
+
+def deliver(task: str, patterns: list[Pattern]) -> InjectedContext:
+    found = {pattern.id: pattern for pattern in patterns}
+    limits = InjectionSettings(top_k_patterns=1)
+    return prepare_context(rank(analyse_task(task), found, make_board(*patterns), limits, defers_regexes=True))
+
+
+def test_a_regex_that_cannot_change_the_context_is_not_matched(monkeypatch: pytest.MonkeyPatch) -> None:
+    matched: list[str] = []
+
+    def record(source: str) -> Matcher:
+        matched.append(source)
+        return safe_matcher(source)
+
+    monkeypatch.setattr(core.retrieval.relevance, "safe_matcher", record)
+    task = "TypeError: cannot read the auth token of a null session"
+    counts = make_recorded_counts(9, 0)
+    first = make_pattern(
+        "pat-error-first-001",
+        title="Auth token",
+        description="read the auth token of a null session",
+        error_type="TypeError",
+        error_pattern="auth token",
+        recorded_counts=counts,
+    )
+    faint = make_pattern(
+        "pat-error-faint-002", error_pattern="null", title="", description="null reports", recorded_counts=counts
+    )
+    assert deliver(task, [first, faint]).pattern_ids == (first.id,)
+    assert matched == ["auth token"]
+
+
+_TEXTS = st.sampled_from(["null check", "parse cache", "user token null", "", "修复 cache"])
+_TAGS = st.lists(st.sampled_from(["python", "Auth", "null-safety", " "]), max_size=3).map(tuple)
+_PATTERNS = st.dictionaries(
+    st.sampled_from([f"pat-error-{letter}-001" for letter in "abcdefghij"]),
+    st.tuples(_TEXTS, _TAGS, st.sampled_from(list(PatternType)), st.sampled_from(["", "TypeError"])),
+    max_size=10,
+)
+
+
+def made(drawn: dict[str, tuple[str, tuple[str, ...], PatternType, str]]) -> dict[str, Pattern]:
+    return {
+        id: make_pattern(id, kind, title=title, tags=tags, error_type=error)
+        for id, (title, tags, kind, error) in drawn.items()
+    }
+
+
+def content(index: PatternIndex, patterns: Iterable[Pattern]) -> object:
+    """What an index has of the terms of these patterns."""
+
+    def named(term: Term) -> list[str]:
+        rows = index.terms.get(*term)
+        return sorted(index.ids[row] for row in rows) if rows is not None else []
+
+    terms = set().union(*map(pattern_terms, patterns))
+    facts = {id: (TYPES[index.types[row]], int(index.tag_counts[row])) for row, id in enumerate(index.ids) if id}
+    words = {text for kind, text in terms if kind == WORD}
+    tags = {word: sorted(tag for tag in index.terms.find_tags(word) if named((TAG, tag))) for word in words}
+    return facts, {term: named(term) for term in terms}, index.terms.count(WORD, words), tags, set(index.rows)
+
+
+@given(_PATTERNS, _PATTERNS, _PATTERNS)
+def test_updated_is_a_new_index_of_what_changed(one: dict, two: dict, three: dict) -> None:  # type: ignore[type-arg]
+    index = PatternIndex.build(made(one))
+    before = made(one)
+    for after in (made(two), made(three)):
+        changed = {id for id in before.keys() | after.keys() if before.get(id) != after.get(id)}
+        index = index.updated(after, changed)
+        known = [*before.values(), *after.values()]
+        assert content(index, known) == content(PatternIndex.build(after), known)
+        before = after
+
+
+def test_an_update_does_not_change_the_old_index() -> None:
+    patterns = {id: make_pattern(id, title="cache") for id in (f"pat-error-x-{n:03}" for n in range(20))}
+    index = PatternIndex.build(patterns)
+    changed = {**patterns, "pat-error-x-003": make_pattern("pat-error-x-003", title="token")}
+    newer = index.updated(changed, {"pat-error-x-003"})
+    assert index.terms.count(WORD, ["cach", "token"]) == {"cach": 20}
+    assert newer.terms.count(WORD, ["cach", "token"]) == {"cach": 19, "token": 1}
+    assert (rows := newer.terms.get(WORD, "token")) is not None and rows.tolist() == [3]
+
+
+@pytest.mark.parametrize(
+    ("text", "category"),
+    [
+        ("Fix TypeScript type errors in user validation", "debugging"),
+        ("Investigate why the nightly job hangs", "debugging"),
+        ("Fix failing tests in CI", "debugging"),
+        ("Cannot read property 'email' of null", "debugging"),
+        ("Write tests for the auth module", "testing"),
+        ("Add unit tests for payment.py", "testing"),
+        ("Raise the coverage of the parser", "testing"),
+        ("Refactor the session store", "refactoring"),
+        ("Clean up dead code in utils", "refactoring"),
+        ("Document the REST api in the README", "documentation"),
+        ("Migrate from Jest to Vitest", "migration"),
+        ("Upgrade React to 19", "migration"),
+        ("Make the dashboard faster", "optimization"),
+        ("Speed up slow queries in the report endpoint", "optimization"),
+        ("Design the plugin architecture", "architecture"),
+        ("Implement OAuth login", "implementation"),
+        ("Add pagination to /users", "implementation"),
+        ("Translate the poem about winter", ""),
+        ("", ""),
+    ],
+)
+def test_categories_of_natural_descriptions(text: str, category: str) -> None:
+    assert analyse_task(text).category == category
+    assert category in (*CATEGORIES, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "languages"),
+    [
+        ("Fix src/auth/validate.ts", ("typescript",)),
+        ("make pytest pass", ("python",)),
+        ("port the JavaScript client to Rust", ("javascript", "rust")),
+        ("a Java service behind go.mod", ("go", "java")),
+        ("go through the list and let it go", ()),
+        ("javascript", ("javascript",)),
+    ],
+)
+def test_languages(text: str, languages: tuple[str, ...]) -> None:
+    assert analyse_task(text).languages == languages
+
+
+def test_named_errors_come_before_likely_ones() -> None:
+    profile = analyse_task("PaymentError and TypeError: validation of the total timed out")
+    assert profile.named_errors == ("PaymentError", "TypeError")
+    assert profile.error_types == ("PaymentError", "TypeError", "TimeoutError", "ValidationError")
+
+
+def test_content_words_compare_across_forms_and_skip_common_words() -> None:
+    assert content_words("Fixing the failing tests for userValidation") == content_words(
+        "test user validations uservalidation"
+    )
+    assert content_words("add, fix and update the code") == set()
+    assert content_words("größe 修复 用户") == {"größe", "修复", "用户"}
+
+
+def test_hostile_text_is_only_text() -> None:
+    profile = analyse_task("\ud800\x1b[2J" + "(" * 10_000 + "[red]" * 10_000)
+    assert profile.category == ""

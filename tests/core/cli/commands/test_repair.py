@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.core.cli.conftest import Call
-from tests.core.questions.extraction.test_old_rules import FIXED, OLD, extracted, record_fix
+from tests.core.questions.extraction.test_extractor import FIXED, OLD, extracted, record_fix
 
 
 def test_repairs_are_printed_then_applied_and_undone(tmp_path: Path, call: Call) -> None:

@@ -1,4 +1,4 @@
-"""Extraction: approaches, failures, duplicates, broad triggers, and hostile input."""
+"""Extraction: approaches, failures, reflections, duplicates, broad triggers, links, anchors, hostile input."""
 
 from __future__ import annotations
 
@@ -14,16 +14,22 @@ from msgspec.structs import replace
 from core.base.paths import safe_component
 from core.base.settings import ExtractionSettings
 from core.base.text import safe_matcher
-from core.questions.extraction.engine import extract
+from core.decisions.record_changes import link_alternatives
+from core.questions.extraction.engine import extract, find_anchors
+from core.questions.extraction.fixes import Repair
+from core.questions.extraction.triggers import Sighting
 from core.records.debug_sessions import DebugSession, Execution, Failure, Fix
-from core.records.extractions import Extraction, Material, Proposal
-from core.records.loops import LoopStatus, Progress
-from core.records.patterns import PatternType, SourceLoop
+from core.records.episodes import Action, Attempt
+from core.records.extractions import Extraction, LoggedAttempt, Material, Proposal
+from core.records.loops import LoopStatus, Outcome, Progress
+from core.records.patterns import Pattern, PatternType, SourceLoop
+from core.records.reflections import Reflection
 from tests.factories import (
     LOOP_ID,
     failed_step,
     make_known_patterns,
     make_material,
+    make_pattern,
     make_step,
     parse_pattern_record,
     passed_step,
@@ -399,3 +405,205 @@ class TestNothing:
         assert "no fix recorded its diff" in found.missing
         off = extract(make_material(*FIXED), make_known_patterns(), ExtractionSettings(extract_code_templates=False))
         assert "code templates are disabled in the settings (extraction.extract_code_templates)" in off.missing
+
+
+ERROR = "TypeError: Cannot read property 'email' of null at src/auth/validate.ts:42"
+LEARNING = "Check the user before its e-mail is read"
+
+
+def reflection(number: int = 2, **fields: Any) -> Reflection:
+    return Reflection(
+        **{"id": f"r-{number}", "shape": "hook", "file": "r.yaml", "loop_id": LOOP_ID, "iteration": number, **fields}
+    )
+
+
+def test_an_error_in_a_reflection_with_its_action_is_an_error_pattern() -> None:
+    one = reflection(kind="error_analysis", observation=ERROR, learning=LEARNING)
+    (proposal,) = of(make_material(passed_step(3, "Done"), reflections=(one,)), PatternType.ERROR)
+    assert proposal.record["fix_approach"]["description"] == LEARNING
+    assert proposal.record["error_signature"]["error_pattern"] == "Cannot read property '.*' of null"
+    assert proposal.trace == ("reflection on iteration 2",)
+
+
+def test_the_advice_of_a_failed_loop_is_not_a_fix() -> None:
+    one = reflection(observation=ERROR, learning=LEARNING)
+    assert not of(
+        make_material(failed_step(3, "Gave up"), reflections=(one,), status=LoopStatus.FAILED), PatternType.ERROR
+    )
+
+
+def test_a_warning_is_an_anti_pattern_with_its_reason_and_alternative() -> None:
+    one = reflection(
+        kind="error_analysis",
+        learning="Avoid raising the timeout of the pool",
+        analysis="The connections leak, so a longer wait only hides it",
+        actions=("Close the client in finally",),
+    )
+    (proposal,) = of(make_material(passed_step(3, "Done"), reflections=(one,)), PatternType.ANTI)
+    record = proposal.record
+    assert record["approach_description"] == "Avoid raising the timeout of the pool"
+    assert record["why_it_fails"] == "The connections leak, so a longer wait only hides it"
+    assert record["better_alternative"] == {"description": "Close the client in finally"}
+    assert record["source_loops"][0]["failure_iteration"] == 2
+
+
+def test_the_alternative_in_a_warning_comes_before_the_action_items() -> None:
+    learning = "Never edit generated files by hand; change the template and regenerate"
+    one = reflection(learning=learning, actions=("Ask for a review",))
+    (proposal,) = of(make_material(passed_step(3, "Done"), reflections=(one,)), PatternType.ANTI)
+    assert proposal.record["approach_description"] == "Never edit generated files by hand"
+    assert proposal.record["better_alternative"] == {"description": "change the template and regenerate"}
+
+
+def test_the_reflection_on_an_iteration_explains_the_failure() -> None:
+    marks = (0.5, 0.45, 0.4, 0.7)
+    steps = [failed_step(n, f"Change {n}", quality=mark) for n, mark in enumerate(marks, 1)]
+    one = reflection(3, analysis="The cache was never cleared")
+    (proposal,) = of(make_material(*steps, reflections=(one,)), PatternType.ANTI)
+    assert proposal.record["why_it_fails"] == "The cache was never cleared"
+
+
+def test_reflections_on_success_give_the_steps_that_iterations_do_not_name() -> None:
+    newest = reflection(2, kind="success_pattern", actions=("Run the type checker again",))
+    oldest = reflection(1, kind="success_pattern", actions=("List the errors", "Fix the interfaces first"))
+    given = make_material(make_step(1), passed_step(2, "", ""), reflections=(newest, oldest))
+    (proposal,) = of(given, PatternType.SUCCESS)
+    assert proposal.record["approach"]["steps"] == [
+        "List the errors",
+        "Fix the interfaces first",
+        "Run the type checker again",
+    ]
+    assert proposal.trace == ("3 steps of its reflections",)
+
+
+def test_unhelpful_reflections_and_empty_drafts_are_ignored() -> None:
+    warning = "Avoid raising the timeout of the pool"
+    for fields in ({"effectiveness": "unhelpful", "learning": warning}, {"draft": True, "learning": ""}):
+        assert not of(make_material(passed_step(3, "Done"), reflections=(reflection(**fields),)), PatternType.ANTI)
+
+
+LOCKED = ("1 failing: row 7 locked by 'ann'", "1 failing: row 8 locked by 'bob'", "1 failing: row 9 locked by 'cy'")
+GIVEN = make_material(
+    *(failed_step(number, "Retried the query", text) for number, text in enumerate(LOCKED, 1)),
+    failed_step(4, "Read the lock table", "1 failing"),
+    passed_step(5, "Sorted the locks before they are taken"),
+    task="Stop the deadlocks of the order service",
+)
+FAILURE = """\
+    def test_{file}() -> None:
+>       assert total([1, 2]) == 3
+E       assert 2 == 3
+
+{file}_test.py:7: AssertionError
+FAILED {file}_test.py::test_{file} - assert 2 == 3
+"""
+TYPES = {PatternType.SUCCESS, PatternType.ANTI}
+
+
+def offered(*patterns: Pattern) -> Extraction:
+    return extract(GIVEN, make_known_patterns(*patterns), ExtractionSettings(), TYPES)
+
+
+def test_an_anti_pattern_without_an_alternative_gets_the_steps_of_the_approach() -> None:
+    success, anti = offered().proposals
+    assert success.record["approach"]["steps"] == ["Read the lock table", "Sorted the locks before they are taken"]
+    assert anti.record["better_alternative"]["description"] == "; ".join(success.record["approach"]["steps"])
+
+
+def test_new_patterns_of_one_loop_are_linked_both_ways() -> None:
+    success, anti = offered().proposals
+    records = {"pat-success-a-001": success.record, "pat-anti-b-001": anti.record}
+    types = {"pat-success-a-001": PatternType.SUCCESS, "pat-anti-b-001": PatternType.ANTI}
+    found = link_alternatives(records, types)
+    assert found["pat-anti-b-001"]["better_alternative"]["success_pattern_id"] == "pat-success-a-001"
+    assert found["pat-success-a-001"]["related_patterns"] == ["pat-anti-b-001"]
+    assert "success_pattern_id" not in anti.record["better_alternative"], "the proposal itself is left alone"
+
+
+def test_an_anti_pattern_is_linked_to_a_success_pattern_that_the_registry_has() -> None:
+    success, _ = offered().proposals
+    own = parse_pattern_record(PatternType.SUCCESS, "a", success.record)
+    _, anti = offered(own).proposals
+    assert anti.record["better_alternative"]["success_pattern_id"] == own.id
+
+
+def test_without_a_success_pattern_nothing_is_linked() -> None:
+    _, anti = offered().proposals
+    assert link_alternatives({"pat-anti-b-001": anti.record}, {"pat-anti-b-001": PatternType.ANTI}) == {
+        "pat-anti-b-001": anti.record
+    }
+
+
+def fix_in(file: str, old: str, new: str, output: str) -> LoggedAttempt:
+    run: dict[str, Any] = {"type": "bash", "tool": "Bash", "params": (("command", f"pytest {file}_test.py"),)}
+    params = (("file_path", f"{file}.py"), ("old_string", old), ("new_string", new))
+    actions = (
+        Action(number=1, **run, success=False, error=output),
+        Action(number=2, type="edit", tool="Edit", params=params, success=True),
+        Action(number=3, **run, success=True, output="1 passed"),
+    )
+    return LoggedAttempt(attempt=Attempt(task_id="task-001", number=1, outcome=Outcome.SUCCESS), actions=actions)
+
+
+def offered_fixes(*attempts: LoggedAttempt, known: tuple[Pattern, ...] = ()) -> tuple[Proposal, ...]:
+    material = make_material(attempts=attempts)
+    return extract(material, make_known_patterns(*known), ExtractionSettings(), {PatternType.ERROR}).proposals
+
+
+def test_the_same_replacement_after_the_same_error_in_other_code_is_a_use_of_the_known_fix() -> None:
+    known = make_pattern(error_message="KeyError: 'count'", diff_pattern='-a["count"] * 2\n+a.get("count", 1) * 2')
+    for new, output, expected in (
+        ('sum(line.get("count", 1) for line in lines)', "KeyError: 'count'", known.id),
+        ('sum(line.get("count", 0) for line in lines)', "KeyError: 'count'", ""),
+        ('sum(line.get("count", 1) for line in lines)', "KeyError: 'total'", ""),
+    ):
+        fix = fix_in("cart", 'sum(line["count"] for line in lines)', new, f"    total(lines)\n{output}")
+        (proposal,) = offered_fixes(fix, known=(known,))
+        assert proposal.duplicate_of == expected, (new, output)
+
+
+def test_equal_triggers_with_other_places_are_two_lessons() -> None:
+    fixes = (("cart", "len(prices)", "sum(prices)"), ("queue", "last = first", "last = items[-1] or None"))
+    found = offered_fixes(
+        *(fix_in(*one, FAILURE.format(file=one[0])) for one in reversed(fixes))
+    )  # the newest is first
+    signatures = [proposal.record["error_signature"] for proposal in found]
+    assert [signature["error_places"] for signature in signatures] == [
+        ["cart_test.py::test_cart"],
+        ["queue_test.py::test_queue"],
+    ]
+    assert signatures[0]["error_pattern"] == signatures[1]["error_pattern"]
+
+
+ARROW = "@@ b.ts @@\n+export const pay = (x) =>"
+REQUIRED_DIFF = '@@ pyproject.toml @@\n+    "python-dateutil>=2.9",\n+name = "shop"'
+
+
+def repair(*files: str, diff: str = "", file: str = "", function: str = "") -> Repair:
+    error = Sighting(error_type="TypeError", message="m", signature="m", where="", file=file, function=function)
+    return Repair(error=error, description="Fix it", diff=diff, files=files, trace="")
+
+
+@pytest.mark.parametrize(
+    ("fix", "anchors"),
+    [
+        (repair("/shop/src/cart.py", "README.md", "tests/test_cart.py"), ["src/cart.py"]),
+        (repair("tests/test_cart.py"), ["tests/test_cart.py"]),
+        (repair("/elsewhere/cart.py", "../cart.py", ""), []),
+        (repair("a.py", "b.py", "c.py", "d.py"), ["a.py", "b.py", "c.py"]),
+        (repair("cart.py", file="cart.py", function="Cart.total"), ["cart.py", "cart.py#total"]),
+        (repair("cart.py", file="other.py", function="total"), ["cart.py"]),
+        (repair("cart.py", file="cart.py", function="<module>"), ["cart.py"]),
+        (
+            repair("a.py", "b.ts", diff="@@ a.py @@\n class Cart:\n-def old():\n+  def __init__(self):\n" + ARROW),
+            ["a.py", "a.py#Cart", "b.ts", "b.ts#pay"],
+        ),
+        (repair("a.go", diff="@@ a.go @@\n func (c *Cart) Total() int {\n+\treturn 0"), ["a.go", "a.go#Total"]),
+        (
+            repair("cart.py", "pyproject.toml", diff=REQUIRED_DIFF),
+            ["cart.py", "pyproject.toml", "pyproject.toml#python-dateutil"],
+        ),
+    ],
+)  # fmt: skip
+def test_anchors_of_a_fix(fix: Repair, anchors: list[str]) -> None:
+    assert list(find_anchors(fix, "/shop")) == anchors

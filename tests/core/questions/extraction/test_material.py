@@ -1,4 +1,4 @@
-"""Material of loops, tasks and debug sessions."""
+"""Material of loops, tasks and debug sessions, without the texts that control a loop."""
 
 from __future__ import annotations
 
@@ -9,24 +9,38 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from core.agents.hooks import answer
 from core.base.errors import UnknownRecord
 from core.base.paths import ProjectPaths
-from core.base.settings import Settings
+from core.base.settings import ExtractionSettings, Settings
+from core.index.findings import all_findings
 from core.index.refresh import Index
 from core.index.texts import Texts
+from core.project.project import Project
 from core.questions.extraction.engine import MAX_PROPOSALS, KnownPatterns, extract
-from core.questions.extraction.material import MAX_ACTIONS, MAX_ATTEMPTS, MAX_FAILURES, Materials
-from core.records.extractions import Extraction, Material
-from core.records.loops import LoopDetails
+from core.questions.extraction.learnings import extract_lesson
+from core.questions.extraction.material import (
+    MAX_ACTIONS,
+    MAX_ATTEMPTS,
+    MAX_FAILURES,
+    Materials,
+    clean_material,
+    remove_controls,
+)
+from core.records.debug_sessions import Failure, Fix
+from core.records.extractions import ALL_TYPES, Extraction, Material
+from core.records.lessons import JoinedLesson
+from core.records.loops import Iteration, Loop, LoopDetails, LoopStatus, Outcome
 from core.records.patterns import PatternType
 from core.records.snapshot import Snapshot
+from tests.agent_lessons import make_agent_lesson
 from tests.core.agents.hooks.agents import SimulatedAgent, make_project
 from tests.core.cli.conftest import home
-from tests.factories import make_step
+from tests.factories import DEBUG_NOW, EXAMPLE_SESSION_FILE, make_known_patterns, make_step
 
 __all__ = ["home"]  # a fixture
 
@@ -255,3 +269,222 @@ def test_only_the_newest_attempts_and_actions_are_read(project: Path) -> None:
     *older, newest = read(project, "task-002").attempts
     assert (len(newest.actions), newest.actions[0].number) == (MAX_ACTIONS, 6)
     assert not any(logged.actions for logged in older)
+
+
+PROMPT = "Make every test of the cart pass."
+STEP = "Rounded the totals of the cart once, in money.py, instead of each line"
+STATUS = "---RALPH_STATUS---\nSTATUS: COMPLETE\nEXIT_SIGNAL: true\n---END_RALPH_STATUS---"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<promise>ALL GREEN</promise>",
+        "<promise>ALL GREEN",
+        "<promise> COMPLETE </promise >",
+        "<ralph>GUTTER</ralph>",
+        "LOOP_COMPLETE",
+        "**COMPLETE**",
+        "EXIT_SIGNAL: true",
+        STATUS,
+        "completion promise detected",
+        "/ralph-loop:cancel-ralph",
+        "/compact",
+        "<command-name>/goal</command-name>\n<command-message>goal</command-message>",
+    ],
+)
+def test_a_text_that_only_controls_a_loop_is_removed(text: str) -> None:
+    assert remove_controls(text) == ""
+    assert remove_controls(f"{STEP}\n{text}") == STEP
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        STEP,
+        "/usr/bin/python3 is old",
+        "/tmp is full; clean it first",
+        "Complete the form",
+        "a < b and b > c",
+        "x\n\ny ",
+    ],
+)
+def test_other_texts_stay_as_they_are(text: str) -> None:
+    assert remove_controls(text) == text
+
+
+def test_a_slash_command_leaves_its_task() -> None:
+    assert remove_controls(f"/ralph-loop:ralph-loop {PROMPT}") == PROMPT
+    assert remove_controls(f"/goal {PROMPT}") == PROMPT
+
+
+def test_the_prompt_and_the_phrases_of_the_loop_are_removed() -> None:
+    assert remove_controls("make every test of  the cart pass", (PROMPT,)) == ""
+    assert remove_controls("Make every test of the ca\u2026", (PROMPT,)) == ""
+    assert remove_controls(f"ALL GREEN\n{STEP}", (PROMPT, "ALL GREEN")) == STEP
+
+
+def material_of(*iterations: Iteration, runner: str = "ralph-loop", **fields: Any) -> Material:
+    known: dict[str, Any] = {"status": LoopStatus.COMPLETED, "criteria": ("ALL GREEN",)}
+    loop = Loop(id=f"{runner}:1", runner=runner, task=f"/ralph-loop:ralph-loop {PROMPT}", **(known | fields))
+    return clean_material(Material(source_id=loop.id, loop=loop, iterations=iterations))
+
+
+def all_patterns(material: Material) -> Extraction:
+    return extract(material, make_known_patterns(), ExtractionSettings(), ALL_TYPES)
+
+
+def failing(action: str, **fields: Any) -> Iteration:
+    failures = (Failure(message="TypeError: total is null"),)
+    return Iteration(number=1, action=action, outcome=Outcome.FAILURE, failures=failures, **fields)
+
+
+def passing(action: str, **fields: Any) -> Iteration:
+    return Iteration(number=2, action=action, outcome=Outcome.SUCCESS, **fields)
+
+
+@pytest.mark.parametrize("runner", ["ralph-loop", "claude", "open-ralph", "frankbria", "orchestrator"])
+@pytest.mark.parametrize("last", ["<promise>ALL GREEN</promise>", "ALL GREEN", PROMPT, "LOOP_COMPLETE"])
+def test_control_texts_become_no_fix_and_no_step(runner: str, last: str) -> None:
+    fix = Fix(description=last, verified=True)
+    offer = all_patterns(material_of(failing(PROMPT), passing(last, fix=fix), runner=runner))
+    assert [one.headline for one in offer.new] == []
+
+
+@pytest.mark.parametrize("status", [LoopStatus.COMPLETED, LoopStatus.FAILED])
+def test_a_pattern_of_a_runner_has_neither_its_prompt_nor_its_phrases(status: LoopStatus) -> None:
+    offer = all_patterns(material_of(failing(STEP), passing(f"{STEP}s\n<promise>ALL GREEN</promise>"), status=status))
+    written = msgspec.json.encode([one.record for one in offer.proposals]).decode()
+    assert offer.new
+    assert not any(text in written for text in ("promise", "ALL GREEN", "ralph-loop:ralph-loop", PROMPT))
+
+
+def test_a_prompt_without_an_answer_is_never_a_step() -> None:
+    one = passing("Also mend the tests of the checkout, and all of the other ones", is_prompt=True)
+    assert all_patterns(material_of(one)).new == ()
+
+
+def test_a_lesson_that_only_controls_a_loop_is_refused() -> None:
+    joined = JoinedLesson(places=(make_agent_lesson("<promise>COMPLETE</promise>"),))
+    offer = extract_lesson(joined, make_known_patterns(), ExtractionSettings(), ALL_TYPES)
+    assert offer.new == ()
+    assert "only controls" in offer.why_nothing
+
+
+LOOP = "ralph-fix-auth-a1b2c3d4"
+OWNER = "software-implementer"
+DIFF = """\
++ if (user == null) {
++   throw new ValidationError("User is required");
++ }
+"""
+TEMPLATE = """\
+if ({{variable}} == null) {
+  throw new ValidationError("{{message}}");
+}
+"""
+ERROR_PATTERN = {
+    "type": "error_pattern",
+    "error_signature": {
+        "error_type": "TypeError",
+        "error_pattern": "Cannot read property '.*' of null",
+        "error_location_hints": ["*.ts:validate*"],
+    },
+    "fix_approach": {
+        "description": "Add null check before property access",
+        "fix_category": "add_null_check",
+        "code_template": TEMPLATE,
+        "code_template_language": "typescript",
+    },
+    "source_loops": [{"loop_id": LOOP, "timestamp": "2026-02-02T15:00:00Z", "contributed_by": OWNER}],
+    "success_rate": 1.0,
+    "usage_count": 1,
+    "first_discovered": "2026-02-02T15:00:00Z",
+    "last_used": "2026-02-02T15:00:00Z",
+    "tags": ["typescript", "null-safety", "validation"],
+}
+ITERATION_2 = {
+    "error": {
+        "type": "TypeError",
+        "message": "Cannot read property 'email' of null",
+        "location": "src/auth/validate.ts:42",
+    }
+}
+ITERATION_3 = {
+    "timestamp": "2026-02-02T15:00:00Z",
+    "fix_applied": {"description": "Added null check for user object", "diff": DIFF},
+    "test_results": {"passed": 12, "failed": 0},
+}
+
+
+def test_the_example_loop_gives_its_patterns(tmp_path: Path) -> None:
+    write_example(tmp_path, "state.json", {"loopId": LOOP, "task": "Fix auth", "status": "completed", "owner": OWNER})
+    write_example(tmp_path, "iterations/iteration-1.json", {"action": "Ran the tests", "result": "no network"})
+    write_example(tmp_path, "iterations/iteration-2.json", ITERATION_2)
+    write_example(tmp_path, "iterations/iteration-3.json", ITERATION_3)
+    paths = ProjectPaths(tmp_path)
+    snapshot = Index(paths, Settings(), clock=lambda: datetime(2026, 2, 3, tzinfo=UTC), is_kept=False).load()
+    known = KnownPatterns.of(snapshot, Texts(Snapshot(patterns={})).similarity)
+    extraction = extract(Materials(paths, snapshot).read(LOOP), known, ExtractionSettings())
+    errors = [proposal for proposal in extraction.proposals if proposal.type is PatternType.ERROR]
+    assert [(proposal.slug, proposal.record) for proposal in errors] == [("null-check", ERROR_PATTERN)]
+    assert list(errors[0].record) == list(ERROR_PATTERN)
+    assert errors[0].trace == ("iteration 2 → 3",)
+    assert [proposal.type for proposal in extraction.new] == [PatternType.ERROR], "the template is a field of it"
+    (template,) = extract(
+        Materials(paths, snapshot).read(LOOP), known, ExtractionSettings(), {PatternType.TEMPLATE}
+    ).new
+    assert template.record["template_code"] == TEMPLATE
+    assert set(template.record["placeholders"]) == {"variable", "message"}
+    assert template.record["source_loops"] == [LOOP]
+
+
+def write_example(project: Path, name: str, content: Any) -> None:
+    file = project / ".aiwg/ralph/loops" / LOOP / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(content))
+
+
+TREE = EXAMPLE_SESSION_FILE.parents[4]
+
+
+def open_example(project: Path) -> Project:
+    opened = Project(ProjectPaths(project), Settings(), by="ada", clock=lambda: DEBUG_NOW, cache=False)
+    opened.load()
+    return opened
+
+
+def test_a_session_alone_gives_its_error_pattern(tmp_path: Path) -> None:
+    folder = tmp_path / ".aiwg/ralph/debug-memory/sessions"
+    folder.mkdir(parents=True)
+    shutil.copy(EXAMPLE_SESSION_FILE, folder)
+    (proposal,) = open_example(tmp_path).extraction("dm-001-example").proposals
+    assert proposal.refused == ""
+    record = proposal.record
+    assert record["error_signature"] == {
+        "error_type": "TypeError",
+        "error_pattern": r"Cannot read property 'length' of null\b",
+        "error_message": "TypeError: Cannot read property 'length' of null",
+        "error_location_hints": ["*.ts:validateInput"],
+    }
+    assert record["fix_approach"]["fix_category"] == "add_null_check"
+    assert record["fix_approach"]["description"] == (
+        "validateInput() accesses input.length without null check. Added early return for null/undefined input."
+    )
+    assert (record["success_rate"], record["usage_count"]) == (1.0, 1)
+    assert record["source_loops"][0]["loop_id"] == "dm-001-example"
+
+
+def test_a_learned_patterns_file_is_not_a_session(tmp_path: Path) -> None:
+    folder = tmp_path / ".aiwg/ralph/debug-memory/patterns"
+    folder.mkdir(parents=True)
+    (folder / "learned-patterns.yaml").write_text(
+        "patterns:\n- {pattern_id: dm-p-001, error_type: TypeError, error_pattern: of null, fix_template: guard it,"
+        " occurrences: 3, success_rate: 0.9, last_seen: 2026-01-25}\n"
+    )
+    snapshot = open_example(tmp_path).view.snapshot
+    assert snapshot.patterns["dm-p-001"].copy_folder
+    assert not snapshot.debug_sessions
+    shutil.copytree(TREE, tmp_path / "p", symlinks=True)
+    about = [found for found in all_findings(open_example(tmp_path / "p").view) if "learned-patterns" in found.file]
+    assert about == []  # a list of lessons is another shape, and nothing wrong

@@ -8,7 +8,7 @@ import pytest
 
 from core.learning.outcomes import WorkReport, loop_signals
 from core.records.loops import CONTRADICTED, TESTS_FAILED, Loop, LoopStatus, Progress, StateSource
-from core.retrieval.learnings import work_outcome
+from core.retrieval.reflections import work_outcome
 from core.sources.adapters.join import check_claim
 from tests.factories import NOW, make_event
 
