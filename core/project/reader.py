@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from core.learning.scoreboard import Scoreboard
     from core.project.review_queue import ReviewQueue
     from core.questions.conflict import FoundPairs
-    from core.questions.extraction.extractor import Offers
+    from core.questions.extraction.extractor import Extractor
     from core.questions.extraction.learnings import Cluster
     from core.records.findings import Finding
     from core.records.lessons import JoinedLesson
@@ -102,8 +102,8 @@ class ProjectReader:
         stored = self._verdicts
         search = QuestionSearch(
             self.settings,
-            lambda: here._offers,
-            lambda source_id, view: here._offers.extract(source_id, view, ALL_TYPES, here.agent),
+            lambda: here._extractor,
+            lambda source_id, view: here._extractor.extract(source_id, view, ALL_TYPES, here.agent),
             stored,
         )
         return ReviewQueue(search, self.settings, self._clock, self.by, self.project.project)
@@ -276,20 +276,20 @@ class ProjectReader:
     def extraction(self, source_id: str, types: frozenset[PatternType] = ALL_TYPES) -> Extraction:
         """Return the patterns offered by work or a learning; UnknownRecord or Refused."""
         with self._lock:
-            return self._offers.extract(source_id, self._view, types, self.agent)
+            return self._extractor.extract(source_id, self._view, types, self.agent)
 
     def repairs(self, only: Collection[str] = ()) -> OldRecords:
         """Return the patterns that do not keep today's rules, with a repair; those with the IDs `only`, or all."""
         with self._lock:
-            return self._offers.find_repairs(self._view, only)
+            return self._extractor.find_repairs(self._view, only)
 
     def recurring(self) -> tuple[Cluster, ...]:
         """Return the learnings that several loops reported, without holding the lock."""
-        return self._offers.find_recurring(self._view.snapshot)
+        return self._extractor.find_recurring(self._view.snapshot)
 
     def lessons(self) -> tuple[JoinedLesson, ...]:
         """Return the lessons that agents and runners wrote down, without holding the lock."""
-        return self._offers.find_lessons(self._view) if self._view.snapshot.lessons else ()
+        return self._extractor.find_lessons(self._view) if self._view.snapshot.lessons else ()
 
     def instruction_pairs(self) -> FoundPairs:
         """Return the instructions for agents that contradict or repeat each other, without holding the lock."""
@@ -304,15 +304,15 @@ class ProjectReader:
         found = {}
         for cluster in self.recurring()[:MAX_JUDGED]:
             with self._lock:
-                found[cluster.id] = self._offers.explain_unfit(cluster, self._view)
+                found[cluster.id] = self._extractor.explain_unfit(cluster, self._view)
         return {id: why for id, why in found.items() if why}
 
     @cached_property
-    def _offers(self) -> Offers:
+    def _extractor(self) -> Extractor:
         # Imported on use: most commands extract nothing.
-        from core.questions.extraction.extractor import Offers
+        from core.questions.extraction.extractor import Extractor
 
-        return Offers(self.project, self.settings.extraction, self.adapters.details, self._verdicts)
+        return Extractor(self.project, self.settings.extraction, self.adapters.details, self._verdicts)
 
     @cached_property
     def _verdicts(self) -> IndexVerdicts:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem
     from core.questions.asking import Asker
-    from core.questions.offer import LoadOffers
+    from core.questions.offer import LoadExtractor
     from core.records.debug_sessions import DebugSession, Escalation
 
 
@@ -90,7 +90,7 @@ class WeakenedTests(Struct, frozen=True):
     read: tuple[Attempt, ...] = ()
 
 
-def find_weakened_tests(view: ProjectState, before: WeakenedTests, load: LoadOffers) -> Steps[WeakenedTests]:
+def find_weakened_tests(view: ProjectState, before: WeakenedTests, load: LoadExtractor) -> Steps[WeakenedTests]:
     """Read the logs of the newest attempts that ended; one that is the same as `before` is not read again."""
     if not view.settings.extraction.enabled:
         return WeakenedTests()

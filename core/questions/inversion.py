@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class WarningEdits:
     """Edits of a proposed warning before it is accepted."""
 
     text: str = ""  # "" for the proposed one

@@ -90,7 +90,7 @@ class _Verdict(Struct):
     reason: str = ""
 
 
-class _Answer(Struct):
+class _Response(Struct):
     verdicts: list[_Verdict]
 
 
@@ -196,7 +196,7 @@ def _text_of(pattern: Pattern) -> str:
 def _read_answer(answer: bytes, asked: set[str]) -> dict[str, Advice]:
     """Return the verdicts on the texts that were asked about, the first of each."""
     try:
-        verdicts = msgspec.json.decode(answer, type=_Answer).verdicts
+        verdicts = msgspec.json.decode(answer, type=_Response).verdicts
     except (msgspec.MsgspecError, RecursionError) as error:
         raise JudgeFailed(f"The judge's answer is invalid: {visible_line(str(error), 200)}.") from None
     given = {}

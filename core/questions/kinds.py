@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from core.index.review_items import QuestionGroup, ReviewItem
     from core.index.verdicts import StoredVerdicts
     from core.questions.asking import Asker
-    from core.questions.offer import Extract, LoadOffers
+    from core.questions.offer import Extract, LoadExtractor
 
 ROW_EVIDENCE: Final = 5  # Number of further questions that bring back a row that was not read.
 
@@ -85,7 +85,7 @@ class SearchTools(NamedTuple):
 
     before: Any
     stored: StoredVerdicts
-    load: LoadOffers
+    load: LoadExtractor
     extract: Extract
     most: int
 

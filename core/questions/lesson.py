@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem
     from core.questions.asking import Asker
-    from core.questions.offer import LoadOffers
+    from core.questions.offer import LoadExtractor
     from core.records.extractions import Extraction
     from core.records.lessons import JoinedLesson
 
@@ -36,19 +36,19 @@ _MOST_TRIED: Final = 200  # Lessons from which patterns are drafted in one searc
 _MOST_CITED: Final = 1000  # More citations of a lesson make no difference.
 
 
-def find_lessons(view: ProjectState, load: LoadOffers) -> Steps[tuple[tuple[JoinedLesson, Extraction], ...]]:
+def find_lessons(view: ProjectState, load: LoadExtractor) -> Steps[tuple[tuple[JoinedLesson, Extraction], ...]]:
     """Find the lessons to ask about, most useful first, each with its candidate pattern."""
     if not view.snapshot.lessons or not view.settings.extraction.enabled:
         return ()
-    offers = yield from load()
-    lessons = yield from offers.find_lessons_in_steps(view)
+    extractor = yield from load()
+    lessons = yield from extractor.find_lessons_in_steps(view)
     chosen = _choose(lessons, view)
     if chosen:
-        yield from offers.prepare_in_steps(view)
+        yield from extractor.prepare_in_steps(view)
     found: list[tuple[JoinedLesson, Extraction]] = []
     for joined in chosen:
         with suppress(RalphdeckError):
-            offer = offers.extract_lesson(joined, view)
+            offer = extractor.extract_lesson(joined, view)
             if offer.new:
                 found.append((joined, offer))
         if len(found) == MOST_LESSONS:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem
     from core.questions.asking import Asker
-    from core.questions.extraction.extractor import Offers
+    from core.questions.extraction.extractor import Extractor
     from core.questions.extraction.learnings import Cluster
     from core.records.snapshot import Snapshot
 
@@ -45,7 +45,7 @@ JUDGED_AT_ONCE: Final = 20  # Last finished loops that each search judges, and t
 MOST_JUDGED: Final = 200  # Last finished loops that are judged when idle, and whose verdicts are used.
 _MOST_RENEWED: Final = 10  # Best offers that are compared again with a changed registry, before they are asked about.
 _OFFER: Final = "offer"
-LoadOffers = Callable[[], "Steps[Offers]"]
+LoadExtractor = Callable[[], "Steps[Extractor]"]
 """Returns what extracts patterns, when its modules are imported."""
 Extract = Callable[[str, "ProjectState"], Extraction]
 """Extracts from a loop; raises RalphdeckError."""
@@ -101,7 +101,7 @@ class FoundOffers(Struct, frozen=True):
 
 
 def find_offers(
-    view: ProjectState, before: FoundOffers, stored: StoredVerdicts, load: LoadOffers, extract: Extract, most: int
+    view: ProjectState, before: FoundOffers, stored: StoredVerdicts, load: LoadExtractor, extract: Extract, most: int
 ) -> Steps[FoundOffers]:
     """Judge some of the last `most` loops that ended, newest first, and of older ones use stored verdicts.
 
@@ -317,7 +317,7 @@ class RecurringLearnings(Struct, frozen=True):
 
 
 def find_recurring(
-    view: ProjectState, before: RecurringLearnings, stored: StoredVerdicts, load: LoadOffers
+    view: ProjectState, before: RecurringLearnings, stored: StoredVerdicts, load: LoadExtractor
 ) -> Steps[RecurringLearnings]:
     """Find learnings that several loops reported and no pattern covers."""
     snapshot = view.snapshot
@@ -326,14 +326,14 @@ def find_recurring(
     digests = yield from _read_in_steps(snapshot)
     verdict = read_verdicts(stored, _RECURRING, [_KEY], RecurringVerdict).get(_KEY)
     if verdict is None or (verdict.learnings, verdict.registry) != digests:
-        offers = yield from load()
-        clusters = (yield from offers.find_recurring_in_steps(snapshot))[:MOST_RECURRING]
+        extractor = yield from load()
+        clusters = (yield from extractor.find_recurring_in_steps(snapshot))[:MOST_RECURRING]
         if clusters:
-            yield from offers.prepare_in_steps(view)
+            yield from extractor.prepare_in_steps(view)
         drafted = []
         for cluster in clusters:
             with suppress(RalphdeckError):
-                offer = offers.extract_cluster(cluster, view)
+                offer = extractor.extract_cluster(cluster, view)
                 if offer.new:
                     drafted.append((_describe_learning(cluster), offer))
             yield

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from core.base.settings import Settings
     from core.base.steps import Steps
     from core.index.project_state import ProjectState
-    from core.questions.extraction.extractor import Offers
+    from core.questions.extraction.extractor import Extractor
     from core.records.snapshot import Snapshot
     from core.retrieval.embeddings import ComparableWork, Embeddings
 
@@ -232,20 +232,20 @@ class Running(NamedTuple):
 class QuestionSearch:
     """Runs the searches for review questions one after the other; not thread-safe.
 
-    `get_offers` imports much, so it is called only where patterns are extracted; `extract` extracts from a loop of a
+    `get_extractor` imports much, so it is called only where patterns are extracted; `extract` extracts from a loop of a
     view.
     """
 
     def __init__(
         self,
         settings: Settings,
-        get_offers: Callable[[], Offers],
+        get_extractor: Callable[[], Extractor],
         extract: Extract,
         stored: StoredVerdicts | None = None,
     ) -> None:
         self._stored = VerdictsInMemory() if stored is None else stored
         self._settings = settings
-        self._get_offers = get_offers
+        self._get_extractor = get_extractor
         self._extract = extract
         self._state = SearchState()
         self._joined: tuple[object, tuple[JoinedOffer, ...]] = None, ()  # the joined offers, after those they are of
@@ -340,7 +340,7 @@ class QuestionSearch:
             return self._continue(self._running)
         self._remember(view, is_whole=is_idle)
         if self._settings.extraction.enabled:
-            self._get_offers().release()
+            self._get_extractor().release()
         return None
 
     def _begin(self, view: ProjectState, *, is_idle: bool) -> Running | None:
@@ -362,7 +362,7 @@ class QuestionSearch:
 
     def _search(self, kind: str, view: ProjectState, most: int) -> Steps[Any]:
         before = getattr(self._state, kind)
-        tools = SearchTools(before, self._stored, self._load_offers, self._extract, most)
+        tools = SearchTools(before, self._stored, self._load_extractor, self._extract, most)
         return _SEARCHES[kind].find(view, tools)
 
     def _continue(self, running: Running) -> bool:
@@ -378,10 +378,10 @@ class QuestionSearch:
         )
         return before.offers.offers is not self._state.offers.offers or before.found(()) != self._state.found(())
 
-    def _load_offers(self) -> Steps[Offers]:
+    def _load_extractor(self) -> Steps[Extractor]:
         while not self._is_imported(_STEP_SECONDS):
             yield
-        return self._get_offers()
+        return self._get_extractor()
 
     def _is_imported(self, seconds: float) -> bool:
         """Import and compile for some time what extraction needs, in a thread, because that takes 0.2 s."""
@@ -402,4 +402,4 @@ class QuestionSearch:
         get_engine()
         may_contain_secret("")  # compiles the expressions for secrets
         analyse_task("")  # compiles its expressions
-        self._get_offers()
+        self._get_extractor()

@@ -38,7 +38,7 @@ from core.project.watch_loop import is_wanted
 from core.questions.conflict import find_conflicts
 from core.questions.edited import find_edited_files
 from core.questions.extraction.engine import extract
-from core.questions.extraction.extractor import Offers
+from core.questions.extraction.extractor import Extractor
 from core.records.debug_sessions import DebugSession, Fix, Lesson
 from core.records.decisions import CurationState, Decision, InversionVerdict, Verb
 from core.records.loops import Loop, LoopStatus
@@ -280,7 +280,7 @@ def may_extract(settings: Settings, world: World) -> Any:
     opened = Project(ProjectPaths(world.ended), settings, by="ada", clock=lambda: NOW, cache=False)
     opened.load()
     try:
-        Offers(opened.project, settings.extraction).extract("ralph-a", opened.view, frozenset(PatternType))
+        Extractor(opened.project, settings.extraction).extract("ralph-a", opened.view, frozenset(PatternType))
     except Refused:
         return False, is_wanted(settings.extraction)
     return True, is_wanted(settings.extraction)

@@ -25,7 +25,7 @@ from core.decisions.commands import Note
 from core.index.review_items import CONFLICT, DUPLICATE, ReviewItem, make_agenda
 from core.project.forecast import Forecaster
 from core.questions.answer import Answer, snooze_command
-from core.questions.inversion import Draft
+from core.questions.inversion import WarningEdits
 from core.questions.judge import MAX_TEXTS, Advice, Judge, JudgedText, held_text_of
 from core.questions.kinds import answers, question_of
 from core.questions.queue import Pace, measure_pace, plan, time_text
@@ -111,7 +111,7 @@ class ReviewScreen(BaseScreen):
         super().__init__()
         self.questions = QuestionOrder(self._is_taken)
         self.session = ReviewSession()
-        self._drafts: dict[Key, Draft] = {}
+        self._drafts: dict[Key, WarningEdits] = {}
         self._opened: set[Key] = set()
         """Questions that the user asked for, and that are in a row otherwise."""
         self._forecasts = Forecasts()
@@ -675,7 +675,7 @@ class ReviewScreen(BaseScreen):
 
     # Edits of a proposed warning
 
-    def draft(self, item: ReviewItem) -> Draft | None:
+    def draft(self, item: ReviewItem) -> WarningEdits | None:
         return self._drafts.get(key_of(item))
 
     def proposal(self, item: ReviewItem) -> Inversion | None:
@@ -685,7 +685,7 @@ class ReviewScreen(BaseScreen):
             return proposal
         return draft.edit_proposal(proposal, self.view.snapshot.patterns)
 
-    def _redraft(self, item: ReviewItem, draft: Draft) -> None:
+    def _redraft(self, item: ReviewItem, draft: WarningEdits) -> None:
         self._drafts[key_of(item)] = draft
         self._forecasts.forget(item, YES)
         self.show_anew()
@@ -712,7 +712,7 @@ class ReviewScreen(BaseScreen):
     def _worded(self, item: ReviewItem, text: str | None) -> None:
         proposed = item.inversion
         if text and proposed is not None:
-            before = self.draft(item) or Draft()
+            before = self.draft(item) or WarningEdits()
             self._redraft(item, replace(before, text="" if text == proposed.text else text))
 
     def action_alternative(self) -> None:
@@ -721,7 +721,7 @@ class ReviewScreen(BaseScreen):
         if item is not None and (proposal := self.proposal(item)) is not None:
             ids = [*(pattern.id for pattern in self.view.board.alternatives(item.subject)), ""]
             at = ids.index(proposal.better_pattern_id) if proposal.better_pattern_id in ids else -1
-            self._redraft(item, replace(self.draft(item) or Draft(), better=ids[(at + 1) % len(ids)]))
+            self._redraft(item, replace(self.draft(item) or WarningEdits(), better=ids[(at + 1) % len(ids)]))
 
     # Other decisions, and links
 

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 MAX_JUDGED: Final = 200  # maximum number of recurring learnings that are checked for a candidate, those of most loops
 
 
-class Offers:
+class Extractor:
     """Extracts patterns from a project; only methods marked thread-safe are.
 
     `read_details` reads the details of a loop, by default from the files in `.aiwg`. `stored` keeps the groups of

@@ -16,7 +16,7 @@ from core.decisions import commands
 from core.index.project_state import ProjectState
 from core.index.review_items import DUPLICATE, OFFER, RECURRING
 from core.project.project import Project
-from core.questions.extraction.extractor import Offers
+from core.questions.extraction.extractor import Extractor
 from core.questions.search import QuestionSearch
 from core.records.extractions import ALL_TYPES
 
@@ -129,8 +129,8 @@ def test_every_search_ends_although_records_keep_changing(folder: Path) -> None:
     view = project.load()
 
     def new_search() -> QuestionSearch:
-        offers = Offers(ProjectPaths(folder), SETTINGS.extraction)
-        return QuestionSearch(SETTINGS, lambda: offers, lambda id, state: offers.extract(id, state, ALL_TYPES))
+        extractor = Extractor(ProjectPaths(folder), SETTINGS.extraction)
+        return QuestionSearch(SETTINGS, lambda: extractor, lambda id, state: extractor.extract(id, state, ALL_TYPES))
 
     still, busy = new_search(), new_search()
     while still.look(view) is not None:
