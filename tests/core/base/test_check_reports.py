@@ -1,12 +1,12 @@
-"""Reports of test runners, compilers and linters decide where no exit code does."""
+"""Commands that check something, and reports that decide where no exit code does."""
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.check_reports import command_result, hides_result, read_report
+from core.base.shell_commands import is_read_only, is_test_run
 
 FAILED = {
     "pytest": "F.\nFAILED tests/test_cart.py::test_total - assert 1 == 2\n1 failed, 1 passed in 0.03s",
@@ -87,47 +87,55 @@ UNKNOWN = [
 ]
 
 
-@pytest.mark.parametrize("runner", FAILED)
-def test_a_report_of_a_failure_is_a_failure(runner: str) -> None:
-    assert read_report(FAILED[runner]) is False
+def test_a_report_of_a_failure_is_a_failure() -> None:
+    for runner in FAILED:
+        assert read_report(FAILED[runner]) is False, runner
 
 
-@pytest.mark.parametrize("runner", PASSED)
-def test_a_report_of_a_success_is_a_success(runner: str) -> None:
-    assert read_report(PASSED[runner]) is True
+def test_a_report_of_a_success_is_a_success() -> None:
+    for runner in PASSED:
+        assert read_report(PASSED[runner]) is True, runner
 
 
-@pytest.mark.parametrize("output", UNKNOWN)
-def test_other_output_proves_nothing(output: str) -> None:
-    assert read_report(output) is None
+def test_other_output_proves_nothing() -> None:
+    for output in UNKNOWN:
+        assert read_report(output) is None, output
 
 
 def test_one_failure_among_several_reports_is_a_failure() -> None:
     assert read_report(f"{FAILED['ruff']}\n{PASSED['pytest']}") is False
 
 
-@pytest.mark.parametrize(
-    ("printed", "expected"), [("exit: 1", False), ("EXIT CODE=0", True), ("0", True), ("2", False)]
-)
-def test_a_printed_exit_code_decides_if_the_command_prints_one(printed: str, expected: bool) -> None:
-    assert read_report(f"ran\n{printed}", 'sh test.sh; echo "exit: $?"') is expected
-    assert read_report(f"ran\n{printed}", "sh test.sh") is None
+def test_a_printed_exit_code_decides_if_the_command_prints_one() -> None:
+    for printed, expected in (("exit: 1", False), ("EXIT CODE=0", True), ("0", True), ("2", False)):
+        assert read_report(f"ran\n{printed}", 'sh test.sh; echo "exit: $?"') is expected, printed
+        assert read_report(f"ran\n{printed}", "sh test.sh") is None, printed
 
 
-@pytest.mark.parametrize(
-    "command", ["npm test | tail -5", "pytest || true", "pytest; echo done", "a\nb", "pytest 2>&1 | tee log", "serve &"]
-)
-def test_pipes_and_lists_hide_the_result_of_a_program(command: str) -> None:
-    assert hides_result(command)
+def test_pipes_and_lists_hide_the_result_of_a_program() -> None:
+    for command in (
+        "npm test | tail -5",
+        "pytest || true",
+        "pytest; echo done",
+        "a\nb",
+        "pytest 2>&1 | tee log",
+        "serve &",
+    ):
+        assert hides_result(command), command
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["pytest -q", "cd a && pytest", "pytest 2>&1", "pytest -k 'a or b; c | d'", 'echo "a; b"', "pytest &> log", "make;",
-     "set -o pipefail && pytest | tail"],
-)  # fmt: skip
-def test_other_commands_show_their_result(command: str) -> None:
-    assert not hides_result(command)
+def test_other_commands_show_their_result() -> None:
+    for command in (
+        "pytest -q",
+        "cd a && pytest",
+        "pytest 2>&1",
+        "pytest -k 'a or b; c | d'",
+        'echo "a; b"',
+        "pytest &> log",
+        "make;",
+        "set -o pipefail && pytest | tail",
+    ):
+        assert not hides_result(command), command
 
 
 def test_an_exit_code_is_believed_before_the_report() -> None:
@@ -150,3 +158,25 @@ def test_programs_that_only_read_check_nothing() -> None:
 @given(st.text(alphabet="\n 01:=.,-|()#FAILEDerropasdtn\t", max_size=500) | st.text(max_size=500))
 def test_any_output_is_read(output: str) -> None:
     assert read_report(output * 50) in (True, False, None)
+
+
+def test_a_test_run_is_recognized() -> None:
+    for command in (
+        "pytest -q",
+        "cd shop && uv run pytest tests",
+        "npm test",
+        "npm run test:unit",
+        "go test ./...",
+        "make check",
+    ):
+        assert is_test_run(command), command
+
+
+def test_a_command_whose_exit_code_is_not_that_of_tests_is_not_a_test_run() -> None:
+    for command in ("ruff check .", "pytest | tail -5", "pytest || true", "npm run build", "ls", ""):
+        assert not is_test_run(command), command
+
+
+def test_a_command_that_redirects_its_output_is_not_read_only() -> None:
+    assert is_read_only("cd shop && cat a | grep b")
+    assert not is_read_only("cat a > b")

@@ -96,6 +96,6 @@ def test_a_context_of_versions_without_blocks_is_removed() -> None:
     assert remove_contexts("## Known Fixes\n\nData from earlier debug sessions\n\n1. a\n   - b\nOwn") == "Own"
 
 
-@pytest.mark.parametrize("text", ["", "Fix <approved-by> tags\n\n1. first", "## Error Patterns\n\n1. a", " a\n"])
-def test_other_texts_stay_as_they_are(text: str) -> None:
-    assert remove_contexts(text) == text
+def test_other_texts_stay_as_they_are() -> None:
+    for text in ("", "Fix <approved-by> tags\n\n1. first", "## Error Patterns\n\n1. a", " a\n"):
+        assert remove_contexts(text) == text, text

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
+import re2
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from core.base.masking import MANY, find_secrets, mask_secrets, mask_values
-from core.base.secret_patterns import TOKEN_FORMATS
+from core.base.secret_names import find_assigned
+from core.base.secret_patterns import COMMAND_RULES, RULES, TOKEN_FORMATS
+from core.base.secret_prefilter import loosen, may_contain_secret
 from core.base.text import visible, visible_line, visible_lines
-from core.base.value_shapes import is_placeholder
+from core.base.value_shapes import REGEX, is_placeholder
+from tests.core.base.scanning.samples import sample
 
 GITHUB = "ghp_" + "a1B2" * 9
 AWS = "AKIA" + "Q7" * 8
@@ -43,23 +48,19 @@ PIECES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
+def test_a_mask_contains_kind_and_length() -> None:
+    for text, shown in (
         (f"git push with {GITHUB}", f"git push with {SHOWN}"),
         ("sk-ant-api03-" + "Ab1-" * 6, "[secret: Anthropic key, 37 characters]"),
         ("postgres://admin:s3cr3t@db/shop", "postgres://[secret: credentials, 12 characters]@db/shop"),
         ("DB_PASSWORD=hunter2", "DB_PASSWORD=[secret: password, 7 characters]"),
         ("-----BEGIN EC PRIVATE KEY-----\nAAAA", "[secret: private key, 35 characters]"),
-    ],
-)
-def test_a_mask_contains_kind_and_length(text: str, shown: str) -> None:
-    assert mask_secrets(text) == visible(text) == visible_line(text) == shown
+    ):
+        assert mask_secrets(text) == visible(text) == visible_line(text) == shown, text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_ids_code_and_prose_are_not_masked() -> None:
+    for text in (
         "pat-error-null-check-015",
         "ralph-fix-auth-a1b2c3d4",
         "sk-learn-pipeline-with-random-forest",
@@ -82,15 +83,12 @@ def test_a_mask_contains_kind_and_length(text: str, shown: str) -> None:
         "docker login -u me --password-stdin",
         "login form password reset",
         "redis-cli -a $REDIS_PW",
-    ],
-)
-def test_ids_code_and_prose_are_not_masked(text: str) -> None:
-    assert visible_line(text) == text
+    ):
+        assert visible_line(text) == text, text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_only_the_value_after_a_name_is_masked() -> None:
+    for text in (
         "docker login -u me -p {} registry.example",
         "sshpass -p {} ssh x",
         "redis-cli -h x -a {} ping",
@@ -107,18 +105,15 @@ def test_ids_code_and_prose_are_not_masked(text: str) -> None:
         "curl -X POST 'https://x|y' -u {} z",
         r'"{{\"a\": \"export DB_PASSWORD={}\", \"b\": 1}}"',
         "send Basic {}",
-    ],
-)
-def test_only_the_value_after_a_name_is_masked(text: str) -> None:
-    secret = "YWxhbjpwYXNzMQ==" if "Basic" in text else "me:hunter22" if "-u {}" in text else "hunter22"
-    before, after = text.format("\0").split("\0")
-    shown = mask_secrets(text.format(secret))
-    assert shown.startswith(f"{before}[secret: ") and shown.endswith(f" characters]{after}")
+    ):
+        secret = "YWxhbjpwYXNzMQ==" if "Basic" in text else "me:hunter22" if "-u {}" in text else "hunter22"
+        before, after = text.format("\0").split("\0")
+        shown = mask_secrets(text.format(secret))
+        assert shown.startswith(f"{before}[secret: ") and shown.endswith(f" characters]{after}"), text
 
 
-@pytest.mark.parametrize(
-    "token",
-    [
+def test_tokens_are_recognised_by_prefix() -> None:
+    for token in (
         "123456789:AA" + "x1Y" * 11,
         "SK" + "0123456789abcdef" * 2,
         "dop_v1_" + "0123456789abcdef" * 4,
@@ -130,10 +125,8 @@ def test_only_the_value_after_a_name_is_masked(text: str) -> None:
         "ya29." + "a1B2" * 10,
         "ATATT3" + "a1B2" * 10,
         "AGE-SECRET-KEY-1" + "QPZRY9X8" * 7,
-    ],
-)
-def test_tokens_are_recognised_by_prefix(token: str) -> None:
-    assert token[12:] not in mask_secrets(f"use {token} there")
+    ):
+        assert token[12:] not in mask_secrets(f"use {token} there"), token
 
 
 @pytest.mark.parametrize("kind", TOKEN_FORMATS)
@@ -146,27 +139,23 @@ def test_each_token_shape_is_masked_alone_and_in_a_sentence(kind: str, data: st.
         assert token not in mask_secrets(token) and token not in mask_secrets(f"it says {token}, try it")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_every_further_occurrence_of_a_secret_is_masked() -> None:
+    for text in (
         "orderdesk token = 'q7w2mzk41xv0tb9s6hd3' | 'q7w2mzk41xv0tb9s6hd3'",
         "DB_PASSWORD=tr4vel-light-9 and later psql with tr4vel-light-9",
         "postgres://app:mango77tree@db/shop, so PGPASSWORD is mango77tree",
-    ],
-)
-def test_every_further_occurrence_of_a_secret_is_masked(text: str) -> None:
-    shown = mask_secrets(text)
-    assert shown.count("[secret: ") == 2
-    assert not any(value in shown for value in ("q7w2mzk41xv0tb9s6hd3", "tr4vel-light-9", "mango77tree"))
+    ):
+        shown = mask_secrets(text)
+        assert shown.count("[secret: ") == 2, text
+        assert not any(value in shown for value in ("q7w2mzk41xv0tb9s6hd3", "tr4vel-light-9", "mango77tree")), text
 
 
 def test_other_occurrences_of_a_word_used_as_password_stay() -> None:
     assert mask_secrets("postgres://postgres:postgres@db/x runs postgres").endswith("@db/x runs postgres")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_random_value_after_the_name_of_a_credential_is_masked() -> None:
+    for text in (
         'const orderdeskKey = "q7w2mzk41xv0tb9s6hd3aa"',
         "[DEBUG] Using Key=q7w2mzk41xv0tb9s6hd3aa",
         "<secret>{orderdesk AQ q7w2mzk41xv0tb9s6hd3aa}</secret>",
@@ -174,16 +163,13 @@ def test_other_occurrences_of_a_word_used_as_password_stay() -> None:
         "orderdesk token - 'q7w2mzk41xv0tb9s6hd3aa'",
         "api:\n  auth_type: header\n  api_key: q7w2mzk41xv0tb9s6hd3aa",
         'orderdeskKey = "8c1f0b52-9a37-4d6e-b1c4-7e2f9d03a865"',
-    ],
-)
-def test_a_random_value_after_the_name_of_a_credential_is_masked(text: str) -> None:
-    shown = mask_secrets(text)
-    assert "[secret: " in shown and "q7w2mz" not in shown and "8c1f0b52" not in shown
+    ):
+        shown = mask_secrets(text)
+        assert "[secret: " in shown and "q7w2mz" not in shown and "8c1f0b52" not in shown, text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_placeholders_are_not_masked() -> None:
+    for text in (
         "API_KEY=<your-key>",
         'api_key = "your-api-key"',
         "token: xxxxxxxxxxxxxxxxxxxx",
@@ -200,15 +186,12 @@ def test_a_random_value_after_the_name_of_a_credential_is_masked(text: str) -> N
         'curl -H "Authorization: Basic ..." https://api.example',
         "-----BEGIN RSA PRIVATE KEY----- -----END RSA PRIVATE KEY-----",
         "https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX",
-    ],
-)
-def test_placeholders_are_not_masked(text: str) -> None:
-    assert mask_secrets(text) == text
+    ):
+        assert mask_secrets(text) == text, text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_public_values_are_not_masked() -> None:
+    for text in (
         "fixed the key handling in commit 4be1f0aa93d27c60518e2f4477a9d0c3b6e15f82",
         "auth image sha256:9f3c1d5e7a80b246c1d9e8f7a6b5c4d3e2f1a0b9c8d7e6f5a4b3c2d1e0f9a8b7",
         "token audience 5d1c7be0-3f4a-4e0b-8a52-9c63e5c1f7aa",
@@ -222,10 +205,8 @@ def test_placeholders_are_not_masked(text: str) -> None:
         "void xsltKeyFunction(xmlXPathParserContextPtr ctxt, int nargs)",
         "keyboard: QWERTZ, keyword: Release_P2_2024_final",
         "/usr/local/lib/python3.12/site-packages/keyring-25.2.1.dist-info",
-    ],
-)
-def test_public_values_are_not_masked(text: str) -> None:
-    assert mask_secrets(text) == text
+    ):
+        assert mask_secrets(text) == text, text
 
 
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=12).map("".join))
@@ -275,9 +256,8 @@ def test_clean_texts_are_fast() -> None:
     assert time.perf_counter() - begin < 0.2
 
 
-@pytest.mark.parametrize(
-    ("text", "secret"),
-    [
+def test_passwords_in_sentences_and_calls_are_masked() -> None:
+    for text, secret in (
         ("the password for 'ada' is 'tr0ub4dor'", "tr0ub4dor"),
         ("the default password is `quitecloud`", "quitecloud"),
         ('new NetworkCredential("ada", "quitecloud")', "quitecloud"),
@@ -285,16 +265,13 @@ def test_clean_texts_are_fast() -> None:
         ("PASS = 'quitecloud'", "quitecloud"),
         ("got cfut_" + "a1B2" * 11, "a1B2" * 11),
         ("got BBDC-" + "a1B2" * 11, "a1B2" * 11),
-    ],
-)
-def test_passwords_in_sentences_and_calls_are_masked(text: str, secret: str) -> None:
-    assert secret not in mask_secrets(text)
-    assert mask_secrets(mask_secrets(text)) == mask_secrets(text)
+    ):
+        assert secret not in mask_secrets(text), text
+        assert mask_secrets(mask_secrets(text)) == mask_secrets(text), text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_sample_passwords_are_not_masked() -> None:
+    for text in (
         "postgres://username:password@db.example/app",
         "https://user:REPLACE_WITH_PASSWORD@host.example",
         'this.changePassword = "#change-password";',
@@ -302,10 +279,8 @@ def test_passwords_in_sentences_and_calls_are_masked(text: str, secret: str) -> 
         'password: "users/passwords#edit"',
         '"password": "YOURPASSWORD"',
         "AccessKey=00000000-0000-0000-0000-000000000000",
-    ],
-)
-def test_sample_passwords_are_not_masked(text: str) -> None:
-    assert mask_secrets(text) == text
+    ):
+        assert mask_secrets(text) == text, text
 
 
 @pytest.mark.parametrize(
@@ -327,9 +302,8 @@ def test_passwords_in_prose_without_quotes_are_masked(text: str, secret: str) ->
     assert mask_secrets(text.format(secret)) == text.format(shown)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_sentences_about_passwords_are_not_masked() -> None:
+    for text in (
         "the password is wrong",
         "password is required",
         "The password is case-sensitive and must be rotated",
@@ -345,10 +319,8 @@ def test_passwords_in_prose_without_quotes_are_masked(text: str, secret: str) ->
         "the password is config.db2.password",
         "the token is version2",
         "with password reset2 enabled",
-    ],
-)
-def test_sentences_about_passwords_are_not_masked(text: str) -> None:
-    assert mask_secrets(text) == text
+    ):
+        assert mask_secrets(text) == text, text
 
 
 def test_values_under_the_name_of_a_secret_are_masked() -> None:
@@ -376,19 +348,75 @@ def test_many_texts_are_shown_and_masked_as_each_alone(texts: list[str]) -> None
     assert find_secrets(texts) == {text: mask_secrets(text) for text in texts if mask_secrets(text) != text}
 
 
-@pytest.mark.parametrize("secret", [GITHUB, AWS, "password=hunter2xyzzy", "https://u:s3cr3tpw@h.example/"])
-def test_a_secret_among_many_plain_texts_is_masked(secret: str) -> None:
-    shown = visible_lines([*(f"pat-error-plain-case-{n}" for n in range(500)), secret], 200)
-    assert shown[secret] == visible_line(secret) != secret
+def test_a_secret_among_many_plain_texts_is_masked() -> None:
+    for secret in (GITHUB, AWS, "password=hunter2xyzzy", "https://u:s3cr3tpw@h.example/"):
+        shown = visible_lines([*(f"pat-error-plain-case-{n}" for n in range(500)), secret], 200)
+        assert shown[secret] == visible_line(secret) != secret, secret
 
 
-@pytest.mark.parametrize("secret", [GITHUB, AWS, "password=hunter2xyzzy", "https://u:s3cr3tpw@h.example/"])
-def test_a_secret_among_thousands_of_texts_about_secrets_is_masked(secret: str) -> None:
-    texts = [*(f"rotate the password and the API key of job {n}" for n in range(MANY)), secret]
-    assert visible_lines(texts, 200)[secret] == visible_line(secret) != secret
-    assert find_secrets(texts) == {secret: mask_secrets(secret)}
+def test_a_secret_among_thousands_of_texts_about_secrets_is_masked() -> None:
+    for secret in (GITHUB, AWS, "password=hunter2xyzzy", "https://u:s3cr3tpw@h.example/"):
+        texts = [*(f"rotate the password and the API key of job {n}" for n in range(MANY)), secret]
+        assert visible_lines(texts, 200)[secret] == visible_line(secret) != secret, secret
+        assert find_secrets(texts) == {secret: mask_secrets(secret)}, secret
 
 
 def test_a_token_inside_a_run_of_other_words_is_masked_among_many_texts() -> None:
     texts = [*(f"pat-way-{n}" for n in range(50)), f"AGE-SECRET-x-{GITHUB}", f"a.b.c.d.e.f/{AWS}"]
     assert visible_lines(texts, 200) == {text: visible_line(text, 200) for text in texts}
+
+
+PARTS = ("private_key", "PassWord", "db-pass", "X_PASS", "to\u212aen", "\u017fecret", "_authToken", "pwd", "key", "İ")
+BETWEEN = (" = ", ": ", "=", "=> ", '": "', "\n", " ", "abc123DEF456xyz", '"q w"', "a")
+
+
+@given(st.lists(st.sampled_from(PARTS + BETWEEN), max_size=12).map("".join))
+def test_find_assigned_finds_what_finditer_finds(text: str) -> None:
+    expected = [found.span() for found in REGEX["assigned"].finditer(text)]
+    assert [found.span() for found in find_assigned(REGEX["assigned"], text)] == expected
+
+
+WORDS = [
+    *("api_key", "secret", " = ", ": ", '"hunter22"', "ENV TOKEN", "IDENTIFIED BY ", "mysql ", "-p", "login x ", "\v"),
+    *("password is 'xy12z'", "<token>", "</token>", "?sig=abcdef12", "redis-cli -a ", "0123456789abcdef" * 2, "\x1c"),
+]
+
+
+@given(st.lists(st.sampled_from(PIECES + WORDS), max_size=12).map("".join))
+def test_a_text_that_the_masks_change_may_contain_a_secret(text: str) -> None:
+    assert may_contain_secret(text) or mask_secrets(text) == text
+
+
+@pytest.mark.parametrize("name", [*RULES, *(f"{command}_option" for command in COMMAND_RULES)])
+@given(data=st.data())
+def test_a_loose_expression_matches_where_the_expression_does(name: str, data: st.DataObject) -> None:
+    text = data.draw(st.lists(st.sampled_from(PIECES + WORDS), max_size=8).map(" ".join))
+    text = "".join(char for char in text if char in "\t\n\f\r" or " " <= char <= "~")
+    assert re2.search(loosen(REGEX.sources[name]), text) or not REGEX[name].search(text)
+
+
+def test_every_token_may_contain_a_secret() -> None:
+    patterns = [pattern for patterns in TOKEN_FORMATS.values() for pattern in patterns]
+    drawn = {pattern: sample(pattern, 1) for pattern in patterns}
+    matched = [pattern for pattern, text in drawn.items() if re.search(pattern, text)]
+    assert len(matched) > 0.9 * len(patterns)
+    for pattern in matched:
+        assert may_contain_secret(f"use {drawn[pattern]}")
+
+
+def test_prose_code_and_paths_contain_no_secret() -> None:
+    for text in (
+        "Cannot read properties of undefined (reading 'token')",
+        "if ({{value}} == null) { // the key of the session table\n}",
+        "see src/components/orders/OrderTable.test.tsx and https://docs.example/api-keys",
+    ):
+        assert not may_contain_secret(text)
+
+
+def test_assertions_and_upper_bounds_are_removed() -> None:
+    for expression, loose in (
+        (r"(?i)(?<![a-z])a{2,5}(?!b(c|[)])d)e*+\Z", r"(?:(?i)a{2,}e*)"),
+        (r"(?P<quote>x)?(?(quote)[^)}]{300}|\()\)$", r"(?:(?:x)?(?:[^)}]{20,}|\()\))"),
+    ):
+        assert re.compile(expression), expression
+        assert loosen(expression) == loose, expression

@@ -1,16 +1,28 @@
+"""Folders of projects and of the user, whose they are, and the names of the user."""
+
 from __future__ import annotations
 
+import os
+import pwd
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
+import platformdirs
 import pytest
 
 from core.base.errors import BadInput, ProjectNotFound
+from core.base.own_names import find_own_name, own_names
+from core.base.ownership import TRUSTED_PATHS, is_own, why_not_used
 from core.base.paths import ProjectPaths, find_project, project_at, safe_component
+from core.base.user_folders import cache_folder, config_folder, state_folder
+from core.files.decoded import Problem
+from core.files.file_reader import RawFile, read_file
 
 
-@pytest.mark.parametrize("name", ["ralph-fix-auth-a1b2c3d4", "task_001", "a", "v1.2", "9"])
-def test_ordinary_ids_can_be_path_components(name: str) -> None:
-    assert safe_component(name) == name
+def test_ordinary_ids_can_be_path_components() -> None:
+    for name in ("ralph-fix-auth-a1b2c3d4", "task_001", "a", "v1.2", "9"):
+        assert safe_component(name) == name, name
 
 
 @pytest.mark.parametrize(
@@ -134,3 +146,161 @@ def test_the_home_folder_is_not_found_from_below(tmp_path: Path, monkeypatch: py
     with pytest.raises(ProjectNotFound):
         find_project(tmp_path / "notes", or_repository=True)
     assert find_project(tmp_path).project == tmp_path
+
+
+OTHER_USER = 65534
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+
+
+@pytest.fixture(autouse=True)
+def _trust_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(TRUSTED_PATHS, raising=False)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    (folder / ".aiwg/ralph").mkdir(parents=True)
+    return folder
+
+
+def test_an_own_folder_is_used(project: Path) -> None:
+    assert not why_not_used(project)
+    assert find_project(project).project == project
+
+
+def test_a_link_is_refused_wherever_it_leads(project: Path) -> None:
+    other = project.with_name("other")
+    other.mkdir()
+    (other / ".aiwg").symlink_to(project / ".aiwg")
+    for find in (find_project, project_at):
+        with pytest.raises(ProjectNotFound, match="link"):
+            find(other)
+
+
+@as_root
+def test_a_folder_of_another_user_is_refused_unless_the_environment_names_it(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.chown(project / ".aiwg", OTHER_USER, OTHER_USER)
+    for find in (find_project, project_at):
+        with pytest.raises(ProjectNotFound, match="another user"):
+            find(project)
+    monkeypatch.setenv(TRUSTED_PATHS, f"relative:{project.parent}")
+    assert find_project(project).project == project
+
+
+@as_root
+def test_the_search_upwards_ends_at_a_folder_of_another_user(project: Path) -> None:
+    inside = project / "a" / "b"
+    inside.mkdir(parents=True)
+    os.chown(inside.parent, OTHER_USER, OTHER_USER)
+    os.chown(inside, OTHER_USER, OTHER_USER)
+    assert find_project(inside).project == project  # root, who runs the test, owns what is above
+    os.chown(project, 12345, 12345)
+    with pytest.raises(ProjectNotFound):
+        find_project(inside)
+
+
+@as_root
+def test_a_file_of_another_user_is_a_problem_and_not_read(project: Path) -> None:
+    file = project / ".aiwg/ralph/x.json"
+    file.write_text("{}")
+    assert isinstance(read_file(file, project / ".aiwg"), RawFile)
+    os.chown(file, OTHER_USER, OTHER_USER)
+    found = read_file(file, project / ".aiwg")
+    assert isinstance(found, Problem)
+    assert found.code == "other-owner"
+
+
+def test_under_sudo_the_files_of_the_caller_are_own_ones(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    status = os.stat_result((*project.stat()[:4], 4321, *project.stat()[5:]))
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert not is_own(status)
+    monkeypatch.setenv("SUDO_UID", "4321")
+    assert is_own(status)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    user = SimpleNamespace(pw_name="uma", pw_gecos="Uma Thorn,Room 3,,")
+    monkeypatch.setattr(pwd, "getpwuid", lambda _uid: user)
+    return tmp_path
+
+
+def test_system_git_and_settings_know_the_names_of_the_user(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("USER", "eve")
+    (home / ".gitconfig").write_text(
+        '# [user]\n[core]\n\tname = eve\n[user "x"]\n\tname = eve\n[User]\n\tName = "Uma T."\n\temail=uma@example.com\n'
+    )
+    for file, text in (
+        ("git/config", "[user]\nname = umat\n"),
+        ("ralphdeck/settings.toml", '[decisions]\nnames = ["The Boss", "uma"]\n'),
+    ):
+        (home / "config" / file).parent.mkdir(parents=True)
+        (home / "config" / file).write_text(text)
+    assert own_names() == ("uma", "Uma Thorn", "Uma T.", "uma@example.com", "umat", "The Boss")
+
+
+@pytest.mark.parametrize(
+    "data", [b"\xff\xfe", b"[user", b"[user]\nname\n", b"[user]\nname =\n", b'[user]\nname = ""\n']
+)
+def test_a_damaged_configuration_of_git_has_no_names(home: Path, data: bytes) -> None:
+    (home / ".gitconfig").write_bytes(data)
+    assert own_names() == ("uma", "Uma Thorn")
+
+
+def test_a_user_whom_the_system_does_not_know_has_a_number(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(uid: int) -> None:
+        raise KeyError(uid)
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    monkeypatch.setattr("os.getuid", lambda: 4711)
+    assert own_names() == ("uid 4711",)
+
+
+def test_case_does_not_matter_but_nothing_else_is_guessed() -> None:
+    names = ("uma", "Uma Thorn")
+    assert (find_own_name(" UMA thorn ", names), find_own_name("Uma T", names), find_own_name("", names)) == (
+        *("Uma Thorn", ""),
+        "",
+    )
+
+
+def _check_same_as_platformdirs() -> None:
+    assert config_folder() == platformdirs.user_config_path("ralphdeck")
+    assert state_folder() == platformdirs.user_state_path("ralphdeck")
+    assert cache_folder() == platformdirs.user_cache_path("ralphdeck")
+
+
+def test_folders_are_those_of_platformdirs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for kind in ("CONFIG", "STATE", "CACHE"):
+        monkeypatch.setenv(f"XDG_{kind}_HOME", str(tmp_path / kind))
+    _check_same_as_platformdirs()
+
+
+def test_folders_without_variables_are_below_the_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for kind in ("CONFIG", "STATE", "CACHE"):
+        monkeypatch.delenv(f"XDG_{kind}_HOME", raising=False)
+    assert tmp_path in cache_folder().parents
+    _check_same_as_platformdirs()
+
+
+def test_a_relative_folder_is_ignored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert tmp_path in cache_folder().parents
+
+
+@pytest.mark.parametrize("folder", [config_folder, state_folder, cache_folder])
+def test_an_unknown_home_folder_is_refused_and_not_in_the_project(
+    monkeypatch: pytest.MonkeyPatch, folder: Callable[[], Path]
+) -> None:
+    monkeypatch.setenv("HOME", "here")
+    for kind in ("CONFIG", "STATE", "CACHE"):
+        monkeypatch.delenv(f"XDG_{kind}_HOME", raising=False)
+    with pytest.raises(BadInput, match="HOME"):
+        folder()

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.polarity import describe_avoided, parse_warning, read_warning
 
 
-@pytest.mark.parametrize(
-    ("text", "avoided", "better", "why"),
-    [
+def test_a_warning_is_divided_into_what_to_avoid_what_to_do_and_why() -> None:
+    for text, avoided, better, why in (
         (
             "Never edit generated files by hand; change the template and regenerate",
             "Never edit generated files by hand",
@@ -44,20 +42,15 @@ from core.base.polarity import describe_avoided, parse_warning, read_warning
             "Change src",
             "It is overwritten by make",
         ),
-    ],
-)
-def test_a_warning_is_divided_into_what_to_avoid_what_to_do_and_why(
-    text: str, avoided: str, better: str, why: str
-) -> None:
-    warned = parse_warning(text)
-    assert warned is not None
-    assert (warned.text, warned.better, warned.why) == (avoided, better, why)
-    assert read_warning(text) == warned
+    ):
+        warned = parse_warning(text)
+        assert warned is not None, text
+        assert (warned.text, warned.better, warned.why) == (avoided, better, why), text
+        assert read_warning(text) == warned, text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_advice_and_reports_are_not_warnings() -> None:
+    for text in (
         "Do not forget to run the migrations",
         "Don't hesitate to ask",
         "Stop the server before you migrate",
@@ -66,15 +59,12 @@ def test_a_warning_is_divided_into_what_to_avoid_what_to_do_and_why(
         "The total is wrong because the tax is rounded twice",
         "First check that the import is not there",
         "",
-    ],
-)
-def test_advice_and_reports_are_not_warnings(text: str) -> None:
-    assert parse_warning(text) is None
+    ):
+        assert parse_warning(text) is None, text
 
 
-@pytest.mark.parametrize(
-    ("text", "avoided", "better"),
-    [
+def test_what_is_to_be_avoided_is_found_in_any_words() -> None:
+    for text, avoided, better in (
         ("Use Decimal, not float", "Do not use float", "Use Decimal"),
         ("Prefer composition over inheritance", "Avoid inheritance", "Prefer composition"),
         ("Use poetry rather than pip", "Avoid pip", "Use poetry"),
@@ -86,11 +76,9 @@ def test_advice_and_reports_are_not_warnings(text: str) -> None:
         ("Use time.sleep in tests", "Avoid: Use time.sleep in tests", ""),
         ("Global state in handlers", "Global state in handlers", ""),
         ("Do not forget to run the migrations", "Do not forget to run the migrations", ""),
-    ],
-)
-def test_what_is_to_be_avoided_is_found_in_any_words(text: str, avoided: str, better: str) -> None:
-    warned = read_warning(text)
-    assert (warned.text, warned.better) == (avoided, better)
+    ):
+        warned = read_warning(text)
+        assert (warned.text, warned.better) == (avoided, better), text
 
 
 def test_a_failed_fix_does_not_read_as_an_instruction() -> None:

@@ -1,7 +1,8 @@
-"""Settings and thresholds: validation with field and value, and effect on states."""
+"""Settings of projects and the user's own: validation with field and value, and effect on states."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,6 +26,7 @@ from core.base.settings import (
     find_threshold,
     with_threshold,
 )
+from core.base.user_settings import UserSettings, read_user_settings, user_settings_file
 from core.base.validation import MIN_HALF_LIFE
 from core.cli.demo.sample import copy_sample
 from core.index.refresh import Index
@@ -115,9 +117,9 @@ def test_every_setting_of_the_three_groups_is_a_threshold() -> None:
     assert sorted(map(named, THRESHOLDS)) == sorted(set(fields) - {"anti_pattern.anti_pattern_prefix"})
 
 
-@pytest.mark.parametrize("known", THRESHOLDS, ids=named)
-def test_text_and_parse_are_inverse_for_defaults(known: Setting) -> None:
-    assert with_threshold(DEFAULTS, known.name, known.text(DEFAULTS)) == DEFAULTS
+def test_text_and_parse_are_inverse_for_defaults() -> None:
+    for known in THRESHOLDS:
+        assert with_threshold(DEFAULTS, known.name, known.text(DEFAULTS)) == DEFAULTS, known
 
 
 @pytest.mark.parametrize("known", [known for known in THRESHOLDS if not known.replayed], ids=named)
@@ -125,9 +127,8 @@ def test_settings_that_are_not_replayed_change_no_state(known: Setting, history:
     assert not what_if(with_threshold(DEFAULTS, known.name, "1"), history.history).turns
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "value"),
-    [
+def test_a_text_sets_one_field() -> None:
+    for name, text, value in (
         ("maturity.half_life_days", "30", 30.0),
         ("maturity.max_harmful", "0.2", 0.2),
         ("max_harmful", "20%", 0.2),
@@ -137,13 +138,11 @@ def test_settings_that_are_not_replayed_change_no_state(known: Setting, history:
         ("neutral_counts_as", "failure", "failure"),
         ("anti_pattern.min_observations", "0", 0),
         ("multiplier_proven", "3", 3.0),
-    ],
-)
-def test_a_text_sets_one_field(name: str, text: str, value: float | str) -> None:
-    known = find_threshold(name)
-    changed = with_threshold(DEFAULTS, name, text)
-    assert known.value(changed) == value
-    assert all(other.value(changed) == other.value(DEFAULTS) for other in THRESHOLDS if other is not known)
+    ):
+        known = find_threshold(name)
+        changed = with_threshold(DEFAULTS, name, text)
+        assert known.value(changed) == value, name
+        assert all(other.value(changed) == other.value(DEFAULTS) for other in THRESHOLDS if other is not known), name
 
 
 @pytest.mark.parametrize(
@@ -207,3 +206,62 @@ def test_any_text_is_parsed_or_refused(known: Setting, text: str) -> None:
         with_threshold(DEFAULTS, known.name, text)
     except BadInput as error:
         assert str(error).startswith(known.name)
+
+
+@pytest.fixture
+def write(request: pytest.FixtureRequest) -> Callable[[bytes], int]:
+    file = user_settings_file()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    request.addfinalizer(lambda: file.unlink(missing_ok=True))
+    return file.write_bytes
+
+
+def test_without_a_file_the_defaults_apply() -> None:
+    assert read_user_settings() == UserSettings()
+
+
+def test_values_of_the_file_are_used(write: Callable[[bytes], int]) -> None:
+    write(b'[trust]\nclaims = "candidate"\n[decisions]\nscripts = "none"\n[scan]\njudge = ["judge", "--json"]\n')
+    settings = read_user_settings()
+    assert (settings.trust.claims, settings.decisions.scripts) == ("candidate", "none")
+    assert settings.scan.judge == ("judge", "--json")
+    assert not settings.findings
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'[trust]\nclaims = "everything"\n',
+        b'[trust]\nclaim = "count"\n',
+        b"[trusts]\n",
+        b"trust = 3\n",
+        b"not toml",
+        b"\xff\xfe",
+    ],
+)
+def test_an_invalid_group_is_a_finding_and_the_others_apply(text: bytes, write: Callable[[bytes], int]) -> None:
+    write(text)
+    settings = read_user_settings()
+    assert len(settings.findings) == 1
+    assert settings.trust.claims == "count"
+    write(b'[decisions]\nscripts = "all"\n' + text)
+    if text not in (b"not toml", b"\xff\xfe", b"trust = 3\n"):
+        assert read_user_settings().decisions.scripts == "all"
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        (b'[trust]\nclaims = "maybe"\n', ("trust.claims", "'maybe'", "count", "candidate")),
+        (b"[trust]\nclaim = 1\n", ("trust.claim ", "claims")),
+        (b'[scan]\nextracted = "never"\n', ("scan.extracted", "'never'", "hold", "flag", "block", "by-type")),
+        (b'[scan]\njudge = "judge"\n', ("scan.judge", "'judge'", "list")),
+        (b"decisions = 3\n", ("decisions", "3", "group")),
+    ],
+)
+def test_a_finding_names_the_setting_its_value_and_the_valid_ones(
+    text: bytes, parts: tuple[str, ...], write: Callable[[bytes], int]
+) -> None:
+    write(text)
+    (finding,) = read_user_settings().findings
+    assert [part for part in parts if part not in finding.message] == []

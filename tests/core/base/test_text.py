@@ -1,12 +1,39 @@
+"""Texts, numbers, times and names, as people read and write them."""
+
 from __future__ import annotations
 
+import re
+import time
 import unicodedata
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from time import perf_counter
+from typing import Any, Final
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from core.base import negation, value_shapes
+from core.base import polarity as base_polarity
+from core.base.diff import DELETED, EQUAL, INSERTED, field_changes, line_changes, word_changes
+from core.base.errors import BadInput, UnknownRecord
+from core.base.formatting import (
+    format_age,
+    format_cost,
+    format_count,
+    format_decimal,
+    format_duration,
+    format_percent,
+    format_span,
+)
+from core.base.id_lookup import find_matching_ids, require_one, suggest_id
+from core.base.pattern_titles import name_apart, pattern_title, sample_message
+from core.base.record_text import MAX_LINE, MAX_SLUG, make_slug, one_line, strip_label
+from core.base.regex_table import RegexTable, read_blocks
+from core.base.regexes import lazy_regex
+from core.base.scanning import polarity
+from core.base.steps import Steps, Work, run_all, sort_in_steps
 from core.base.text import (
     ELLIPSIS,
     HIDDEN_CHAR,
@@ -21,6 +48,19 @@ from core.base.text import (
     visible,
     visible_line,
 )
+from core.base.time_parsing import parse_past_time
+from core.base.validation import (
+    MAX_COUNT,
+    check_amount,
+    check_count,
+    check_flag,
+    check_text,
+    check_texts,
+    format_value,
+)
+from core.records.patterns import Pattern, PatternType
+from core.retrieval import task
+from tests.factories import NOW, make_pattern
 
 ANY_CHARACTER = st.integers(0, 0x10FFFF).map(chr)
 """Lone surrogates included."""
@@ -67,9 +107,9 @@ def test_remove_hidden_gives_the_same_before_and_after_visible(char: str) -> Non
         assert remove_hidden(text) == remove_hidden(visible(text)) == "Ignore"
 
 
-@pytest.mark.parametrize("char", "\u180b\u180c\u180d\u180f")
-def test_selectors_of_other_scripts_are_marked(char: str) -> None:
-    assert visible(char) == HIDDEN_CHAR
+def test_selectors_of_other_scripts_are_marked() -> None:
+    for char in "\u180b\u180c\u180d\u180f":
+        assert visible(char) == HIDDEN_CHAR, char
 
 
 @given(ANY_TEXT)
@@ -99,9 +139,8 @@ def test_plain_text_takes_the_fast_path_unchanged(text: str) -> None:
     assert visible(f"{text}\xe9") == f"{text}\xe9"
 
 
-@pytest.mark.parametrize(
-    ("raw", "shown"),
-    [
+def test_marks_in_place_of_characters() -> None:
+    for raw, shown in (
         ("\x1b[31mred", "\u241b[31mred"),
         ("a\x00b", "a\u2400b"),
         ("\x7f\x9b31m", f"{UNKNOWN_CHAR}{UNKNOWN_CHAR}31m"),
@@ -113,10 +152,8 @@ def test_plain_text_takes_the_fast_path_unchanged(text: str) -> None:
         ("tag\U000e0041", f"tag{HIDDEN_CHAR}"),
         ("\udcff", UNKNOWN_CHAR),
         ("naïve café", "naïve café"),
-    ],
-)
-def test_marks_in_place_of_characters(raw: str, shown: str) -> None:
-    assert visible(raw) == shown
+    ):
+        assert visible(raw) == shown, raw
 
 
 def test_newlines_become_marks_on_a_line_only() -> None:
@@ -137,12 +174,12 @@ def test_catastrophic_regexes_are_fast(source: str) -> None:
     assert perf_counter() - start < 0.5
 
 
-@pytest.mark.parametrize("source", ["(unclosed", "(?<=look)behind", r"back\1reference", "a{5000}", "*"])
-def test_unsafe_regexes_are_matched_literally_with_a_problem(source: str) -> None:
-    found = Matcher(source)
-    assert found.problem is not None
-    assert found.matches(f"before {source} after")
-    assert not found.matches("something else")
+def test_unsafe_regexes_are_matched_literally_with_a_problem() -> None:
+    for source in ("(unclosed", "(?<=look)behind", r"back\1reference", "a{5000}", "*"):
+        found = Matcher(source)
+        assert found.problem is not None, source
+        assert found.matches(f"before {source} after"), source
+        assert not found.matches("something else"), source
 
 
 def test_a_regex_that_runs_matches_as_a_regex() -> None:
@@ -173,3 +210,383 @@ def test_no_regex_and_no_subject_raises(source: str, subject: str) -> None:
 @example(["a" * 300] * 40, "^a+$")
 def test_texts_in_chunks_are_matched_like_each_text_alone(texts: list[str], regex: str) -> None:
     assert list(MatchedTexts(texts).matching(regex)) == [text for text in texts if Matcher(regex).matches(text)]
+
+
+def test_slugs() -> None:
+    for text, expected in (
+        ("Cannot read property of null", "cannot-read-property-null"),
+        ("The user is not the owner", "user-not-owner"),
+        ("ERR_42 2fast", "err-fast"),
+        ("修正 日本語", "other"),
+        ("../../etc/passwd; rm -rf ~", "etc-passwd-rm-rf"),
+        ("supercalifragilistic expialidocious antidisestablishment x", "supercalifragilistic-expialidocious"),
+        ("a" * 1000, "a" * MAX_SLUG),
+        ("", "other"),
+    ):
+        assert make_slug(text, "other") == expected, text
+
+
+@given(st.text())
+def test_any_text_has_a_slug_and_a_line(text: str) -> None:
+    name = make_slug(text, "other")
+    assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z][a-z0-9]*)*", name) and len(name) <= MAX_SLUG
+    assert "\n" not in one_line(text) and len(one_line(text)) <= MAX_LINE
+    one_line(text).encode()
+
+
+def test_labels_are_removed_at_the_start_only() -> None:
+    assert strip_label("Attempt 2: guard before\naccess") == "guard before access"
+    assert strip_label("Undid attempt 2: it was worse") == "Undid attempt 2: it was worse"
+
+
+def test_the_title_of_an_anti_pattern_is_a_warning() -> None:
+    for title, shown in (
+        ("Global state", "Avoid: Global state"),
+        ("Avoid global state", "Avoid global state"),
+        ("NEVER use global state", "NEVER use global state"),
+        ("Do not use global state", "Do not use global state"),
+        ("Neverending retries", "Avoid: Neverending retries"),
+    ):
+        assert pattern_title(make_pattern(type=PatternType.ANTI, title=title)) == shown, title
+        assert pattern_title(make_pattern(type=PatternType.SUCCESS, title=title)) == title, title
+
+
+def test_a_sample_message_is_what_the_expression_matches() -> None:
+    for expression, sample in (
+        (r"Cannot read propert(y|ies) .* of (null|undefined)", "Cannot read property … of null"),
+        (r"Field required \[type=missing, .*\]", "Field required [type=missing, …]"),
+        (r"Exceeded timeout of \d+ ?ms for a test", "Exceeded timeout of … ms for a test"),
+        (r"^jwt (?:expired|not active)$", "jwt expired"),
+        (r"index [0-9]{1,3} .+ .+ out of range", "index … out of range"),
+    ):
+        assert sample_message(expression) == sample, expression
+
+
+def test_an_expression_without_one_readable_message_has_no_sample() -> None:
+    for expression in ("(?i)error|timeout", "a(b", "x[", "a)b", ".*", r"\d+", "(" * 300, "(" * 20, "a" * 301, ""):
+        assert sample_message(expression) == "", expression
+        pattern = make_pattern(type=PatternType.ERROR, title="Other: import cycle", error_pattern=expression)
+        assert pattern_title(pattern) == "import cycle", expression
+
+
+def test_rows_with_the_same_name_have_their_id() -> None:
+    assert name_apart([("a", "Null user"), ("b", "Null user"), ("c", "Typo")]) == {
+        "a": "Null user (a)",
+        "b": "Null user (b)",
+        "c": "Typo",
+    }
+
+
+def test_a_number_has_two_digits_and_a_leading_zero() -> None:
+    for value, text in (
+        (0, "0.00"),
+        (0.6, "0.60"),
+        (0.145, "0.15"),
+        (0.144, "0.14"),
+        (0.995, "1.00"),
+        (1, "1.00"),
+        (1.35, "1.35"),
+    ):
+        assert format_decimal(value) == text, value
+
+
+def test_a_percentage_is_whole_and_rounded_half_up() -> None:
+    for rate, text in ((0, "0 %"), (0.125, "13 %"), (5 / 7, "71 %"), (0.995, "100 %"), (1, "100 %")):
+        assert format_percent(rate) == text, rate
+
+
+def test_large_counts_are_short() -> None:
+    for count, shown in (
+        (0, "0"),
+        (999, "999"),
+        (1000, "1.0 k"),
+        (12_345, "12.3 k"),
+        (999_960, "1.0 M"),
+        (4_100_000, "4.1 M"),
+        (10**17, "many"),
+    ):
+        assert format_count(count) == shown, count
+
+
+def test_costs_are_in_dollars() -> None:
+    for dollars, shown in ((0.0, "$0.00"), (0.424, "$0.42"), (1250.4, "$1,250")):
+        assert format_cost(dollars) == shown, dollars
+
+
+def test_spans_are_rounded_down() -> None:
+    for seconds, shown in (
+        (0, "0 s"),
+        (59.9, "59 s"),
+        (119, "1 m"),
+        (3599, "59 m"),
+        (7199, "1 h"),
+        (3 * 86400 - 1, "2 d"),
+        (366 * 86400, "1.0 y"),
+    ):
+        assert format_span(seconds) == shown, seconds
+
+
+def test_only_short_durations_have_a_fraction() -> None:
+    assert [format_duration(seconds) for seconds in (0.42, 9.96, 119)] == ["0.4 s", "9 s", "1 m"]
+
+
+def test_age_of_past_and_future_moments() -> None:
+    assert format_age(None, NOW) == "—"
+    assert format_age(NOW - timedelta(hours=5, minutes=59), NOW) == "5 h ago"
+    assert format_age(NOW + timedelta(seconds=1.5), NOW) == format_age(NOW + timedelta(seconds=59), NOW) == "now"
+    assert format_age(NOW + timedelta(days=3), NOW) == "in 3 d"
+
+
+PRESENT = datetime(2026, 11, 22, 10, 0, tzinfo=UTC)
+
+
+def test_a_date_means_its_start_or_its_end() -> None:
+    assert parse_past_time("2026-11-15", PRESENT, end_of_day=False) == datetime(2026, 11, 15, tzinfo=UTC)
+    assert parse_past_time("2026-11-15", PRESENT, end_of_day=True) == datetime(
+        2026, 11, 15, 23, 59, 59, 999999, tzinfo=UTC
+    )
+    assert parse_past_time("2026-11-22", PRESENT, end_of_day=True) == PRESENT
+
+
+def test_times_and_ages_are_parsed() -> None:
+    assert parse_past_time("2026-11-15T09:00:00+02:00", PRESENT, end_of_day=True) == datetime(
+        2026, 11, 15, 7, tzinfo=UTC
+    )
+    assert [parse_past_time(text, PRESENT, end_of_day=True) for text in ("36h", "7d", " 2w ")] == [
+        PRESENT - timedelta(hours=36),
+        PRESENT - timedelta(days=7),
+        PRESENT - timedelta(days=14),
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "soon", "2026-13-01", "2026-11-23", "2026-11-22T10:01", "99999w", "1" * 100])
+def test_invalid_and_future_times_are_refused(text: str) -> None:
+    with pytest.raises(BadInput):
+        parse_past_time(text, PRESENT, end_of_day=True)
+
+
+KNOWN = {"debug-1", "debug-10", "debug-2"}
+
+
+def test_a_name_matches_the_id_or_a_prefix() -> None:
+    for name, meant in (
+        ("debug-1", ["debug-1"]),
+        ("debug-10", ["debug-10"]),
+        ("debug", ["debug-1", "debug-10", "debug-2"]),
+        ("ebug", []),
+        ("", []),
+    ):
+        assert find_matching_ids(name, KNOWN) == meant, name
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("debug", "'debug' is ambiguous (debug-1, debug-10, debug-2); use a longer id"),
+        ("x\x1b[31m", "no session 'x␛[31m'; see: ralphdeck debug list"),
+    ],
+)
+def test_errors_for_no_or_several_matches_say_what_to_do(name: str, expected: str) -> None:
+    with pytest.raises(UnknownRecord) as raised:
+        require_one(find_matching_ids(name, KNOWN), name, what="session", command="debug list")
+    assert str(raised.value) == expected
+
+
+def test_a_part_of_an_id_is_enough_where_fragments_are_allowed() -> None:
+    assert find_matching_ids("bug-2", KNOWN, fragments=True) == ["debug-2"]
+    assert find_matching_ids("BUG-1", KNOWN, fragments=True) == ["debug-1", "debug-10"]
+    assert find_matching_ids("-2", KNOWN, fragments=True) == [], "too short"
+
+
+def test_an_unknown_id_gets_the_nearest_one() -> None:
+    with pytest.raises(UnknownRecord, match="did you mean debug-2"):
+        require_one([], "debgu-2", what="session", command="debug list", known={"debug-2", "other"})
+
+
+def test_a_mistyped_id_is_answered_with_the_nearest_one() -> None:
+    for name, suggested in (
+        ("nul-chek", "; did you mean pat-error-null-check-015?"),
+        ("PAT-ERROR-NULL-CHEK-015", "; did you mean pat-error-null-check-015?"),
+        ("tsk-001", "; did you mean task-001?"),
+        ("xyzzy", ""),
+        ("", ""),
+    ):
+        assert suggest_id(name, ["pat-error-null-check-015", "pat-success-types-first-006", "task-001"]) == suggested, (
+            name
+        )
+
+
+HUGE: Final = pytest.param(10**5000, id="huge")
+"""A number with more digits than Python converts."""
+
+
+def test_valid_counts() -> None:
+    for value in (0, 1, MAX_COUNT):
+        check_count(value, "error_count")
+
+
+@pytest.mark.parametrize("value", [-1, MAX_COUNT + 1, HUGE, 1.0, True, "1", None, float("nan")])
+def test_invalid_counts(value: Any) -> None:
+    with pytest.raises(BadInput, match="error_count must be a whole number"):
+        check_count(value, "error_count")
+
+
+def test_valid_amounts() -> None:
+    for value in (0, 0.0, 0.5, 1, 1.0):
+        check_amount(value, "weight", 1)
+
+
+@pytest.mark.parametrize("value", [-0.01, 1.01, HUGE, float("nan"), float("inf"), True, "1", None])
+def test_invalid_amounts(value: Any) -> None:
+    with pytest.raises(BadInput, match="weight must be a number from 0 to 1, not"):
+        check_amount(value, "weight", 1)
+    if value != 1.01:
+        with pytest.raises(BadInput, match="age must be a finite number of at least 0, not"):
+            check_amount(value, "age")
+
+
+@pytest.mark.parametrize("value", [0, None, b"x", ["x"]])
+def test_invalid_texts(value: Any) -> None:
+    with pytest.raises(BadInput, match="content must be a text, not"):
+        check_text(value, "content")
+
+
+@pytest.mark.parametrize("value", [None, "abc", 5, ("a", None), {"a": "b"}])
+def test_invalid_lists_of_texts(value: Any) -> None:
+    with pytest.raises(BadInput, match="tags must be"):
+        check_texts(value, "tags")
+
+
+@pytest.mark.parametrize("value", [0, 1, "true", None])
+def test_invalid_flags(value: Any) -> None:
+    with pytest.raises(BadInput, match="success must be true or false, not"):
+        check_flag(value, "success")
+
+
+@pytest.mark.parametrize("value", [HUGE, pytest.param("\x1b[31m\n" * 10**6, id="text"), ("\u202e",) * 50, b"\xff" * 50])
+def test_format_value_returns_one_short_line(value: object) -> None:
+    text = format_value(value)
+    assert len(text) <= 80
+    assert text.isprintable()
+
+
+EXAMPLES = settings(max_examples=40)
+texts = st.text(st.sampled_from("ab \n"), max_size=30)
+
+
+def test_word_changes_mark_deleted_inserted_and_equal_words() -> None:
+    assert word_changes("Guard the value first", "Guard every value") == (
+        (EQUAL, "Guard "),
+        (DELETED, "the"),
+        (INSERTED, "every"),
+        (EQUAL, " value"),
+        (DELETED, " first"),
+    )
+
+
+@EXAMPLES
+@given(texts, texts)
+def test_pieces_form_both_texts(before: str, after: str) -> None:
+    for changes in (word_changes(before, after), line_changes(before, after)):
+        assert "".join(piece.text for piece in changes if piece.mark != INSERTED) == before
+        assert "".join(piece.text for piece in changes if piece.mark != DELETED) == after
+
+
+def test_long_texts_count_as_replaced() -> None:
+    before, after = "same " + "x-" * 200_000 + " end", "same " + "y z " * 100_000 + "end"
+    begun = time.process_time()
+    assert [(piece.mark, len(piece.text)) for piece in word_changes(before, after)] == [
+        (EQUAL, 5),
+        (DELETED, 400_000),
+        (INSERTED, 399_999),
+        (EQUAL, 4),
+    ]
+    assert time.process_time() - begun < 2
+
+
+def test_field_changes_list_only_fields_that_differ() -> None:
+    one = Pattern(id="a", type=PatternType.SUCCESS, title="Split", steps=("look", "split"), tags=("x",))
+    other = Pattern(id="b", type=PatternType.SUCCESS, title="Split", steps=("split",), placeholders=(("a", "b"),))
+    assert field_changes(one, other) == (("steps", "look\nsplit", "split"), ("placeholders", "", "a: b"))
+
+
+def test_a_lazy_regex_finds_what_a_compiled_one_finds() -> None:
+    lazy, compiled = (
+        lazy_regex(r"(?P<word>[a-z]+)\d?", re.IGNORECASE),
+        re.compile(r"(?P<word>[a-z]+)\d?", re.IGNORECASE),
+    )
+    for _ in range(2):
+        assert lazy.findall("Ab1 c2") == compiled.findall("Ab1 c2")
+        assert lazy.sub(r"<\g<word>>", "Ab1 c2") == compiled.sub(r"<\g<word>>", "Ab1 c2")
+    assert lazy.pattern == compiled.pattern
+
+
+def test_a_wrong_expression_fails_when_it_is_used() -> None:
+    lazy = lazy_regex(b"(")
+    with pytest.raises(re.error):
+        lazy.search(b"x")
+
+
+CORE = Path(__file__).parents[3] / "core"
+TABLES = {
+    "core/base/negation": negation._REGEX,
+    "core/base/polarity": base_polarity._REGEX,
+    "core/base/secret_patterns": value_shapes.REGEX,
+    "core/base/value_shapes": value_shapes.REGEX,
+    "core/retrieval/task": task._REGEX,
+    "core/base/scanning/polarity": polarity._REGEX,
+}
+
+
+def test_parts_are_inserted_and_line_breaks_removed(tmp_path: Path) -> None:
+    path = tmp_path / "table.yaml"
+    path.write_text("word: |-\n  [a-z]\n  {2,}\npair: |-\n  {word}{gap}{word}\n", encoding="utf-8")
+    table = RegexTable(path, gap="-+")
+    assert table.sources["pair"] == "[a-z]{2,}-+[a-z]{2,}"
+    assert table["pair"].fullmatch("ab--cd") and table["pair"] is table["pair"]
+    with pytest.raises(KeyError):
+        table["unknown"]
+
+
+@pytest.mark.parametrize("line", ["word: [a-z]", "word:", "- word", " word: |-"])
+def test_other_forms_of_yaml_are_an_error(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "table.yaml"
+    path.write_text(f"# comment\n{line}\n")
+    with pytest.raises(ValueError, match="line 2"):
+        read_blocks(path)
+
+
+def test_every_expression_that_the_code_names_exists() -> None:
+    for place in TABLES:
+        code = (CORE.parent / place).with_suffix(".py").read_text(encoding="utf-8")
+        names = set(re.findall(r'REGEX\["(\w+)"\]', code))
+        assert names, place
+        for name in names:
+            assert TABLES[place][name].pattern
+
+
+def count_to(number: int) -> Steps[int]:
+    for _ in range(number):
+        yield
+    return number
+
+
+def test_work_without_time_does_one_step() -> None:
+    work = Work(count_to(2))
+    assert [work.run_for(0) for _ in range(4)] == [None, None, 2, 2]
+
+
+def test_work_can_be_finished_at_any_time() -> None:
+    work = Work(count_to(5))
+    assert work.run_for(0) is None
+    assert work.finish() == work.finish() == 5
+    assert work.run_for(0) == 5
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers()), max_size=20).map(lambda items: items * 60))
+def test_sorting_in_steps_is_sorting(items: list[tuple[int, int]]) -> None:
+    assert run_all(sort_in_steps(items, lambda item: item[0])) == sorted(items, key=lambda item: item[0])
+
+
+def test_sorting_yields_between_parts() -> None:
+    assert len(list(sort_in_steps(range(2_000), lambda number: -number))) > 2_000

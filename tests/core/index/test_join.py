@@ -69,9 +69,8 @@ class TestStateOfLoops:
         assert (loop.last_activity, loop.liveness) == (SOURCES_NOW - MINUTE, Liveness.FRESH)
         assert loop.files[0] == f"{INTERNAL_FOLDER}/loops/a/state.json"
 
-    @pytest.mark.parametrize(
-        ("parsed", "badges"),
-        [
+    def test_badges_show_contradictions(self) -> None:
+        for parsed, badges in (
             (internal_facts("a"), ("orphan",)),
             (internal_facts("a", status="paused"), ("orphan",)),
             (internal_facts("a", status="failed"), ("unregistered",)),
@@ -89,10 +88,8 @@ class TestStateOfLoops:
             (internal_facts("a", startTime=iso_ago(hours=1)), ("orphan", "stale")),
             (internal_facts("a", currentPid=7), ("crashed", "orphan")),
             (external_facts("a"), ()),
-        ],
-    )
-    def test_badges_show_contradictions(self, parsed: tuple[LoopFact, ...], badges: tuple[str, ...]) -> None:
-        assert join_facts(parsed, registry_facts({"loop_id": "other"}))["a"].badges == badges
+        ):
+            assert join_facts(parsed, registry_facts({"loop_id": "other"}))["a"].badges == badges, parsed
 
     def test_a_loop_is_an_orphan_only_of_the_registry_of_its_tree(self) -> None:
         assert join_facts(internal_facts("a"))["a"].badges == ()
@@ -125,9 +122,8 @@ class TestStateOfLoops:
         assert loop.status is LoopStatus.RUNNING
         assert "crash.log reports a crash" in loop.liveness_reason
 
-    @pytest.mark.parametrize(
-        ("state", "minutes", "approximate"),
-        [
+    def test_the_end_is_recorded_or_inferred(self) -> None:
+        for state, minutes, approximate in (
             ({"endTime": iso_ago(minutes=1)}, 1, False),
             ({"iterations": [{"timestamp": iso_ago(minutes=2)}], "lastUpdate": iso_ago(minutes=1)}, 2, True),
             ({"lastUpdate": iso_ago(minutes=3)}, 3, True),
@@ -135,11 +131,9 @@ class TestStateOfLoops:
             ({"endTime": iso_ago(hours=5), "lastUpdate": iso_ago(minutes=3)}, 3, True),
             ({"endTime": "2030-01-01T00:00:00Z", "iterations": [{"timestamp": iso_ago(minutes=4)}]}, 4, True),
             ({"status": "crashed", "endTime": iso_ago(minutes=5), "lastUpdate": iso_ago(minutes=3)}, 5, False),
-        ],
-    )
-    def test_the_end_is_recorded_or_inferred(self, state: dict[str, Any], minutes: int, approximate: bool) -> None:
-        loop = join_facts(internal_facts("a", **{"status": "completed", **state}))["a"]
-        assert (loop.ended_at, loop.ended_approximate) == (SOURCES_NOW - minutes * MINUTE, approximate)
+        ):
+            loop = join_facts(internal_facts("a", **{"status": "completed", **state}))["a"]
+            assert (loop.ended_at, loop.ended_approximate) == (SOURCES_NOW - minutes * MINUTE, approximate), state
 
     def test_an_archived_running_loop_has_ended(self) -> None:
         loop = join_facts(archived_facts("a", status="running"))["a"]
@@ -182,11 +176,13 @@ class TestIdentityOfLoops:
         reused = registry_facts({**entry, "task_summary": "something else"}, root=EXTERNAL_FOLDER)
         assert set(join_facts(launched, reused)) == {"a", "launched"}
 
-    @pytest.mark.parametrize(("seconds", "rows"), [(4.9, 1), (5.0, 2)])
-    def test_session_state_joins_by_objective_and_start_within_five_seconds(self, seconds: float, rows: int) -> None:
-        loops = join_facts(external_facts("a"), session_facts(iso_ago(minutes=10, seconds=seconds), currentIteration=3))
-        assert len(loops) == rows
-        assert loops["a"].iteration == (3 if rows == 1 else None)
+    def test_session_state_joins_by_objective_and_start_within_five_seconds(self) -> None:
+        for seconds, rows in ((4.9, 1), (5.0, 2)):
+            loops = join_facts(
+                external_facts("a"), session_facts(iso_ago(minutes=10, seconds=seconds), currentIteration=3)
+            )
+            assert len(loops) == rows, seconds
+            assert loops["a"].iteration == (3 if rows == 1 else None), seconds
 
     def test_the_nearer_of_two_starts_joins(self) -> None:
         loops = join_facts(
@@ -328,9 +324,8 @@ class TestLoopsOfOtherRunners:
         joined.store({f"{INTERNAL_FOLDER}/loops/a/state.json": ParsedFile()})
         assert loops_of(joined)["a"].task == "of the adapter, again"
 
-    @pytest.mark.parametrize(
-        ("minutes", "liveness", "status", "expected"),
-        [
+    def test_a_wait_without_a_known_process_is_stale_after_the_time_of_the_setting(self) -> None:
+        for minutes, liveness, status, expected in (
             (29, Liveness.FRESH, LoopStatus.WAITING, Liveness.FRESH),
             (31, Liveness.FRESH, LoopStatus.WAITING, Liveness.STALE),
             (31, Liveness.IDLE, LoopStatus.WAITING, Liveness.STALE),
@@ -338,20 +333,16 @@ class TestLoopsOfOtherRunners:
             (31, Liveness.ALIVE, LoopStatus.WAITING, Liveness.ALIVE),
             (29, Liveness.STALE, LoopStatus.WAITING, Liveness.FRESH),
             (31, Liveness.FRESH, LoopStatus.RUNNING, Liveness.FRESH),
-        ],
-    )
-    def test_a_wait_without_a_known_process_is_stale_after_the_time_of_the_setting(
-        self, minutes: int, liveness: Liveness, status: LoopStatus, expected: Liveness
-    ) -> None:
-        joined = JoinedFiles()
-        badges = ("stale",) if liveness is Liveness.STALE else ()
-        at = joined.now - minutes * MINUTE
-        joined.replace_adapted(
-            [Loop(id="x:1", runner="x", status=status, liveness=liveness, last_activity=at, badges=badges)]
-        )
-        loop = loops_of(joined)["x:1"]
-        assert (loop.liveness, loop.badges) == (expected, ("stale",) if expected is Liveness.STALE else ())
-        assert needs_person(loop) is (status is LoopStatus.WAITING and expected is not Liveness.STALE)
+        ):
+            joined = JoinedFiles()
+            badges = ("stale",) if liveness is Liveness.STALE else ()
+            at = joined.now - minutes * MINUTE
+            joined.replace_adapted(
+                [Loop(id="x:1", runner="x", status=status, liveness=liveness, last_activity=at, badges=badges)]
+            )
+            loop = loops_of(joined)["x:1"]
+            assert (loop.liveness, loop.badges) == (expected, ("stale",) if expected is Liveness.STALE else ()), minutes
+            assert needs_person(loop) is (status is LoopStatus.WAITING and expected is not Liveness.STALE), minutes
 
     def test_a_wait_becomes_stale_with_time_alone(self) -> None:
         joined = JoinedFiles()
@@ -467,15 +458,15 @@ def patterns_of(joined: JoinedFiles) -> Mapping[str, Pattern]:
 
 
 class TestPatterns:
-    @pytest.mark.parametrize(("title", "differs"), [("one", False), ("other", True)])
-    def test_a_record_elsewhere_is_a_copy(self, title: str, differs: bool) -> None:
-        files = {SHARED: pattern_file(SHARED, ("p", "one")), MEMORY: pattern_file(MEMORY, ("p", title))}
-        for order in (files, dict(reversed(files.items()))):
-            joined = JoinedFiles()
-            joined.store(order)
-            (pattern,) = patterns_of(joined).values()
-            assert pattern.title == "one"
-            assert [(copy.file, copy.differs) for copy in pattern.copies] == [(MEMORY, differs)]
+    def test_a_record_elsewhere_is_a_copy(self) -> None:
+        for title, differs in (("one", False), ("other", True)):
+            files = {SHARED: pattern_file(SHARED, ("p", "one")), MEMORY: pattern_file(MEMORY, ("p", title))}
+            for order in (files, dict(reversed(files.items()))):
+                joined = JoinedFiles()
+                joined.store(order)
+                (pattern,) = patterns_of(joined).values()
+                assert pattern.title == "one"
+                assert [(copy.file, copy.differs) for copy in pattern.copies] == [(MEMORY, differs)]
 
     def test_a_copy_takes_over_when_the_record_is_removed(self) -> None:
         joined = JoinedFiles()

@@ -1,4 +1,4 @@
-"""Contexts and known fixes from the index equal those from memory, also after changes."""
+"""What texts are found by: stored and updated, they give the same contexts."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ from hypothesis import strategies as st
 
 from core.base.paths import ProjectPaths
 from core.base.settings import Settings
-from core.index.contexts import prepare_task_injection
+from core.index.contexts import prepare_delivery, prepare_task_injection
 from core.index.database import Database
 from core.index.project_state import ProjectState
 from core.index.records import Kind, Reader
 from core.index.similarity import extend_similarity
 from core.index.snapshot import IndexedSnapshot, ProjectFiles
 from core.index.texts import Texts, fill_texts, settle_texts, update_texts
+from core.learning.assignment import Coin, Experiment
+from core.learning.evidence import find_origin
 from core.learning.scoreboard import Scoreboard
 from core.project.debug_hooks import on_failure
+from core.project.project import Project
 from core.records.debug_sessions import DebugSession, Failure
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import Loop, LoopStatus, Outcome
@@ -30,10 +33,21 @@ from core.records.patterns import Pattern, PatternType
 from core.records.reflections import MemoryTask, Reflection
 from core.records.snapshot import Delta, Snapshot
 from core.retrieval.index import TAG, TYPES, WORD, PatternIndex, Term, pattern_terms
+from core.retrieval.injection import HELD_OUT
 from core.retrieval.task import analyse_task
 from core.tasks.debug_index import KEYS, DebugIndex
 from core.trust.origins import Origins
-from tests.factories import NOW, learn_weights, make_lesson, make_pattern, make_run, make_session, make_source, make_use
+from tests.conftest import WriteSample
+from tests.factories import (
+    NOW,
+    learn_weights,
+    make_lesson,
+    make_pattern,
+    make_run,
+    make_session,
+    make_source,
+    make_use,
+)
 
 TOKEN = "0123456789abcdef"
 TASKS = (
@@ -385,3 +399,23 @@ def test_similar_patterns_are_found_before_their_texts_are_indexed(folder: Path)
     in_memory, stored = Indexed(folder, Snapshot(patterns=patterns)).states()
     assert stored.similarity.pairs(0.99) == in_memory.similarity.pairs(0.99)
     assert [id for id, _ in stored.similarity.nearest(patterns["pat-error-x-0"], 0.99)] == ["pat-error-x-3"]
+
+
+def test_nothing_takes_the_place_of_what_is_held_out(tmp_path: Path, write_sample: WriteSample) -> None:
+    write_sample(tmp_path, NOW)
+    project = Project(ProjectPaths(tmp_path), Settings(), by="ana", clock=lambda: NOW, cache=False)
+    state = project.load()
+    patterns, removed = state.snapshot.patterns, 0
+    for number, task in enumerate(dict.fromkeys(loop.task for loop in state.snapshot.loops.values() if loop.task)):
+        coin = Coin(Experiment(0.5, b"%d" % number), "t")
+        whole, rest = prepare_task_injection(state, task), prepare_task_injection(state, task, coin=coin)
+        given = prepare_delivery(state, task, coin=coin)
+        assert (given.pattern_ids, given.reflection_ids) == (rest.pattern_ids, rest.reflection_ids)
+        held_out = {one.pattern_id for one in rest.assigned if one.is_held_out}
+        assert set(rest.pattern_ids) == set(whole.pattern_ids) - held_out
+        assert held_out == {one.pattern_id for one in rest.left_out if one.reason == HELD_OUT}
+        works = {origin.loop_id for id in held_out if (origin := find_origin(patterns[id])) is not None}
+        kept = [one.id for one in whole.reflections.chosen if works.isdisjoint(one.sources)]
+        assert list(rest.reflection_ids) == kept
+        removed += len(whole.reflection_ids) - len(kept)
+    assert removed

@@ -109,13 +109,13 @@ def test_an_outcome_without_an_assignment_does_not_count() -> None:
     assert not measure(*EVENTS[1:2]).patterns
 
 
-@pytest.mark.parametrize("key", [TrialKey(), TrialKey(b"of another user")])
-def test_trials_that_this_user_did_not_sign_are_only_counted_as_such(key: TrialKey) -> None:
-    forged = [key.sign(event) for event in EVENTS]
-    found = measure_experiment(make_snapshot(*forged), NOW)
-    assert not found.patterns and found.success is None and found.not_counted == 300
-    assert not find_harmful(make_snapshot(*forged), NOW)
-    assert not measure_experiment(Snapshot(patterns=PATTERNS, events=forged), NOW).patterns, "without a secret"
+def test_trials_that_this_user_did_not_sign_are_only_counted_as_such() -> None:
+    for key in (TrialKey(), TrialKey(b"of another user")):
+        forged = [key.sign(event) for event in EVENTS]
+        found = measure_experiment(make_snapshot(*forged), NOW)
+        assert not found.patterns and found.success is None and found.not_counted == 300, key
+        assert not find_harmful(make_snapshot(*forged), NOW), key
+        assert not measure_experiment(Snapshot(patterns=PATTERNS, events=forged), NOW).patterns, "without a secret"
 
 
 def _change_trial(**fields: Any) -> Callable[[Event], Event]:
@@ -167,10 +167,10 @@ def test_a_code_is_valid_after_the_event_was_written_and_read() -> None:
     assert KEY.is_own(msgspec.json.decode(msgspec.json.encode(signed), type=Event))
 
 
-@pytest.mark.parametrize(("status", "trials"), [(LoopStatus.COMPLETED, 1), (LoopStatus.RUNNING, 0)])
-def test_a_loop_counts_in_task_success_when_it_has_ended(status: LoopStatus, trials: int) -> None:
-    event = replace(EVENTS[0], loop_id="ralph-a")
-    loops = {"ralph-a": Loop(id="ralph-a", status=status)}
-    found = measure(event, loops=loops)
-    assert found.patterns[0].open == 1 - trials
-    assert (found.success.given.trials + found.success.held_out.trials if found.success else 0) == trials
+def test_a_loop_counts_in_task_success_when_it_has_ended() -> None:
+    for status, trials in ((LoopStatus.COMPLETED, 1), (LoopStatus.RUNNING, 0)):
+        event = replace(EVENTS[0], loop_id="ralph-a")
+        loops = {"ralph-a": Loop(id="ralph-a", status=status)}
+        found = measure(event, loops=loops)
+        assert found.patterns[0].open == 1 - trials, status
+        assert (found.success.given.trials + found.success.held_out.trials if found.success else 0) == trials, status
