@@ -180,8 +180,16 @@ class CompareScreen(HistoryQueryScreen):
             return Content("")
         return _quiet("Nothing changed between these two times. Press left to go back one day.")
 
-    def default_text(self, field: ValueField) -> str:
-        return NOW if field.name == UNTIL else self._first_choice()
+    @on(ValueField.Entered)
+    def _entered(self, message: ValueField.Entered) -> None:
+        message.stop()
+        self.refresh_frame()
+
+    @on(ValueField.Left)
+    def _left(self, message: ValueField.Left) -> None:
+        message.stop()
+        if not message.field.text:
+            message.field.put(NOW if message.field.name == UNTIL else self._first_choice())
 
     def own_keys(self) -> frozenset[str]:
         return frozenset({"past"})  # it closes the screen, as `back` does

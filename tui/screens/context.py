@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, partialmethod
 from typing import TYPE_CHECKING, Final
@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Final
 from textual import events, on
 from textual.containers import Container, Vertical
 from textual.content import Content
-from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input
 
 from core.base.context_blocks import FENCE, NO_BLOCKS
-from core.base.errors import BadInput, Refused
+from core.base.errors import Refused
 from core.base.text import plural, visible, visible_line
 from core.questions.context_recipients import LOOP, Recipient, list_recipients
 from core.retrieval.rendering import count_tokens
@@ -30,11 +29,11 @@ from tui.kit.filter_line import FilterLine
 from tui.kit.record_table import RecordTable
 from tui.kit.saved_views import FollowedLink, ListState
 from tui.kit.text_pane import TextPane
-from tui.kit.value_field import ValueField, focused_field
+from tui.kit.value_field import ValueField
 from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import Choose
 from tui.screens.document import BAR_CELLS, bar, document_lines, draw_cells
-from tui.screens.knobs import KNOBS, ContextKnob
+from tui.screens.knobs import KNOBS, SettingFields
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -196,45 +195,17 @@ class AgentFilesSide(Vertical):
         return self.pane if self.display and (self.pane.has_focus or is_hidden) else text
 
 
-class Knobs(Container):
-    """Fields for the injection settings, initially the project's: the changed ones, or all while it is open."""
-
-    class Turned(Message):
-        """A setting has changed, or a field became valid or invalid."""
-
-    class Moved(Message):
-        """The focus has moved into or out of a field."""
+class Knobs(SettingFields):
+    """Fields for the injection settings: the changed ones, or all while it is open."""
 
     def __init__(self, own: Settings) -> None:
-        super().__init__(id="context-knobs")
-        self._own = own
-        self.settings = own  # the current settings; invalid values are ignored
+        super().__init__(KNOBS, own, empty_is_own=False, id="context-knobs")
         self.display = False
 
     def compose(self) -> ComposeResult:
-        for knob in KNOBS.values():
-            own = knob.text(self._own)
-            label = Content(knob.setting.label)
-            yield ValueField(knob.setting.field, label, Content(f"({own})"), own, stepped=bool(knob.words))
-
-    @property
-    def fields(self) -> dict[str, ValueField]:
-        return {str(field.name): field for field in self.query(ValueField)}
-
-    @property
-    def field(self) -> ValueField | None:
-        """The field that has focus, or None."""
-        return focused_field(self.screen)
-
-    @property
-    def turned(self) -> bool:
-        """Whether any value differs from the project's settings."""
-        return self.settings != self._own
-
-    @property
-    def fault(self) -> str:
-        """The error message of the first invalid field, or ""."""
-        return next((field.fault for field in self.fields.values() if field.fault), "")
+        for name, knob in KNOBS.items():
+            own = knob.text(self.own)
+            yield ValueField(name, Content(knob.setting.label), Content(f"({own})"), own, stepped=bool(knob.words))
 
     def open(self) -> None:
         """Show all fields, and focus the first one."""
@@ -245,51 +216,11 @@ class Knobs(Container):
     def close(self) -> None:
         """Show only the changed fields."""
         self.set_class(False, "-open")
-        self.display = self.turned
+        self.display = bool(self.turned)
 
-    def step(self, name: str, steps: int) -> None:
-        self.fields[name].put(KNOBS[name].stepped(self.settings, steps))
-
-    def move(self, rows: int) -> None:
-        fields, field = list(self.fields.values()), self.field
-        if field is not None:
-            fields[max(0, min(fields.index(field) + rows, len(fields) - 1))].enter()
-
-    def put_back(self, fields: Iterable[ValueField]) -> None:
-        """Reset fields to the values of the project's settings."""
-        for field in fields:
-            field.put(_knob(field).text(self._own))
-
-    @on(ValueField.Changed)
-    def _changed(self, message: ValueField.Changed) -> None:
-        message.stop()
-        field, knob, before = message.field, _knob(message.field), (self.settings, self.fault)
-        fault = ""
-        if message.text:
-            try:
-                self.settings = knob.try_value(self.settings, message.text, self._own)
-            except BadInput as error:
-                fault = str(error)
-        field.show_state(changed=knob.text(self.settings) != knob.text(self._own), fault=fault)
-        self.display = self.has_class("-open") or self.turned
-        if (self.settings, self.fault) != before:
-            self.post_message(self.Turned())
-
-    @on(ValueField.Entered)
-    def _entered(self, message: ValueField.Entered) -> None:
-        message.stop()
-        self.post_message(self.Moved())
-
-    @on(ValueField.Left)
-    def _left(self, message: ValueField.Left) -> None:
-        message.stop()
-        if not message.field.text or message.field.fault:
-            message.field.put(_knob(message.field).text(self.settings))
-        self.post_message(self.Moved())
-
-
-def _knob(field: ValueField) -> ContextKnob:
-    return KNOBS[str(field.name)]
+    @on(SettingFields.Turned)
+    def _show_changed(self) -> None:
+        self.display = self.has_class("-open") or bool(self.turned)
 
 
 class ContextScreen(BaseScreen):
@@ -531,14 +462,14 @@ class ContextScreen(BaseScreen):
         blocks = row_details(preview, key, self.view) if preview is not None else ()
         self.query_one("#context-parts", TextPane).show(document_lines(blocks, self.view.now, self.glyphs))
 
-    @on(Knobs.Turned)
-    def _turned(self, message: Knobs.Turned) -> None:
+    @on(SettingFields.Turned)
+    def _turned(self, message: SettingFields.Turned) -> None:
         message.stop()
         self._show_heads()
         self._prepare()
 
-    @on(Knobs.Moved)
-    def _moved(self, message: Knobs.Moved) -> None:
+    @on(SettingFields.Moved)
+    def _moved(self, message: SettingFields.Moved) -> None:
         message.stop()
         self.refresh_frame()
 

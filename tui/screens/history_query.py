@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from textual import events, on
 from textual.content import Content
 from textual.widgets import Static
 
@@ -15,6 +14,8 @@ from tui.kit.value_field import ValueField, focused_field
 from tui.screens.base_screen import BaseScreen
 
 if TYPE_CHECKING:
+    from textual import events
+
     from core.show.comparison import Counts
 
 _MAX_BAR: Final = 60
@@ -41,10 +42,6 @@ class HistoryQueryScreen(BaseScreen):
         raise NotImplementedError
 
     def show_all(self) -> None:
-        raise NotImplementedError
-
-    def default_text(self, field: ValueField) -> str:
-        """Return the text to put into a field that was left empty."""
         raise NotImplementedError
 
     def open_row(self, key: str) -> None:
@@ -81,17 +78,6 @@ class HistoryQueryScreen(BaseScreen):
         counts = self.query_one(id, Static)
         short = not self.has_class("-tall")
         counts.update(count_lines(before, after, counts.content_size.width, self.glyphs, short=short))
-
-    @on(ValueField.Entered)
-    def _entered(self, message: ValueField.Entered) -> None:
-        message.stop()
-        self.refresh_frame()
-
-    @on(ValueField.Left)
-    def _left(self, message: ValueField.Left) -> None:
-        message.stop()
-        if not message.field.text:
-            message.field.put(self.default_text(message.field))
 
     def why_not(self, action: str) -> str | None:
         return self.NO_ROWS if action == "open" and self.field is None and self.table.cursor_key is None else None

@@ -1,16 +1,22 @@
-"""Input fields of settings: convert between values and short texts."""
+"""The editor of settings in What-if and Context: fields that try each value."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from math import ceil, floor
 from typing import Any, Final
 
+from textual import on
+from textual.containers import Container
+from textual.message import Message
+
 from core.base.declaration import Setting, Unit
 from core.base.errors import BadInput
 from core.base.settings import SETTINGS, Settings
 from core.base.text import visible_line
+from tui.kit.value_field import ValueField, focused_field
 
 _UNITS: Final = {Unit.DAYS: "days", Unit.MS: "min", Unit.MINUTES: "min"}
 _SHORT_WORDS: Final = {"lower-bound": "lower"}  # Words that are too long for a field.
@@ -40,10 +46,22 @@ class Knob:
             return _SHORT_WORDS.get(text, text)
         return number_text(self.setting.value(settings) / self.setting.editor_scale)
 
-    def with_text(self, settings: Settings, text: str) -> Settings:
-        """Return `settings` with the value of `text`; raises `BadInput` if invalid."""
-        changed: Settings = self.setting.with_value(settings, self.parse(text))
+    def try_value(self, settings: Settings, text: str, own: Settings) -> Settings:
+        """Return `settings` with the value of the text; raises `BadInput` with the reason if it is invalid.
+
+        The value in `own`, the project's settings, is always valid.
+        """
+        value = self.setting.value(own) if text == self.text(own) else self._read(settings, text)
+        changed: Settings = self.setting.with_value(settings, value)
         return changed
+
+    def _read(self, settings: Settings, text: str) -> Any:
+        """Parse the text of the field; raises `BadInput` with a reason that needs no name."""
+        try:
+            return self.parse(text)
+        except BadInput as error:
+            reason = str(error).removeprefix(f"{self.setting.name} ").rpartition(", not ")[0] or str(error)
+            raise BadInput(visible_line(reason, 120)) from None
 
     def parse(self, text: str) -> Any:
         """Parse the text of the field; raises `BadInput` for an invalid value."""
@@ -70,26 +88,17 @@ class Knob:
 class ContextKnob(Knob):
     """Input field of an injection setting."""
 
-    def try_value(self, settings: Settings, text: str, own: Settings) -> Settings:
-        """Return `settings` with the value of the text.
-
-        Raises `BadInput` if it is out of range, unless it is the value in `own`, the project's settings.
-        """
-        value = self.setting.value(own) if text == self.text(own) else self._parse(settings, text)
-        changed: Settings = self.setting.with_value(settings, value)
-        return changed
-
-    def _parse(self, settings: Settings, text: str) -> Any:
+    def _read(self, settings: Settings, text: str) -> Any:
+        """Parse the text of the field; raises `BadInput` with the label if it is invalid or not offered."""
         label = self.setting.label
         if self.words:
             if text not in self.words:
                 raise BadInput(f"{label} must be {' or '.join(self.words)}")
             return self.parse(text)
         try:
-            value = self.parse(text)
+            value = super(ContextKnob, self)._read(settings, text)
         except BadInput as error:
-            reason = str(error).removeprefix(self.setting.name).rpartition(", not ")[0]
-            raise BadInput(f"{label}{visible_line(reason, 100)}") from None
+            raise BadInput(f"{label} {error}") from None
         least, most = self.setting.offered[0], self.highest(settings)
         if not least <= value <= most:
             raise BadInput(f"{label} must be from {number_text(least)} to {number_text(most)}")
@@ -110,6 +119,93 @@ KNOBS: Final = {
     )
 }
 """The fields by setting, in the order on the screen."""
+
+
+class SettingFields(Container):
+    """Fields for settings, initially the project's (`own`); invalid values are ignored, and the reason is shown.
+
+    `knobs` are by the name of their field. With `empty_is_own` an empty field means the project's value, and an invalid
+    text stays when the field is left; else the last valid value takes the place of both.
+    """
+
+    @dataclass(eq=False)
+    class Turned(Message):
+        """A setting has changed (`has_changed`), or a field became valid or invalid."""
+
+        has_changed: bool
+
+    class Moved(Message):
+        """The focus has moved into or out of a field."""
+
+    def __init__(
+        self, knobs: Mapping[str, Knob], own: Settings, *, empty_is_own: bool, id: str | None = None, classes: str = ""
+    ) -> None:
+        super().__init__(id=id, classes=classes)
+        self._knobs = knobs
+        self._empty_is_own = empty_is_own
+        self.own = own
+        self.settings = own
+
+    @property
+    def fields(self) -> dict[str, ValueField]:
+        return {str(field.name): field for field in self.query(ValueField)}
+
+    @property
+    def field(self) -> ValueField | None:
+        """The field that has focus, or None."""
+        return focused_field(self.screen)
+
+    @property
+    def turned(self) -> list[Knob]:
+        """The settings whose value differs from the project's."""
+        return [knob for knob in self._knobs.values() if knob.text(self.settings) != knob.text(self.own)]
+
+    @property
+    def fault(self) -> str:
+        """The error message of the first invalid field, or ""."""
+        return next((field.fault for field in self.fields.values() if field.fault), "")
+
+    def knob(self, field: ValueField) -> Knob:
+        return self._knobs[str(field.name)]
+
+    def step(self, name: str, steps: int) -> None:
+        self.fields[name].put(self._knobs[name].stepped(self.settings, steps))
+
+    def move(self, rows: int) -> None:
+        fields, field = list(self.fields.values()), self.field
+        if field is not None:
+            fields[max(0, min(fields.index(field) + rows, len(fields) - 1))].enter()
+
+    def put_back(self, fields: Iterable[ValueField]) -> None:
+        """Reset fields to the values of the project's settings."""
+        for field in fields:
+            field.put(self.knob(field).text(self.own))
+
+    @on(ValueField.Changed)
+    def _changed(self, message: ValueField.Changed) -> None:
+        message.stop()
+        field, knob, before = message.field, self.knob(message.field), (self.settings, self.fault)
+        text, fault = message.text or knob.text(self.own) * self._empty_is_own, ""
+        if text:
+            try:
+                self.settings = knob.try_value(self.settings, text, self.own)
+            except BadInput as error:
+                fault = str(error)
+        field.show_state(changed=knob in self.turned, fault=fault)
+        if (self.settings, self.fault) != before:
+            self.post_message(self.Turned(self.settings != before[0]))
+
+    @on(ValueField.Entered)
+    def _entered(self, message: ValueField.Entered) -> None:
+        message.stop()
+        self.post_message(self.Moved())
+
+    @on(ValueField.Left)
+    def _left(self, message: ValueField.Left) -> None:
+        message.stop()
+        if not message.field.text or (message.field.fault and not self._empty_is_own):
+            message.field.put(self.knob(message.field).text(self.settings))
+        self.post_message(self.Moved())
 
 
 def number_text(value: float) -> str:

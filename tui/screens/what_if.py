@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partialmethod, reduce
+from functools import partialmethod
 from typing import TYPE_CHECKING, Final
 
 from textual import events, on
@@ -11,9 +11,8 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from core.base.errors import BadInput
 from core.base.settings import DEFAULTS, find_threshold
-from core.base.text import plural, visible_line
+from core.base.text import plural
 from core.learning import threshold_replay
 from core.show.comparison import DIFFERENCE_COLUMNS, by_consequence, difference_cells, replay_summary, what_if_document
 from core.show.pages.markdown import to_markdown
@@ -22,7 +21,7 @@ from tui.kit.record_table import RecordTable
 from tui.kit.value_field import ValueField
 from tui.screens.document import draw_cells
 from tui.screens.history_query import HistoryQueryScreen
-from tui.screens.knobs import Knob
+from tui.screens.knobs import Knob, SettingFields
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -48,11 +47,6 @@ TWO_COLUMNS: Final = 80  # cells of the screen from which the thresholds above t
 BUSY_SECONDS: Final = 0.3  # seconds before a running query is reported
 
 KNOBS: Final = {knob.setting.name: knob for knobs in GROUPS.values() for knob in knobs}
-
-
-def fault_text(error: BadInput, knob: Knob) -> str:
-    """Return the reason why the text of a field is invalid."""
-    return visible_line(str(error).removeprefix(f"{knob.setting.name} ").rpartition(", not ")[0] or str(error), 120)
 
 
 def default_note(knob: Knob) -> Content:
@@ -91,6 +85,23 @@ def nothing_turned(*, as_today: bool) -> Content:
     return Content.styled("The recorded history leads to the same states.", "$quiet")
 
 
+class Thresholds(SettingFields):
+    """Fields for the thresholds, in two columns of groups."""
+
+    def __init__(self, own: Settings) -> None:
+        super().__init__(KNOBS, own, empty_is_own=True, classes="trial--fields")
+
+    def compose(self) -> ComposeResult:
+        groups = list(GROUPS.items())
+        for column in (groups[:2], groups[2:]):
+            with Vertical(classes="trial--column"):
+                for number, (heading, knobs) in enumerate(column):
+                    yield _heading(heading, "" if number else "default")
+                    for knob in knobs:
+                        label, text = Content(knob.setting.label), knob.text(self.own)
+                        yield ValueField(knob.setting.name, label, default_note(knob), text)
+
+
 class WhatIfScreen(HistoryQueryScreen):
     """Overlay with the thresholds on the left or above, and the changes beside or below."""
 
@@ -101,7 +112,6 @@ class WhatIfScreen(HistoryQueryScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._tried: dict[str, str] = {}  # changed thresholds with a valid value
         self._replay: Replay | None = None
         self._as_today = True
         self._turns: dict[str, PatternDifference] = {}
@@ -110,28 +120,20 @@ class WhatIfScreen(HistoryQueryScreen):
     def compose_content(self) -> ComposeResult:
         yield ItemLine(id="what-if-title")
         with Vertical(classes="trial"):
-            with Vertical(classes="trial--fields"):
-                groups = list(GROUPS.items())
-                for column in (groups[:2], groups[2:]):
-                    with Vertical(classes="trial--column"):
-                        for number, (heading, knobs) in enumerate(column):
-                            yield _heading(heading, "" if number else "default")
-                            for knob in knobs:
-                                text = knob.text(self.view.settings)
-                                yield ValueField(
-                                    knob.setting.name, Content(knob.setting.label), default_note(knob), text
-                                )
+            yield Thresholds(self.view.settings)
             with Vertical(classes="trial--answer"):
                 yield ItemLine(id="what-if-head")
                 yield Static(Content(""), id="what-if-counts")
                 yield RecordTable(self.TABLE.columns, self._cells, self._empty)
 
     @property
+    def thresholds(self) -> Thresholds:
+        return self.query_one(Thresholds)
+
+    @property
     def settings(self) -> Settings:
-        """Return the project's settings with the changed thresholds."""
-        return reduce(
-            lambda settings, name: KNOBS[name].with_text(settings, self._tried[name]), self._tried, self.view.settings
-        )
+        """The project's settings with the changed thresholds."""
+        return self.thresholds.settings
 
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.width >= BESIDE, "-wide")
@@ -141,22 +143,10 @@ class WhatIfScreen(HistoryQueryScreen):
         if delta is None or delta.affects_scores:
             self.ask()
 
-    @on(ValueField.Changed)
-    def _typed(self, message: ValueField.Changed) -> None:
-        """Apply the value of a field if it is valid; otherwise keep the last valid value."""
+    @on(SettingFields.Turned)
+    def _turned(self, message: SettingFields.Turned) -> None:
         message.stop()
-        before, field, today = self.settings, message.field, self.view.settings
-        knob, text, fault = _knob(field), field.text, ""
-        try:
-            changed = bool(text) and knob.with_text(today, text) != today
-        except BadInput as error:
-            changed, fault = field.name in self._tried, fault_text(error, knob)
-        else:
-            self._tried.pop(knob.setting.name, None)
-            if changed:
-                self._tried[knob.setting.name] = text
-        field.show_state(changed=changed, fault=fault)
-        if self.settings != before:
+        if message.has_changed:
             self.ask()
         else:
             self._show_head()
@@ -192,7 +182,7 @@ class WhatIfScreen(HistoryQueryScreen):
     def _show_title(self) -> None:
         right: list[Item] = []
         if self._last is not None:
-            what, name = threshold_help(_knob(self._last))
+            what, name = threshold_help(self.thresholds.knob(self._last))
             right = [*([Item(what)] if self.has_class("-wide") else []), Item(name)]
         left = [Content.styled("What-if", "bold"), scope_note(wide=self.has_class("-wide"))]
         self.query_one("#what-if-title", ItemLine).show([Item(part) for part in left], right)
@@ -204,8 +194,7 @@ class WhatIfScreen(HistoryQueryScreen):
         if replay is not None:
             busy = Content.styled("Replaying…", "$warning")
             right = [Item(busy if self.is_asking else replay_size(replay))]
-        faulty = any(field.fault for field in self.fields)
-        head = headline(replay, as_today=self._as_today, faulty=faulty)
+        head = headline(replay, as_today=self._as_today, faulty=bool(self.thresholds.fault))
         self.query_one("#what-if-head", ItemLine).show([Item(head)], right)
 
     def _cells(self, key: str) -> Cells:
@@ -214,13 +203,13 @@ class WhatIfScreen(HistoryQueryScreen):
     def _empty(self) -> Content:
         return Content("") if self._replay is None else nothing_turned(as_today=self._as_today)
 
-    @on(ValueField.Entered)
-    def _remember_field(self, message: ValueField.Entered) -> None:
-        self._last = message.field
+    @on(SettingFields.Moved)
+    def _moved(self, message: SettingFields.Moved) -> None:
+        """Remember the field that was entered, to return to it."""
+        message.stop()
+        self._last = self.field or self._last
         self._show_title()
-
-    def default_text(self, field: ValueField) -> str:
-        return _knob(field).text(self.view.settings)
+        self.refresh_frame()
 
     def why_not(self, action: str) -> str | None:
         if action in {"undo", "redo"}:
@@ -231,25 +220,19 @@ class WhatIfScreen(HistoryQueryScreen):
 
     def _step(self, steps: int) -> None:
         if field := self.field:
-            field.put(_knob(field).stepped(self.settings, steps))
+            self.thresholds.step(str(field.name), steps)
 
     action_step_up = partialmethod(_step, 1)
     action_step_down = partialmethod(_step, -1)
 
     def action_put_back(self) -> None:
-        if field := self.field:
-            field.put(self.default_text(field))
+        self.thresholds.put_back(filter(None, [self.field]))
 
     def action_put_all_back(self) -> None:
-        for field in self.fields:
-            field.put(self.default_text(field))
+        self.thresholds.put_back(self.fields)
 
     def _move(self, rows: int) -> None:
-        fields, field = self.fields, self.field
-        if field is None:
-            self.table.move(rows)
-        else:
-            fields[max(0, min(fields.index(field) + rows, len(fields) - 1))].enter()
+        (self.table if self.field is None else self.thresholds).move(rows)
 
     action_down = partialmethod(_move, 1)
     action_up = partialmethod(_move, -1)
@@ -274,12 +257,8 @@ class WhatIfScreen(HistoryQueryScreen):
     def copy_markdown(self) -> str:
         if self._replay is None:
             return ""
-        tried = [KNOBS[name].setting for name in self._tried]
+        tried = [knob.setting for knob in self.thresholds.turned]
         return to_markdown(what_if_document(self._replay, tried, self.settings, self.view))
-
-
-def _knob(field: ValueField) -> Knob:
-    return KNOBS[str(field.name)]
 
 
 def _heading(text: str, note: str) -> ItemLine:
