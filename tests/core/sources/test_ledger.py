@@ -1,19 +1,40 @@
+"""The decision log: appended, read back, verified by its hash chain, and folded into a state."""
+
 from __future__ import annotations
 
 import json
 import os
-import time
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from core.base.errors import UnknownRecord, Unwritable
+from core.base.errors import BadInput, UnknownRecord, Unwritable
 from core.base.paths import ProjectPaths
+from core.base.settings import Settings
 from core.files.file_reader import MAX_PATTERN_BYTES
-from core.records.decisions import Decision, Effect, Verb
-from core.sources.ledger import DecisionLog, Ledger
+from core.files.hash_chain import Chain, Place, anchor_of, link_lines, read_anchor, strip_link, write_anchor
+from core.index.refresh import Index
+from core.records.decisions import CurationState, Decision, Effect, Verb
+from core.records.patterns import Maturity
+from core.sources.fold import fold
+from core.sources.ledger import (
+    DecisionLog,
+    Head,
+    Ledger,
+    Verification,
+    check_project,
+    read_heads,
+    verify,
+    verify_ledger,
+)
 from tests.factories import CURATION_NOW, PATTERN_FILE, read_decisions
 
 
@@ -64,17 +85,6 @@ def test_effects_are_pending_until_marked_as_applied(paths: ProjectPaths) -> Non
     assert [(decision.id, file) for decision, file in ledger.pending()] == [("d1", PATTERN_FILE), ("d1", "other.json")]
     other.mark_applied({"d1": [PATTERN_FILE]})
     assert [(decision.id, file) for decision, file in ledger.pending()] == [("d1", "other.json")]
-
-
-def test_a_write_costs_the_same_in_a_big_ledger(paths: ProjectPaths) -> None:
-    ledger = Ledger(paths)
-    ledger.append(*(made(f"old{number}", effects=()) for number in range(20_000)))
-    size = paths.ledger.stat().st_size
-    started = time.perf_counter()
-    for number in range(20):
-        ledger.append(made(f"d{number}"))
-    assert time.perf_counter() - started < 20 * 0.05  # rewriting it all would take several times that
-    assert paths.ledger.stat().st_size - size < 20 * 1000
 
 
 def test_lines_of_unknown_kinds_are_ignored(paths: ProjectPaths) -> None:
@@ -187,3 +197,424 @@ def test_a_decision_log_is_parsed_incrementally(paths: ProjectPaths) -> None:
     assert log.decisions == (known,) and not log.findings
     log.read(b"")
     assert not log.decisions
+
+
+EMPTY = Place(0, sha256().hexdigest())
+
+
+def note(number: int) -> Decision:
+    return Decision(
+        id=f"d{number}", at=CURATION_NOW, by="alice", verb=Verb.NOTE, subject="p", after={"text": f"note {number}"}
+    )
+
+
+def document(number: int) -> bytes:
+    return json.dumps({"kind": "note", "text": f"note {number}"}).encode()
+
+
+@pytest.fixture
+def ledger(paths: ProjectPaths) -> Ledger:
+    found = Ledger(paths)
+    for number in range(1, 5):
+        found.append(note(number))
+    return found
+
+
+def problems_of(verification: Verification) -> list[tuple[int, str]]:
+    return [(problem.line, problem.what) for problem in verification.problems]
+
+
+def edit(paths: ProjectPaths, change: Callable[[list[bytes]], list[bytes]]) -> None:
+    lines = paths.ledger.read_bytes().splitlines(keepends=True)
+    paths.ledger.write_bytes(b"".join(change(lines)))
+
+
+def written(older: int, newer: int) -> tuple[list[bytes], Place]:
+    """Lines of an older version, and newer ones that seal them; and the end."""
+    lines = [document(number) for number in range(older)]
+    place = Place(older, sha256(b"".join(line + b"\n" for line in lines)).hexdigest())
+    more, end = link_lines([document(number) for number in range(older, older + newer)], place)
+    return [line + b"\n" for line in (*lines, *more)], end
+
+
+@given(data=st.data())
+def test_any_single_change_is_found(data: st.DataObject) -> None:
+    lines, end = written(data.draw(st.integers(0, 3)), data.draw(st.integers(1, 4)))
+    whole = b"".join(lines)
+    assert verify(whole, end).problems == ()
+    at = st.integers(0, len(lines) - 1)
+    one, two = data.draw(at), data.draw(at)
+    match data.draw(st.sampled_from(["byte", "remove", "swap", "insert", "copy", "cut"])):
+        case "byte":
+            place = data.draw(st.integers(0, len(whole) - 1))
+            changed = whole[:place] + bytes([data.draw(st.integers(0, 255))]) + whole[place + 1 :]
+        case "remove":
+            changed = b"".join(lines[:one] + lines[one + 1 :])
+        case "swap":
+            lines[one], lines[two] = lines[two], lines[one]
+            changed = b"".join(lines)
+        case "insert":
+            changed = b"".join([*lines[:one], data.draw(st.sampled_from([b"\n", b"{}\n"])), *lines[one:]])
+        case "copy":
+            changed = b"".join([*lines[:one], lines[two], *lines[one:]])
+        case _:
+            changed = whole[: data.draw(st.integers(0, len(whole) - 1))]
+    if changed != whole:
+        assert verify(changed, end).problems
+
+
+def test_an_untouched_ledger_has_no_breaks(paths: ProjectPaths, ledger: Ledger) -> None:
+    found = verify_ledger(paths)
+    assert (found.lines, found.linked, found.decisions, found.problems) == (4, 4, 4, ())
+    assert found.summary == "4 lines, 4 decisions: hash chain intact"
+    assert read_anchor(paths.ledger) is not None
+
+
+def test_the_first_decision_covers_lines_of_older_versions(paths: ProjectPaths) -> None:
+    assert verify_ledger(paths).summary == "0 lines, 0 decisions: hash chain intact"
+    paths.curation.mkdir(parents=True)
+    paths.ledger.write_bytes(document(1) + b"\n" + document(2) + b"\n")
+    assert "no hash chain yet" in verify_ledger(paths).summary
+    Ledger(paths).append(note(3))
+    assert (
+        verify_ledger(paths).summary
+        == "3 lines, 1 decision: hash chain intact; lines before 3 are older and have no hash"
+    )
+    edit(paths, lambda lines: [lines[0].replace(b"note 1", b"note 9"), *lines[1:]])
+    assert problems_of(verify_ledger(paths)) == [(1, "one of lines 1 to 2 was changed after it was written")]
+
+
+def test_breaks_have_lines_and_reasons(paths: ProjectPaths, ledger: Ledger) -> None:
+    whole = paths.ledger.read_bytes()
+
+    def after(change: Callable[[list[bytes]], list[bytes]]) -> list[tuple[int, str]]:
+        paths.ledger.write_bytes(whole)
+        edit(paths, change)
+        return problems_of(verify_ledger(paths))
+
+    changed = "was changed after it was written"
+    assert after(lambda lines: [lines[0], lines[1].replace(b"note 2", b"note 7"), *lines[2:]]) == [(2, changed)]
+    assert after(lambda lines: [lines[0], *lines[3:]]) == [(2, "2 lines before it are missing")]
+    assert after(lambda lines: lines[:2]) == [(2, "2 lines after it are missing")]
+    assert after(lambda lines: []) == [(1, "4 lines after it are missing")]
+    assert after(lambda lines: [*lines[:2], b'{"kind":"x"}\n', *lines[2:]])[0] == (
+        3,
+        "was not written by this program, or by an older version of it",
+    )
+    assert after(lambda lines: [lines[1], lines[0], *lines[2:]]) == [
+        (1, "1 line before it is missing"),
+        (2, "was written as line 1: moved or copied here, or lines were inserted before"),
+        (3, "1 line before it is missing"),
+    ]
+    assert after(lambda lines: [*lines[:3], lines[3].replace(b"note 4", b"note 8")]) == [(4, f"{changed}, or replaced")]
+
+
+def test_later_decisions_do_not_hide_breaks(paths: ProjectPaths, ledger: Ledger) -> None:
+    edit(paths, lambda lines: [*lines[:3], lines[3].replace(b"note 4", b"note 8")])
+    Ledger(paths).append(note(5))
+    assert problems_of(verify_ledger(paths)) == [(4, "was changed after it was written")]
+    edit(paths, lambda lines: lines[:3])
+    Ledger(paths).append(note(6))
+    Ledger(paths).append(note(7))
+    assert problems_of(verify_ledger(paths)) == [(4, "2 lines before it are missing")]
+    assert [one.id for one in Ledger(paths).decisions()] == ["d1", "d2", "d3", "d6", "d7"]
+
+
+def test_two_alternating_writers_make_one_chain(paths: ProjectPaths, ledger: Ledger) -> None:
+    other = Ledger(paths)
+    for number in range(10, 14):
+        (ledger if number % 2 else other).append(note(number), note(number * 10))
+    assert verify_ledger(paths).summary == "12 lines, 12 decisions: hash chain intact"
+
+
+def test_a_crash_before_the_anchor_is_not_a_break(paths: ProjectPaths, ledger: Ledger) -> None:
+    anchor = anchor_of(paths.ledger).read_bytes()
+    ledger.append(note(5), note(6))
+    anchor_of(paths.ledger).write_bytes(anchor)
+    assert verify_ledger(paths).problems == ()
+    Ledger(paths).append(note(7))
+    assert verify_ledger(paths).problems == ()
+
+
+@pytest.mark.parametrize("rest", [b'{"kind":', b'{"kind":"note"}'])
+def test_an_incomplete_line_is_repaired_without_a_break(paths: ProjectPaths, ledger: Ledger, rest: bytes) -> None:
+    with paths.ledger.open("ab") as file:
+        file.write(rest)
+    assert verify_ledger(paths).problems == ()
+    Ledger(paths).append(note(5))
+    foreign = [(5, "was not written by this program, or by an older version of it")]
+    assert problems_of(verify_ledger(paths)) == (foreign if rest.endswith(b"}") else [])
+
+
+def test_lines_without_a_hash_are_reported_once(paths: ProjectPaths, ledger: Ledger) -> None:
+    with paths.ledger.open("ab") as file:
+        file.write(document(5) + b"\n")
+    ledger.append(note(6))
+    foreign = (5, "was not written by this program, or by an older version of it")
+    assert problems_of(verify_ledger(paths)) == [foreign]
+    edit(paths, lambda lines: [*lines[:4], document(9) + b"\n", lines[5]])
+    assert problems_of(verify_ledger(paths)) == [(4, "one of lines 4 to 5 was changed after it was written"), foreign]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [None, b"", b"{", b'[1,"x"] 2', b'{"line":3}', b"\xff", b'[4,"a\\"b"]', b'[4,"' + b"a" * 64 + b'\\n"]',
+     b'[-1,"' + b"a" * 64 + b'"]', b'[999999999999,"' + b"a" * 64 + b'"]'],
+)  # fmt: skip
+def test_a_missing_anchor_is_reported(paths: ProjectPaths, ledger: Ledger, content: bytes | None) -> None:
+    anchor_of(paths.ledger).unlink()
+    if content is not None:
+        anchor_of(paths.ledger).write_bytes(content)
+    assert problems_of(verify_ledger(paths)) == [(4, "the anchor is missing: lines after it may be missing")]
+    ledger.append(note(5))
+    assert problems_of(verify_ledger(paths)) == [
+        (5, "reports that the anchor was missing: lines before it may be missing")
+    ]
+    assert [one.id for one in Ledger(paths).decisions()] == ["d1", "d2", "d3", "d4", "d5"]
+
+
+@pytest.mark.parametrize(
+    ("data", "line"), [(b'{"kind":"note"}\nnoise \x93\n', 2), (b"\x93noise\n\n[]\n", 1), (b"\x93noise", 1)]
+)
+def test_lines_of_other_programs_break_the_chain(data: bytes, line: int) -> None:
+    assert problems_of(verify(data, None))[0][0] == line
+    assert "intact" not in verify(data, None).summary
+
+
+def test_snapshots_report_breaks_while_the_ledger_grows(paths: ProjectPaths, ledger: Ledger) -> None:
+    index = Index(paths, Settings(), clock=lambda: CURATION_NOW, is_kept=False)
+
+    def found() -> list[tuple[str, str]]:
+        return [(one.pointer, one.message) for one in index.refresh([paths.ledger])[0].findings]
+
+    index.load()
+    assert found() == []
+    ledger.append(note(5), note(6))
+    assert found() == []
+    whole = paths.ledger.read_bytes()
+    edit(paths, lambda lines: [lines[0], lines[1].replace(b"note 2", b"note 7"), *lines[2:]])
+    changed = ("line 2", "was changed after it was written")
+    assert found() == [changed]
+    ledger.append(note(7))
+    assert found() == [changed]
+    edit(paths, lambda lines: lines[:-1])
+    assert found() == [changed, ("line 6", "1 line after it is missing")]
+    paths.ledger.write_bytes(whole)
+    anchor_of(paths.ledger).unlink()
+    assert found() == [("line 6", "the anchor is missing: lines after it may be missing")]
+    paths.ledger.write_bytes(document(1) + b"\n")
+    assert found() == []  # an older version knew no chain
+
+
+def test_missing_lines_are_reported_even_in_an_empty_ledger(paths: ProjectPaths, ledger: Ledger) -> None:
+    paths.ledger.unlink()
+    (found,) = Index(paths, Settings(), clock=lambda: CURATION_NOW, is_kept=False).load().findings
+    assert (found.pointer, found.message) == ("line 1", "4 lines after it are missing")
+
+
+def test_an_unreadable_ledger_is_not_verified(paths: ProjectPaths, ledger: Ledger) -> None:
+    paths.ledger.unlink()
+    paths.ledger.mkdir()
+    with pytest.raises(Unwritable, match="cannot read"):
+        verify_ledger(paths)
+
+
+AT = datetime(2026, 5, 3, 12, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def logged_paths(tmp_path_factory: pytest.TempPathFactory) -> ProjectPaths:
+    found = ProjectPaths(tmp_path_factory.mktemp("project"))
+    ledger = Ledger(found)
+    for number in range(1, 6):
+        ledger.append(note(number))
+    return found
+
+
+def head_of(logged_paths: ProjectPaths) -> Head:
+    end = verify_ledger(logged_paths).end
+    return Head(kind="ralphdeck-log-head", project="0123456789abcdef", lines=end.line, hash=end.chain, at=AT)
+
+
+def compute_anew(logged_paths: ProjectPaths, documents: list[bytes]) -> None:
+    """What an editor does who knows the format: every hash and the anchor as if nothing had happened."""
+    lines, end = link_lines(documents, Chain().place)
+    logged_paths.ledger.write_bytes(b"".join(line + b"\n" for line in lines))
+    write_anchor(logged_paths.ledger, end)
+
+
+def test_a_recomputed_chain_is_detected_only_with_a_head(logged_paths: ProjectPaths) -> None:
+    head = head_of(logged_paths)
+    documents = [strip_link(line) for line in logged_paths.ledger.read_bytes().splitlines()]
+    compute_anew(logged_paths, [document.replace(b"note 2", b"note X") for document in documents])
+    assert verify_ledger(logged_paths).problems == (), "the chain has no key: this edit leaves no trace in the project"
+    (problem,) = verify_ledger(logged_paths, [head]).problems
+    assert (problem.line, problem.what) == (
+        5,
+        "the head of 2026-05-03T12:00:00.000Z does not fit: lines up to this one were rewritten",
+    )
+
+
+def test_lines_removed_with_the_anchor_are_detected_only_with_a_head(logged_paths: ProjectPaths) -> None:
+    head = head_of(logged_paths)
+    compute_anew(logged_paths, [strip_link(line) for line in logged_paths.ledger.read_bytes().splitlines()[:3]])
+    assert verify_ledger(logged_paths).problems == ()
+    (problem,) = verify_ledger(logged_paths, [head]).problems
+    assert (problem.line, problem.what) == (
+        3,
+        "the head of 2026-05-03T12:00:00.000Z was taken at line 5: 2 lines after this one are missing",
+    )
+    logged_paths.ledger.unlink()
+    assert verify_ledger(logged_paths, [head]).problems
+
+
+def test_a_head_matches_every_continuation_of_the_log(logged_paths: ProjectPaths) -> None:
+    heads = [head_of(logged_paths)]
+    Ledger(logged_paths).append(note(6))
+    heads.append(head_of(logged_paths))
+    Ledger(logged_paths).append(note(7))
+    found = verify_ledger(logged_paths, heads)
+    assert found.problems == () and found.summary.endswith("hash chain intact; contains 2 heads saved elsewhere")
+    lines = logged_paths.ledger.read_bytes().splitlines()
+    compute_anew(logged_paths, [strip_link(line) for line in lines[:6]] + [b'{"kind":"note"}'])
+    assert verify_ledger(logged_paths, heads).problems == (), "what came after the last head is not protected by it"
+    assert len(verify_ledger(logged_paths, [*heads, replace(heads[0], lines=4)]).problems) == 1
+
+
+def test_a_head_of_an_empty_log_matches_every_log(logged_paths: ProjectPaths) -> None:
+    nothing = head_of(ProjectPaths(logged_paths.project / "elsewhere"))
+    assert nothing.lines == 0 and verify_ledger(logged_paths, [nothing]).problems == ()
+
+
+def test_a_head_is_one_line_of_json_that_reads_back(logged_paths: ProjectPaths) -> None:
+    head = head_of(logged_paths)
+    assert head.encoded().count(b"\n") == 1
+    assert set(msgspec.json.decode(head.encoded())) == {"kind", "project", "lines", "hash", "at"}
+    assert read_heads(head.encoded(), "f") == (head,) == read_heads(msgspec.json.format(head.encoded()), "f")
+    assert read_heads(head.encoded() * 2 + b"\n", "f") == (head, head)
+    assert head.place == Place(5, head.hash)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\n",
+        b"[]",
+        b"null",
+        b'{"kind":"other"}',
+        b'{"lines":1,"hash":"%b","at":"2026-05-03T12:00:00Z"}' % (b"0" * 64),
+        b'{"kind":"ralphdeck-log-head","lines":1,"hash":"00","at":"2026-05-03T12:00:00Z"}',
+        b'{"kind":"ralphdeck-log-head","lines":-1,"hash":"%b","at":"2026-05-03T12:00:00Z"}' % (b"0" * 64),
+        b'{"kind":"ralphdeck-log-head","lines":1,"hash":"%b","at":"2026-05-03"}' % (b"0" * 64),
+        b"\xff\x00",
+        b"[" * 100_000,
+    ],
+)
+def test_an_invalid_chain_head_is_refused(data: bytes) -> None:
+    with pytest.raises(BadInput, match=r"f (is empty|line 1 is not a head)"):
+        read_heads(data, "f")
+
+
+def test_the_head_of_another_project_is_refused(logged_paths: ProjectPaths) -> None:
+    head = head_of(logged_paths)
+    check_project([head], head.project, "f")
+    check_project([head], "", "f")
+    check_project([replace(head, project="")], "f" * 16, "f")
+    with pytest.raises(BadInput, match="f is the head of project 0123456789abcdef, and this is project ffff"):
+        check_project([head], "f" * 16, "f")
+
+
+def decide(number: int, verb: Verb, subject: str = "p", **after: Any) -> Decision:
+    return Decision(
+        id=f"d{number}",
+        at=CURATION_NOW + timedelta(minutes=number),
+        by="alice",
+        verb=verb,
+        subject=subject,
+        reason="because",
+        after=after,
+    )
+
+
+PROMOTE = decide(1, Verb.PROMOTE, content_hash="v1", successes=4, failures=1)
+
+
+DEPRECATE = decide(2, Verb.DEPRECATE, content_hash="v2")
+
+
+def test_nothing_decided_is_the_empty_state() -> None:
+    assert fold(()) == CurationState()
+
+
+def test_a_promotion_pins_the_reviewed_text() -> None:
+    pin = fold([PROMOTE]).pins["p"]
+    assert (pin.state, pin.content_hash, pin.successes, pin.failures) == (Maturity.PROVEN, "v1", 4, 1)
+    assert (pin.at, pin.by, pin.reason, pin.decision_id) == (PROMOTE.at, "alice", "because", "d1")
+
+
+def test_the_last_pin_counts_and_undo_restores_the_previous_one() -> None:
+    state = fold([PROMOTE, DEPRECATE])
+    assert state.pins["p"].state is Maturity.DEPRECATED
+    state = fold([PROMOTE, DEPRECATE, decide(3, Verb.UNDO, "d2")])
+    assert state.pins == fold([PROMOTE]).pins
+    assert (state.undone, state.undoable, state.redoable) == (frozenset({"d2"}), ("d1",), ("d2",))
+
+
+def test_redo_restores_exactly() -> None:
+    turned = [PROMOTE, DEPRECATE, decide(3, Verb.UNDO, "d2"), decide(4, Verb.REDO, "d2")]
+    assert replace(fold(turned), acts={}) == replace(fold([PROMOTE, DEPRECATE]), acts={})
+
+
+def test_a_new_decision_ends_the_chance_to_redo() -> None:
+    state = fold([PROMOTE, decide(2, Verb.UNDO, "d1"), decide(3, Verb.NOTE, text="x")])
+    assert (state.undone, state.undoable, state.redoable) == (frozenset({"d1"}), ("d3",), ())
+    assert state.pins == {}
+
+
+def test_only_a_text_that_a_person_released_becomes_guidance() -> None:
+    release = decide(1, Verb.RELEASE, content_hash="v1")
+    by_script = fold([replace(release, by="alice (script)")])
+    assert by_script.approves("p", "v1") and not by_script.approves_as_guidance("p", "v1")
+    assert fold([release]).approves_as_guidance("p", "v1")
+    assert not fold([release, decide(2, Verb.QUARANTINE)]).approves_as_guidance("p", "v1")
+
+
+def test_reset_removes_only_the_pin() -> None:
+    state = fold([decide(1, Verb.ACCEPT_INVERSION, anti_id="pat-anti-a-001"), decide(2, Verb.RESET)])
+    assert set(state.pins) == {"pat-anti-a-001"}
+    assert state.inversions["p"].verdict == "accepted"
+    assert state.inversions["p"].anti_id == "pat-anti-a-001"
+
+
+def test_verdicts_follow_each_other() -> None:
+    rejected = decide(1, Verb.REJECT_INVERSION, failures=5)
+    snoozed = decide(2, Verb.SNOOZE, until="2026-06-01T00:00:00.000Z")
+    assert fold([rejected]).inversions["p"].failures == 5
+    assert fold([snoozed]).inversions["p"].verdict == "snoozed"
+    both = fold([rejected, snoozed]).inversions["p"]
+    assert (both.verdict, both.failures) == ("rejected", 5)
+    assert both.until is not None
+    assert fold([rejected, snoozed, decide(3, Verb.UNDO, "d2")]).inversions == fold([rejected]).inversions
+
+
+def test_notes_collect_by_pattern() -> None:
+    notes = [decide(1, Verb.NOTE, text="one"), decide(2, Verb.NOTE, "q", text="x"), decide(3, Verb.NOTE, text="two")]
+    assert fold(notes).notes == {"p": (notes[0], notes[2]), "q": (notes[1],)}
+
+
+def test_a_ledger_merged_by_hand_is_folded_safely() -> None:
+    state = fold(
+        [
+            decide(1, Verb.UNDO, "nothing"),
+            decide(2, Verb.REDO, "nothing"),
+            PROMOTE,
+            PROMOTE,
+            decide(3, Verb.UNDO, "d1"),
+            decide(4, Verb.UNDO, "d1"),
+            decide(5, Verb.PROMOTE, "q", content_hash=7, successes="many", failures=-1),
+        ]
+    )
+    assert state.undoable == ("d5",)
+    pin = state.pins["q"]
+    assert (pin.content_hash, pin.successes, pin.failures) == ("", 0, 0)

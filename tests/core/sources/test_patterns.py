@@ -1,9 +1,10 @@
-"""Pattern files of every layout; an invalid record does not affect others."""
+"""Pattern files of every layout: reading, editing, merging; archived patterns."""
 
 from __future__ import annotations
 
 import json
 import random
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from core.base.paths import ProjectPaths
+from core.files.json_editor import BadJson, JsonText
 from core.records.patterns import Pattern, PatternType, RecordedCounts, SourceLoop
 from core.records.times import parse_time
-from core.sources.patterns import PatternFile, read_patterns
+from core.sources.pattern_text import empty_file, find, insert, merge_records, records
+from core.sources.patterns import ArchivedPattern, PatternFile, read_archives, read_patterns
 
 SHARED = Path(__file__).parents[2] / "trees/spec-examples/.aiwg/ralph/shared/patterns"
+
+
 FILE = ".aiwg/ralph/shared/patterns/error-patterns.json"
+
+
 ERROR = {"pattern_id": "pat-error-null-check-001", "error_signature": {"error_pattern": "of null"}}
+
+
 ANTI = {"pattern_id": "pat-anti-hurry-001", "approach_description": "Hurry", "failure_rate": 0.5}
+
+
 SUCCESS = {"pattern_id": "pat-success-tests-first-001", "approach": {"description": "Tests first"}}
+
+
 TEMPLATE = {"template_id": "tmpl-guard-001", "template_code": "if (!x) return", "language": "typescript"}
+
+
 ALL: list[dict[str, Any]] = [ERROR, SUCCESS, ANTI, TEMPLATE]
 
 
@@ -326,3 +342,153 @@ class TestRecords:
                     data[place : place + 1] = chance.choice([b"{", b"]", b"7", b"\\", b"\xff", b"null", b'"'])
                 found = read_patterns(f"x/{file.name}", bytes(data))
                 assert found.problem is None or not found.patterns
+
+
+def archive(project: Path, name: str, *records: dict[str, Any]) -> Path:
+    folder = ProjectPaths(project).archive
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_text(json.dumps({"version": "1.0.0", "pattern_registry": {"error_patterns": records}}))
+    return path
+
+
+def read_archive(project: Path) -> tuple[ArchivedPattern, ...]:
+    return read_archives(ProjectPaths(project))[0]
+
+
+def test_archives_contain_time_reason_and_user(tmp_path: Path) -> None:
+    note = {"at": "2026-01-02T00:00:00Z", "reason": "unused", "by": "ada", "decision": "d1", "from": "errors.json"}
+    archive(tmp_path, "2026-01-patterns.json", {"pattern_id": "pat-error-a-001", "archived": note})
+    older = {"pattern_id": "pat-error-b-001", "archived_at": "2025-12-01", "archived_reason": "old"}
+    archive(tmp_path, "2025-12-patterns.json", older)
+    one, two = read_archive(tmp_path)
+    assert (one.pattern.id, one.reason, one.by, one.source) == ("pat-error-a-001", "unused", "ada", "errors.json")
+    assert one.at == datetime(2026, 1, 2, tzinfo=UTC)
+    assert one.file == ".aiwg/ralph/shared/archive/2026-01-patterns.json"
+    assert (two.pattern.id, two.reason, two.by) == ("pat-error-b-001", "old", "")
+
+
+def test_hostile_archives_are_read_safely(tmp_path: Path) -> None:
+    assert read_archives(ProjectPaths(tmp_path)) == ((), ())
+    record = {"pattern_id": "pat-error-a-001", "archived": ["soon", float("nan")]}
+    path = archive(tmp_path, "2026-01-patterns.json", record, {"archived": {}})
+    path.with_name("2026-02-patterns.json").write_text("{" * 100_000)
+    path.with_name("2026-03-patterns.json").symlink_to("/etc/passwd")
+    path.with_name("2026-04-patterns.json").write_text("")
+    found, findings = read_archives(ProjectPaths(tmp_path))
+    assert [(item.pattern.id, item.at, item.reason) for item in found] == [("pat-error-a-001", None, "")]
+    assert {finding.file.rpartition("/")[2] for finding in findings} == {
+        f"2026-{month}-patterns.json" for month in ("01", "02", "03", "04")
+    }
+
+
+A = {"pattern_id": "pat-error-a-001", "usage_count": 1}
+
+
+B = {"pattern_id": "pat-error-b-001", "usage_count": 1}
+
+
+NEW = {"pattern_id": "pat-error-new-001"}
+
+
+SHAPES: dict[str, tuple[Any, Any]] = {
+    "registry": (
+        {"version": "1", "pattern_registry": {"error_patterns": [A, B], "x": 1}},
+        {"version": "1", "pattern_registry": {"error_patterns": [A, B, NEW], "x": 1}},
+    ),
+    "registry without the list": (
+        {"pattern_registry": {"anti_patterns": [A, B]}},
+        {"pattern_registry": {"anti_patterns": [A, B], "error_patterns": [NEW]}},
+    ),
+    "flat lists": ({"error_patterns": [A, B]}, {"error_patterns": [A, B, NEW]}),
+    "patterns": ({"patterns": [A, B], "v": 2}, {"patterns": [A, B, NEW], "v": 2}),
+    "bare list": ([A, B], [A, B, NEW]),
+    "keyed": (
+        {"pat-error-a-001": A, "pat-error-b-001": {"usage_count": 1}},
+        {"pat-error-a-001": A, "pat-error-b-001": {"usage_count": 1}, "pat-error-new-001": NEW},
+    ),
+    "patterns keyed": (
+        {"patterns": {"pat-error-a-001": A, "pat-error-b-001": B}},
+        {"patterns": {"pat-error-a-001": A, "pat-error-b-001": B, "pat-error-new-001": NEW}},
+    ),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("indent", [None, 2])
+def test_every_layout_is_read_and_preserved(shape: str, indent: int | None) -> None:
+    before, after = SHAPES[shape]
+    document = JsonText(json.dumps(before, indent=indent).encode())
+    assert [record.id for record in records(document)] == ["pat-error-a-001", "pat-error-b-001"]
+    found = find(document, "pat-error-b-001")
+    assert found is not None
+    assert found.value["usage_count"] == 1
+    insert(document, "error", NEW)
+    assert json.loads(document.encode()) == document.value == after
+
+
+def test_a_single_pattern_becomes_the_first_of_two() -> None:
+    document = JsonText(json.dumps(A).encode() + b"\n")
+    insert(document, "error", NEW)
+    assert json.loads(document.encode()) == document.value == [A, NEW]
+
+
+def test_json_lines_get_one_more_line() -> None:
+    document = JsonText(b'{"pattern_id":"a"}\n{"template_id":"b"}\n')
+    assert [record.id for record in records(document)] == ["a", "b"]
+    insert(document, "error", NEW)
+    assert document.encode().endswith(b'{"template_id":"b"}\n{"pattern_id":"pat-error-new-001"}\n')
+
+
+def test_a_new_file_has_the_documented_layout() -> None:
+    document = empty_file("template")
+    insert(document, "template", {"template_id": "tmpl-a-001"})
+    assert json.loads(document.encode()) == {
+        "version": "1.0.0",
+        "pattern_registry": {"code_templates": [{"template_id": "tmpl-a-001"}]},
+    }
+
+
+def test_an_empty_object_gets_a_registry() -> None:
+    document = JsonText(b'{"version": "1.0.0"}')
+    insert(document, "anti", NEW)
+    assert document.value == {"version": "1.0.0", "pattern_registry": {"anti_patterns": [NEW]}}
+
+
+@pytest.mark.parametrize("content", ["7", '{"pattern_registry": 7}', '{"patterns": {"pattern_id": "a"}}'])
+def test_another_document_is_refused(content: str) -> None:
+    with pytest.raises(BadJson):
+        insert(JsonText(content.encode()), "error", NEW)
+
+
+def merge(base: list[Any], theirs: list[Any], present: list[Any]) -> Any:
+    return json.loads(merge_records(*(json.dumps(version).encode() for version in (base, theirs, present))))
+
+
+def test_merging_applies_additions_changes_and_removals() -> None:
+    changed = {**A, "usage_count": 2, "last_used": "today"}
+    assert merge([A, B], [changed, NEW], [A, B, {"pattern_id": "ours"}]) == [
+        changed,
+        {"pattern_id": "ours"},
+        NEW,
+    ]
+
+
+def test_merging_keeps_records_that_both_changed() -> None:
+    ours = {**A, "usage_count": 5}
+    assert merge([A], [{**A, "usage_count": 2}], [ours]) == [ours]
+    assert merge([A], [], [ours]) == [ours]
+
+
+def test_merging_twice_changes_nothing_more() -> None:
+    once = merge([A], [A, NEW], [A, B])
+    assert merge([A], [A, NEW], once) == once
+
+
+def test_merging_keeps_numbers_as_they_are_written() -> None:
+    theirs = b'[{"pattern_id": "a", "n": 1e400, "m": 1.0}]'
+    assert merge_records(b"[]", theirs, b"[]") == theirs
+
+
+def test_merging_into_a_deleted_file_gives_the_other_version() -> None:
+    assert merge_records(b"[]", b"[1]", None) == b"[1]"

@@ -1,6 +1,10 @@
+"""Reflections of every format and their copies, and the cross-task memory."""
+
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -8,22 +12,48 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
 from core.files.decoded import Line
+from core.index.refresh import Index
 from core.records.findings import Finding
 from core.records.loops import Outcome
-from core.records.reflections import Reflection
+from core.records.reflections import MemoryTask, Reflection
 from core.sources.loops import read_loops
 from core.sources.record_kinds import kind_of, loop_source
-from core.sources.reflections import join_reflections, read_reflections, reflection_key
+from core.sources.reflections import (
+    MEMORY_INDEX,
+    join_memory,
+    join_reflections,
+    read_memory,
+    read_reflections,
+    reflection_key,
+)
 
 MTIME = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
 AT = datetime(2026, 4, 30, 10, tzinfo=UTC)
+
+
 UUID = "f314cacf-fe09-49ac-91ed-56d8d456ffcb"
+
+
 STATE = ".aiwg/ralph/loops/a/state.json"
+
+
 MANAGED = ".aiwg/ralph/loops/a/reflections/reflection-2.json"
+
+
 ANALYTICS = ".aiwg/ralph/analytics/a.json"
+
+
 TASK = ".aiwg/ralph/memory/tasks/t.json"
+
+
 UNNAMED = ".aiwg/ralph-external/reflections/reflection-2.json"
+
+
 SHAPES = {
     ".aiwg/ralph/tasks/task-001/reflections.jsonl": "episodic",
     TASK: "cross-task",
@@ -38,6 +68,8 @@ SHAPES = {
     ".aiwg/ralph/current-loop.json": "state",
     ".aiwg/ralph-external/session-state.json": "state",
 }
+
+
 COUNTED = "The log alone shows nothing to do differently"
 
 
@@ -272,6 +304,8 @@ KEYS = [
         "type",
     ),
 ]
+
+
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=12) | st.sampled_from([at(), UUID, "x"]),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=6),
@@ -325,3 +359,130 @@ def test_a_draft_that_only_counts_is_ignored_and_the_last_reflection_counts() ->
     parsed = read(".aiwg/ralph/tasks/t/reflections.jsonl", [Line(at, value) for at, value in enumerate(lines, 1)])
     assert [one.attempt for one in parsed] == [2, 2, 2, 2, 3, 3]
     assert [one.text for one in parsed if one.superseded] == ["first"]
+
+
+EPISODIC = {
+    "timestamp": "2026-11-20T10:00:00Z",
+    "attempt_id": 2,
+    "observation": "Three type errors",
+    "analysis": "The interface was not updated",
+    "learning": "Update the interface first",
+    "action_items": ["update AuthConfig"],
+    "triggered_by": "failure",
+    "reflection_type": "error-analysis",
+}
+
+
+MANAGED_RECORD = {
+    "iteration": 4,
+    "content": "Mock the clock",
+    "type": "strategy_change",
+    "timestamp": "2026-11-20T11:00:00Z",
+}
+
+
+YAML = b"""
+- content: Pin the seed
+  iteration: 3
+  timestamp: "2026-11-20T12:00:00Z"
+- content: Use a fixed clock
+"""
+
+
+def load_memory(folder: Path, name: str, data: bytes) -> list[Reflection]:
+    file = folder / ".aiwg/ralph/memory/reflections" / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(data)
+    index = Index(ProjectPaths(folder), Settings(), clock=lambda: datetime.now(UTC), is_kept=False)
+    snapshot = index.load()
+    assert snapshot.findings == ()
+    return sorted(snapshot.reflections.values(), key=lambda one: one.learning)
+
+
+@pytest.mark.parametrize("folder", ["", "ralph-a/", "2026/ralph-a/"])
+def test_json_lines_in_any_folder(tmp_path: Path, folder: str) -> None:
+    data = b"".join(json.dumps(one).encode() + b"\n" for one in (EPISODIC, MANAGED_RECORD))
+    managed, episodic = load_memory(tmp_path, f"{folder}learned-7.jsonl", data)
+    assert (managed.learning, managed.iteration, managed.pointer) == ("Mock the clock", 4, "line 2")
+    assert (episodic.learning, episodic.attempt, episodic.trigger) == ("Update the interface first", 2, "failure")
+    assert managed.loop_id == folder.rstrip("/").rpartition("/")[2]
+
+
+@pytest.mark.parametrize("name", ["learned.yaml", "learned.yml", "deep/er/learned.yaml"])
+def test_yaml_is_read(tmp_path: Path, name: str) -> None:
+    pinned, fixed = load_memory(tmp_path, name, YAML)
+    assert (pinned.learning, pinned.iteration) == ("Pin the seed", 3)
+    assert fixed.at_approximate
+
+
+def test_a_list_an_object_with_reflections_and_a_single_one(tmp_path: Path) -> None:
+    assert len(load_memory(tmp_path / "a", "x.json", json.dumps([EPISODIC, MANAGED_RECORD]).encode())) == 2
+    assert (
+        len(load_memory(tmp_path / "b", "x.json", json.dumps({"reflections": [EPISODIC, "Ask first"]}).encode())) == 2
+    )
+    (one,) = load_memory(tmp_path / "c", "sub/reflection-5.json", json.dumps({"content": "Ask first"}).encode())
+    assert (one.learning, one.iteration, one.loop_id) == ("Ask first", 5, "sub")
+
+
+def test_an_invalid_reflection_is_a_finding(tmp_path: Path) -> None:
+    file = tmp_path / ".aiwg/ralph/memory/reflections/x.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps([7, MANAGED_RECORD]))
+    index = Index(ProjectPaths(tmp_path), Settings(), clock=lambda: datetime.now(UTC), is_kept=False)
+    snapshot = index.load()
+    assert len(snapshot.reflections) == 1
+    assert [(one.code, one.pointer) for one in snapshot.findings] == [("wrong-type", "/0")]
+
+
+TASK_FILE = ".aiwg/ralph/memory/tasks/t1.json"
+
+
+def read_tasks(file: str, value: Any) -> tuple[MemoryTask, ...]:
+    tasks, findings = read_memory(file, value, MTIME)
+    assert findings == ()
+    return tasks
+
+
+def test_a_task_file_is_read_completely() -> None:
+    value = {
+        "task_id": "t1",
+        "task_description": "d",
+        "task_type": "debugging",
+        "timestamp": "2026-04-30T10:00:00Z",
+        "outcome": "partial",
+        "iterations": 3,
+        "final_quality": 0.92,
+        "key_learnings": ["### Iteration 1", "one", "two"],
+        "tags": ["a", "b"],
+    }
+    (task,) = read_tasks(TASK_FILE, value)
+    assert (task.id, task.description, task.task_type, task.outcome) == (
+        "t1",
+        "d",
+        "debugging",
+        Outcome.PARTIAL,
+    )
+    assert (task.iterations, task.quality, task.learnings) == (3, 0.92, ("one", "two"))
+    assert (task.at, task.file, task.indexed) == (datetime(2026, 4, 30, 10, tzinfo=UTC), TASK_FILE, False)
+
+
+def test_the_task_file_wins_over_the_index() -> None:
+    index = read_tasks(MEMORY_INDEX, {"tasks": [{"task_id": "t1", "outcome": "failure"}, {"task_id": "gone"}]})
+    files = read_tasks(TASK_FILE, {"outcome": "success"}) + read_tasks(".aiwg/ralph/memory/tasks/t2.json", {})
+    for parsed in ((*index, *files), (*files, *index)):
+        joined = join_memory(parsed)
+        assert {task.id: (task.file == MEMORY_INDEX, task.indexed) for task in joined.values()} == {
+            "t1": (False, True),
+            "gone": (True, True),
+            "t2": (False, False),
+        }
+        assert joined["t1"].outcome is Outcome.SUCCESS
+
+
+def test_wrong_entries_of_the_index_are_findings() -> None:
+    tasks, findings = read_memory(MEMORY_INDEX, {"tasks": [{"outcome": "success"}, 7, {"task_id": "t"}]}, MTIME)
+    assert [task.id for task in tasks] == ["t"]
+    assert [(one.code, one.pointer) for one in findings] == [
+        ("missing-id", "/tasks/0"),
+        ("wrong-type", "/tasks/1"),
+    ]

@@ -7,28 +7,33 @@ import os
 import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from core.records.loops import Liveness, LoopStatus, Outcome, StateSource
 from core.sources.adapters.frankbria import FrankbriaAdapter
 from tests.core.sources.adapters.fixtures import (
-    ANY_JSON,
     NOW,
     Case,
     open_case,
 )
 
 INFERRED, REPORTED = StateSource.INFERRED, StateSource.REPORTED
+
+
 TASK = "Make the cart exact."
+
+
 NEWEST = "frankbria:20261120-113001"
+
+
 CONTEXT = "### Success Patterns\n\n1. **Small steps** (90% success, 3 uses)\n   - Steps: commit\n"
+
+
 RUNNING, CRASHED, FAILED = LoopStatus.RUNNING, LoopStatus.CRASHED, LoopStatus.FAILED
+
+
 COMPLETED, LIMIT, ABORTED = LoopStatus.COMPLETED, LoopStatus.LIMIT, LoopStatus.ABORTED
-FILES = ["status.json", "progress.json", "logs/ralph.log", "logs/metrics.jsonl", ".response_analysis", "queue.json"]
 
 
 def open_(case: str, tmp_path: Path) -> Case:
@@ -277,24 +282,3 @@ def test_only_the_newest_calls_may_be_written_over_several_lines(tmp_path: Path)
             '{\n"type": "result",\n"total_cost_usd": 1}'
         )
     assert case.loop().usage.cost_usd == 20
-
-
-STATUS = st.fixed_dictionaries(
-    {"loop_count": ANY_JSON, "calls_made_this_hour": ANY_JSON},
-    optional=dict.fromkeys(("timestamp", "status", "last_action", "exit_reason", "max_calls_per_hour"), ANY_JSON),
-)
-METRIC = st.dictionaries(st.sampled_from(["timestamp", "loop", "duration", "success", "calls"]), ANY_JSON)
-
-
-@given(status=STATUS, other=ANY_JSON, metric=METRIC | ANY_JSON)
-def test_fields_of_wrong_types_never_raise(
-    tmp_path_factory: pytest.TempPathFactory, status: dict[str, Any], other: Any, metric: Any
-) -> None:
-    case = open_("running", tmp_path_factory.mktemp("types"))
-    ralph(case, "status.json").write_text(json.dumps(status))
-    ralph(case, "logs/metrics.jsonl").write_text(json.dumps(metric) + "\n")
-    for name, key in ((".response_analysis", "analysis"), ("queue.json", "queue"), (".circuit_breaker_state", "state")):
-        ralph(case, name).write_text(json.dumps({key: other}))
-    for name in (".ralph_session_history", ".circuit_breaker_history"):
-        ralph(case, name).write_text(json.dumps([other]))
-    assert len(case.use()[0]) == 2

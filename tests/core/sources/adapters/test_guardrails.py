@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,13 +17,14 @@ from core.sources.adapters.guardrails import NO_OP, GuardrailsAdapter
 from tests.core.sources.adapters.fixtures import NOW, Case, open_case
 
 INFERRED, REPORTED = StateSource.INFERRED, StateSource.REPORTED
+
+
 CONTEXT = (
     "## Cross-Loop Learning Context\n\nPatterns:\n\n"
     "### Success Patterns\n\n1. **Small steps** (90% success, 3 uses)\n\n"
     "### Anti-Patterns to Avoid\n\n1. **Mocking the clock globally** (70% failure rate)\n"
     "   - Tests leak into each other\n"
 )
-FILES = ["guardrails.md", "progress.md", "activity.log"]
 
 
 def open_(case: str, tmp_path: Path) -> Case:
@@ -198,20 +197,6 @@ def test_a_sign_names_a_review_only_if_there_was_one(tmp_path: Path) -> None:
     ):
         delivery = case.adapter.deliver(loop, blocks.fenced(), case.files)
         assert delivery is not None and f"+- **Added after**: {origin}" in delivery.diff
-
-
-JSON = st.none() | st.booleans() | st.integers() | st.text(max_size=9) | st.lists(st.integers(), max_size=2)
-STORY = st.dictionaries(st.sampled_from(["id", "title", "status", "dependsOn", "startedAt"]), JSON)
-
-
-@given(stories=st.lists(STORY | JSON, max_size=4) | JSON, project=JSON)
-def test_fields_of_wrong_types_never_raise(
-    tmp_path_factory: pytest.TempPathFactory, stories: Any, project: Any
-) -> None:
-    case = open_("iannuttall", tmp_path_factory.mktemp("types"))
-    prd = case.project / ".agents" / "tasks" / "prd-cart.json"
-    prd.write_text(json.dumps({"project": project, "stories": stories}))
-    assert len(case.use()[0]) == 2
 
 
 @given(numbers=st.lists(st.integers(0, 10**12), min_size=4, max_size=4), word=st.text(max_size=10))

@@ -5,23 +5,21 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from core.records.loops import CONTRADICTED, Liveness, LoopStatus, Outcome, StateSource
 from core.sources.adapters.join import check_claim
 from core.sources.adapters.open_ralph import OpenRalphAdapter
 from tests.core.sources.adapters.fixtures import (
-    ANY_JSON,
     NOW,
     Case,
     open_case,
 )
 
 INFERRED, REPORTED = StateSource.INFERRED, StateSource.REPORTED
+
+
 ID = "open-ralph:20261120T113000"
 
 
@@ -190,24 +188,3 @@ def test_the_fingerprint_is_its_state_or_history(tmp_path: Path) -> None:
     assert case.adapter.fingerprint(case.folders) == (".ralph/ralph-history.json",)
     ralph(case, "ralph-history.json").write_text("{}")
     assert case.adapter.fingerprint(case.folders) == ()
-
-
-STATE = st.fixed_dictionaries(
-    {"iteration": ANY_JSON},
-    optional=dict.fromkeys(("active", "maxIterations", "prompt", "startedAt", "model", "agent", "tasksMode"), ANY_JSON),
-)
-NAMES = ["iteration", "startedAt", "endedAt", "durationMs", "agent", "model", "toolsUsed", "filesModified", "errors"]
-ENTRY = st.dictionaries(st.sampled_from([*NAMES, "exitCode", "completionDetected"]), ANY_JSON)
-
-
-@given(state=STATE, entries=st.lists(ENTRY | ANY_JSON, max_size=3) | ANY_JSON, questions=ANY_JSON)
-def test_fields_of_wrong_types_never_raise(
-    tmp_path_factory: pytest.TempPathFactory, state: dict[str, Any], entries: Any, questions: Any
-) -> None:
-    case = open_("running", tmp_path_factory.mktemp("types"))
-    ralph(case, "ralph-loop.state.json").write_text(json.dumps(state))
-    ralph(case, "ralph-history.json").write_text(json.dumps({"iterations": entries}))
-    ralph(case, "ralph-questions.json").write_text(json.dumps(questions))
-    assert len(case.use()[0]) <= 1
-    end(case)
-    case.use()

@@ -1,0 +1,327 @@
+"""The cases of all adapters: each finds only its own files, whatever is damaged, and at every moment of a run."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from core.records.loops import Loop, LoopStatus
+from core.sources.adapters.adapter_table import own_adapters
+from core.sources.adapters.contract import Adapter
+from core.sources.adapters.join import join_loops
+from tests.core.sources.adapters.fixtures import ANY_JSON, DATA, NOW, Case, check_damages, check_replacements, open_case
+from tests.e2e import play_frankbria, play_guardrails, play_open_ralph, play_ralph_loop, play_snarktank
+from tests.e2e.play_runner import Steps
+
+ADAPTERS = {adapter.name: adapter for adapter in own_adapters()}
+
+
+CASES = sorted(f"{case.parent.name}/{case.name}" for case in DATA.glob("*/*") if case.is_dir())
+
+
+SHARED = (
+    "frankbria/running",
+    "guardrails/iannuttall",
+    "open-ralph/running",
+    "orchestrator/one",
+    "ralph-tui/crashed-lock",
+    "snarktank/open",
+)
+
+
+"""Cases in one project; the first four are in `.ralph/`."""
+
+
+PLANS = {("snarktank", "ralph-tui")}  # adapters that read the plan of another runner; `join_loops` joins these loops
+
+
+def owner_of(case: str) -> str:
+    return case.partition("/")[0].removesuffix("-memory").removesuffix("-memories")
+
+
+def anew(name: str) -> Adapter:
+    """Return an adapter that has read nothing."""
+    return next(adapter for adapter in own_adapters() if adapter.name == name)
+
+
+def open_shared(name: str, tmp_path: Path, *more: str) -> Case:
+    """Open the project of all shared cases; where two have the same file, that of the adapter itself stays."""
+    others = [case for case in (*SHARED, *more) if owner_of(case) != name]
+    own = [case for case in (*SHARED, *more) if owner_of(case) == name]
+    return [open_case(anew(name), case, tmp_path / "case") for case in (*others, *own)][-1]
+
+
+def described(loops: dict[str, Loop]) -> dict[str, tuple[object, ...]]:
+    return {id: (loop.status, loop.end_reason, loop.task, loop.iteration, loop.usage) for id, loop in loops.items()}
+
+
+def test_all_cases_are_of_an_adapter() -> None:
+    assert {owner_of(case) for case in CASES} <= ADAPTERS.keys()
+    assert {owner_of(case) for case in SHARED} <= ADAPTERS.keys()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_other_adapters_find_nothing_in_a_case(case: str, tmp_path: Path) -> None:
+    owner = owner_of(case)
+    for name in ADAPTERS.keys() - {owner}:
+        if (name, owner) not in PLANS:
+            opened = open_case(anew(name), case, tmp_path / name)
+            opened.set_folders(home=None)
+            assert opened.use() == ({}, []), f"{name} reads files of {owner}"
+            assert opened.adapter.fingerprint(opened.folders) == (), f"{name} recognizes files of {owner}"
+
+
+@pytest.mark.parametrize("name", sorted(owner_of(case) for case in SHARED))
+def test_each_runner_is_found_as_if_it_were_alone(name: str, tmp_path: Path) -> None:
+    (case,) = (case for case in SHARED if owner_of(case) == name)
+    alone, shared = open_case(anew(name), case, tmp_path / "alone"), open_shared(name, tmp_path)
+    one, many = alone.use(), shared.use()
+    assert one[0]
+    plans = {id for id, loop in many[0].items() if loop.files[:1] == ("prd.json",) and name == "snarktank"}
+    assert described({id: loop for id, loop in many[0].items() if id not in plans}) == described(one[0])
+    assert [lesson.id for lesson in many[1]] == [lesson.id for lesson in one[1]]
+
+
+def test_no_file_of_a_state_belongs_to_two_loops(tmp_path: Path) -> None:
+    files: Counter[str] = Counter()
+    for name in ADAPTERS:
+        opened = open_shared(name, tmp_path / name)
+        files.update({loop.files[0] for loop in opened.loops().values() if loop.files})
+    assert len(files) >= len(SHARED)
+    assert max(files.values()) == 1
+
+
+FILES: dict[str, tuple[str, ...]] = {
+    "beads/issues": ("project/.beads/issues.jsonl",),
+    "claude/goal-met": ("home/**/*",),
+    "claude/job-blocked": ("home/**/*",),
+    "claude/loop-cron": ("home/**/*",),
+    "claude/permission-prompt": ("home/**/*",),
+    "claude/subagent": ("home/**/*",),
+    "claude-memory/new-frontmatter": ("home/**/memory/*",),
+    "claude-memory/no-frontmatter": ("home/**/memory/*",),
+    "claude-memory/old-frontmatter": ("home/**/memory/*",),
+    "codex/exec": ("home/.codex/sessions/**/*.jsonl",),
+    "codex-memories/ascending": ("home/.codex/memories/raw_memories.md", "home/.codex/memories_1.sqlite"),
+    "codex-memories/no-raw": ("home/.codex/memories/MEMORY.md", "home/.codex/memories/rollout_summaries/*"),
+    "frankbria/running": (
+        "project/.ralph/status.json",
+        "project/.ralph/progress.json",
+        "project/.ralph/logs/ralph.log",
+        "project/.ralph/logs/metrics.jsonl",
+        "project/.ralph/logs/claude_output_*.log",
+        "project/.ralph/.response_analysis",
+        "project/.ralph/queue.json",
+    ),
+    "guardrails/agrimsingh": (
+        "project/.ralph/guardrails.md",
+        "project/.ralph/progress.md",
+        "project/.ralph/activity.log",
+    ),
+    "guardrails/iannuttall": (
+        "project/.ralph/guardrails.md",
+        "project/.ralph/progress.md",
+        "project/.ralph/activity.log",
+    ),
+    "open-ralph/running": (
+        "project/.ralph/ralph-loop.state.json",
+        "project/.ralph/ralph-history.json",
+        "project/.ralph/ralph-tasks.md",
+    ),
+    "opencode/db": ("home/.local/share/opencode/opencode.db",),
+    "orchestrator/one": (
+        "project/.ralph/events*.jsonl",
+        "project/.ralph/loops.json",
+        "project/.ralph/loop.lock",
+        "project/.ralph/current-loop-id",
+        "project/.ralph/history.jsonl",
+        "project/.ralph/agent/memories.md",
+        "project/.ralph/agent/tasks.jsonl",
+        "project/ralph.yml",
+    ),
+    "ralph-loop/active": ("project/.claude/ralph-loop.local.md", "home/.claude/projects/**/*.jsonl"),
+    "ralph-tui/registry": ("home/.config/ralph-tui/sessions.json",),
+    "ralph-tui/running": (
+        "project/.ralph-tui/session.json",
+        "project/.ralph-tui/ralph.lock",
+        "project/.ralph-tui/progress.md",
+        "project/.ralph-tui/iterations/*.log",
+        "project/prd.json",
+    ),
+    "snarktank/complete": ("project/prd.json", "project/progress.txt"),
+}
+
+
+"""Files of each case; those of one pattern are damaged at once."""
+
+
+PID = 4242
+
+
+"""Process of the sessions of Claude Code, which runs."""
+
+
+each_file = pytest.mark.parametrize(
+    ("name", "pattern"), [(name, pattern) for name, patterns in FILES.items() for pattern in patterns]
+)
+
+
+def open_files(name: str, pattern: str, tmp_path: Path) -> tuple[Case, list[Path]]:
+    case = open_case(anew(owner_of(name)), name, tmp_path / "case")
+    case.processes.starts[PID] = NOW
+    paths = [path for path in case.root.glob(pattern) if path.is_file()]
+    assert paths
+    return case, paths
+
+
+def test_all_adapters_with_cases_are_checked() -> None:
+    assert {owner_of(case) for case in CASES} == {owner_of(name) for name in FILES}
+
+
+@each_file
+def test_damaged_files_never_raise_and_are_not_changed(name: str, pattern: str, tmp_path: Path) -> None:
+    case, paths = open_files(name, pattern, tmp_path)
+    check_damages(case, *paths)
+
+
+@each_file
+def test_what_is_not_a_file_is_not_read(name: str, pattern: str, tmp_path: Path) -> None:
+    case, paths = open_files(name, pattern, tmp_path)
+    check_replacements(case, *paths)
+
+
+PLAYS: dict[str, tuple[Steps, tuple[str, ...]]] = {
+    "frankbria": (play_frankbria.steps, ("ralph_loop.sh",)),
+    "guardrails": (play_guardrails.steps, ("ralph-loop.sh",)),
+    "open-ralph": (play_open_ralph.steps, ()),
+    "ralph-loop": (play_ralph_loop.steps, ()),
+    "snarktank": (play_snarktank.steps, ("ralph.sh",)),
+}
+
+
+ENDS = {
+    "frankbria": (LoopStatus.FAILED, "stagnation_detected"),
+    "guardrails": (LoopStatus.COMPLETED, "✅ TASK COMPLETE"),
+    "open-ralph": (LoopStatus.LIMIT, "2 of 2 iterations"),
+    "ralph-loop": (LoopStatus.COMPLETED, "promise"),
+    "snarktank": (LoopStatus.COMPLETED, "all 2 stories pass"),
+}
+
+
+class Desk:
+    """A project that all adapters read, with a clock that goes on at each write."""
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "project" / "scripts" / "ralph").mkdir(parents=True)
+        (folder / "project" / "scripts" / "ralph" / "ralph.sh").write_text("")
+        self.now = NOW
+        self.cases = {adapter.name: Case(adapter, folder) for adapter in own_adapters()}
+        self.project = folder.resolve() / "project"
+
+    def tick(self) -> datetime:
+        self.now += timedelta(seconds=5)
+        return self.now
+
+    def start(self, name: str) -> Iterator[str]:
+        steps, programs = PLAYS[name]
+        for program in programs:
+            self.cases[name].processes.programs[program, self.project] = 4821
+        return steps(self.project, self.project.parent / "home", self.tick)
+
+    def stop(self, name: str) -> None:
+        self.cases[name].processes.programs.clear()
+
+    def loops(self) -> dict[str, list[Loop]]:
+        """Return all loops by runner, joined as in the program."""
+        found: dict[str, list[Loop]] = {}
+        for case in self.cases.values():
+            case.now = self.now
+        everything = [loop for case in self.cases.values() for loop in case.loops().values()]
+        for loop in join_loops(everything, self.project).loops:
+            found.setdefault(loop.runner, []).append(loop)
+        return found
+
+
+@pytest.mark.parametrize("name", PLAYS)
+def test_a_runner_runs_until_its_end(tmp_path: Path, name: str) -> None:
+    desk = Desk(tmp_path)
+    seen: list[tuple[str, LoopStatus]] = []
+    for step in desk.start(name):
+        if step == "done":
+            desk.stop(name)
+        found = desk.loops()
+        assert found.keys() <= {name}
+        for loop in found.get(name, ()):
+            seen.append((step, loop.status))
+        assert len(found.get(name, ())) <= 1
+    assert {status for step, status in seen if step != "done"} == {LoopStatus.RUNNING}
+    (loop,) = desk.loops()[name]
+    assert (loop.status, loop.end_reason) == ENDS[name]
+    desk.cases[name].lessons()
+
+
+def test_five_runners_at_once_are_five_loops(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    running = {name: desk.start(name) for name in PLAYS}
+    while running:
+        for name in list(running):
+            if next(running[name], None) is None:
+                desk.stop(name)
+                del running[name]
+        assert all(len(loops) == 1 for loops in desk.loops().values())
+    found = {name: (loop.status, loop.end_reason) for name, (loop,) in desk.loops().items()}
+    assert found == ENDS
+    lessons = {lesson.text for case in desk.cases.values() for lesson in case.lessons()}
+    assert lessons == {play_snarktank.PATTERN, *play_snarktank.LEARNINGS, play_guardrails.SIGN}
+
+
+def test_what_the_runner_reported_is_known_at_the_end(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    for _ in desk.start("frankbria"):
+        desk.loops()
+    (loop,) = desk.loops()["frankbria"]
+    assert loop.usage.cost_usd == play_frankbria.COST * play_frankbria.ITERATIONS
+    assert (loop.session_ids, len(loop.iterations)) == ((play_frankbria.SESSION,), play_frankbria.ITERATIONS)
+
+
+@pytest.fixture
+def opened(name: str, tmp_path: Path) -> Case:
+    case = open_case(anew(owner_of(name)), name, tmp_path / "case")
+    case.processes.starts[PID] = NOW
+    return case
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name.partition("/")[0] != "opencode"])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
+@given(data=st.data())
+def test_values_of_any_type_in_any_field_never_raise(name: str, opened: Case, data: st.DataObject) -> None:
+    paths = [path for pattern in FILES[name] for path in opened.root.glob(pattern) if path.is_file()]
+    texts = {path: path.read_text() for path in paths if path.suffix != ".sqlite"}
+    path = data.draw(st.sampled_from(sorted(texts)))
+    lines = texts[path].split("\n") if path.suffix in (".jsonl", ".log") else [texts[path]]
+    for number, line in enumerate(lines):
+        with suppress(ValueError):  # a text, or a torn line
+            lines[number] = json.dumps(replace_any(json.loads(line), data))
+    path.write_text("\n".join(lines))
+    opened.anew().use()
+    path.write_text(texts[path])
+
+
+def replace_any(value: Any, data: st.DataObject) -> Any:
+    """Replace a value, one in it, or none by another of any type."""
+    items = list(value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ())
+    if not items or data.draw(st.booleans()):
+        return data.draw(ANY_JSON)
+    key, inner = data.draw(st.sampled_from(items))
+    changed = value.copy()
+    changed[key] = replace_any(inner, data)
+    return changed
