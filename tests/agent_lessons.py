@@ -11,8 +11,8 @@ from core.index.project_state import ProjectState
 from core.index.review_items import LESSON, ReviewItem
 from core.project.project import Project
 from core.records.extractions import Extraction
-from core.records.lessons import JoinedLesson, Lesson, LessonKind
 from core.records.loops import Loop
+from core.records.reflections import JoinedLesson, Lesson, LessonKind
 from core.sources.adapters.collector import Collector
 from core.sources.adapters.contract import AdapterRecords
 from core.sources.adapters.lessons import lesson_id

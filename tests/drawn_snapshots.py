@@ -16,9 +16,8 @@ from core.records.decisions import BurstVerdict, CurationState, InversionVerdict
 from core.records.episodes import Attempt, Task
 from core.records.events import Event, Signals
 from core.records.loops import ExtractedPattern, Iteration, Loop, LoopStatus, Outcome
-from core.records.origins import NOTHING_FOREIGN, ForeignRecords
 from core.records.patterns import Maturity, Pattern, PatternType
-from core.records.snapshot import Delta, Snapshot
+from core.records.snapshot import NOTHING_FOREIGN, Delta, ForeignRecords, Snapshot
 from core.records.team import TeamEvidence, TeamSums
 from tests.factories import (
     NOW,

@@ -16,9 +16,9 @@ import pytest
 from msgspec.structs import replace
 
 import core.files.atomic_write
-from core.base.grouping import group_pairs
 from core.base.paths import ProjectPaths
 from core.base.settings import InjectionSettings, Settings, WatchSettings
+from core.base.steps import group_pairs
 from core.decisions.case import Decided
 from core.decisions.commands import Command, PatternCommand, bulk
 from core.decisions.curator import Curator, Target

@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from core.base.ownership import TRUSTED_PATHS
+from core.base.paths import TRUSTED_PATHS
 from core.cli.demo.sample import copy_sample
 from tests.e2e import play_claude, play_frankbria, play_open_ralph, play_snarktank
 from tests.fence_token import fix_fence_token

@@ -246,7 +246,7 @@ class Cluster:
 
     def prepare(self) -> None:
         """Create the roles, and the database that all tests copy."""
-        from core.records.space import Level
+        from core.records.team import Level
         from core.team.migrations import migrate
         from core.team.server import Space, create_space
 

@@ -22,11 +22,10 @@ from textual.content import Content
 from textual.message import Message
 
 from core.base.errors import DamagedError, RalphdeckError
+from core.base.formatting import LAST_SEEN, LAST_VISIT
 from core.base.text import plural, visible, visible_line
-from core.base.time_parsing import LAST_SEEN, LAST_VISIT
 from core.files.user_files import CONTINUED, SINCE
-from core.records.authors import is_same_user
-from core.records.decisions import Decision, Verb
+from core.records.decisions import Decision, Verb, is_same_user
 from core.records.snapshot import UNCHECKED
 from core.records.times import iso
 from core.trust.projects import find_answer, is_trusted
@@ -57,7 +56,7 @@ if TYPE_CHECKING:
     from core.project.project import Project
     from core.project.trust import Arrivals
     from core.records.snapshot import Snapshot
-    from core.records.team_status import Lease, TeamStatus
+    from core.records.team import Lease, TeamStatus
     from tui.palette import PaletteIndex
     from tui.screens.trust import Choice
 

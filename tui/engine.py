@@ -17,7 +17,7 @@ from core.agents.plan import find_connected
 from core.base.errors import RalphdeckError
 from core.project.watch_loop import WatchLoop, is_wanted
 from core.records.snapshot import Delta
-from core.records.team_status import DASHBOARD
+from core.records.team import DASHBOARD
 from tui.kit.drawing import NewestMessage
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from core.files.watcher import WatchState
     from core.index.project_state import ProjectState
     from core.project.project import Project
-    from core.records.team_status import TeamStatus
+    from core.records.team import TeamStatus
 
 
 PAUSE_SECONDS: Final = 0.01  # Seconds between two steps of the background search, so that the screen runs.

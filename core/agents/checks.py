@@ -21,8 +21,7 @@ from core.agents.connection_table import CONNECTIONS, start_event
 from core.agents.entries import hook_programs, is_own_server, is_same_program, server_program
 from core.agents.plan import Target, has_hooks, read_parsed
 from core.base.errors import BadInput
-from core.base.ownership import is_in_trusted_path
-from core.base.paths import is_folder
+from core.base.paths import is_folder, is_in_trusted_path
 from core.files.file_reader import decode_json
 from core.show.now import Setup
 

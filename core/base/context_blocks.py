@@ -9,7 +9,6 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from core.base.regex_table import LazyRegex
 from core.base.regexes import lazy_regex
 
 Voice = Literal["approved", "unreviewed"]
@@ -27,7 +26,7 @@ FENCE: Final = r"</?(?:approved|unreviewed)-[0-9a-f]{16}>"
 
 _BEGIN: Final = lazy_regex(r"[\s>]*<((?:approved|unreviewed)-[0-9a-f]{16})>\s*")
 _OLD_TITLES: Final = frozenset({"## Cross-Loop Learning Context", "## Known Fixes", "## Did Not Help"})
-_OLD_LINE: Final = LazyRegex(
+_OLD_LINE: Final = lazy_regex(
     r"\s*$|### |\d{1,4}\. | {3}|- |## (?:Anti-Patterns to Avoid|Successful Patterns)$"
     r"|(?:Patterns|Reflections) from previous loops|Data from earlier debug sessions"
     r"|These decomposition strategies|Based on past failures"
@@ -94,5 +93,5 @@ def lines_outside_contexts(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[i
             end, is_old = f"</{begin[1]}>", False
         elif line.strip(" \t>") in _OLD_TITLES:
             is_old = True
-        elif not (is_old := is_old and bool(_OLD_LINE.compiled.match(line))):
+        elif not (is_old := is_old and bool(_OLD_LINE.match(line))):
             yield number, line

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from core.base.regex_table import RegexTable
+from core.base.regexes import RegexTable
 
 MAX_TEXT: Final = 50_000  # Maximum number of characters of a text that are read.
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from core.base.regex_table import RegexTable
+from core.base.regexes import RegexTable
 
 _REGEX: Final = RegexTable(Path(__file__).with_name("polarity.yaml"))
 _MAX_READ: Final = 600  # characters of a text that are read

@@ -11,7 +11,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
-from core.base.regex_table import read_blocks
+from core.base.regexes import read_blocks
 from core.base.secret_names import ASSIGNED_HINTS, NAME_HINTS, MaskFormat, find_assigned, fold_case
 from core.base.value_shapes import (
     NEAR,

@@ -1,4 +1,4 @@
-"""Long computations in small steps, so that other work is not delayed."""
+"""Long computations in small steps, so that other work is not delayed; grouping of values."""
 
 from __future__ import annotations
 
@@ -66,5 +66,26 @@ def sort_in_steps(items: Iterable[_Item], key: Callable[[_Item], Any]) -> Steps[
     found = []
     for _, item in merge(*parts, key=itemgetter(0)):
         found.append(item)
+        yield
+    return found
+
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+def group_pairs(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:
+    """Group the second items of pairs by the first, in order of first occurrence."""
+    found: dict[_Key, list[_Value]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
+
+
+def group_in_steps(pairs: Iterable[tuple[_Key, _Value]]) -> Steps[dict[_Key, list[_Value]]]:
+    """Do `group_pairs` step by step."""
+    found: dict[_Key, list[_Value]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
         yield
     return found

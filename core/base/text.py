@@ -1,15 +1,15 @@
-"""Safe display of untrusted text, and safe matching of untrusted regexes."""
+"""Safe display of untrusted text, safe matching of untrusted regexes, and texts of records."""
 
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache, partial
 from typing import Any, Final
 
 from core.base.masking import MANY, has_certainly_none, has_hint, mask_secrets
-from core.base.regex_table import LazyRegex
 from core.base.regexes import lazy_regex
 
 UNKNOWN_CHAR: Final = "\N{REPLACEMENT CHARACTER}"
@@ -77,7 +77,7 @@ class _HiddenTable(dict[int, str]):
 _TABLE: Final = _Table()
 _PICTURES: Final = range(0x2400, 0x2425)
 # Legal inside a JSON string, but a terminal would interpret or hide them.
-_INVISIBLE: Final = LazyRegex(
+_INVISIBLE: Final = lazy_regex(
     "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
 _SPACE_PICTURES: Final = frozenset({0x2409, 0x240A, 0x240B, 0x240C, 0x240D, 0x2424})
@@ -145,7 +145,7 @@ def _mask_and_cut(text: str, limit: int | None) -> str:
 
 def escape_invisible(json_text: str) -> str:
     """Write characters that a terminal interprets or hides as `\\uXXXX` in a JSON document."""
-    return _INVISIBLE.compiled.sub(lambda found: json.dumps(found[0])[1:-1], json_text)
+    return _INVISIBLE.sub(lambda found: json.dumps(found[0])[1:-1], json_text)
 
 
 def plural(count: int, noun: str, many: str | None = None) -> str:
@@ -247,3 +247,51 @@ def to_bytes(text: str) -> bytes:
 def from_bytes(data: bytes) -> str:
     """Decode what `to_bytes` returns."""
     return data.decode("utf-8", "surrogatepass")
+
+
+MAX_LINE: Final = 300  # Longest line, in characters, of a created record.
+MAX_SLUG: Final = 40
+
+_WORD: Final = lazy_regex(r"[A-Za-z][A-Za-z0-9]*")
+_MAX_SLUG_WORDS: Final = 4
+_SMALL: Final = frozenset(
+    {"the", "an", "of", "to", "and", "or", "for", "in", "on", "with", "is", "are", "was", "it", "its", "by", "at"}
+    | {"from", "so", "that", "this", "be", "as", "all", "one", "their", "then", "when", "while"}
+)
+"""Words left out of slugs."""
+_LABEL: Final = lazy_regex(r"\s*(?:attempt|iteration|step)\s+\d{1,6}\s*[:.-]\s*", re.IGNORECASE)
+
+
+def one_line(text: str, limit: int = MAX_LINE) -> str:
+    """Return `text` as one line of at most `limit` characters."""
+    whole = " ".join(replace_surrogates(text[: limit * 4]).split())
+    return whole if len(whole) <= limit else f"{whole[: limit - 1]}…"
+
+
+def replace_surrogates(text: str) -> str:
+    """Replace lone surrogates, which UTF-8 cannot encode."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def strip_label(text: str) -> str:
+    """Return `text` on one line without its label: `Attempt 2: guard` -> `guard`."""
+    label = _LABEL.match(text)
+    return one_line(text[label.end() :] if label else text)
+
+
+def lesson_name(text: str) -> str:
+    """Return a short name of a lesson that an agent wrote down, for people."""
+    return f"the lesson “{visible_line(one_line(text), 60)}”"
+
+
+def make_slug(text: str, fallback: str) -> str:
+    """Return a slug of the meaningful words, of `a-z`, `0-9` and `-`; 40 at most."""
+    words: list[str] = []
+    for word in _WORD.findall(text[: MAX_LINE * 2]):
+        if len(word) > 1 and word.lower() not in _SMALL and word.lower() not in words:
+            words.append(word.lower())
+        if len(words) == _MAX_SLUG_WORDS:
+            break
+    while len(words) > 1 and len("-".join(words)) > MAX_SLUG:
+        words.pop()
+    return "-".join(words)[:MAX_SLUG] or fallback

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Final
 
-from core.base.regex_table import RegexTable
+from core.base.regexes import RegexTable
 from core.base.secret_names import NAME_HINTS, fold_case
 
 REGEX: Final = RegexTable(Path(__file__).with_name("secret_patterns.yaml"))  # expressions of this package

@@ -13,8 +13,7 @@ from core.base.settings import PruningSettings
 from core.learning.bursts import Burst
 from core.records.decisions import Verb
 from core.records.extractions import ALL_TYPES, Extraction
-from core.records.patterns import PatternType
-from core.records.repairs import RecordRepair
+from core.records.patterns import PatternType, RecordRepair
 
 
 class More(Struct, frozen=True):

@@ -9,8 +9,7 @@ from core.base.formatting import shorten_id
 from core.base.text import plural
 from core.decisions.case import change
 from core.learning.assessment import HELD, QUARANTINE
-from core.records.authors import is_signed_unattended
-from core.records.decisions import TURNS, WAS_HELD, WAS_QUARANTINED, Decision, verb_info
+from core.records.decisions import TURNS, WAS_HELD, WAS_QUARANTINED, Decision, is_signed_unattended, verb_info
 
 HOOK: Final = "hook"
 ABOUT: Final = "about"  # Key in `after` of a decision: a short name for a question whose ID is too long to read.

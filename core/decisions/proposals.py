@@ -20,8 +20,7 @@ from core.decisions import commands, undo
 from core.decisions.case import clean
 from core.decisions.commands import Command, PatternCommand
 from core.decisions.rules import check_allowed
-from core.records.decisions import VERBS, Verb
-from core.records.proposed_decisions import ProposedDecision
+from core.records.decisions import VERBS, ProposedDecision, Verb
 from core.sources.fold import MOST_PROPOSED
 
 if TYPE_CHECKING:

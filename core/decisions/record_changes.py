@@ -35,16 +35,15 @@ from core.records.decisions import (
     Effect,
     Verb,
 )
-from core.records.lessons import LESSON_ID
-from core.records.patterns import ID_PREFIXES, Pattern, PatternType
-from core.records.suspicions import Severity
+from core.records.patterns import ID_PREFIXES, Pattern, PatternType, Severity
+from core.records.reflections import LESSON_ID
 from core.records.times import iso, parse_time
 from core.sources.patterns import read_patterns, text_of
 
 if TYPE_CHECKING:
     from core.decisions.exchange.import_plan import ImportPlan
     from core.records.extractions import Extraction
-    from core.records.repairs import RecordRepair
+    from core.records.patterns import RecordRepair
 
 _BETTER: Final = "better_alternative"
 _LINK: Final = "success_pattern_id"

@@ -17,7 +17,7 @@ from core.base.errors import AlreadyDone, BadInput, Refused
 from core.base.formatting import format_day, shorten_id
 from core.base.regexes import lazy_regex
 from core.base.scanning.messages import describe_suspicions
-from core.base.scanning.scripts import find_scripts
+from core.base.scanning.normalization import find_scripts
 from core.base.scanning.verdict import find_stopping_severity, list_suspicions, pin_covers
 from core.base.text import plural
 from core.decisions import commands
@@ -26,7 +26,6 @@ from core.decisions.decision_text import ABOUT
 from core.decisions.merge import as_read
 from core.learning.assessment import QUARANTINE
 from core.learning.bursts import MEMBER, UNDATED
-from core.records.authors import Author, author_of
 from core.records.decisions import (
     ALL_USES,
     APPROVE,
@@ -39,15 +38,16 @@ from core.records.decisions import (
     WAS_HELD,
     WAS_QUARANTINED,
     WITHDRAW,
+    Author,
     CurationState,
     Decision,
     Effect,
     Pin,
     Verb,
+    author_of,
     text_hash,
 )
-from core.records.patterns import Maturity, Pattern, PatternType
-from core.records.suspicions import Severity
+from core.records.patterns import Maturity, Pattern, PatternType, Severity
 from core.records.times import iso
 from core.sources.pattern_text import id_key
 from core.sources.patterns import text_of

@@ -10,8 +10,17 @@ from core.base.formatting import format_day, shorten_id
 from core.base.text import plural
 from core.decisions.case import Draft
 from core.decisions.decision_text import recorded_state, subject_text, verb_text
-from core.records.authors import Author, author_of, is_same_user
-from core.records.decisions import REPAIR, TURNS, CurationState, Decision, Verb, verb_info
+from core.records.decisions import (
+    REPAIR,
+    TURNS,
+    Author,
+    CurationState,
+    Decision,
+    Verb,
+    author_of,
+    is_same_user,
+    verb_info,
+)
 
 ALONE: Final = frozenset({Verb.NOTE, Verb.SNOOZE})
 """Verbs of decisions that depend on no other decision, and on which no other depends."""

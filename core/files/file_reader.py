@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from core.base.ownership import is_in_trusted_path, is_own
+from core.base.paths import is_in_trusted_path, is_own
 from core.base.regexes import lazy_regex
 from core.base.text import visible_line
 from core.files.decoded import (
@@ -160,7 +160,7 @@ def decode(file: str, data: bytes, *, every: bool = False) -> Decoded:
         decoded = decode_json(data)
     else:
         # Imported here for speed: most commands read no YAML.
-        from core.files.yaml_reader import decode_yaml
+        from core.files.yaml_files import decode_yaml
 
         decoded = decode_yaml(data, every=every)
     if not encoding or decoded.failed:

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from core.base.errors import RalphdeckError
-from core.base.ownership import is_in_trusted_path, is_own
+from core.base.paths import is_in_trusted_path, is_own
 from core.base.text import visible_line
 from core.files.decoded import Problem
 from core.files.file_reader import RawFile, read_file, read_first_line

@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from core.base.errors import BadInput, Unwritable
-from core.base.time_parsing import LAST_SEEN, LAST_VISIT
+from core.base.formatting import LAST_SEEN, LAST_VISIT
 from core.base.user_folders import cache_folder, config_folder, state_folder
 from core.files.append_log import append_bytes, sync_folder
 from core.files.file_access import file_lock, make_draft_path, open_regular, remove_drafts

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from core.base.grouping import group_pairs
+from core.base.steps import group_pairs
 from core.index.database import set_meta
 from core.index.logs import StoredLog, name_key
 from core.index.records import FEW, LookUp

@@ -10,8 +10,7 @@ from core.base.scanning.rules import COUNTS
 from core.base.text import visible_line
 from core.learning.bursts import format_burst
 from core.records.findings import Finding, Severity
-from core.records.patterns import PatternType
-from core.records.suspicions import Suspicion
+from core.records.patterns import PatternType, Suspicion
 from core.sources.ledger import FILE as LEDGER
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ import msgspec
 from core.index.database import get_meta
 from core.index.records import COLLECTIONS, DECODERS, Decoder, Kind, LookUp, Reader, encode
 from core.index.snapshot import SWEPT
-from core.records.agent_sessions import SESSION_TAG
-from core.records.loops import Liveness, Loop, LoopStatus
+from core.records.loops import SESSION_TAG, Liveness, Loop, LoopStatus
 from core.records.reflections import Reflection
 from core.sources.agent_sessions import Moment, SessionWork, build_session_loop, join_agent_sessions, join_session
 from core.sources.debug_sessions import join_escalations, join_sessions

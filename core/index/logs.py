@@ -21,17 +21,16 @@ import msgspec
 from msgspec import Struct
 
 from core.base.errors import DamagedError
-from core.base.grouping import group_pairs
+from core.base.steps import group_pairs
 from core.files.file_reader import RawFile, Stamp, open_file, read_file
 from core.files.hash_chain import Place
 from core.index.database import get_meta, set_meta
 from core.learning.bursts import source_of
 from core.learning.evidence_records import is_doubtful, pattern_names, work_names
 from core.learning.outcomes import is_report
-from core.records.decisions import Decision
+from core.records.decisions import Decision, ProposedDecision
 from core.records.event_log import EventView
 from core.records.findings import Finding, Severity
-from core.records.proposed_decisions import ProposedDecision
 from core.records.team import TeamEvidence
 from core.sources.events import decode_event
 from core.sources.record_kinds import EVENTS, Format, kind_of

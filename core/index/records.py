@@ -18,14 +18,12 @@ import msgspec
 from core.base.errors import DamagedError
 from core.files.cache_database import is_damage, remove
 from core.index.database import get_meta, pack, unpack
-from core.records.agent_sessions import AgentSession
 from core.records.debug_sessions import DebugSession, Escalation
 from core.records.episodes import Attempt, Task
 from core.records.instructions import InstructionFile
-from core.records.lessons import Lesson
-from core.records.loops import Loop
+from core.records.loops import AgentSession, Loop
 from core.records.patterns import Pattern
-from core.records.reflections import MemoryTask, Reflection
+from core.records.reflections import Lesson, MemoryTask, Reflection
 from core.records.team import TeamSums
 
 _MOST_DECODED: Final = 60_000  # records that stay decoded, so that an unchanged one stays the same object

@@ -23,17 +23,16 @@ from core.records.decisions import (
     lesson_question_id,
     weakened_test_question_id,
 )
-from core.records.suspicions import Suspicion  # noqa: TC001 (the stored questions decode this type)
+from core.records.patterns import Suspicion  # noqa: TC001 (the stored questions decode this type)
 
 if TYPE_CHECKING:
     from core.learning.bursts import Burst
     from core.learning.inversion_rules import Inversion
     from core.records.debug_sessions import DebugSession
-    from core.records.decisions import CurationState
+    from core.records.decisions import CurationState, ProposedDecision
     from core.records.extractions import Extraction
     from core.records.instructions import InstructionPair
-    from core.records.lessons import JoinedLesson
-    from core.records.proposed_decisions import ProposedDecision
+    from core.records.reflections import JoinedLesson
     from core.tasks.escalations import EscalatedSession
 
 INVERSION: Final = "inversion"

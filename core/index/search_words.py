@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgspec import Struct
 
 from core.base.errors import BadInput
+from core.base.formatting import parse_past_time
 from core.base.text import ELLIPSIS, visible_line
-from core.base.time_parsing import parse_past_time
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
 from core.records.times import parse_time

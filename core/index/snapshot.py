@@ -16,8 +16,7 @@ from core.base.errors import DamagedError
 from core.index.records import COLLECTIONS, Decoder, Kind, Reader, RecordMap
 from core.records.decisions import CurationState
 from core.records.findings import Finding
-from core.records.origins import NOTHING_FOREIGN, ForeignRecords
-from core.records.snapshot import Delta, Snapshot
+from core.records.snapshot import NOTHING_FOREIGN, Delta, ForeignRecords, Snapshot
 from core.records.team import NO_TEAM, TeamEvidence
 
 if TYPE_CHECKING:

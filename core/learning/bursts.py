@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import Struct
 
 from core.base.formatting import shorten_id
-from core.base.grouping import group_pairs
+from core.base.steps import group_pairs
 from core.base.text import plural
-from core.records.authors import CLIENT
+from core.records.decisions import CLIENT
 
 if TYPE_CHECKING:
     from core.base.settings import LearningSettings

@@ -15,9 +15,9 @@ from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from core.base.errors import BadInput, UnknownRecord
-from core.base.grouping import group_pairs
 from core.base.prompt_text import escape_inline
 from core.base.settings import InjectionSettings
+from core.base.steps import group_pairs
 from core.base.text import MAX_SUBJECT, plural, visible_line
 from core.base.validation import check_flag, check_text, format_value
 from core.learning.states import normalize_time, parse_moment

@@ -15,7 +15,7 @@ from typing import Final, Protocol, TypeAlias
 
 from msgspec import Struct, structs
 
-from core.base.grouping import group_pairs
+from core.base.steps import group_pairs
 from core.learning.following import WorkVerdict, find_loop_verdicts
 from core.records.events import EVENT_LOG, INJECTED_REFLECTION, VERDICT, Event, Observation
 from core.records.loops import ExtractedPattern, InjectedUse, Loop

@@ -15,7 +15,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
-from core.base.grouping import group_pairs
+from core.base.steps import group_pairs
 from core.learning.assignment import text_key
 from core.learning.bursts import report_of_event, source_of
 from core.learning.evidence import find_origin, is_about_pattern

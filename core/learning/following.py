@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from core.base.grouping import group_pairs
+from core.base.steps import group_pairs
 from core.base.text import plural
 from core.records.events import VERDICT, Event
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.base.grouping import group_pairs
 from core.base.negation import find_prohibition
+from core.base.steps import group_pairs
 from core.base.text import plural, visible_line
 from core.learning.evidence import find_origin
 from core.learning.statistics import round_percent

@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from core.base.errors import BadInput
 from core.base.formatting import format_decimal
-from core.base.grouping import group_pairs
 from core.base.settings import LearningSettings
+from core.base.steps import group_pairs
 from core.base.text import plural
 from core.base.validation import (
     check_amount,

@@ -18,7 +18,7 @@ import numpy as np
 
 from core.base.errors import UnknownRecord
 from core.base.formatting import shorten_id
-from core.base.scanning.scripts import find_common_scripts
+from core.base.scanning.normalization import find_common_scripts
 from core.base.scanning.verdict import find_stopping_severity, list_suspicions, pin_covers, stops_orders
 from core.learning.assessment import HELD, HUMAN, INVERSION, QUARANTINE, RULE, SCRIPT, Assessment
 from core.learning.evidence import LOOP, LoopPatterns, claimed_rate
@@ -37,10 +37,9 @@ from core.learning.outcomes import Outcome, OutcomeSignals, score_signals
 from core.learning.scores import NO_PIN, REMOVED, Columns, Ints, ObservationSums, ReplacedTimes, Scores, UseTimes
 from core.learning.states import CODES, SECONDS_PER_DAY, STATES, change_within, next_change
 from core.learning.threshold_replay import History
-from core.records.authors import Author
+from core.records.decisions import Author
 from core.records.events import EVENT_LOG
-from core.records.patterns import Maturity, Pattern, PatternType
-from core.records.suspicions import Severity, Suspicion
+from core.records.patterns import Maturity, Pattern, PatternType, Severity, Suspicion
 
 if TYPE_CHECKING:
     from core.base.settings import Settings

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 from msgspec.structs import force_setattr
 
 from core.base.errors import BadInput
-from core.base.grouping import group_pairs
 from core.base.settings import MaturitySettings
+from core.base.steps import group_pairs
 from core.base.validation import check_choice, check_half_life, format_value
 from core.records.patterns import Maturity
 from core.records.times import parse_time

@@ -27,10 +27,9 @@ from core.records.decisions import TURNS, Decision, Effect, Verb
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.events import Event, Observation
 from core.records.findings import Finding, Severity
-from core.records.lessons import Lesson
 from core.records.loops import InjectedUse, Liveness, Loop, LoopStatus, Outcome
 from core.records.patterns import Pattern, PatternType, RecordedCounts
-from core.records.reflections import MemoryTask, Reflection
+from core.records.reflections import Lesson, MemoryTask, Reflection
 from core.sources.fold import fold
 from core.sources.patterns import content_hash
 

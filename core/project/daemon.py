@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from core.files.watcher import WatchState
     from core.index.project_state import ProjectState
     from core.project.project import Project
-    from core.records.team_status import TeamStatus
+    from core.records.team import TeamStatus
 
 
 class WatchEvent(Struct, frozen=True, kw_only=True):

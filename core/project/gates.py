@@ -15,10 +15,9 @@ from core.decisions.decision_text import verb_text
 from core.decisions.merge import as_read
 from core.decisions.undo import affected_ids
 from core.files.user_files import team_file
-from core.records.authors import Author, author_of
-from core.records.decisions import TURNS, Decision, Verb
-from core.records.lessons import LESSON_ID
+from core.records.decisions import TURNS, Author, Decision, Verb, author_of
 from core.records.patterns import Maturity, Pattern, PatternType
+from core.records.reflections import LESSON_ID
 
 if TYPE_CHECKING:
     from core.decisions.curator import DecisionGate

@@ -28,11 +28,10 @@ from core.files.file_access import check_writable
 from core.index.experiment import make_assignments
 from core.project.gates import AuthorGate, JoinedGate
 from core.project.reader import ProjectReader
-from core.records.authors import Author, author_of
-from core.records.decisions import Decision, Verb, held_text_question_id
+from core.records.decisions import Author, Decision, Verb, author_of, held_text_question_id
 from core.records.events import INJECTED_REFLECTION, Event, event_id, injected_events
 from core.records.extractions import Extraction
-from core.records.lessons import LESSON_ID
+from core.records.reflections import LESSON_ID
 from core.records.snapshot import UNCHECKED
 from core.records.times import parse_time
 from core.show.metrics.derived_files import write_derived, write_metrics

@@ -45,10 +45,9 @@ if TYPE_CHECKING:
     from core.questions.extraction.extractor import Extractor
     from core.questions.extraction.learnings import Cluster
     from core.records.findings import Finding
-    from core.records.lessons import JoinedLesson
     from core.records.loops import LoopDetails
-    from core.records.patterns import PatternType
-    from core.records.repairs import OldRecords
+    from core.records.patterns import OldRecords, PatternType
+    from core.records.reflections import JoinedLesson
     from core.sources.adapters.contract import AdapterRecords, AdapterReport, Delivery
 
 _ANY_CONTEXT: Final = "## Anti-Patterns\n\n1. Any\n"  # to learn how a runner gets one

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from core.index.project_state import ProjectState
     from core.project.project import Project
     from core.records.snapshot import Delta
-    from core.records.team_status import TeamStatus
+    from core.records.team import TeamStatus
     from core.team.follow import Follower, JoinedProject
 
     ReadNow = Callable[[Iterable[Path] | None], tuple[ProjectState, Delta]]

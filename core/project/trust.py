@@ -11,7 +11,7 @@ from core.base.scanning.verdict import highest_severity
 from core.base.text import plural
 from core.decisions.exchange.origins import known_origin
 from core.records.decisions import TURNS, Decision, Verb
-from core.records.suspicions import Severity
+from core.records.patterns import Severity
 from core.trust.projects import is_trusted, revoke_answer, save_answer
 
 if TYPE_CHECKING:

@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from core.base.errors import Conflict, DamagedError, RalphdeckError, Refused, UnknownRecord, Unwritable
 from core.files.watcher import FileChanges, Watcher, WatchState
-from core.records.agent_sessions import HOOKS
-from core.records.authors import sign_unattended
-from core.records.decisions import Verb
-from core.records.loops import FINISHED, Loop
+from core.records.decisions import Verb, sign_unattended
+from core.records.loops import FINISHED, HOOKS, Loop
 
 if TYPE_CHECKING:
     from core.base.settings import ExtractionSettings
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
     from core.index.project_state import ProjectState
     from core.project.project import Project
     from core.records.snapshot import Delta
-    from core.records.team_status import TeamStatus
+    from core.records.team import TeamStatus
     from core.sources.adapters.contract import AdapterRecords
     from core.team.follow import Follower
 

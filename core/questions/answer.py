@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from core.base.record_text import lesson_name
-from core.base.text import plural
+from core.base.text import lesson_name, plural
 from core.decisions import commands
 from core.decisions.rules import why_refused
 from core.records.decisions import REJECT, VERBS, Verb, lesson_question_id
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem
     from core.learning.assessment import Assessment
-    from core.records.lessons import JoinedLesson
+    from core.records.reflections import JoinedLesson
 
 SNOOZE_DAYS: Final = 7  # Length of a snooze without a date, in days.
 

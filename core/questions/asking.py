@@ -24,13 +24,12 @@ from core.learning.assessment import describe_counts
 from core.learning.scoreboard import Scoreboard
 from core.questions.impact import WARNED_SHARE, PatternImpacts, good_enough, priority, weekly
 from core.records.anchors import AnchorChange
-from core.records.authors import Author
-from core.records.decisions import CurationState, Decision, Verb
+from core.records.decisions import Author, CurationState, Decision, Verb
 from core.records.extractions import Extraction
 from core.records.findings import Finding
 from core.records.instructions import InstructionPair
-from core.records.lessons import JoinedLesson
 from core.records.patterns import Pattern, PatternType
+from core.records.reflections import JoinedLesson
 from core.tasks.escalations import EscalatedSession, find_escalation
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from core.questions.impact import UNSEEN_USES, WASTED_USE
 from core.records.decisions import CHOOSE, FINE, instruction_question_id
 from core.records.findings import Finding, Severity
 from core.records.instructions import InstructionPair, Loading, PlacedInstruction, Relation
-from core.records.lessons import LESSON_ID
 from core.records.patterns import Pattern, PatternType
+from core.records.reflections import LESSON_ID
 from core.retrieval.instruction_clauses import Area, ParsedInstruction, find_areas, have_common_area, parse_instruction
 from core.retrieval.instructions import CLOSE, compare_instructions
 from core.sources.adapters.agent_files import agent_title

@@ -26,7 +26,7 @@ from core.base.user_settings import read_user_settings, user_settings_file
 from core.files.user_command import CommandFailed, run_user_command
 from core.files.user_files import read_tables
 from core.index import review_items as kinds
-from core.records.suspicions import Severity, Suspicion
+from core.records.patterns import Severity, Suspicion
 
 if TYPE_CHECKING:
     from core.index.project_state import ProjectState

@@ -66,8 +66,8 @@ from core.records.decisions import (
     duplicate_question_id,
     extraction_question_id,
 )
-from core.records.lessons import LESSON_ID
 from core.records.patterns import Maturity
+from core.records.reflections import LESSON_ID
 
 if TYPE_CHECKING:
     from core.base.steps import Steps

@@ -18,8 +18,8 @@ from core.questions.answer import Answer, no, reject_lesson, yes
 from core.questions.impact import UNSEEN_USES
 from core.questions.offer import chars_offered, offer_text
 from core.records.decisions import REJECT, lesson_question_id
-from core.records.lessons import LessonKind, LessonState
 from core.records.loops import Outcome
+from core.records.reflections import LessonKind, LessonState
 
 if TYPE_CHECKING:
     from core.base.steps import Steps
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from core.questions.asking import Asker
     from core.questions.offer import LoadExtractor
     from core.records.extractions import Extraction
-    from core.records.lessons import JoinedLesson
+    from core.records.reflections import JoinedLesson
 
 
 MOST_LESSONS: Final = 20  # Maximum number of lessons that are asked about at a time.

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from core.index.review_items import ReviewItem
     from core.questions.asking import Asker
     from core.records.decisions import UnreviewedText
-    from core.records.patterns import Pattern
-    from core.records.suspicions import Suspicion
+    from core.records.patterns import Pattern, Suspicion
 
 
 EXACTLY: Final = "agents may get exactly this text"  # effect of an approval

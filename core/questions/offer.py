@@ -26,9 +26,9 @@ from core.index.verdicts import StoredVerdicts, digest_of, read_in_steps, read_v
 from core.questions.answer import Answer, dismissal, yes
 from core.questions.asking import JoinedOffer, RecurringLearning
 from core.questions.impact import UNSEEN_USES
-from core.records.agent_sessions import HOOKS
 from core.records.decisions import VERBS, Verb
 from core.records.extractions import Extraction
+from core.records.loops import HOOKS
 from core.records.patterns import Pattern
 
 if TYPE_CHECKING:

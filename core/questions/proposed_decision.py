@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem
     from core.questions.asking import Asker
-    from core.records.decisions import Decision
-    from core.records.proposed_decisions import ProposedDecision
+    from core.records.decisions import Decision, ProposedDecision
 
 
 _NAMED: Final = 3  # Number of records that a question names.

@@ -36,7 +36,7 @@ from core.records.decisions import Verb
 from core.records.extractions import Extraction
 from core.records.findings import Finding
 from core.records.instructions import InstructionPair
-from core.records.lessons import JoinedLesson
+from core.records.reflections import JoinedLesson
 from core.retrieval.task import analyse_task
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from core.base.anchor_texts import describe_change, name_anchor, select_main, short_commit, summarize_change
+from core.base.pattern_titles import describe_change, name_anchor, select_main, short_commit, summarize_change
 from core.base.text import visible_line
 from core.decisions import commands
 from core.decisions.rules import why_refused

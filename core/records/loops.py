@@ -1,15 +1,41 @@
-"""Loops and their iterations (docs/file-formats.md#loops)."""
+"""Loops and their iterations (docs/file-formats.md#loops), and sessions of agents as their hooks recorded them."""
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
 from msgspec import Struct
 
-from core.records.agent_sessions import HOOKS
 from core.records.debug_sessions import Failure, Fix, Results
+
+SESSION_TAG: Final = "session"  # tag of the tasks that are made from sessions
+HOOKS: Final = "hooks"  # source of the loops that hooks recorded
+
+
+class AgentSession(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """The facts of one session record; every text is untrusted.
+
+    `id` is that of its loop, such as `claude:` and the agent's own `session_id`. `prompt` is its first one, and `turns`
+    the number of all. `ended_at` is the time of the event that ended it. `pid` and `process_started_at` identify the
+    process of the agent on the machine `space`; None and "" if unknown.
+    """
+
+    id: str
+    agent: str
+    session_id: str
+    prompt: str = ""
+    turns: int = 0
+    started_at: datetime | None = None
+    last_event_at: datetime | None = None
+    ended_at: datetime | None = None
+    is_turn_open: bool = False
+    pid: int | None = None
+    process_started_at: datetime | None = None
+    space: str = ""
+    file: str = ""
 
 
 class LoopStatus(StrEnum):
@@ -403,3 +429,29 @@ class LoopDetails(Struct, frozen=True, kw_only=True):
     notes: tuple[tuple[str, str], ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
     checkpoints: tuple[str, ...] = ()
+
+
+RATE_LIMIT: Final = "rate limit"
+WAITS_FOR_YOU: Final = "waits for you"  # status shown for a loop that needs a person
+_WORDS: Final = {
+    RATE_LIMIT: re.compile(r"(?:rate|usage|api|5hour|hour|quota)[ _-]?limit|quota|overloaded|\b429\b", re.IGNORECASE),
+    "permission": re.compile(r"permission|approv|denied|confirm", re.IGNORECASE),
+    "question": re.compile(r"question|\bask|input|answer|elicit", re.IGNORECASE),
+    "blocked": re.compile(r"block|stuck|defer", re.IGNORECASE),
+}
+
+
+def waits_for(loop: Loop) -> str:
+    """Return what a loop waits for: `permission`, `question`, `blocked`, `rate limit` or `person`; "" if it does not.
+
+    Only a rate limit ends without a person.
+    """
+    if loop.status is not LoopStatus.WAITING:
+        return ""
+    text = f"{loop.raw_status}\n{loop.end_reason}\n{loop.liveness_reason}"
+    return next((name for name, words in _WORDS.items() if words.search(text)), "person")
+
+
+def needs_person(loop: Loop) -> bool:
+    """Return whether a loop of another runner goes on only if a person acts; a stale one is no longer waited for."""
+    return bool(loop.runner) and loop.liveness is not Liveness.STALE and waits_for(loop) not in ("", RATE_LIMIT)

@@ -1,14 +1,54 @@
-"""Patterns that loops share, and the parts of their records."""
+"""Patterns, results of the safety scan of their texts, and repairs of old ones."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from core.records.suspicions import Suspicion
+
+class Severity(StrEnum):
+    """Severity of a suspicion, the most severe first; it decides on injection."""
+
+    BLOCKED = "blocked"  # The text is not injected until a person releases it with a reason.
+    HELD = "held"  # The text is not injected until a person approves it.
+    FLAGGED = "flagged"  # The text is injected, but marked in the UI and reviewed earlier.
+
+    @property
+    def rank(self) -> int:
+        """Position in the order of severity; 0 is the most severe."""
+        return _RANKS[self]
+
+    @property
+    def stops(self) -> bool:
+        """Whether the text is not injected until a person decides."""
+        return self is not Severity.FLAGGED
+
+
+_RANKS = {severity: rank for rank, severity in enumerate(Severity)}
+
+
+class Suspicion(Struct, frozen=True, gc=False):
+    """Suspicious part of a text, found by a rule of the safety scan.
+
+    `rule` is the ID of a rule in `core.base.scanning.rules`. `field` is the field of `Pattern` with the match, or "" if
+    the match spans several fields. `excerpt` contains the matching words and is untrusted. `since` is the first version
+    of the rules that finds it.
+    """
+
+    rule: str
+    severity: Severity
+    field: str
+    excerpt: str
+    since: int = 1
+
+    @property
+    def critical(self) -> bool:
+        """Whether it blocks the text: an approval without a reason is not enough."""
+        return self.severity is Severity.BLOCKED
+
 
 UNNAMED: Final = "unnamed-"  # Prefix of the temporary ID that a record without an ID gets.
 
@@ -187,3 +227,81 @@ class Pattern(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     def is_unnamed(self) -> bool:
         """Whether its record has no ID, so it cannot be injected or changed."""
         return self.id.startswith(UNNAMED)
+
+
+class Problem(StrEnum):
+    """Why a pattern does not keep today's rules."""
+
+    TRIGGER = "trigger"
+    TEXT = "text"
+    TEMPLATE = "template"
+    REPEATED = "repeated"
+
+    @property
+    def about(self) -> str:
+        return _ABOUT[self]
+
+
+_ABOUT: Final = {
+    Problem.TRIGGER: "unspecific trigger",
+    Problem.TEXT: "text without a reason",
+    Problem.TEMPLATE: "template with partial placeholders",
+    Problem.REPEATED: "repeats another pattern of the same fix",
+}
+
+
+class TextChange(NamedTuple):
+    """Part of a pattern before and after a repair; "" is nothing."""
+
+    part: str  # trigger, places, text, template or diff
+    before: str
+    after: str
+
+
+class RecordRepair(Struct, frozen=True, kw_only=True):
+    """Proposed repair of one pattern.
+
+    `changes` has new values by key and subkey of the record; None removes a subkey. Without changes, the pattern is
+    archived. `because` explains the proposal. `other_sources` are source loops with another fix, which has no
+    pattern of its own yet.
+    """
+
+    pattern: Pattern
+    problems: tuple[Problem, ...]
+    changes: dict[str, dict[str, Any]] = {}
+    because: str = ""
+    other_sources: tuple[str, ...] = ()
+
+    @property
+    def is_archived(self) -> bool:
+        return not self.changes
+
+    @property
+    def reason(self) -> str:
+        """The problems and what follows from them, in one line."""
+        problems = ", ".join(problem.about for problem in self.problems)
+        return f"{problems}; {self.because}" if self.because else problems
+
+    @property
+    def text_changes(self) -> list[TextChange]:
+        """The parts that differ after the repair; none if the pattern is archived."""
+        signature, fix = (self.changes.get(key, {}) for key in ("error_signature", "fix_approach"))
+        pattern = self.pattern
+        rows = (
+            ("trigger", pattern.error_pattern, signature.get("error_pattern", pattern.error_pattern)),
+            ("places", ", ".join(pattern.places), ", ".join(signature.get("error_places") or ())),
+            ("text", pattern.description, fix.get("description", pattern.description)),
+            ("template", pattern.template_code, fix.get("code_template", pattern.template_code) or ""),
+            ("diff", pattern.diff_pattern, fix.get("diff_pattern", pattern.diff_pattern) or ""),
+        )
+        return [TextChange(*row) for row in rows if row[1] != row[2]]
+
+
+class OldRecords(Struct, frozen=True):
+    """Proposed repairs, and the IDs of patterns with problems that a person approved or edited."""
+
+    repairs: tuple[RecordRepair, ...]
+    left: tuple[str, ...]
+
+    def count(self, problem: Problem) -> int:
+        return sum(problem in repair.problems for repair in self.repairs)

@@ -1,8 +1,9 @@
-"""Reflections, and tasks of the cross-task memory."""
+"""Reflections, tasks of the cross-task memory, and lessons that agents and runners wrote down."""
 
 from __future__ import annotations
 
 from datetime import datetime
+from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct
@@ -79,3 +80,99 @@ class MemoryTask(Struct, frozen=True, kw_only=True, omit_defaults=True):
     tags: tuple[str, ...] = ()
     file: str = ""
     indexed: bool = False  # Whether `task-index.json` lists it.
+
+
+LESSON_ID: Final = "lesson:"  # prefix of lesson IDs
+
+
+class LessonKind(StrEnum):
+    """What a lesson is about; decides the type of the pattern that it can become."""
+
+    APPROACH = "approach"  # what worked, or how to work: a success pattern
+    WARNING = "warning"  # what to avoid: an anti-pattern
+    FIX = "fix"  # an error and what fixed it: an error pattern
+    FACT = "fact"  # a fact about the project or a person, shown but not offered as a pattern
+
+
+class Lesson(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """One lesson in a file of an agent or runner; all its texts are untrusted.
+
+    `id` is `lesson:` and a hash of the adapter and the text (`core.sources.adapters.lessons.lesson_id`). `trigger` is
+    the situation in which it applies, for warnings and fixes. `runner` is the name of the adapter. `file` is
+    project-relative, or begins with `~/` below the home folder, and `line` counts from 1. `loop_id` is the loop or
+    session in which it was learned; "" if unknown. `loaded` is set if the agent adds the file to its context by itself.
+    `uses` is how often the agent cited it, None if unknown.
+    """
+
+    id: str
+    runner: str
+    text: str
+    kind: LessonKind
+    file: str
+    line: int = 1
+    title: str = ""
+    trigger: str = ""
+    why: str = ""
+    at: datetime | None = None
+    loop_id: str = ""
+    outcome: Outcome = Outcome.UNKNOWN  # of the work in which it was learned
+    loaded: bool = False
+    uses: int | None = None
+
+
+class LessonState(StrEnum):
+    """What was decided about a lesson."""
+
+    OPEN = "open"  # not decided
+    ACCEPTED = "accepted"  # a person made a pattern of it
+    REJECTED = "rejected"  # a person rejected it
+    KNOWN = "known"  # not decided; a pattern says the same
+
+
+class JoinedLesson(Struct, frozen=True, kw_only=True, gc=False):
+    """Lessons that say the same, wherever they are written down.
+
+    `places` are all of them; the first one is asked about, and its ID is that of all. `patterns` are the IDs of the
+    patterns that were made of an accepted lesson, or of the most similar one to a known lesson. `contradicts` are the
+    IDs of approved patterns, and `disagrees_with` those of other joined lessons, that demand the opposite.
+    """
+
+    places: tuple[Lesson, ...]
+    state: LessonState = LessonState.OPEN
+    patterns: tuple[str, ...] = ()
+    contradicts: tuple[str, ...] = ()
+    disagrees_with: tuple[str, ...] = ()
+
+    @property
+    def lesson(self) -> Lesson:
+        return self.places[0]
+
+    @property
+    def id(self) -> str:
+        return self.lesson.id
+
+    @property
+    def at(self) -> datetime | None:
+        """When it was written last; None if unknown."""
+        return max((place.at for place in self.places if place.at is not None), default=None)
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether an agent adds it to its context by itself."""
+        return any(place.loaded for place in self.places)
+
+    @property
+    def is_contradicted(self) -> bool:
+        """Whether an approved pattern or another lesson demands the opposite."""
+        return bool(self.contradicts or self.disagrees_with)
+
+    @property
+    def uses(self) -> int | None:
+        """How often agents cited it; None if unknown."""
+        known = [place.uses for place in self.places if place.uses is not None]
+        return sum(known) if known else None
+
+    @property
+    def runners(self) -> tuple[str, ...]:
+        """The adapters whose files contain it."""
+        return tuple(dict.fromkeys(place.runner for place in self.places))

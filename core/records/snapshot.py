@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from types import MappingProxyType
@@ -10,19 +10,58 @@ from typing import TYPE_CHECKING, Any, Final
 
 from core.records.decisions import CurationState, Decision
 from core.records.events import NO_TRIAL_KEY, TrialKey
-from core.records.origins import NOTHING_FOREIGN, ForeignRecords
 from core.records.team import NO_TEAM, TeamEvidence
 
 if TYPE_CHECKING:
-    from core.records.debug_sessions import DebugSession, Escalation
-    from core.records.episodes import Attempt, Task
-    from core.records.events import Event
-    from core.records.findings import Finding
-    from core.records.instructions import InstructionFile
-    from core.records.lessons import Lesson
-    from core.records.loops import Loop
-    from core.records.patterns import Pattern
-    from core.records.reflections import MemoryTask, Reflection
+    from core.records.debug_sessions import (
+        DebugSession,
+        Escalation,
+    )
+    from core.records.episodes import (
+        Attempt,
+        Task,
+    )
+    from core.records.events import (
+        Event,
+    )
+    from core.records.findings import (
+        Finding,
+    )
+    from core.records.instructions import (
+        InstructionFile,
+    )
+    from core.records.loops import (
+        Loop,
+    )
+    from core.records.patterns import (
+        Pattern,
+    )
+    from core.records.reflections import (
+        Lesson,
+        MemoryTask,
+        Reflection,
+    )
+
+
+def _all_events(_event: Event) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignRecords:
+    """The IDs of `patterns` whose numbers in files do not count, and which events happened here.
+
+    `arrived` are those of them that came from elsewhere after the project was trusted, and that the user has not
+    accepted; the others do not count because of the user's own settings.
+    """
+
+    patterns: frozenset[str] = frozenset()
+    arrived: frozenset[str] = frozenset()
+    is_own_event: Callable[[Event], bool] = field(default=_all_events, compare=False)
+
+
+NOTHING_FOREIGN: Final = ForeignRecords()
+
 
 UNCHECKED: Final = "The files are still being checked; decide when the check ends"
 """Why nothing is decided or recorded on records that were kept from the last run."""

@@ -11,19 +11,19 @@ from typing import Final
 from msgspec import Struct
 
 from core.base.negation import is_negated
-from core.base.record_text import strip_label
-from core.base.regex_table import LazyRegex
+from core.base.regexes import lazy_regex
+from core.base.text import strip_label
 
 MIN_SIMILARITY: Final = 0.7  # above it, 0..1, learnings make the same statement unless their demands differ
 
-_REASON: Final = LazyRegex(r"\b(?:so that|because|otherwise|or else|since|damit|weil|sonst)\b.*", re.DOTALL)
+_REASON: Final = lazy_regex(r"\b(?:so that|because|otherwise|or else|since|damit|weil|sonst)\b.*", re.DOTALL)
 """The reason for a demand; a negation in it does not negate the demand."""
-_NUMBER: Final = LazyRegex(
+_NUMBER: Final = lazy_regex(
     r"(?<![\w.#/:-])(?<!attempt )(?<!iteration )(?<!line )(?<!step )(?<!loop )(?<!task )"
     r"\d+(?:[.,]\d+)*\b(?![\w.]*[/:-])"
     r"(?!(?: of \d+)?(?: \w+)? (?:tests?|errors?|failures?|failing|failed|problems?|warnings?)\b)"
 )  # a number that may be part of the demand: not part of a name, not a position, not a count of results
-_ORDER: Final = LazyRegex(r"\b(?:(before|instead of|rather than|than|bevor|vor|statt|anstatt)|(after|nachdem|nach))\b")
+_ORDER: Final = lazy_regex(r"\b(?:(before|instead of|rather than|than|bevor|vor|statt|anstatt)|(after|nachdem|nach))\b")
 """Words between two things whose order matters; for the words of group 2 the second thing comes first."""
 _WORD: Final = re.compile(r"\w+")
 _UNSPACED: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]{2,}")
@@ -71,7 +71,7 @@ class Demand(Struct, frozen=True, gc=False):  # tuples and strings only, so that
 
 def parse_demand(text: str) -> Demand:
     """Parse the demand that a sentence makes."""
-    text = _REASON.compiled.sub("", text.lower().replace("\u2019", "'"))
+    text = _REASON.sub("", text.lower().replace("\u2019", "'"))
     sides = _sides()
     found = dict.fromkeys(sides[word] for word in _WORD.findall(text) if word in sides)
     axes = [axis for axis, _ in found]
@@ -82,7 +82,7 @@ def parse_demand(text: str) -> Demand:
         order = tuple(tuple(sorted({*_WORD.findall(part)} - _SMALL)) for part in parts)
     return Demand(
         negated=is_negated(text),
-        numbers=tuple(sorted(set(_NUMBER.compiled.findall(text)))),
+        numbers=tuple(sorted(set(_NUMBER.findall(text)))),
         sides=tuple(sorted(side for side in found if axes.count(side[0]) == 1)),
         order=order,
     )

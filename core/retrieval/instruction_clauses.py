@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.base.regex_table import LazyRegex, read_blocks
+from core.base.regexes import lazy_regex, read_blocks
 from core.retrieval.task import stem_word
 
 MAX_CHARS: Final = 400  # characters of a text that are compared
@@ -25,8 +25,8 @@ UNASKED: Final = "unasked!"
 UNLESS_ASKED: Final = "unlessasked!"
 """Mark of a clause that something is forbidden unless the user asks for it."""
 
-_CODE: Final = LazyRegex(r"`[^`]{1,120}`")
-_SPACED: Final = LazyRegex(r"([.,:;])\s+")
+_CODE: Final = lazy_regex(r"`[^`]{1,120}`")
+_SPACED: Final = lazy_regex(r"([.,:;])\s+")
 NUMBER_WORDS: Final = {
     "one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8",
     "nine": "9", "ten": "10", "twelve": "12", "fifteen": "15", "twenty": "20", "thirty": "30", "forty": "40",
@@ -48,7 +48,7 @@ _BAN: Final = "never|not|don't|avoid|skip|no|instead_of|rather_than"
 
 # (what, its replacement), applied in this order.
 _REWRITES: Final = tuple(
-    (LazyRegex(what), replacement)
+    (lazy_regex(what), replacement)
     for what, replacement in (
         (r"[!?]+(?=\s|$)", "."),
         # Asides: examples and explanations are left out, exceptions become clauses.
@@ -138,7 +138,7 @@ _FORBIDDEN: Final = (
     r"(?:\S+ ){1,3}?(?:mustn't|isn't|aren't|can't|cannot|shouldn't|mayn't|may never|must never"
     r"|(?:is|are) (?:off[ -]limits|forbidden|banned|prohibited|disallowed))"
 )
-_CLAUSE: Final = LazyRegex(
+_CLAUSE: Final = lazy_regex(
     rf"\s*[;:]\s+|\s+[\u2013\u2014-]{{1,2}}\s+|\.\s+|,\s+(?:and )?(?=(?:{_VERB}|{_OTHER_VERB}) )|,?\s+then\s+"
     rf"|\s+and\s+(?=(?:{_NEXT}|{_VERB}|{_BAN}) )|,\s*(?:and |but )?(?=(?:{_BAN}|{_FORBIDDEN}) )"
     r"|\s+(?=(?:instead_of|rather_than|but) )|\s+(?=not (?:\S+\s+){0,2}\S+$)"
@@ -148,21 +148,21 @@ _CLAUSE: Final = LazyRegex(
 def normalize_text(text: str) -> str:
     """Return a text in lower case, with straight apostrophes and without spaces after punctuation in code."""
     text = text[:MAX_CHARS].lower().replace("\u2019", "'")
-    return _CODE.compiled.sub(lambda code: _SPACED.compiled.sub(r"\1", code[0]), text)
+    return _CODE.sub(lambda code: _SPACED.sub(r"\1", code[0]), text)
 
 
 def split_clauses(text: str) -> Iterator[str]:
     """Yield the clauses of a normalized text, without reasons and examples."""
     for regex, replacement in _REWRITES:
-        text = regex.compiled.sub(replacement, text)
-    return filter(None, _CLAUSE.compiled.split(text[: 2 * MAX_CHARS]))
+        text = regex.sub(replacement, text)
+    return filter(None, _CLAUSE.split(text[: 2 * MAX_CHARS]))
 
 
 _STEP: Final = r"[^,.;:]{3,150}?"
 _END: Final = r"(?=$|[.;])"
 # (how two steps are ordered, the step that the sentence demands or forbids, "" if it is both)
 _STEPS: Final = tuple(
-    (LazyRegex(regex), main)
+    (lazy_regex(regex), main)
     for regex, main in (
         (rf"^before (?P<then>{_STEP}),\s*(?P<first>{_STEP}){_END}", "first"),
         (rf"^(?:after|once) (?P<first>{_STEP}),\s*(?P<then>{_STEP}){_END}", "then"),
@@ -181,15 +181,15 @@ _STEPS: Final = tuple(
         (rf"^(?P<then>{_STEP}),? (?:only )?(?:after|once) (?P<first>{_STEP}){_END}", "then"),
     )
 )
-_NEGATED: Final = LazyRegex(r"\b(?:never|not?|cannot)\b|n't\b")
+_NEGATED: Final = lazy_regex(r"\b(?:never|not?|cannot)\b|n't\b")
 
 
 def split_steps(text: str) -> tuple[str, str] | None:
     """Return two steps that a normalized text orders, the first one first, None if it states no order."""
     for regex, main in _STEPS:
-        if found := regex.compiled.search(text):
+        if found := regex.search(text):
             # "Never X before Y" and "no X until Y" demand Y first; "X until Y" states no order.
-            is_ban = bool(main) and _NEGATED.compiled.search(found[main]) is not None
+            is_ban = bool(main) and _NEGATED.search(found[main]) is not None
             if not is_ban and found.groupdict().get("until"):
                 return None
             return (found["then"], found["first"]) if is_ban else (found["first"], found["then"])
@@ -205,21 +205,21 @@ _FEW: Final = 4  # words of a clause that is nothing but a choice
 _KEPT: Final = frozenset({"not", "no", "on", "in"})
 _NOT: Final = "!not"
 _OPENING: Final = "!opening"
-_TOKEN: Final = LazyRegex(
+_TOKEN: Final = lazy_regex(
     r"https?://\S+|`[^`]{1,120}`|--?[a-z][\w-]*|@?[\w./*-]*[\w/*](?:\(\))?(?:['\u2019](?:t|ve|s|re|d)\b)?|\d+(?:\.\d+)*"
 )
 _NEEDS: Final = frozenset({"without", "until", "unles"})
 _ORDERS: Final = {"befor": "before", "aft": "after", "after": "after"}
-_SOFT: Final = LazyRegex(
+_SOFT: Final = lazy_regex(
     r"\b(?:prefer|favou?r|ideally|by default|(?:where|when|if) possible|usually|generally|consider"
     r"|only (?:when|if|where|add))\b"
 )
-_NOUN: Final = LazyRegex(r"\W*\w+\s+(?:must|should|is|are|has|have|needs?|can|may|will|shall|belongs?|goe?s?)\b")
-_LIST: Final = LazyRegex(r"[a-z-]+(?:/[a-z-]+)+")
-_CONTRAST: Final = LazyRegex(r"(?:not|rather_than|instead_of) ")
-_EXCEPT: Final = LazyRegex(r"\bexcept\b[^.;]*")
-_PRONOUN: Final = LazyRegex(r"\b(?:it|them)\b(?!')")
-_UNIT: Final = LazyRegex(
+_NOUN: Final = lazy_regex(r"\W*\w+\s+(?:must|should|is|are|has|have|needs?|can|may|will|shall|belongs?|goe?s?)\b")
+_LIST: Final = lazy_regex(r"[a-z-]+(?:/[a-z-]+)+")
+_CONTRAST: Final = lazy_regex(r"(?:not|rather_than|instead_of) ")
+_EXCEPT: Final = lazy_regex(r"\bexcept\b[^.;]*")
+_PRONOUN: Final = lazy_regex(r"\b(?:it|them)\b(?!')")
+_UNIT: Final = lazy_regex(
     r"(?:\b(?P<before>port|python|node|node\.js|nodejs|java|go|php|ruby|version|typescript|react|rust|\.net|c\+\+)"
     r"\s+(?:v|version )?|(?<![\w.#/:=-]))"
     rf"(?P<number>\d+(?:[.,]\d+)*|\b(?:{'|'.join(NUMBER_WORDS)})\b)"
@@ -375,7 +375,7 @@ def weigh(words: Iterable[str]) -> float:
 def parse_instruction(text: str) -> ParsedInstruction:
     """Parse the demands of an instruction."""
     text = normalize_text(text)
-    areas = find_areas(_EXCEPT.compiled.sub("", text))
+    areas = find_areas(_EXCEPT.sub("", text))
     clauses = _parse_clauses(text)
     words = _all_words(clauses)
     table = word_table()
@@ -406,9 +406,9 @@ def _parse_clauses(text: str) -> list[Clause]:
         plain = part.replace(UNASKED, "").replace(UNLESS_ASKED, "")
         clause = _parse_clause(plain, is_unasked=UNASKED in part)
         clause = replace(clause, is_asked=clause.is_asked or UNLESS_ASKED in part)
-        if clauses and not core_words(clause.words) - _known_verbs() and _PRONOUN.compiled.search(part):
+        if clauses and not core_words(clause.words) - _known_verbs() and _PRONOUN.search(part):
             clause = replace(clause, head=clause.head | _strip(clauses[-1].head))
-        if clauses and clause.is_ban and _CONTRAST.compiled.match(part) and not clause.actions:
+        if clauses and clause.is_ban and _CONTRAST.match(part) and not clause.actions:
             clause = replace(clause, context=clauses[-1].words)
         if clause.words:
             clauses.append(clause)
@@ -431,8 +431,8 @@ def _parse_clause(text: str, *, is_unasked: bool) -> Clause:
     names: set[str] = set()
     actions: set[int] = set()
     is_condition = is_condition_part = needs = False
-    order, is_ban, into, is_limit, is_noun = "", False, head, False, bool(_NOUN.compiled.match(text))
-    for word, is_code, is_participle in _join(list(_split(_UNIT.compiled.sub(_keep_subject, text)))):
+    order, is_ban, into, is_limit, is_noun = "", False, head, False, bool(_NOUN.match(text))
+    for word, is_code, is_participle in _join(list(_split(_UNIT.sub(_keep_subject, text)))):
         if word in (_NOT, _OPENING) and not is_code:
             if is_condition_part or (word == _OPENING and (head or tail) and not is_ban and into is tail):
                 continue
@@ -487,7 +487,7 @@ def _parse_clause(text: str, *, is_unasked: bool) -> Clause:
         numbers=numbers,
         order=order,
         actions=frozenset(actions),
-        is_soft=bool(_SOFT.compiled.search(text)),
+        is_soft=bool(_SOFT.search(text)),
         is_asked=is_asked,
         is_condition=is_condition,
         names=frozenset(names),
@@ -504,13 +504,11 @@ def _keep_subject(found: re.Match[str]) -> str:
 
 def _split(text: str) -> Iterator[_Token]:
     """Yield the words of a text; those of code begin with a backtick if they are not plain words."""
-    for token in _TOKEN.compiled.findall(text):
+    for token in _TOKEN.findall(text):
         if token.startswith("http"):
             continue
         is_code = token[0] == "`"
-        parts = (
-            token.strip("`").split() if is_code else token.split("/") if _LIST.compiled.fullmatch(token) else [token]
-        )
+        parts = token.strip("`").split() if is_code else token.split("/") if _LIST.fullmatch(token) else [token]
         for part in parts:
             # "docstring" is not a verb
             has_object = (
@@ -555,7 +553,7 @@ def _join(tokens: Sequence[_Token]) -> Iterator[_Token]:
 
 
 def _numbers(text: str) -> Iterator[tuple[str, str]]:
-    for found in _UNIT.compiled.finditer(text):
+    for found in _UNIT.finditer(text):
         number = NUMBER_WORDS.get(found["number"], found["number"])
         if unit := _unit_of(found):
             is_duration = unit in _SECONDS and number.replace(".", "", 1).isdecimal()
@@ -607,13 +605,13 @@ def have_same_case(one: frozenset[str], other: frozenset[str]) -> bool:
     return not heavy_words(one - other) or not heavy_words(other - one)
 
 
-_AREA: Final = LazyRegex(r"\.?[a-z0-9#-]+")
+_AREA: Final = lazy_regex(r"\.?[a-z0-9#-]+")
 
 
 def find_areas(text: str) -> frozenset[Area]:
     """Return the kinds and numbers of the areas that a text names, such as languages."""
     areas = _areas()
-    words = _AREA.compiled.findall(text[:MAX_CHARS].lower())
+    words = _AREA.findall(text[:MAX_CHARS].lower())
     return frozenset(areas[word] for word in map(stem_word, words) if word in areas)
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.base.regex_table import RegexTable
+from core.base.regexes import RegexTable
 
 MAX_CHARS: Final = 8192  # characters of a text that are read
 

@@ -20,8 +20,7 @@ from core.learning.evidence import AGGREGATE, TREND
 from core.questions.doubts import common_messages
 from core.questions.extraction.triggers import is_named_in
 from core.records.loops import Outcome
-from core.records.patterns import Pattern, PatternType
-from core.records.suspicions import Severity
+from core.records.patterns import Pattern, PatternType, Severity
 from core.retrieval.rendering import INTRODUCTION, TITLE, render_context
 from core.show.pages.document import Block, Line, Moment, Part, Sign, Table, Text, fields, line, more, section
 from core.show.pages.patterns import set_aside_reason

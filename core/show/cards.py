@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from core.base.anchor_texts import describe_change, select_main
 from core.base.errors import RalphdeckError
 from core.base.formatting import format_percent
-from core.base.pattern_titles import pattern_title
+from core.base.pattern_titles import describe_change, pattern_title, select_main
 from core.base.text import plural, visible_line
 from core.decisions.decision_text import verb_text
 from core.index import review_items as kinds
@@ -38,8 +37,8 @@ if TYPE_CHECKING:
     from core.learning.inversion_rules import Inversion
     from core.records.debug_sessions import DebugSession, Execution
     from core.records.decisions import Decision
-    from core.records.lessons import JoinedLesson
     from core.records.patterns import Pattern
+    from core.records.reflections import JoinedLesson
     from core.sources.adapters.agent_files import AgentFile
 
 _ARRIVALS: Final = {"import": "Imported", "proposal": "Proposed", "quarantine": "Held back"}

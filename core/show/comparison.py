@@ -42,8 +42,7 @@ from core.show.pages.signs import state_sign, status_sign
 from core.show.table import Cells, Column, list_table
 
 if TYPE_CHECKING:
-    from core.base.declaration import Setting
-    from core.base.settings import Settings
+    from core.base.settings import Setting, Settings
     from core.index.project_state import ProjectState
     from core.learning.scoreboard import Scoreboard
     from core.learning.scores import Flags, Ints

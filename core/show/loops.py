@@ -19,9 +19,8 @@ from core.base.pattern_titles import pattern_title
 from core.base.text import plural
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import TaskStatus
-from core.records.loops import CONTRADICTED, Liveness, LoopStatus, StateSource
+from core.records.loops import CONTRADICTED, WAITS_FOR_YOU, Liveness, LoopStatus, StateSource, waits_for
 from core.records.times import minute_of
-from core.records.waits import WAITS_FOR_YOU, waits_for
 from core.show.needs import Need, NeedKind, describe_need, find_needs, need_sign, why_no_need
 from core.show.pages import loops as documents
 from core.show.pages.document import Block, Document, Moment, Sign, Sparkline, Text, line, section

@@ -13,8 +13,7 @@ from core.base.formatting import format_span
 from core.base.text import plural
 from core.index.records import RecordMap
 from core.learning.outcomes import identify_failure
-from core.records.loops import Liveness, Outcome
-from core.records.waits import needs_person
+from core.records.loops import Liveness, Outcome, needs_person
 from core.show.pages.document import Sign
 
 if TYPE_CHECKING:

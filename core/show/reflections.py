@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from core.base.record_text import one_line
-from core.base.text import plural
+from core.base.text import one_line, plural
 from core.questions.extraction.learnings import KNOWN
-from core.records.lessons import JoinedLesson, LessonKind, LessonState
 from core.records.loops import Outcome
+from core.records.reflections import JoinedLesson, LessonKind, LessonState
 from core.show.filter_parser import FieldKind, Fields, Query, Tests, matches, matches_flag
 from core.show.pages.document import Block, Code, Moment, Sign, Table, Text, line, more
 from core.show.pages.reflections import kind_word, place_name
@@ -17,8 +16,7 @@ from core.show.table import Cells, Column
 
 if TYPE_CHECKING:
     from core.questions.extraction.learnings import Cluster
-    from core.records.lessons import Lesson
-    from core.records.reflections import Reflection
+    from core.records.reflections import Lesson, Reflection
 
 COLUMNS: Final = (
     Column("at", "when", 10, align="right", keep=6, about="when it was written"),

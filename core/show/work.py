@@ -14,8 +14,7 @@ from msgspec import Struct
 
 from core.records.debug_sessions import ESCALATED, FAILED, DebugSession
 from core.records.episodes import Attempt, Task, TaskStatus, group_by_task
-from core.records.loops import CONTRADICTED, Loop, LoopStatus, Outcome, StateSource
-from core.records.waits import WAITS_FOR_YOU, needs_person
+from core.records.loops import CONTRADICTED, WAITS_FOR_YOU, Loop, LoopStatus, Outcome, StateSource, needs_person
 from core.show.filter_parser import FieldKind, Fields, Query, Term, Tests, matches_flag
 from core.tasks.task_links import LoopNames
 

@@ -15,11 +15,12 @@ from msgspec.structs import replace
 
 from core.base.masking import mask_secrets
 from core.base.text import visible_line
-from core.records.agent_sessions import HOOKS, AgentSession
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import (
     CHECK_FAILED,
+    HOOKS,
     TESTS_FAILED,
+    AgentSession,
     Iteration,
     Liveness,
     Loop,

@@ -153,7 +153,7 @@ def _section(paths: ProjectPaths, file: str, findings: list[Finding]) -> Fields 
         findings.append(raw.finding(file))
         return None
     # Imported here for speed: many projects have no such file.
-    from core.files.yaml_reader import decode_yaml
+    from core.files.yaml_files import decode_yaml
 
     decoded = decode_yaml(raw.data)
     findings += (problem.finding(file) for problem in decoded.problems[:_MAX_PROBLEMS] if problem.code != "empty")

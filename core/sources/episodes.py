@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, overload
 import msgspec
 from msgspec.structs import replace
 
-from core.base.grouping import group_pairs
+from core.base.steps import group_pairs
 from core.files.decoded import Problem
 from core.files.file_reader import MAX_BYTES, MAX_PATTERN_BYTES, decode_json, open_file
 from core.records.episodes import Action, Attempt, Milestone, Quality, Task

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from core.records.authors import Author
 from core.records.decisions import (
     EDITED,
     RE_ENABLED,
@@ -16,6 +15,7 @@ from core.records.decisions import (
     SYNC,
     TEXT_HASH,
     TURNS,
+    Author,
     BurstVerdict,
     CurationState,
     Decision,
@@ -29,7 +29,7 @@ from core.records.times import parse_time
 from core.trust.last_words import Effect
 
 if TYPE_CHECKING:
-    from core.records.proposed_decisions import ProposedDecision
+    from core.records.decisions import ProposedDecision
     from core.trust.last_words import LastWord
     from core.trust.origins import Origins
 

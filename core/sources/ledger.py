@@ -31,9 +31,8 @@ from core.files.hash_chain import (
     read_anchor,
     write_anchor,
 )
-from core.records.decisions import Decision
+from core.records.decisions import Decision, ProposedDecision
 from core.records.findings import Finding, Severity
-from core.records.proposed_decisions import ProposedDecision
 from core.records.times import iso, parse_time
 from core.sources.fold import fold_log, with_proposals
 from core.trust.origins import Origins

@@ -14,14 +14,14 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.base.grouping import group_pairs
+from core.base.steps import group_pairs
 from core.base.text import visible_line
 from core.files.decoded import Problem
 from core.files.file_reader import RawFile, Stamp, decode
-from core.records.agent_sessions import AgentSession
 from core.records.debug_sessions import DebugSession, Escalation
 from core.records.episodes import Attempt, Task
 from core.records.findings import Finding, Severity
+from core.records.loops import AgentSession
 from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask, Reflection
 from core.sources.agent_sessions import parse_agent_sessions

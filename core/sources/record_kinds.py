@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.base.regex_table import LazyRegex
+from core.base.regexes import lazy_regex
 from core.files.file_reader import MAX_BYTES, MAX_PATTERN_BYTES
 
 
@@ -228,7 +228,7 @@ EPISODIC_REFLECTIONS: Final = KINDS["episodic-reflections"]
 DEBUG_SESSIONS: Final = KINDS["debug-sessions"]
 FOLDER: Final = KINDS[DIRECTORY]
 
-_PATH: Final = LazyRegex(rf"\.aiwg/(?:{'|'.join(f'({kind.path})' for kind in _ORDERED)})")
+_PATH: Final = lazy_regex(rf"\.aiwg/(?:{'|'.join(f'({kind.path})' for kind in _ORDERED)})")
 NAMED_BY_ID: Final = frozenset({*HOME_FOLDERS, ".aiwg/ralph/tasks"})
 """Folders whose subfolders have IDs as names."""
 IGNORED_FOLDERS: Final = frozenset(
@@ -256,7 +256,7 @@ def kind_of(file: str) -> RecordKind | None:
 
 
 def _find_kind(file: str) -> RecordKind | None:
-    match = _PATH.compiled.fullmatch(file)
+    match = _PATH.fullmatch(file)
     if match is None or match.lastindex is None or not is_text(file):
         return None
     parts = file.split("/")

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from core.base.check_reports import COLOUR
 from core.base.paths import relative_to_project
 from core.base.regexes import lazy_regex
+from core.base.shell_commands import COLOUR
 from core.files.file_reader import decode_json
 from core.records.debug_sessions import Failure
 from core.sources.debug_sessions import MAX_TEXT, read_failure, split_location

@@ -12,8 +12,7 @@ from msgspec import Struct
 
 from core.base.errors import BadInput
 from core.base.formatting import format_percent
-from core.base.record_text import one_line
-from core.base.text import from_bytes, safe_matcher, to_bytes, visible_line
+from core.base.text import from_bytes, one_line, safe_matcher, to_bytes, visible_line
 from core.learning.statistics import jeffreys_interval
 from core.records.debug_sessions import ESCALATED, FAILED, PASSED, DebugSession, Lesson
 

@@ -216,7 +216,7 @@ def _session_record(paths: ProjectPaths, session: DebugSession) -> Any:
     raw = read_file(paths.project / session.file, paths.aiwg)
     if raw is not None and not isinstance(raw, Problem):
         is_yaml = session.file.endswith((".yaml", ".yml"))
-        from core.files.yaml_reader import decode_yaml  # lists of sessions need no YAML
+        from core.files.yaml_files import decode_yaml  # lists of sessions need no YAML
 
         decoded = decode_yaml(raw.data, every=True, typed=True) if is_yaml else decode(session.file, raw.data)
         found = find_record(session.file, normalize_keys(decoded.value), session.id)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import Struct
 
 from core.base.masking import mask_secrets
-from core.base.record_text import one_line
 from core.base.regexes import lazy_regex
 from core.base.shell_commands import is_read_only, parse_check
+from core.base.text import one_line
 from core.records.loops import Outcome
 from core.tasks.changes import edits_files
 

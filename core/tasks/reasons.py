@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from core.base.masking import mask_secrets
-from core.base.record_text import MAX_LINE, one_line
 from core.base.regexes import lazy_regex
-from core.base.text import visible_line
+from core.base.text import MAX_LINE, one_line, visible_line
 
 if TYPE_CHECKING:
     from core.tasks.changes import Hunk

@@ -15,9 +15,8 @@ from msgspec.structs import replace
 from core.base.errors import BadInput, Refused
 from core.base.id_lookup import find_matching_ids, require_one
 from core.base.paths import is_safe_id
-from core.base.record_text import one_line
 from core.base.shell_commands import parse_check
-from core.base.text import visible_line
+from core.base.text import one_line, visible_line
 from core.files.file_access import open_regular
 from core.files.file_reader import decode_json
 from core.records.debug_sessions import ENDS, IN_PROGRESS, RESOLVED, ROOT_CAUSES, Execution, Failure, Results

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from core.base.errors import BadInput
-from core.base.record_text import one_line
-from core.base.text import plural
+from core.base.text import one_line, plural
 from core.base.validation import check_choice, check_text
 from core.files.append_log import AppendLog
 from core.files.file_reader import MAX_BYTES

@@ -23,9 +23,8 @@ from msgspec.structs import replace
 from core.base.errors import BadInput, Refused, Unwritable
 from core.base.masking import mask_secrets
 from core.base.paths import safe_component
-from core.base.record_text import one_line, replace_surrogates
 from core.base.shell_commands import is_read_only, is_recorded_run
-from core.base.text import visible_line
+from core.base.text import one_line, replace_surrogates, visible_line
 from core.files.atomic_write import rewrite, take_theirs
 from core.files.file_access import check_writable, file_lock
 from core.files.file_reader import MAX_BYTES

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 
-from core.records.space import ChainHead, SpaceDecision
+from core.records.team import ChainHead, SpaceDecision
 from core.team.errors import ChainBroken
 
 

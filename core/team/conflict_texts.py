@@ -16,7 +16,7 @@ from core.records.decisions import Decision
 from core.team.refusals import late_reason
 
 if TYPE_CHECKING:
-    from core.records.space import SpaceConflict
+    from core.records.team import SpaceConflict
 
 OwnRecord = Callable[[str], Mapping[str, Any]]
 """Returns a record of this project as the space would get it, {} if there is none."""

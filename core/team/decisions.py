@@ -16,10 +16,9 @@ from core.decisions.merge import as_read
 from core.decisions.pattern_registry import Registry
 from core.files.file_reader import is_nested_deeper
 from core.files.json_editor import BadJson, parse_value
-from core.records.authors import name_of, sign_as_member
-from core.records.decisions import SYNC, TURNS, Decision, Effect, Verb
+from core.records.decisions import SYNC, TURNS, Decision, Effect, Verb, name_of, sign_as_member
 from core.records.patterns import PatternType
-from core.records.space import MAX_DECISION_BYTES, ChainHead, Level, PatternText, SpaceConflict
+from core.records.team import MAX_DECISION_BYTES, ChainHead, Level, PatternText, SpaceConflict
 from core.records.times import parse_time
 from core.sources.pattern_text import LIST_OF
 from core.team.chain import first_head, verify
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from core.learning.scoreboard import Scoreboard
     from core.records.patterns import Pattern
     from core.records.snapshot import Snapshot
-    from core.records.space import DecisionReceipt, SpaceDecision
+    from core.records.team import DecisionReceipt, SpaceDecision
     from core.team.local_state import LocalState
     from core.team.server import Space
     from core.team.sharing import Sharing

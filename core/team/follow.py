@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from core.base.errors import RalphdeckError
 from core.base.text import visible_line
-from core.records.team_status import DASHBOARD, Lease, PooledTrials, Presence, ProjectUses, TeamStatus
+from core.records.team import DASHBOARD, Lease, PooledTrials, Presence, ProjectUses, TeamStatus
 from core.team.errors import Offline, TeamError
 
 CYCLE_SECONDS: Final = 5.0  # between two syncs without a hint

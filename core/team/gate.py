@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from core.base.errors import BadInput, RalphdeckError, Unwritable
 from core.decisions.conflicts import conflict_keys
 from core.records.decisions import SYNC, TURNS, Decision, Verb
-from core.records.space import Level
+from core.records.team import Level
 from core.records.times import parse_time
 from core.team.conflict_texts import describe_conflict
 from core.team.connection import Limits
@@ -25,7 +25,7 @@ from core.team.sharing import is_shared
 from core.team.sync import Synchronizer, check_space
 
 if TYPE_CHECKING:
-    from core.records.space import DecisionReceipt
+    from core.records.team import DecisionReceipt
     from core.team.consent import Joined
     from core.team.sharing import Sharing
     from core.team.sync import OpenProject

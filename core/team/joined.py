@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from core.base.errors import Unwritable
 from core.base.text import plural
 from core.files import cache_database
-from core.records.space import Level
-from core.records.team_status import PooledTrials, ProjectUses, TeamStatus
+from core.records.team import Level, PooledTrials, ProjectUses, TeamStatus
 from core.team.connection import translate_errors
 from core.team.decisions import Decisions
 from core.team.errors import TeamError

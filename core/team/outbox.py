@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from core.index.trials import list_results, list_units
 from core.learning.experiments import place_trials
-from core.records.space import TeamTrial, TeamUse
+from core.records.team import TeamTrial, TeamUse
 from core.team.local_state import LocalState, Status, StoredUse, Sums
 
 if TYPE_CHECKING:

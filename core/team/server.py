@@ -11,27 +11,29 @@ from uuid import UUID
 import msgspec
 
 from core.base.errors import BadInput
-from core.base.grouping import group_pairs
+from core.base.steps import group_pairs
 from core.base.text import visible_line
-from core.records.space import (
+from core.records.team import (
     MAX_RECORD_BYTES,
     AddedTrials,
     AddedUses,
     ChainHead,
     DecisionReceipt,
+    HeldUses,
     Level,
     Member,
     PatternText,
+    PooledTrials,
+    ProjectUses,
     SpaceConflict,
     SpaceDecision,
     SpaceInfo,
     SpacePattern,
     TeamProject,
+    TeamSums,
     TeamTrial,
     TeamUse,
 )
-from core.records.team import HeldUses, TeamSums
-from core.records.team_status import PooledTrials, ProjectUses
 from core.team.connection import Limits, connect, translate_errors
 from core.team.errors import InvalidCall, NotMember, Offline, ServerFull
 from core.team.follow import Online

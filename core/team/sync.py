@@ -20,8 +20,7 @@ from core.base.errors import Unwritable
 from core.base.text import plural, visible_line
 from core.decisions.exchange.origins import project_origin
 from core.decisions.exchange.redaction import Masked
-from core.records.space import AddedUses, Level, PatternText, SpaceInfo, TeamTrial, TeamUse
-from core.records.team import TeamSums
+from core.records.team import AddedUses, Level, PatternText, SpaceInfo, TeamSums, TeamTrial, TeamUse
 from core.sources.team_evidence import TeamEvidenceWriter
 from core.team.errors import AccessDenied, LimitReached
 from core.team.local_state import JOINED, LAST_SYNC, SUMS, LocalState, Status, Sums

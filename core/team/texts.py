@@ -19,7 +19,7 @@ from core.decisions.record_changes import Changes, with_id
 from core.files.atomic_write import curation_lock, rewrite
 from core.records.decisions import SYNC, Decision, Verb
 from core.records.patterns import Pattern, PatternType
-from core.records.space import MAX_RECORD_BYTES, Level, PatternText
+from core.records.team import MAX_RECORD_BYTES, Level, PatternText
 from core.sources.keys import RecordText
 from core.sources.pattern_text import LIST_OF, empty_file, insert_all, merge_records, records
 from core.team.errors import LimitReached
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
     from core.base.settings import Settings
     from core.index.project_state import ProjectState
-    from core.records.space import SpacePattern
+    from core.records.team import SpacePattern
     from core.sources.ledger import Ledger
     from core.team.server import Space
 

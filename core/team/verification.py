@@ -18,7 +18,7 @@ from core.team.local_state import LocalState
 from core.team.server import Space
 
 if TYPE_CHECKING:
-    from core.records.space import ChainHead
+    from core.records.team import ChainHead
 
 
 class SpaceVerification(Struct, frozen=True, kw_only=True):

@@ -12,10 +12,9 @@ import msgspec
 from msgspec import structs
 
 from core.base.errors import Unwritable
-from core.base.ownership import is_in_trusted_path
-from core.base.paths import ProjectPaths
+from core.base.paths import ProjectPaths, is_in_trusted_path
 from core.base.user_settings import read_user_settings
-from core.records.origins import ForeignRecords
+from core.records.snapshot import ForeignRecords
 from core.records.times import parse_time
 from core.trust.last_words import LastWord, LastWords
 from core.trust.own_records import KnownHead, OwnRecords, own_records_path, record_digest, text_digest
@@ -23,10 +22,9 @@ from core.trust.projects import find_answer, is_joined
 
 if TYPE_CHECKING:
     from core.files.hash_chain import Place
-    from core.records.decisions import CurationState, Decision
+    from core.records.decisions import CurationState, Decision, ProposedDecision
     from core.records.events import Event
     from core.records.patterns import Pattern
-    from core.records.proposed_decisions import ProposedDecision
 
 
 class Origins:

@@ -19,8 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from core.base.errors import RalphdeckError, Refused, Unwritable
-from core.base.ownership import is_in_trusted_path
-from core.base.paths import ProjectPaths
+from core.base.paths import ProjectPaths, is_in_trusted_path
 from core.files.atomic_write import put
 from core.files.file_access import open_regular
 from core.files.user_files import read_tables, state_file, team_file

@@ -31,7 +31,7 @@ from core.project.project import Project
 from core.records.decisions import Decision, Verb
 from core.records.events import event_id
 from core.records.snapshot import Delta
-from core.records.space import TeamUse
+from core.records.team import TeamUse
 from core.team.consent import Joined, save_joined
 from core.team.local_state import LocalState
 from core.team.migrations import migrate

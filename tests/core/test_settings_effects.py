@@ -42,9 +42,8 @@ from core.questions.extraction.extractor import Extractor
 from core.records.debug_sessions import DebugSession, Fix, Lesson
 from core.records.decisions import CurationState, Decision, InversionVerdict, Verb
 from core.records.loops import Loop, LoopStatus
-from core.records.patterns import Maturity, PatternType, SourceLoop
+from core.records.patterns import Maturity, PatternType, Severity, SourceLoop, Suspicion
 from core.records.snapshot import Snapshot
-from core.records.suspicions import Severity, Suspicion
 from core.show.metrics.effectiveness import Group, compare_groups, select_prunable
 from core.sources.adapters.contract import find_folders
 from core.sources.configuration import DEFAULT, Configuration

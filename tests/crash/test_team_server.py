@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import pytest
 
-from core.records.space import TeamUse
+from core.records.team import TeamUse
 from core.team.chain import first_head, verify
 from core.team.connection import Limits
 from core.team.errors import Offline, ServerFull

@@ -13,10 +13,10 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from core.base.regex_table import expand_parts
+from core.base.regexes import expand_parts
 from core.base.scanning.normalization import normalize_text
 from core.base.scanning.rules import TABLE, Rule
-from core.records.suspicions import Severity
+from core.records.patterns import Severity
 from tests.reference.literals import find_literals
 
 PAGE: Final = TABLE

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from core.base.declaration import Setting, Unit
-from core.base.settings import GROUPS, SETTINGS
+from core.base.settings import GROUPS, SETTINGS, Setting, Unit
 from core.base.validation import MAX_AMOUNT, MIN_HALF_LIFE
 
 _LINK: Final = re.compile(r"\(docs/([^)]+)\)")

@@ -16,8 +16,8 @@ from textual.widgets import Input
 
 from core.decisions.commands import Quarantine
 from core.index.review_items import DUPLICATE, FURTHER, INVERSION, LESSON, OFFER, QUARANTINE, STALE_PIN
-from core.records.lessons import LessonKind
 from core.records.loops import Loop, LoopStatus
+from core.records.reflections import LessonKind
 from core.show.now import Setup
 from tests.agent_lessons import CLOCK, NO_CLOCK, find_when_loaded, make_agent_lesson
 from tests.fix_sessions.transcripts import leave_transcripts

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from core.index.review_items import ReviewItem
 from core.project import team_feed
-from core.records.team_status import Lease, Presence, ProjectUses, TeamStatus
+from core.records.team import Lease, Presence, ProjectUses, TeamStatus
 from core.team import follow
 from core.team.errors import AccessDenied
 from core.team.follow import hide_question

@@ -13,8 +13,8 @@ from textual.content import Content
 from textual.widgets import Static
 
 from core.base.errors import BadInput
+from core.base.formatting import parse_past_time
 from core.base.text import visible_line
-from core.base.time_parsing import parse_past_time
 from core.project.as_of import build_past_state
 from core.records.times import day_of
 from core.show.comparison import (

@@ -12,8 +12,7 @@ from textual.content import Content
 from core.base.formatting import format_percent
 from core.base.text import plural, visible_line
 from core.records.findings import Severity
-from core.records.loops import Liveness
-from core.records.waits import needs_person
+from core.records.loops import Liveness, needs_person
 from tui.kit.actions import PLACES, SCREENS
 from tui.screens.document import bar, moment_text, to_local
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from core.files.watcher import WatchState
     from core.index.project_state import ProjectState
     from core.records.snapshot import Snapshot
-    from core.records.team_status import Lease, TeamStatus
+    from core.records.team import Lease, TeamStatus
     from tui.kit.glyphs import Glyphs
 
 

@@ -12,9 +12,8 @@ from textual import on
 from textual.containers import Container
 from textual.message import Message
 
-from core.base.declaration import Setting, Unit
 from core.base.errors import BadInput
-from core.base.settings import SETTINGS, Settings
+from core.base.settings import SETTINGS, Setting, Settings, Unit
 from core.base.text import visible_line
 from tui.kit.value_field import ValueField, focused_field
 

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from core.index.project_state import ProjectState
     from core.records.snapshot import Delta
-    from core.records.team_status import TeamStatus
+    from core.records.team import TeamStatus
 
 TALL: Final = 32  # lines of the screen from which there is room for explanations and other sections
 TILED: Final = 46  # lines of the screen from which there is room for other sections below a chart over weeks

@@ -11,7 +11,7 @@ from textual.content import Content
 from core.base.text import plural, visible_line
 from core.questions.answer import reject_lesson
 from core.questions.extraction.learnings import KNOWN
-from core.records.lessons import LESSON_ID, JoinedLesson, LessonKind, LessonState
+from core.records.reflections import LESSON_ID, JoinedLesson, LessonKind, LessonState
 from core.show import reflections as lists
 from core.show.filter_parser import Fields, build_id_query, parse_query
 from core.show.pages.reflections import lesson_blocks, place_name, reflection_document

@@ -29,9 +29,9 @@ from core.base.errors import BadInput, Conflict, RalphdeckError, Refused, Unknow
 from core.base.paths import is_safe_id
 from core.base.shell_commands import is_read_only
 from core.base.text import visible, visible_line
-from core.records.agent_sessions import SESSION_TAG
 from core.records.episodes import TaskStatus
 from core.records.events import injected_events
+from core.records.loops import SESSION_TAG
 from core.records.times import iso
 from core.sources.agent_sessions import loop_id_of
 from core.sources.episodes import MAX_TEXT

@@ -21,8 +21,7 @@ from core.learning.bursts import format_burst, source_of
 from core.questions.extraction.learnings import make_lesson
 from core.questions.extraction.material import parse_pattern
 from core.records.events import Event, Signals
-from core.records.patterns import Maturity, PatternType
-from core.records.suspicions import Severity
+from core.records.patterns import Maturity, PatternType, Severity
 from core.tasks.protocol import Episodes
 
 if TYPE_CHECKING:

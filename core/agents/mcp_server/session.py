@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from core.base.errors import DamagedError, ReadOnly, Refused
 from core.index.experiment import with_open_tasks
 from core.index.findings import ledger_error
-from core.records.authors import CLIENT
+from core.records.decisions import CLIENT
 from core.trust.projects import FOR_AGENTS, is_trusted
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from core.base.scanning.messages import describe_rule, withheld_note
 from core.base.scanning.normalization import list_readings
 from core.base.scanning.scan import find_matches, is_clean, scan_text
 from core.base.text import visible_line
-from core.records.patterns import Pattern, PatternType
-from core.records.suspicions import Severity, Suspicion
+from core.records.patterns import Pattern, PatternType, Severity, Suspicion
 
 if TYPE_CHECKING:
     from core.base.scanning.rules import Rule

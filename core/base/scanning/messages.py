@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from core.base.scanning.normalization import find_scripts, find_unused_scripts
 from core.base.scanning.rules import FOREIGN_SCRIPT, rule_meanings
 from core.base.scanning.scan import scan_text
-from core.base.scanning.scripts import find_scripts, find_unused_scripts
 from core.base.text import visible_line
-from core.records.suspicions import Severity, Suspicion
+from core.records.patterns import Severity, Suspicion
 
 if TYPE_CHECKING:
     from core.base.settings import Settings

@@ -9,13 +9,11 @@ from typing import Any, Final
 
 from core.base.masking import mask_secrets
 from core.base.scanning.engine import get_engine
-from core.base.scanning.normalization import list_readings
+from core.base.scanning.normalization import find_scripts, list_readings
 from core.base.scanning.rules import BROAD, HIDING, SECRET
 from core.base.scanning.scan import MAX_SCANNED, is_clean, keep_worst, scan_text, sort_suspicions
-from core.base.scanning.scripts import find_scripts
 from core.base.secret_prefilter import may_contain_secret
-from core.records.patterns import PatternType
-from core.records.suspicions import Severity, Suspicion
+from core.records.patterns import PatternType, Severity, Suspicion
 
 TRIGGERS: Final = ("error_pattern", "task_pattern")
 _AVOIDED: Final = frozenset({"title", "description", "category"})  # what an anti-pattern avoids

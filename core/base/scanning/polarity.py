@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from core.base.negation import NOT
-from core.base.regex_table import RegexTable
-from core.records.suspicions import Severity
+from core.base.regexes import RegexTable
+from core.records.patterns import Severity
 
 _REACH: Final = 120  # characters before a match that are searched for a negation
 _REGEX: Final = RegexTable(Path(__file__).with_name("polarity.yaml"), negator=NOT)

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from core.records.suspicions import Severity
+from core.records.patterns import Severity
 
 VERSION: Final = 2
 """Version of the rules; an approval of a text does not cover what later rules block (docs/safety.md#approvals)."""

@@ -13,7 +13,7 @@ from core.base.scanning.engine import get_engine
 from core.base.scanning.normalization import find_odd_characters, list_decoded, list_readings
 from core.base.scanning.polarity import Polarity, classify_polarity, find_cited_severity
 from core.base.scanning.rules import BIDI, HIDING, INVISIBLE, LONG, LOOKALIKE, SECRET, TAGS, Rule
-from core.records.suspicions import Severity, Suspicion
+from core.records.patterns import Severity, Suspicion
 
 MAX_SCANNED: Final = 65_536  # characters of one text that are scanned; a context contains far fewer
 _OVERLAP: Final = 4_096  # overlap of two parts of a longer text, in characters; longer than any match

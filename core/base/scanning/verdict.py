@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
+from core.base.scanning.normalization import find_unused_scripts
 from core.base.scanning.rules import FOREIGN_SCRIPT
 from core.base.scanning.scan import sort_suspicions
-from core.base.scanning.scripts import find_unused_scripts
 from core.base.settings import BY_TYPE, ScanSettings
-from core.records.patterns import Pattern, PatternType
-from core.records.suspicions import Severity, Suspicion
+from core.records.patterns import Pattern, PatternType, Severity, Suspicion
 
 if TYPE_CHECKING:
     from core.records.decisions import CurationState, Pin

@@ -89,7 +89,7 @@ def anchor_rows(pattern: Pattern, changes: Sequence[AnchorChange]) -> list[objec
 
 
 def _print(state: ProjectState, patterns: Sequence[Pattern], changes: Stale, problem: str) -> None:
-    from core.base.anchor_texts import describe_change
+    from core.base.pattern_titles import describe_change
     from core.questions.stale import describe_update
 
     rows = [objects.PatternAnchors.of(one, anchors=anchor_rows(one, changes.get(one.id, ()))) for one in patterns]

@@ -28,14 +28,14 @@ from core.cli.support.terminal_checks import check_terminal
 from core.files.user_files import damaged_files, read_tables, state_file
 from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, LoopStatus
-from core.records.repairs import Problem
+from core.records.patterns import Problem
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
     from core.base.settings import Settings
     from core.index.project_state import ProjectState
     from core.project.project import Project
-    from core.records.repairs import OldRecords
+    from core.records.patterns import OldRecords
     from core.records.snapshot import Snapshot
     from core.sources.adapters.contract import AdapterReport
     from core.sources.configuration import Configuration, SettingValue

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from core.index.trials import ExperimentReport, PatternTrials
     from core.learning.experiments import Comparison
-    from core.records.team_status import PooledTrials
+    from core.records.team import PooledTrials
 
 _MOST_POOLS: Final = 20
 _START: Final = "to start one: ralphdeck experiment start --share 0.2"

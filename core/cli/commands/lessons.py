@@ -16,8 +16,8 @@ from core.cli.support.options import DecidingCommand, OneOf, ReadingCommand, lim
 from core.cli.support.project import open_project
 from core.decisions.commands import Extract
 from core.records.extractions import ALL_TYPES
-from core.records.lessons import JoinedLesson, LessonKind, LessonState
 from core.records.patterns import PatternType
+from core.records.reflections import JoinedLesson, LessonKind, LessonState
 from core.show.pages.reflections import place_name
 
 if TYPE_CHECKING:

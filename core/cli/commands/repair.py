@@ -17,7 +17,7 @@ from core.cli.support.project import open_project
 from core.decisions.commands import RepairPatterns
 
 if TYPE_CHECKING:
-    from core.records.repairs import OldRecords, RecordRepair
+    from core.records.patterns import OldRecords, RecordRepair
 
 
 @click.command(cls=DecidingCommand)

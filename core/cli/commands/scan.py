@@ -17,7 +17,7 @@ from core.cli.json import objects
 from core.cli.render.output import json_bytes, line, print_bytes, print_object, wants_json
 from core.cli.support.input_file import read_input
 from core.cli.support.options import OfflineCommand
-from core.records.suspicions import Severity, Suspicion
+from core.records.patterns import Severity, Suspicion
 
 BLOCKED_EXIT: Final = 3
 UNREADABLE_EXIT: Final = 2

@@ -30,7 +30,7 @@ from core.cli.support.team import (
 from core.cli.support.trust import trust_here
 
 if TYPE_CHECKING:
-    from core.records.space import SpaceInfo
+    from core.records.team import SpaceInfo
     from core.team.sync import Preview
 
 _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
@@ -243,7 +243,7 @@ def member(
       ralphdeck team member rita --remove
       ralphdeck team member ci --remove --withdraw --reason "made up results"
     """
-    from core.records.space import Level
+    from core.records.team import Level
     from core.team.connection import require_psycopg
     from core.team.server import Space
     from core.team.server import create_login as create_role

@@ -28,9 +28,7 @@ from core.records.times import parse_time
 
 if TYPE_CHECKING:
     from core.project.project import Project
-    from core.records.space import Member, SpaceInfo, TeamProject
-    from core.records.team import HeldUses
-    from core.records.team_status import PooledTrials
+    from core.records.team import HeldUses, Member, PooledTrials, SpaceInfo, TeamProject
     from core.team.consent import Joined
 
 

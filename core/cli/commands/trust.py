@@ -11,7 +11,7 @@ import click
 
 from core.agents.agent_process import find_acting_agent
 from core.base.errors import BadInput, ReadOnly, Refused
-from core.base.ownership import TRUSTED_PATHS, is_in_trusted_path
+from core.base.paths import TRUSTED_PATHS, is_in_trusted_path
 from core.base.pattern_titles import pattern_title
 from core.base.text import plural, visible_line
 from core.base.user_settings import read_user_settings

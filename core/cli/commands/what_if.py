@@ -18,7 +18,7 @@ from core.learning import threshold_replay
 from core.learning.outcomes import criterion_weight, effective_weight, should_deprecate_criterion
 
 if TYPE_CHECKING:
-    from core.base.declaration import Setting
+    from core.base.settings import Setting
     from core.project.project import Project
     from core.sources.configuration import Configuration
 

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from core.base.errors import BadInput, RalphdeckError
-from core.base.ownership import TRUSTED_PATHS
-from core.base.paths import ProjectPaths
+from core.base.paths import TRUSTED_PATHS, ProjectPaths
 from core.cli.demo.loops import PlayedLoop
 from core.cli.demo.sample import copy_sample
 from core.cli.demo.scripts import ActionScript, AttemptScript, TaskScript, load_loop_scripts, load_task_scripts

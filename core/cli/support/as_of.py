@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from core.base.errors import BadInput
-from core.base.time_parsing import parse_past_time
+from core.base.formatting import parse_past_time
 from core.cli.render.output import remark
 from core.cli.support.project import now, open_reader
 

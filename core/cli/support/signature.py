@@ -7,8 +7,8 @@ import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 from core.agents.agent_process import find_acting_agent
-from core.base.own_names import find_own_name, own_names
-from core.records.authors import Author, sign
+from core.base.user_settings import find_own_name, own_names
+from core.records.decisions import Author, sign
 
 if TYPE_CHECKING:
     from core.base.settings import Settings

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from core.decisions.case import Decided
     from core.project.project import Project
     from core.records.decisions import CurationState, Decision
-    from core.records.team_status import TeamStatus
+    from core.records.team import TeamStatus
     from core.team.consent import Joined
     from core.team.joined import JoinedCopy
     from core.team.server import Space

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from core.agents.agent_process import find_acting_agent
 from core.base.errors import RalphdeckError
-from core.base.ownership import TRUSTED_PATHS, is_in_trusted_path
+from core.base.paths import TRUSTED_PATHS, is_in_trusted_path
 from core.cli.render.output import warn
 from core.trust.origins import Origins
 from core.trust.projects import find_answer, find_record, save_answer

@@ -10,9 +10,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from core.base.polarity import describe_avoided, parse_warning
-from core.base.record_text import make_slug, one_line, strip_label
 from core.base.regexes import lazy_regex
-from core.base.text import plural, safe_matcher
+from core.base.text import make_slug, one_line, plural, safe_matcher, strip_label
 from core.questions.extraction.fix_kinds import MIN_DESCRIPTION, detect_domain, has_reason, mentioned_language
 from core.questions.extraction.fixes import (
     Repair,

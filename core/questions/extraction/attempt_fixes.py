@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 
-from core.base.check_reports import command_result
-from core.base.record_text import one_line
 from core.base.regexes import lazy_regex
-from core.base.shell_commands import is_read_only
-from core.base.text import safe_matcher
+from core.base.shell_commands import command_result, is_read_only
+from core.base.text import one_line, safe_matcher
 from core.questions.extraction.changes import (
     Weakening,
     find_weakening,

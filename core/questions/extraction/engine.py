@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from core.base.grouping import group_in_steps, group_pairs
 from core.base.masking import mask_secrets
 from core.base.paths import relative_to_project
-from core.base.record_text import make_slug, one_line, strip_label
 from core.base.regexes import lazy_regex
-from core.base.steps import Steps, run_all, sort_in_steps
-from core.base.text import MatchedTexts, safe_matcher, visible_line
+from core.base.steps import Steps, group_in_steps, group_pairs, run_all, sort_in_steps
+from core.base.text import MatchedTexts, make_slug, one_line, safe_matcher, strip_label, visible_line
 from core.questions.extraction.approaches import (
     explain_no_approach,
     find_anti_patterns,

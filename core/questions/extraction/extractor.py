@@ -36,9 +36,8 @@ from core.questions.extraction.triggers import Trigger, describe_failure, extrac
 from core.records.debug_sessions import Failure
 from core.records.decisions import Verb
 from core.records.extractions import ALL_TYPES, LoggedAttempt
-from core.records.lessons import LESSON_ID
-from core.records.patterns import Pattern, PatternType
-from core.records.repairs import OldRecords, Problem, RecordRepair
+from core.records.patterns import OldRecords, Pattern, PatternType, Problem, RecordRepair
+from core.records.reflections import LESSON_ID
 from core.sources.patterns import read_archives
 from core.tasks.history import read_attempt
 
@@ -50,8 +49,8 @@ if TYPE_CHECKING:
     from core.index.project_state import ProjectState
     from core.records.episodes import Attempt
     from core.records.extractions import Extraction, Proposal
-    from core.records.lessons import JoinedLesson
     from core.records.loops import Loop, LoopDetails
+    from core.records.reflections import JoinedLesson
     from core.records.snapshot import Snapshot
     from core.sources.patterns import ArchivedPattern
 

@@ -14,8 +14,8 @@ from typing import Any, Final
 import yaml
 from msgspec import Struct
 
-from core.base.record_text import one_line, replace_surrogates
 from core.base.regexes import lazy_regex
+from core.base.text import one_line, replace_surrogates
 from core.retrieval.task import analyse_task
 
 _MAX_DIFF: Final = 20_000

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.base.grouping import group_pairs
 from core.base.masking import mask_secrets
 from core.base.polarity import parse_warning
-from core.base.record_text import one_line, strip_label
+from core.base.steps import group_pairs
+from core.base.text import one_line, strip_label
 from core.questions.extraction.attempt_fixes import AttemptFix, find_fixes, find_recorded_fix
 from core.questions.extraction.changes import is_environment_error
 from core.questions.extraction.recorded_work import make_turn_actions

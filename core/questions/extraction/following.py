@@ -14,9 +14,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from core.base.polarity import read_warning
-from core.base.record_text import one_line
 from core.base.regexes import lazy_regex
-from core.base.text import visible_line
+from core.base.text import one_line, visible_line
 from core.questions.extraction.recorded_work import (
     MAX_TEXT,
     Edit,

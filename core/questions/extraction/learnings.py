@@ -19,8 +19,8 @@ from msgspec.structs import replace
 from core.base.errors import BadInput
 from core.base.masking import mask_secrets
 from core.base.polarity import Warned, parse_warning, read_warning
-from core.base.record_text import lesson_name, make_slug, one_line, strip_label
 from core.base.steps import Steps, run_all, sort_in_steps
+from core.base.text import lesson_name, make_slug, one_line, strip_label
 from core.learning.states import CODES
 from core.questions.extraction.approaches import (
     detect_failure_mode,
@@ -57,10 +57,9 @@ from core.questions.extraction.triggers import (
 from core.records.debug_sessions import Failure
 from core.records.decisions import LESSON_PREFIX, Verb, lesson_question_id
 from core.records.extractions import Extraction, Proposal
-from core.records.lessons import LESSON_ID, JoinedLesson, Lesson, LessonKind, LessonState
 from core.records.loops import Outcome
 from core.records.patterns import Maturity, Pattern, PatternType
-from core.records.reflections import MIN_LOOPS, Reflection
+from core.records.reflections import LESSON_ID, MIN_LOOPS, JoinedLesson, Lesson, LessonKind, LessonState, Reflection
 from core.retrieval.contradiction import MIN_SIMILARITY, Demand, Statement
 from core.retrieval.task import analyse_task
 from core.tasks.task_links import LoopNames, collect_past_tasks

@@ -13,10 +13,9 @@ from msgspec.structs import replace
 
 from core.base.context_blocks import remove_contexts
 from core.base.errors import BadInput, UnknownRecord
-from core.base.grouping import group_in_steps, group_pairs
-from core.base.record_text import one_line
 from core.base.regexes import lazy_regex
-from core.base.text import visible_line
+from core.base.steps import group_in_steps, group_pairs
+from core.base.text import one_line, visible_line
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, group_by_task
 from core.records.events import Event

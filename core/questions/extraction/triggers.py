@@ -17,9 +17,8 @@ from typing import Final
 from msgspec import Struct
 
 from core.base.masking import mask_secrets
-from core.base.record_text import one_line
 from core.base.regexes import lazy_regex
-from core.base.text import MatchedTexts, safe_matcher, visible_line
+from core.base.text import MatchedTexts, one_line, safe_matcher, visible_line
 from core.records.debug_sessions import Failure
 from core.records.loops import Iteration, Outcome
 from core.retrieval.relevance import list_places

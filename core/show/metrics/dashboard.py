@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from core.base.grouping import group_pairs
+from core.base.steps import group_pairs
 from core.learning.scores import HARMFUL, HELPFUL, INJECTED_ONLY, KINDS, NO_RESULT
 from core.learning.states import SECONDS_PER_DAY, STATES, state_codes
 from core.learning.statistics import jeffreys_interval, jeffreys_intervals
 from core.records.decisions import TURNS, CurationState, Decision, Verb
 from core.records.patterns import Maturity
-from core.records.team_status import TeamStatus
+from core.records.team import TeamStatus
 from core.show.metrics import DEFAULT_WEEKS
 from core.show.metrics.context_cost import ContextCost, measure_cost
 from core.show.metrics.effectiveness import (

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
-from core.base.grouping import group_pairs
+from core.base.steps import group_pairs
 from core.base.text import plural
 from core.learning.assessment import INVERSION as BY_INVERSION
 from core.learning.evidence import INVERSION, LOOP, loops_with_reflections, round_half_up

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from core.base.grouping import group_pairs
 from core.base.pattern_titles import pattern_title
+from core.base.steps import group_pairs
 from core.base.text import plural
 from core.index.trials import NO_EXPERIMENT, ExperimentReport, measure_experiment
 from core.learning.statistics import MAX_REQUIRED

@@ -32,7 +32,7 @@ from core.show.metrics.effectiveness import MIN_FOLLOWED, Share
 from core.show.metrics.sessions import ERROR, FAILURE_MODE, ROOT_CAUSE, Cause
 
 if TYPE_CHECKING:
-    from core.records.team_status import PooledTrials, TeamStatus
+    from core.records.team import PooledTrials, TeamStatus
     from core.show.metrics.effectiveness import Comparison
     from core.show.metrics.sessions import UsageGroup
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from core.base.grouping import group_pairs
+from core.base.steps import group_pairs
 from core.records.loops import Loop, Usage
 
 if TYPE_CHECKING:

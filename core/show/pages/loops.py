@@ -12,8 +12,7 @@ from core.base.formatting import format_cost, format_count, format_duration, for
 from core.base.pattern_titles import pattern_title
 from core.base.regexes import lazy_regex
 from core.base.text import plural
-from core.records.loops import CONTRADICTED, LoopStatus, StateSource
-from core.records.waits import needs_person, waits_for
+from core.records.loops import CONTRADICTED, LoopStatus, StateSource, needs_person, waits_for
 from core.show.pages.document import Block, Moment, Part, Sign, Table, Text, code, fields, items, line, more, section
 from core.show.pages.reflections import kind_word
 from core.show.pages.signs import loop_sign, outcome_sign, result_sign

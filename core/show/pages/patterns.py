@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from core.base.anchor_texts import describe_change, list_anchor_texts, name_anchor, select_main, short_commit
 from core.base.formatting import format_age, format_count, format_decimal, format_percent
-from core.base.pattern_titles import pattern_title
+from core.base.pattern_titles import (
+    describe_change,
+    list_anchor_texts,
+    name_anchor,
+    pattern_title,
+    select_main,
+    short_commit,
+)
 from core.base.scanning.messages import SEVERITY_WORDS, describe_rule
 from core.base.text import plural
 from core.index.findings import count_conflicts, explain_pattern, pattern_lineage, scan_pattern

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from core.base.pattern_titles import pattern_title
 from core.base.text import plural
-from core.records.lessons import JoinedLesson, Lesson, LessonState
 from core.records.loops import Outcome
+from core.records.reflections import JoinedLesson, Lesson, LessonState
 from core.show.pages.document import (
     Block,
     Code,

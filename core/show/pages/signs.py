@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Final
 from core.learning.assessment import HELD, QUARANTINE
 from core.records.debug_sessions import ESCALATED, DebugSession
 from core.records.episodes import Attempt, Task, TaskStatus
-from core.records.loops import TESTS_FAILED, Loop, LoopStatus, Outcome
+from core.records.loops import TESTS_FAILED, WAITS_FOR_YOU, Loop, LoopStatus, Outcome, needs_person
 from core.records.patterns import PatternType
-from core.records.waits import WAITS_FOR_YOU, needs_person
 from core.show.pages.document import Sign
 from core.tasks.attempts import NOT_STARTED, AttemptCondition, AttemptState
 

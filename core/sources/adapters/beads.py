@@ -14,8 +14,8 @@ from core.sources.adapters.lessons import make_lesson
 from core.sources.adapters.values import MAX_LABEL, cut
 
 if TYPE_CHECKING:
-    from core.records.lessons import Lesson
     from core.records.loops import Loop
+    from core.records.reflections import Lesson
     from core.sources.adapters.contract import Folders, Moment
     from core.sources.adapters.runner_files import RunnerFiles
 

@@ -39,7 +39,7 @@ from core.sources.adapters.values import clip
 from core.sources.liveness import ALWAYS, MAX_PID
 
 if TYPE_CHECKING:
-    from core.records.lessons import Lesson
+    from core.records.reflections import Lesson
     from core.sources.adapters.claude_session import Session, Turn
     from core.sources.adapters.contract import Folders, Moment
     from core.sources.adapters.runner_files import RunnerFiles

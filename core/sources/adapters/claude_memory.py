@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from core.base.text import plural
 from core.files.file_reader import decode
-from core.records.lessons import Lesson, LessonKind
+from core.records.reflections import Lesson, LessonKind
 from core.records.times import parse_time
 from core.sources.adapters.agent_files import project_slug
 from core.sources.adapters.lessons import bullets, lesson_kind, make_lesson

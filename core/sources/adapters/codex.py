@@ -15,9 +15,9 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from core.base.grouping import group_pairs
 from core.base.regexes import lazy_regex
 from core.base.shell_commands import is_test_run
+from core.base.steps import group_pairs
 from core.records.loops import Liveness, Loop, LoopDetails, LoopStatus, StateSource, Usage
 from core.records.times import minute_of, parse_time
 from core.sources.adapters.join import HEADLESS, INTERACTIVE
@@ -40,7 +40,7 @@ from core.sources.adapters.sessions import (
 from core.sources.adapters.values import MAX_LABEL, MAX_TEXT, clip
 
 if TYPE_CHECKING:
-    from core.records.lessons import Lesson
+    from core.records.reflections import Lesson
     from core.sources.adapters.codex_memories import MemoryReader
     from core.sources.adapters.contract import Folders, Moment
     from core.sources.adapters.runner_files import Folded, RunnerFiles

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.records.lessons import Lesson, LessonKind
 from core.records.loops import Outcome
+from core.records.reflections import Lesson, LessonKind
 from core.records.times import parse_time
 from core.sources.adapters.lessons import Line, join_bullets, lesson_kind, make_lesson, read_markdown
 from core.sources.adapters.runner_files import read_table

@@ -25,8 +25,8 @@ from msgspec.structs import replace
 from core.base.context_blocks import remove_contexts
 from core.base.masking import mask_secrets
 from core.records.findings import Finding, Severity
-from core.records.lessons import Lesson
 from core.records.loops import Loop, LoopDetails
+from core.records.reflections import Lesson
 from core.sources.adapters.adapter_table import KnownAdapter, load_adapters
 from core.sources.adapters.agent_files import read_all_agent_files, read_instructions
 from core.sources.adapters.contract import AdapterRecords, AdapterReport, Folders, Moment

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from core.base.check_reports import COLOUR
 from core.base.regexes import lazy_regex
+from core.base.shell_commands import COLOUR
 from core.records.debug_sessions import Results
 from core.sources.adapters.values import clip
 

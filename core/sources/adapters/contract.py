@@ -18,8 +18,8 @@ from msgspec import Struct
 from core.files.file_reader import RawFile, read_file
 from core.records.findings import Finding
 from core.records.instructions import InstructionFile
-from core.records.lessons import Lesson
 from core.records.loops import Loop, LoopDetails
+from core.records.reflections import Lesson
 from core.sources.liveness import Processes
 
 if TYPE_CHECKING:

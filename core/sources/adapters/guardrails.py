@@ -32,7 +32,7 @@ from core.sources.liveness import check_liveness
 from core.sources.normalize import text as as_text
 
 if TYPE_CHECKING:
-    from core.records.lessons import Lesson
+    from core.records.reflections import Lesson
     from core.sources.adapters.contract import Moment
     from core.sources.adapters.runner_files import RunnerFiles
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from core.base.context_blocks import lines_outside_contexts
 from core.base.negation import find_prohibition
 from core.base.regexes import lazy_regex
-from core.records.lessons import Lesson, LessonKind
+from core.records.reflections import Lesson, LessonKind
 from core.sources.adapters.values import MAX_LABEL, MAX_TEXT, cut, local_time
 
 BEGIN: Final = "<!-- BEGIN ralphdeck -->"

@@ -13,8 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.regexes import lazy_regex
-from core.records.lessons import Lesson, LessonKind
 from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, Outcome, Progress, StateSource, Usage
+from core.records.reflections import Lesson, LessonKind
 from core.records.times import newest, parse_time
 from core.sources.adapters.contract import Delivery
 from core.sources.adapters.lessons import make_lesson

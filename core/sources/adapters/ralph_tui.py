@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from core.base.regexes import lazy_regex
 from core.records.debug_sessions import Failure
-from core.records.lessons import Lesson
 from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, Outcome, Progress, StateSource, Usage
+from core.records.reflections import Lesson
 from core.records.times import newest, parse_time
 from core.sources import normalize
 from core.sources.adapters.lessons import make_lesson, progress_lessons, read_progress

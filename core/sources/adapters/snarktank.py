@@ -22,7 +22,7 @@ from core.sources.fields import Fields
 from core.sources.normalize import text
 
 if TYPE_CHECKING:
-    from core.records.lessons import Lesson
+    from core.records.reflections import Lesson
     from core.sources.adapters.contract import Folders, Moment
     from core.sources.adapters.runner_files import RunnerFiles
 

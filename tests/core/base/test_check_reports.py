@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.base.check_reports import command_result, hides_result, read_report
-from core.base.shell_commands import is_read_only, is_test_run
+from core.base.shell_commands import command_result, hides_result, is_read_only, is_test_run, read_report
 
 FAILED = {
     "pytest": "F.\nFAILED tests/test_cart.py::test_total - assert 1 == 2\n1 failed, 1 passed in 0.03s",

@@ -12,10 +12,9 @@ import platformdirs
 import pytest
 
 from core.base.errors import BadInput, ProjectNotFound
-from core.base.own_names import find_own_name, own_names
-from core.base.ownership import TRUSTED_PATHS, is_own, why_not_used
-from core.base.paths import ProjectPaths, find_project, project_at, safe_component
+from core.base.paths import TRUSTED_PATHS, ProjectPaths, find_project, is_own, project_at, safe_component, why_not_used
 from core.base.user_folders import cache_folder, config_folder, state_folder
+from core.base.user_settings import find_own_name, own_names
 from core.files.decoded import Problem
 from core.files.file_reader import RawFile, read_file
 

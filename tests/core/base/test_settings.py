@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.base.declaration import Setting, Unit
 from core.base.errors import BadInput
 from core.base.paths import ProjectPaths
 from core.base.settings import (
@@ -21,7 +20,9 @@ from core.base.settings import (
     LearningSettings,
     MaturitySettings,
     PruningSettings,
+    Setting,
     Settings,
+    Unit,
     WatchSettings,
     find_threshold,
     with_threshold,

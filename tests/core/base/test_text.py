@@ -26,29 +26,32 @@ from core.base.formatting import (
     format_duration,
     format_percent,
     format_span,
+    parse_past_time,
 )
 from core.base.id_lookup import find_matching_ids, require_one, suggest_id
 from core.base.pattern_titles import name_apart, pattern_title, sample_message
-from core.base.record_text import MAX_LINE, MAX_SLUG, make_slug, one_line, strip_label
-from core.base.regex_table import RegexTable, read_blocks
-from core.base.regexes import lazy_regex
+from core.base.regexes import RegexTable, lazy_regex, read_blocks
 from core.base.scanning import polarity
 from core.base.steps import Steps, Work, run_all, sort_in_steps
 from core.base.text import (
     ELLIPSIS,
     HIDDEN_CHAR,
+    MAX_LINE,
     MAX_PATTERN,
+    MAX_SLUG,
     MAX_SUBJECT,
     UNKNOWN_CHAR,
     MatchedTexts,
     Matcher,
+    make_slug,
+    one_line,
     plural,
     remove_hidden,
     safe_matcher,
+    strip_label,
     visible,
     visible_line,
 )
-from core.base.time_parsing import parse_past_time
 from core.base.validation import (
     MAX_COUNT,
     check_amount,

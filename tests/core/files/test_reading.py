@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from core.files.decoded import MAX_DEPTH, Decoded, Problem
 from core.files.file_reader import RawFile, decode_json, decode_jsonl, is_nested_deeper, read_file
 from core.files.json_editor import BadJson, JsonText
-from core.files.yaml_reader import decode_yaml
+from core.files.yaml_files import decode_yaml
 
 TREES = Path(__file__).parents[2] / "trees"
 REAL_FILES = sorted(TREES.glob("*/.aiwg/**/*.json"))

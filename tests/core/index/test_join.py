@@ -10,14 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.base.grouping import group_pairs
+from core.base.steps import group_pairs
 from core.index.records import Kind
-from core.records.agent_sessions import HOOKS, SESSION_TAG, AgentSession
 from core.records.episodes import Attempt, Task, TaskStatus
-from core.records.loops import Liveness, Loop, LoopStatus, Outcome
+from core.records.loops import HOOKS, SESSION_TAG, AgentSession, Liveness, Loop, LoopStatus, Outcome, needs_person
 from core.records.patterns import Pattern
 from core.records.reflections import Reflection
-from core.records.waits import needs_person
 from core.sources.loop_join import LoopFact, directory_fact
 from core.sources.loops import read_crash_log
 from core.sources.parsed_file import ParsedFile

@@ -27,7 +27,7 @@ from core.index.scores import fill_scores, load_board, update_scores
 from core.index.snapshot import IndexedSnapshot, ProjectFiles
 from core.learning.evidence_records import EventIndex, work_names
 from core.learning.scoreboard import Scoreboard
-from core.records.authors import CLIENT
+from core.records.decisions import CLIENT
 from core.records.event_log import EventView
 from core.records.events import ErrorNote, ErrorType, Event
 from core.records.snapshot import Snapshot

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.base.grouping import group_pairs
+from core.base.steps import group_pairs
 from core.learning.evidence import MAX_COUNT, find_discoverer
 from core.records.events import Event, Observation
 from core.records.loops import ExtractedPattern, InjectedUse, Loop

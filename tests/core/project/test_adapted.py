@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from core.records.findings import Finding, Severity
-from core.records.lessons import Lesson, LessonKind
 from core.records.loops import Loop, LoopStatus
+from core.records.reflections import Lesson, LessonKind
 from core.sources.adapters.contract import AdapterRecords, AdapterReport
 from core.sources.adapters.lessons import lesson_id
 from tests.core.index.test_refresh import NOW, Project

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 
-from core.base.ownership import TRUSTED_PATHS
+from core.base.paths import TRUSTED_PATHS
 from core.trust.projects import save_answer
 from tests.core.project.edits import NOW, STEPS, ChangeRegistry, MoveLoop, Notice, Step, StepClock, Tear, Workspace
 from tests.core.project.views import ReaderView, View

@@ -19,9 +19,9 @@ from core.project.project import Project
 from core.questions.kinds import answer
 from core.questions.lesson import MOST_LESSONS
 from core.records.events import Event
-from core.records.lessons import Lesson, LessonKind, LessonState
 from core.records.loops import Loop, LoopStatus, Outcome
 from core.records.patterns import PatternType
+from core.records.reflections import Lesson, LessonKind, LessonState
 from core.show.metrics.effectiveness import compute_effectiveness
 from tests.agent_lessons import CLOCK, NO_CLOCK, add_lessons, find_joined, lesson_questions, make_agent_lesson
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from core.base.ownership import TRUSTED_PATHS
-from core.base.paths import ProjectPaths
+from core.base.paths import TRUSTED_PATHS, ProjectPaths
 from core.base.settings import Settings
 from core.decisions.commands import Promote, Quarantine
 from core.project.project import Project

@@ -41,10 +41,9 @@ from core.questions.offer import (
 from core.records.episodes import Attempt
 from core.records.extractions import Extraction, Proposal
 from core.records.findings import Finding
-from core.records.lessons import JoinedLesson, LessonState
 from core.records.loops import Loop, LoopStatus, Outcome
 from core.records.patterns import Pattern, PatternType, RecordedCounts
-from core.records.reflections import Reflection
+from core.records.reflections import JoinedLesson, LessonState, Reflection
 from core.records.snapshot import Snapshot
 from tests.agent_lessons import CLOCK, make_agent_lesson
 from tests.core.questions.test_queue import offer, used

@@ -27,7 +27,7 @@ from core.project.project import Project
 from core.questions.judge import MAX_CHARS, MAX_TEXTS, Advice, Judge, JudgedText, JudgeFailed, held_text_of
 from core.questions.kinds import answer
 from core.records.decisions import Verb
-from core.records.suspicions import Severity
+from core.records.patterns import Severity
 from tests.core.base.scanning.test_verdict import (
     BAD,
     DANGEROUS,

@@ -20,8 +20,7 @@ from core.index.review_items import PROPOSAL, ReviewItem
 from core.project.project import Project
 from core.questions.kinds import answer
 from core.questions.proposed_decision import describe_proposal
-from core.records.decisions import Verb
-from core.records.proposed_decisions import ProposedDecision
+from core.records.decisions import ProposedDecision, Verb
 from core.sources.fold import MOST_PROPOSED
 from tests.factories import CURATION_NOW, make_error_record, make_pattern_file
 

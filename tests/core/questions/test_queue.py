@@ -28,10 +28,9 @@ from core.records.decisions import CurationState, Decision, InversionVerdict, Pi
 from core.records.events import Event
 from core.records.extractions import Extraction, Proposal
 from core.records.findings import Finding, Severity
-from core.records.patterns import Maturity, Pattern, PatternType
+from core.records.patterns import Maturity, Pattern, PatternType, Suspicion
+from core.records.patterns import Severity as SuspicionSeverity
 from core.records.snapshot import Snapshot
-from core.records.suspicions import Severity as SuspicionSeverity
-from core.records.suspicions import Suspicion
 from core.tasks.escalations import EscalatedSession
 from tests.bench.queue import TRUTHS, spared
 from tests.factories import CURATION_NOW, make_error_pattern

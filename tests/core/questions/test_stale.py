@@ -13,9 +13,9 @@ import pytest
 from msgspec.structs import replace
 
 from core.agents.hooks import background
-from core.base.anchor_texts import summarize_change
 from core.base.errors import BadInput
 from core.base.paths import ProjectPaths
+from core.base.pattern_titles import summarize_change
 from core.base.settings import ReviewSettings, Settings
 from core.decisions import commands
 from core.decisions.decision_text import verb_text

@@ -8,12 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.records.anchors import MAX_ANCHORS, Anchor, list_anchors, parse_anchor, rename_in_text
-from core.records.authors import Author, author_of, is_same_user, sign, sign_unattended
-from core.records.decisions import SYNC, Decision, Verb
+from core.records.decisions import SYNC, Author, Decision, Verb, author_of, is_same_user, sign, sign_unattended
 from core.records.event_log import EventView, GrowingLog, find_event_changes
 from core.records.events import ErrorNote, ErrorType, Event
-from core.records.loops import Iteration, Loop, LoopStatus, Outcome, Progress
-from core.records.waits import needs_person, waits_for
+from core.records.loops import Iteration, Loop, LoopStatus, Outcome, Progress, needs_person, waits_for
 from tests.factories import CURATION_NOW, NOW, days_ago, make_event
 
 

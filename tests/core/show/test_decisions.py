@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from core.records.authors import sign_unattended
-from core.records.decisions import Decision, Verb
+from core.records.decisions import Decision, Verb, sign_unattended
 from core.records.snapshot import Snapshot
 from core.show.decisions import Entry, decision_cells, group_decisions
 from core.show.pages.markdown import plain_text

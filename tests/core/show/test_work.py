@@ -7,11 +7,10 @@ import pytest
 from msgspec.structs import replace
 
 from core.learning.evidence import LoopPatterns
-from core.records.agent_sessions import HOOKS
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.events import Observation
-from core.records.loops import ExtractedPattern, InjectedUse, Iteration, Loop, LoopStatus, Outcome
+from core.records.loops import HOOKS, ExtractedPattern, InjectedUse, Iteration, Loop, LoopStatus, Outcome
 from core.records.snapshot import Snapshot
 from core.show.filter_parser import parse_query
 from core.show.work import (

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from core.records.agent_sessions import AgentSession
 from core.records.episodes import Attempt, Task, TaskStatus
-from core.records.loops import TESTS_FAILED, Liveness, Loop, LoopStatus, Outcome, Progress, StateSource
+from core.records.loops import TESTS_FAILED, AgentSession, Liveness, Loop, LoopStatus, Outcome, Progress, StateSource
 from core.sources.agent_sessions import Moment, SessionWork, build_session_loop, join_session, parse_agent_sessions
 from core.sources.liveness import process_space, system_processes
 from tests.factories import RunningProcesses

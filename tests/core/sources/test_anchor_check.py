@@ -10,7 +10,7 @@ from time import monotonic
 
 import pytest
 
-from core.base.anchor_texts import describe_change
+from core.base.pattern_titles import describe_change
 from core.files.git import GitFailed, read_head, read_head_at
 from core.records.anchors import AnchorChange, parse_anchor
 from core.sources.anchor_check import Wanted, find_changes

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID, uuid4
 
-from core.records.space import PatternText, TeamTrial, TeamUse
+from core.records.team import PatternText, TeamTrial, TeamUse
 from core.team.server import Space
 
 Psql = Callable[..., str]

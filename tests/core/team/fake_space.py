@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from core.records.team_status import Lease, PooledTrials, Presence, ProjectUses, TeamStatus
+from core.records.team import Lease, PooledTrials, Presence, ProjectUses, TeamStatus
 from core.team.errors import Offline
 from core.team.follow import LEASES, Follower, Online, Report
 

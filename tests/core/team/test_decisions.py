@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 from msgspec.structs import replace
 
-from core.records.space import SpaceDecision
+from core.records.team import SpaceDecision
 from core.team.chain import first_head, link_hash, verify
 from core.team.errors import ChainBroken, InvalidCall
 from tests.core.team.calls import AT, PATTERN, join, make_decision, make_text

@@ -8,7 +8,7 @@ from time import monotonic
 
 import pytest
 
-from core.records.team_status import TeamStatus
+from core.records.team import TeamStatus
 from core.team import follow
 from core.team.errors import AccessDenied
 from core.team.follow import Follower, hide_question

@@ -18,7 +18,7 @@ from core.base.errors import Conflict, Refused
 from core.decisions.commands import AcceptInversion, Archive, Command, Deprecate, Note, Promote, Restore, Undo, bulk
 from core.project.project import Project
 from core.records.decisions import SYNC, Decision, Verb
-from core.records.space import Level
+from core.records.team import Level
 from core.team import gate
 from core.team.connection import Limits
 from core.team.consent import Joined

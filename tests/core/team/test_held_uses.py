@@ -12,8 +12,7 @@ import pytest
 
 from core.decisions.commands import CountReports, DiscardReports, Redo, Undo
 from core.learning.bursts import Burst
-from core.records.space import Level
-from core.records.team import TeamSums
+from core.records.team import Level, TeamSums
 from core.team.errors import LevelTooLow
 from core.team.server import Space
 from tests.core.team.calls import PATTERN, Psql, call, join, make_decision, make_use

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.decisions.commands import Promote
-from core.records.space import Level
+from core.records.team import Level
 from core.team.connection import Limits
 from core.team.errors import AccessDenied, Offline, TeamError
 from core.team.gate import TeamGate

@@ -13,7 +13,7 @@ import pytest
 from core.project.daemon import Daemon, WatchEvent
 from core.project.project import Project
 from core.project.watch_loop import WatchLoop
-from core.records.team_status import TeamStatus
+from core.records.team import TeamStatus
 from core.team.consent import Joined, save_joined
 from core.team.joined import read_status
 from tests.core.team.fake_space import WAIT

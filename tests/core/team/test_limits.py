@@ -13,7 +13,7 @@ import pytest
 
 from core.decisions.commands import Note
 from core.records.decisions import Decision, Verb
-from core.records.space import Level
+from core.records.team import Level
 from core.team.joined import SpaceConnection
 from core.team.server import Space
 from core.team.sync import Synchronizer

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 from psycopg.sql import SQL, Identifier
 
-from core.records.space import Level
+from core.records.team import Level
 from core.team.errors import AccessDenied, InvalidCall, LevelTooLow, SchemaMismatch
 from core.team.migrations import OWNER, check_version, latest_version, migrate, read_migrations, schema_version
 from core.team.server import Space, create_login, create_space, list_spaces

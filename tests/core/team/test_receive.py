@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 
 import core.files.atomic_write
 from core.base.errors import Conflict, RalphdeckError, Refused
-from core.base.ownership import TRUSTED_PATHS
+from core.base.paths import TRUSTED_PATHS
 from core.decisions.commands import (
     AcceptInversion,
     Archive,

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from core.records.space import Level
+from core.records.team import Level
 from core.team.errors import InvalidCall, LevelTooLow
 from tests.core.team.calls import (
     PATTERN,

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from core.records.space import Level
+from core.records.team import Level
 from core.team.chain import first_head, verify
 from core.team.errors import InvalidCall, LevelTooLow, NotMember
 from tests.core.team.calls import AT, PATTERN, join, make_candidate, make_decision, make_text, make_use

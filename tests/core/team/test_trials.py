@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from core.index.trials import list_results, list_units
 from core.learning.experiments import Tally, Verdict, compare_arms, tally_trials
 from core.records.events import ASSIGNED, TRIAL_OUTCOME, Event, Trial
-from core.records.space import TeamTrial
+from core.records.team import TeamTrial
 from core.show.metrics.sections import compare_pooled, describe_pool
 from core.team.errors import InvalidCall, LevelTooLow
 from core.team.server import Space

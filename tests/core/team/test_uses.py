@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import astuple, replace
 
-from core.records.space import SpaceInfo, TeamUse
-from core.records.team import TeamSums
+from core.records.team import SpaceInfo, TeamSums, TeamUse
 from core.team.local_state import Sums
 from core.team.outbox import Use
 from core.team.server import Space

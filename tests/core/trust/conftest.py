@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.base.ownership import TRUSTED_PATHS
+from core.base.paths import TRUSTED_PATHS
 from tests.core.cli.conftest import Call, call, home
 from tests.core.trust.people import Person, git
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from core.base.time_parsing import LAST_VISIT
+from core.base.formatting import LAST_VISIT
 from core.files.user_files import PROJECTS, damaged_files, read_tables
 from tui.kit.user_state import MAX_PROJECTS, UserState
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from core.base.time_parsing import LAST_VISIT
+from core.base.formatting import LAST_VISIT
 from core.project.as_of import build_past_state
 from core.records.patterns import Maturity
 from core.records.times import iso

@@ -8,8 +8,8 @@ import pytest
 
 from core.index.review_items import LESSON
 from core.records.decisions import Verb
-from core.records.lessons import LessonKind, LessonState
 from core.records.loops import Loop, LoopStatus, Outcome
+from core.records.reflections import LessonKind, LessonState
 from tests.agent_lessons import CLOCK, NO_CLOCK, find_joined, find_when_loaded, make_agent_lesson
 from tests.hostile.payloads import PAYLOADS
 from tests.tui.screens.review_steps import at_question, flat, front, row, waiting

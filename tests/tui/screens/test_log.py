@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from core.decisions.commands import Deprecate, Extract, Merge, Note, Promote, Reset
-from core.records.authors import sign_unattended
-from core.records.decisions import Verb
+from core.records.decisions import Verb, sign_unattended
 from tests.tui.user import open_dashboard
 from tui.kit.text_pane import TextPane
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from core.base.ownership import TRUSTED_PATHS
-from core.base.paths import ProjectPaths
+from core.base.paths import TRUSTED_PATHS, ProjectPaths
 from core.trust.own_records import OwnRecords
 from core.trust.projects import find_answer, is_trusted
 from tests.tui.user import User, open_dashboard

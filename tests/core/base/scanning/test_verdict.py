@@ -23,9 +23,9 @@ from core.base.scanning.context_scan import (
 )
 from core.base.scanning.engine import Engine
 from core.base.scanning.messages import find_withhold_reason, render_if_safe
+from core.base.scanning.normalization import find_common_scripts, find_scripts
 from core.base.scanning.rules import VERSION, Rule, load_rules
 from core.base.scanning.scan import find_stopped_sentences
-from core.base.scanning.scripts import find_common_scripts, find_scripts
 from core.base.scanning.verdict import find_stopping_severity, highest_severity, stops_orders
 from core.base.settings import ScanSettings, Settings
 from core.decisions.commands import Deprecate, Promote, Quarantine, Redo, Release, Reset, Undo, bulk, command_for
@@ -38,9 +38,8 @@ from core.project.project import Project
 from core.questions.kinds import answer
 from core.records.decisions import CurationState, Verb
 from core.records.loops import Loop
-from core.records.patterns import Maturity, Pattern, PatternType
+from core.records.patterns import Maturity, Pattern, PatternType, Severity, Suspicion
 from core.records.snapshot import Delta
-from core.records.suspicions import Severity, Suspicion
 from core.retrieval.reflections import HELD_PREFIX, find_stop_reason
 from core.retrieval.rendering import MAX_TEMPLATE_LINES
 from core.show.filter_parser import parse_query

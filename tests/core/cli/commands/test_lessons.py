@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from core.cli.commands import lessons
-from core.records.lessons import LessonKind
 from core.records.loops import Outcome
+from core.records.reflections import LessonKind
 from tests.agent_lessons import CLOCK, NO_CLOCK, find_when_loaded, make_agent_lesson
 from tests.core.cli.conftest import Call
 from tests.hostile.payloads import PAYLOADS

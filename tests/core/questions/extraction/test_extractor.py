@@ -22,8 +22,7 @@ from core.project.project import Project
 from core.questions.extraction.engine import KnownPatterns
 from core.questions.extraction.material import Materials
 from core.records.extractions import Extraction, Proposal
-from core.records.patterns import PatternType
-from core.records.repairs import OldRecords, Problem
+from core.records.patterns import OldRecords, PatternType, Problem
 from core.records.snapshot import Snapshot
 
 SAMPLE_NOW = datetime(2026, 2, 4, tzinfo=UTC)

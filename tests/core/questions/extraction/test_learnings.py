@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from rapidfuzz import fuzz, process
 
 from core.base.errors import BadInput
-from core.base.record_text import strip_label
 from core.base.settings import ExtractionSettings
 from core.base.steps import run_all
+from core.base.text import strip_label
 from core.index.verdicts import VerdictsInMemory
 from core.questions.extraction.engine import KnownPatterns
 from core.questions.extraction.learnings import (
@@ -33,10 +33,9 @@ from core.questions.extraction.learnings import (
 from core.records.decisions import CurationState, Decision, Verb, lesson_question_id
 from core.records.episodes import Task
 from core.records.extractions import ALL_TYPES, Extraction, Proposal
-from core.records.lessons import JoinedLesson, Lesson, LessonKind, LessonState
 from core.records.loops import Loop, Outcome
 from core.records.patterns import Pattern, PatternType
-from core.records.reflections import Reflection
+from core.records.reflections import JoinedLesson, Lesson, LessonKind, LessonState, Reflection
 from core.records.snapshot import Snapshot
 from core.retrieval.contradiction import MIN_SIMILARITY
 from core.retrieval.similarity import sorted_words

@@ -33,9 +33,9 @@ from core.questions.extraction.material import (
 )
 from core.records.debug_sessions import Failure, Fix
 from core.records.extractions import ALL_TYPES, Extraction, Material
-from core.records.lessons import JoinedLesson
 from core.records.loops import Iteration, Loop, LoopDetails, LoopStatus, Outcome
 from core.records.patterns import PatternType
+from core.records.reflections import JoinedLesson
 from core.records.snapshot import Snapshot
 from tests.agent_lessons import make_agent_lesson
 from tests.core.agents.hooks.agents import SimulatedAgent, make_project

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from core.records.team_status import PooledTrials, ProjectUses, TeamStatus
+from core.records.team import PooledTrials, ProjectUses, TeamStatus
 from core.show.metrics.sections import count_team_uses, describe_pool, describe_team_uses
 
 AT = datetime(2026, 11, 23, 12, 3, tzinfo=UTC)

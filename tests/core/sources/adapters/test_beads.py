@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.records.lessons import LessonKind
+from core.records.reflections import LessonKind
 from core.sources.adapters.beads import BeadsAdapter, closed_issues
 from core.sources.adapters.codex import CodexAdapter
 from tests.core.sources.adapters.fixtures import DAMAGES, DATA, Case, open_case

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.context_blocks import Blocks
-from core.records.lessons import LessonKind
 from core.records.loops import Liveness, LoopStatus, Outcome, StateSource
+from core.records.reflections import LessonKind
 from core.sources.adapters.guardrails import NO_OP, GuardrailsAdapter
 from tests.core.sources.adapters.fixtures import NOW, Case, open_case
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from core.records.lessons import Lesson, LessonKind
 from core.records.loops import Outcome
+from core.records.reflections import Lesson, LessonKind
 from core.sources.adapters.claude import ClaudeAdapter
 from core.sources.adapters.codex import CodexAdapter
 from core.sources.adapters.codex_memories import parse_outcome

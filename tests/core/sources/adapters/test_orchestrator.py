@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from core.records.lessons import LessonKind
-from core.records.loops import Liveness, LoopStatus, Outcome, StateSource
-from core.records.waits import waits_for
+from core.records.loops import Liveness, LoopStatus, Outcome, StateSource, waits_for
+from core.records.reflections import LessonKind
 from core.sources.adapters.join import join_loops
 from core.sources.adapters.orchestrator import OrchestratorAdapter
 from tests.core.sources.adapters.fixtures import NOW, Case, open_case

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from core.records.debug_sessions import Failure
-from core.records.lessons import LessonKind
 from core.records.loops import Liveness, Loop, LoopStatus, Outcome, StateSource, Usage
+from core.records.reflections import LessonKind
 from core.sources.adapters.claude import ClaudeAdapter
 from core.sources.adapters.join import join_loops
 from core.sources.adapters.ralph_tui import RalphTuiAdapter

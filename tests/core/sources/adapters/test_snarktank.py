@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.context_blocks import LABELS, Blocks
-from core.records.lessons import LessonKind
 from core.records.loops import CONTRADICTED, Liveness, LoopStatus, Outcome, StateSource
+from core.records.reflections import LessonKind
 from core.sources.adapters.join import check_claim
 from core.sources.adapters.snarktank import SnarktankAdapter
 from core.sources.adapters.values import MAX_PLANS
