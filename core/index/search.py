@@ -32,8 +32,8 @@ from core.index.task_words import (
     unpack_block,
 )
 from core.records.findings import Finding
-from core.tasks.history import TaskFiles
-from core.tasks.task_lookup import list_entries
+from core.tasks.reader import TaskReader
+from core.tasks.task_files import list_entries
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
@@ -239,7 +239,7 @@ def _scan(request: _Request, view: TaskView | None, tasks: TaskRecords, errors: 
     else:
         names = [entry.name for entry in list_entries(paths.tasks) if entry.is_dir(follow_symlinks=False)]
     for name in takewhile(lambda _: go_on(), names):
-        yield from scan_task(tasks, TaskFiles(paths, name), filters)
+        yield from scan_task(tasks, TaskReader(paths, name), filters)
     if SearchPlace.ERRORS in filters.places and (request.snapshot is not None or go_on()):
         yield from errors.hits(request.snapshot)
 

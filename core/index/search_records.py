@@ -38,8 +38,8 @@ from core.sources.fields import Fields
 from core.sources.record_kinds import DEBUG_SESSIONS
 from core.sources.reflections import read_reflections
 from core.sources.sweep import scan_path
-from core.tasks.history import TaskFiles, read_attempts
-from core.tasks.task_lookup import list_entries
+from core.tasks.history import read_attempts
+from core.tasks.task_files import list_entries
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from core.records.events import Event
     from core.records.findings import Finding
     from core.records.snapshot import Snapshot
+    from core.tasks.reader import TaskReader
 
 
 _ACTION_TEXTS: Final = ("type", "tool", "params", "error", "output", "reasoning", "expected_outcome")
@@ -137,7 +138,7 @@ class TaskRecords(SearchReader):
         """Return the task with an ID, and its attempts by number."""
         return read_attempts(self._paths, task_id) if task_id else (Task(id=""), {})
 
-    def documents(self, files: TaskFiles) -> Iterator[SearchHit]:
+    def documents(self, files: TaskReader) -> Iterator[SearchHit]:
         """Yield the records of a task outside of the action logs, the summary last."""
         if SearchPlace.REFLECTIONS in self._places:
             yield from self._reflections(files.path(sources.REFLECTIONS), files.task_id)
@@ -145,7 +146,7 @@ class TaskRecords(SearchReader):
             yield from self._documents(files)
             yield from self._summary(files.path(sources.SUMMARY), files.task_id)
 
-    def _documents(self, files: TaskFiles) -> Iterator[SearchHit]:
+    def _documents(self, files: TaskReader) -> Iterator[SearchHit]:
         """Search the metadata, the attempts, their results, and the milestones."""
         yield from self._metadata(files.path(sources.METADATA), files.task_id)
         trajectory = files.path(sources.TRAJECTORY)
@@ -173,7 +174,7 @@ class TaskRecords(SearchReader):
             if text := self._match(texts):
                 yield SearchHit(file, task_id, text, task.updated_at or task.created_at)
 
-    def _attempt(self, files: TaskFiles, number: int) -> Iterator[SearchHit]:
+    def _attempt(self, files: TaskReader, number: int) -> Iterator[SearchHit]:
         """Search the files of an attempt as one record; words may be in different files."""
         paths = [files.path(name, number) for name in (sources.ATTEMPT, sources.OUTCOME, sources.PLAN)]
         raws = {file: raw for file in paths if (raw := self._read(file)) is not None}
@@ -200,7 +201,7 @@ class TaskRecords(SearchReader):
             at = known.ended_at or known.started_at
         return SearchHit(file, one.task_id, text, at, one.number, kind=kind)
 
-    def _results(self, files: TaskFiles, number: int) -> Iterator[SearchHit]:
+    def _results(self, files: TaskReader, number: int) -> Iterator[SearchHit]:
         for name in files.results(number):
             file = f"{files.path(sources.RESULTS, number)}/{name}"
             raw = self._read(file)
@@ -371,7 +372,7 @@ class ErrorRecords(SearchReader):
                     yield hit._replace(subject=session.id, agent=session.agent)
 
 
-def scan_task(records: TaskRecords, files: TaskFiles, filters: SearchFilters) -> Iterator[SearchHit]:
+def scan_task(records: TaskRecords, files: TaskReader, filters: SearchFilters) -> Iterator[SearchHit]:
     """Yield the matching records of a task, each once."""
     # If the status of a task does not match, its other files are not opened.
     if not filters.statuses or files.task().status in filters.statuses:

@@ -17,7 +17,7 @@ from core.base.text import ELLIPSIS, visible_line
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
 from core.records.times import parse_time
-from core.tasks.task_lookup import find_attempt
+from core.tasks.task_files import find_attempt
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths

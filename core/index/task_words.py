@@ -34,8 +34,8 @@ from core.records.episodes import Task
 from core.sources import episodes as sources
 from core.sources.episodes import join_attempts
 from core.sources.record_kinds import is_text
-from core.tasks.history import MAX_RESULTS, TaskFiles
-from core.tasks.task_lookup import list_entries
+from core.tasks.reader import MAX_RESULTS, TaskReader
+from core.tasks.task_files import list_entries
 
 if TYPE_CHECKING:
     import sqlite3
@@ -136,7 +136,7 @@ def _has_stamps(folder: str, packed: bytes) -> bool:
     return bool(stamps) and all(_read_stamp(folder, stamp[0]) == stamp for stamp in stamps)
 
 
-def _read_stamps(folder: str, files: TaskFiles) -> list[NamedStamp]:
+def _read_stamps(folder: str, files: TaskReader) -> list[NamedStamp]:
     """Return the stamps of all files and folders of a task but its logs.
 
     A missing file needs no stamp: writing it changes its folder.
@@ -373,7 +373,7 @@ class WordFiller:
             _remove(connection, [id for id, _ in units.values()])
             return _Result.DONE
         path = f"{self._folder}/{task_id}"
-        files = TaskFiles(self._paths, task_id)
+        files = TaskReader(self._paths, task_id)
         stamps = _read_stamps(f"{self._paths.project}/{path}", files)
         if not _are_readable(files.findings):  # its attempts are unknown
             _mark(connection, path, task_id, is_current=False)
@@ -395,7 +395,7 @@ class WordFiller:
         return _Result.DONE if is_readable else _Result.UNREADABLE
 
     def _write_documents(
-        self, connection: sqlite3.Connection, path: str, files: TaskFiles, stamps: Sequence[NamedStamp]
+        self, connection: sqlite3.Connection, path: str, files: TaskReader, stamps: Sequence[NamedStamp]
     ) -> bool:
         """Index a task without its logs; return whether all files could be read."""
         records = TaskRecords(self._paths)

@@ -14,8 +14,8 @@ from core.records.events import VERDICT, Event, event_id
 from core.records.loops import FINISHED, Outcome
 from core.records.patterns import PatternType
 from core.sources.episodes import Actions
-from core.tasks.folders import TaskFolder, find_attempt_folder
 from core.tasks.log_summary import MAX_SUMMARIZED, MAX_SUMMARIZED_BYTES
+from core.tasks.task_files import TaskFolder, find_attempt_folder
 
 if TYPE_CHECKING:
     from core.project.project import Project

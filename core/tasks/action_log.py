@@ -18,7 +18,9 @@ from core.files.file_access import open_regular
 from core.files.file_reader import MAX_BYTES
 from core.sources import normalize
 from core.sources.episodes import MAX_ENTRIES
-from core.tasks.json_files import (
+from core.tasks.reader import find_entries, is_entry
+from core.tasks.task_files import (
+    TRAJECTORY_SHAPES,
     Shapes,
     check_editable,
     check_shapes,
@@ -27,12 +29,11 @@ from core.tasks.json_files import (
     set_default,
     set_members,
 )
-from core.tasks.strict_reader import TRAJECTORY_SHAPES, is_entry
 from core.tasks.validation import MAX_TOTAL_SIZE, check_total_size, json_size
 
 if TYPE_CHECKING:
     from core.files.json_editor import JsonText
-    from core.tasks.folders import AttemptFolder, TaskFolder
+    from core.tasks.task_files import AttemptFolder, TaskFolder
 
 
 MAX_QUALITIES: Final = 50_000  # maximum length of a quality history; readers accept it
@@ -232,8 +233,7 @@ def _find_entry(document: JsonText, number: int) -> int | None:
 
 def read_milestone_entries(folder: TaskFolder, number: int) -> list[Any]:
     """Return the milestones of an attempt in the trajectory, unvalidated."""
-    entries = (read_object(folder.trajectory, folder.project.aiwg) or {}).get("attempts")
-    mine = [one for one in entries if is_entry(one, number)] if isinstance(entries, list) else []
+    mine = find_entries(read_object(folder.trajectory, folder.project.aiwg) or {}, number)
     found = mine[0].get(MILESTONES) if mine else None
     return found if isinstance(found, list) else []
 

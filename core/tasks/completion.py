@@ -26,7 +26,7 @@ from core.records.episodes import TASK_STATUSES, Attempt, Task, TaskStatus
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.records.times import iso, parse_time
-from core.sources.episodes import TRAJECTORY
+from core.sources.episodes import TRAJECTORY, join_attempts
 from core.tasks.action_log import (
     MILESTONES,
     merge_milestones,
@@ -34,21 +34,23 @@ from core.tasks.action_log import (
     remove_members,
     set_entry,
 )
-from core.tasks.folders import AttemptFolder, TaskFolder, find_attempt_folder, lock_index
-from core.tasks.history import TaskFiles
-from core.tasks.json_files import (
+from core.tasks.log_summary import LogSummary
+from core.tasks.reader import TaskReader
+from core.tasks.reflections import TASK_COMPLETION, AttemptWork, draft_completion, draft_reflection
+from core.tasks.task_files import (
+    AttemptFolder,
     Shapes,
+    TaskFolder,
     check_editable,
     check_shapes,
     edit_object,
+    find_attempt_folder,
+    lock_index,
     read_object,
     set_default,
     set_members,
+    task_ids,
 )
-from core.tasks.log_summary import LogSummary
-from core.tasks.reflections import TASK_COMPLETION, AttemptWork, draft_completion, draft_reflection
-from core.tasks.strict_reader import StrictReader
-from core.tasks.task_lookup import task_ids
 from core.tasks.validation import MAX_TOTAL_SIZE, json_size
 
 if TYPE_CHECKING:
@@ -83,7 +85,7 @@ def read_log_ahead(folder: TaskFolder, attempt: int | None) -> dict[Stamp | None
     except (Refused, UnknownRecord):  # another process may start the attempt before the caller has the lock
         return {}
     stamp = read_log_stamp(place)  # this runs before the task is locked, since a long log takes seconds
-    return {stamp: StrictReader(folder).log(place)} if stamp is not None else {}
+    return {stamp: folder.reader().log(place.number)} if stamp is not None else {}
 
 
 def read_log_stamp(place: AttemptFolder) -> Stamp | None:
@@ -160,13 +162,13 @@ def propagate(folder: TaskFolder, place: AttemptFolder, *, now: datetime, log: L
     `now` is the time of drafted reflections if no file contains the end of the attempt. `log` is the summary of the
     log; it is read if None.
     """
-    reader = StrictReader(folder)
+    reader = folder.reader()
     result = read_object(place.outcome, folder.project.aiwg) or {}
-    attempt, log = reader.attempt(place.number), log or reader.log(place)
+    attempt, log = reader.attempt(place.number), log or reader.log(place.number)
     ended = parse_time(result.get(_ENDED)) or attempt.ended_at or log.last_at
     _update_attempt(folder, place, result, log, ended)
     attempt = reader.attempt(place.number)
-    attempts = [*reader.attempts().values()]
+    attempts = [*reader.all_attempts().values()]
     is_newest = attempts[-1].number == place.number
     status = result.get(TASK_STATUS)
     ends_task = is_newest and status in (TaskStatus.COMPLETED, TaskStatus.FAILED)
@@ -175,10 +177,10 @@ def propagate(folder: TaskFolder, place: AttemptFolder, *, now: datetime, log: L
     if is_newest:
         _update_metadata(folder, place.number, status, ended)
     task = reader.task()
-    _write_summary(folder, task, [_with_counts(one, work) for one in attempts], reader.reflections())
+    _write_summary(folder, task, [_with_counts(one, work) for one in attempts], reader.newest_reflections())
     index_task(folder, task.status.value, list_agents(task, attempts))
     # The trajectory's count of iterations may be outdated: it was written while the attempt was open.
-    iterations = reader.own(place).iterations
+    iterations = next((own.iterations for own in join_attempts(reader.attempt_parts(place.number)).values()), None)
     attempt = attempt if iterations is None else replace(attempt, iterations=iterations)
     set_entry(folder, attempt.number, _trajectory_entry(AttemptWork(attempt, log), result, ended))
     return log
@@ -186,8 +188,8 @@ def propagate(folder: TaskFolder, place: AttemptFolder, *, now: datetime, log: L
 
 def propagate_all(folder: TaskFolder, *, now: datetime) -> None:
     """Call `propagate` for each outcome that the trajectory does not contain."""
-    reader = StrictReader(folder)
-    known = reader.trajectory()
+    reader = folder.reader()
+    known = {attempt.number for attempt in reader.attempts(TRAJECTORY) if attempt.outcome is not Outcome.UNKNOWN}
     for number, place in folder.attempts().items():
         if number not in known and reader.attempt(number).outcome is not Outcome.UNKNOWN:
             propagate(folder, place, now=now)
@@ -218,7 +220,7 @@ def _update_attempt(
 
 def _draft_reflections(
     folder: TaskFolder,
-    reader: StrictReader,
+    reader: TaskReader,
     work: AttemptWork,
     all_attempts: Sequence[Attempt],
     status: Any,
@@ -233,7 +235,7 @@ def _draft_reflections(
 
     def read_work(other: int) -> AttemptWork:
         place = folder.attempts().get(other)
-        return AttemptWork(reader.attempt(other), reader.log(place) if place else LogSummary())
+        return AttemptWork(reader.attempt(other), reader.log(place.number) if place else LogSummary())
 
     has_ended = work.attempt.outcome in (Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT)
     if has_ended and not triggers - {TASK_COMPLETION}:
@@ -353,10 +355,10 @@ def _index_task(folder: TaskFolder, status: str, agents: Sequence[str]) -> None:
     # Tasks without an agent are never in this index, so others are added only if the whole file is missing.
     unnamed = lacking if (project.task_index / BY_AGENT).exists() else sorted(others)
     if BY_STATUS in indexed:
-        statuses = ((id, (TaskFiles(project, id).task().status.value,)) for id in lacking)
+        statuses = ((id, (TaskReader(project, id).task().status.value,)) for id in lacking)
         _write(project.task_index / BY_STATUS, [(task_id, (status,)), *statuses], removed, exclusive=True)
     if BY_AGENT in indexed:
-        worked = ((id, _read_agents(TaskFiles(project, id))) for id in unnamed)
+        worked = ((id, _read_agents(TaskReader(project, id))) for id in unnamed)
         _write(project.task_index / BY_AGENT, [(task_id, agents), *worked], removed, exclusive=False)
 
 
@@ -388,7 +390,7 @@ def _warning(folder: TaskFolder, error: Exception | str) -> str:
     return f"the index does not contain the status of {folder.id}: {reason}"
 
 
-def _read_agents(files: TaskFiles) -> tuple[str, ...]:
+def _read_agents(files: TaskReader) -> tuple[str, ...]:
     own = (part for number in files.numbers for part in files.attempt_parts(number))
     return list_agents(files.task(), (*files.attempts(TRAJECTORY), *own))
 

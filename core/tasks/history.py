@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime
-from functools import cached_property, lru_cache
-from itertools import islice
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -15,166 +11,20 @@ from msgspec.structs import replace
 from core.base.errors import UnknownRecord
 from core.base.id_lookup import MAX_NAMED
 from core.base.text import visible_line
-from core.files.decoded import Problem
-from core.files.file_reader import UNREADABLE, RawFile, decode_json, decode_jsonl, read_file
 from core.records.episodes import Attempt, Milestone, Task
 from core.records.findings import Finding, Severity
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.sources import episodes as sources
-from core.sources.episodes import MAX_ACTION_TEXT, TRAJECTORY, Actions, join_attempts, to_text
-from core.sources.fields import Fields, document
-from core.sources.reflections import join_reflections, read_reflections
-from core.tasks.task_lookup import find_task, list_entries
+from core.sources.episodes import TRAJECTORY, Actions, join_attempts, to_text
+from core.tasks.reader import MAX_RESULTS, TaskReader
+from core.tasks.task_files import find_task
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
 
-MAX_RESULTS: Final = 1000  # maximum number of result files per attempt, and of folders that are searched for them
 MAX_COUNTED: Final = 100  # if a task has more attempts, the trajectory's counts of ended attempts are not verified
-_MAX_CACHED: Final = 4 << 20  # size of a file of reflections, in bytes, above which it is always parsed
 COUNT_DIFFERS: Final = "count-differs"  # code of the finding that the trajectory and the log have different counts
-
-
-class TaskFiles:
-    """Reads the files of one task; caches the JSON documents."""
-
-    def __init__(self, paths: ProjectPaths, task_id: str) -> None:
-        self.task_id: Final = task_id
-        self.findings: list[Finding] = []
-        self._paths: Final = paths
-        self._name: Final = f"{paths.relative(paths.tasks)}/{task_id}"
-        self._documents: dict[str, Fields] = {}
-
-    @cached_property
-    def numbers(self) -> dict[int, str]:
-        """Names of attempt folders by number."""
-        entries = self._list(self.path(sources.ATTEMPTS))
-        names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-        selected = sources.select_attempt_folders(names)
-        for name in sources.skipped_attempt_folders(names, selected)[:MAX_NAMED]:
-            why = f"another folder has the same number, or the number is not below {sources.MAX_ATTEMPTS:,}"
-            file, message = self.path(f"{sources.ATTEMPTS}/{name}"), f"is not used as an attempt: {why}"
-            self.findings.append(Finding(file, "", Severity.WARNING, "no-attempt", message))
-        return selected
-
-    def document(self, name: str) -> Fields:
-        """Return a JSON object in the task folder; empty if it cannot be read."""
-        if name not in self._documents:
-            file = self.path(name)
-            self._documents[name] = Fields(file, {}, self.findings)
-            raw = self._read(file)
-            if raw is not None:
-                decoded = decode_json(raw.data)
-                self._note(file, decoded.problems)
-                if not decoded.failed:
-                    self._documents[name] = document(file, decoded.value, self.findings) or self._documents[name]
-        return self._documents[name]
-
-    def task(self) -> Task:
-        """Return the task; without metadata, only its ID is set."""
-        fields = self.document(sources.METADATA)
-        tasks, findings = sources.parse_tasks(fields.file, fields.mapping)
-        self.findings += findings
-        return tasks[0]
-
-    def attempts(self, name: str) -> list[Attempt]:
-        fields = self.document(name)
-        if not fields.mapping:
-            return []
-        attempts, findings = sources.parse_attempts(fields.file, fields.mapping)
-        self.findings += findings
-        return list(attempts)
-
-    def outcome(self, number: int) -> list[Attempt]:
-        return self.attempts(self._attempt_file(number, sources.OUTCOME)) if number in self.numbers else []
-
-    def attempt_parts(self, number: int) -> list[Attempt]:
-        """Return what `attempt.json` and `outcome.json` contain about an attempt."""
-        record, outcome = (self._attempt_file(number, name) for name in (sources.ATTEMPT, sources.OUTCOME))
-        return self.attempts(record) + self.attempts(outcome)
-
-    @cached_property
-    def trajectory_attempts(self) -> dict[int, list[Attempt]]:
-        """Entries of the trajectory by attempt number; a number may have several entries."""
-        found: dict[int, list[Attempt]] = {}
-        for attempt in self.attempts(sources.TRAJECTORY):
-            found.setdefault(attempt.number, []).append(attempt)
-        return found
-
-    @cached_property
-    def milestones(self) -> tuple[Milestone, ...]:
-        return sources.read_milestones(self.document(sources.TRAJECTORY))
-
-    def plan(self, number: int) -> Fields | None:
-        """Return the plan in `attempt.json`, or None."""
-        fields = self.document(self._attempt_file(number, sources.ATTEMPT))
-        return fields.inside("plan") if isinstance(fields.mapping.get("plan"), dict) else None
-
-    def actions(self, number: int) -> Actions:
-        return Actions(self._paths, self.path(sources.ACTIONS, number))
-
-    def text(self, number: int, name: str) -> str:
-        """Return a text file of an attempt, truncated; "" if it does not exist."""
-        raw = self._read(self.path(name, number))
-        return raw.data.decode("utf-8", "replace")[:MAX_ACTION_TEXT] if raw else ""
-
-    def results(self, number: int) -> tuple[str, ...]:
-        """Return the paths of result files, relative to `results/` of an attempt."""
-        top = self.path(sources.RESULTS, number)
-        found: list[str] = []
-        for entry in islice(self._list(top), MAX_RESULTS):
-            if entry.is_dir(follow_symlinks=False):
-                inside = islice(self._list(f"{top}/{entry.name}"), MAX_RESULTS)
-                found += (f"{entry.name}/{inner.name}" for inner in inside)
-            else:
-                found.append(entry.name)
-        return tuple(sorted(found)[:MAX_RESULTS])
-
-    @cached_property
-    def reflections(self) -> tuple[Reflection, ...]:
-        """Reflections on the task, in file order."""
-        file = self.path(sources.REFLECTIONS)
-        raw = self._read(file)
-        if raw is None:
-            return ()
-        parse = _parse_reflections if len(raw.data) > _MAX_CACHED else _parse_cached
-        reflections, findings = parse(file, raw.data, raw.stamp.modified_at)
-        self.findings += findings
-        return reflections
-
-    def path(self, name: str, attempt: int | None = None) -> str:
-        """Return the project-relative path of a file of the task or of an attempt."""
-        return f"{self._name}/{name if attempt is None else self._attempt_file(attempt, name)}"
-
-    def _attempt_file(self, number: int, name: str) -> str:
-        return f"{sources.ATTEMPTS}/{self.numbers.get(number, f'{number:03d}')}/{name}"
-
-    def _list(self, folder: str) -> Iterator[os.DirEntry[str]]:
-        errors: list[OSError] = []
-        yield from list_entries(self._paths.project / folder, errors)
-        self._note(folder, [Problem(UNREADABLE, f"cannot be listed: {error.strerror}") for error in errors])
-
-    def _read(self, file: str) -> RawFile | None:
-        raw = read_file(self._paths.project / file, self._paths.aiwg)
-        if isinstance(raw, Problem):
-            self._note(file, (raw,))
-            return None
-        return raw
-
-    def _note(self, file: str, problems: Sequence[Problem]) -> None:
-        self.findings += (problem.finding(file) for problem in problems)
-
-
-def _parse_reflections(
-    file: str, data: bytes, modified_at: datetime
-) -> tuple[tuple[Reflection, ...], tuple[Finding, ...]]:
-    lines, problems = decode_jsonl(data)
-    found, findings = read_reflections(file, lines, modified_at)
-    return tuple(join_reflections(found, {}).values()), (*(one.finding(file) for one in problems), *findings)
-
-
-_parse_cached: Final = lru_cache(4)(_parse_reflections)  # a screen reads them again after each action
 
 
 class TaskHistory(Struct, frozen=True):
@@ -261,12 +111,12 @@ def read_whole_history(paths: ProjectPaths, task_id: str) -> WholeHistory:
     return WholeHistory(_history(files, (detail.attempt for detail in details)), details)
 
 
-def _open_task(paths: ProjectPaths, task_id: str) -> TaskFiles:
+def _open_task(paths: ProjectPaths, task_id: str) -> TaskReader:
     paths.inside(f"{paths.relative(paths.tasks)}/{task_id}")  # raises an error if the folder is a link to elsewhere
-    return TaskFiles(paths, task_id)
+    return TaskReader(paths, task_id)
 
 
-def _history(files: TaskFiles, attempts: Iterable[Attempt]) -> TaskHistory:
+def _history(files: TaskReader, attempts: Iterable[Attempt]) -> TaskHistory:
     trajectory = files.document(TRAJECTORY)
     return TaskHistory(
         task=files.task(),
@@ -291,7 +141,7 @@ def read_attempt(paths: ProjectPaths, task_id: str, number: int) -> AttemptDetai
     return replace(detail, findings=tuple(dict.fromkeys(files.findings)))
 
 
-def _detail(files: TaskFiles, number: int) -> AttemptDetail:
+def _detail(files: TaskReader, number: int) -> AttemptDetail:
     """Read an attempt; problems with its files are added to `files.findings`."""
     actions = files.actions(number)
     counted = replace(_count_actions(files.task_id, number, actions), errors=len(actions.errors))
@@ -330,7 +180,7 @@ def _count_actions(task_id: str, number: int, actions: Actions) -> Attempt:
     )
 
 
-def _use_log_count(files: TaskFiles, attempt: Attempt) -> Attempt:
+def _use_log_count(files: TaskReader, attempt: Attempt) -> Attempt:
     """Return the attempt with the count of its log; add a finding if it differs."""
     log = files.actions(attempt.number)
     logged = len(log)

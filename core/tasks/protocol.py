@@ -22,9 +22,16 @@ from core.records.times import iso
 from core.sources import normalize
 from core.tasks import action_log, validation
 from core.tasks.action_log import MILESTONES, LogResult, check_milestones, record_milestones
-from core.tasks.folders import TaskFolder, find_attempt_folder, store_file
-from core.tasks.json_files import check_editable, edit_object, read_object, set_members
-from core.tasks.strict_reader import ROOM, StrictReader
+from core.tasks.task_files import (
+    ROOM,
+    TaskFolder,
+    check_editable,
+    edit_object,
+    find_attempt_folder,
+    read_object,
+    set_members,
+    store_file,
+)
 
 if TYPE_CHECKING:
     from core.files.json_editor import JsonText
@@ -159,8 +166,8 @@ class Episodes:
         validation.check_total_size([intent.approach, intent.steps], "approach and steps")
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):
-            now, reader = self._clock(), StrictReader(folder)
-            reader.check(room=2 * ROOM)  # room for the start and the end of the attempt
+            now, reader = self._clock(), folder.reader()
+            folder.check_editable(room=2 * ROOM)  # room for the start and the end of the attempt
             status = reader.task().status
             if status.ended and not reopen:
                 raise Refused(f"{task_id} is {status.value}; to try again, reopen it (--reopen)")
@@ -209,7 +216,7 @@ class Episodes:
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):
             place, now = find_attempt_folder(folder, attempt), self._clock()
-            if not StrictReader(folder).attempt(place.number).is_open:
+            if not folder.reader().attempt(place.number).is_open:
                 hint = f"start another one: ralphdeck task start {folder.id}"
                 raise Refused(f"attempt {place.number} at {folder.id} has ended; {hint}")
             record = read_object(place.attempt, self._project.aiwg) or {}
@@ -290,14 +297,14 @@ class Episodes:
             now = self._clock()  # inside the lock, so that the end is not before a start by another writer
             result[MILESTONES] = validation.validate_milestones(milestones, now)
             place = find_attempt_folder(folder, attempt)
-            reader = StrictReader(folder)
-            reader.check(place)
+            reader = folder.reader()
+            folder.check_editable(place)
             AppendLog(place.actions).undo_incomplete_batch()
             known = reader.attempt(place.number)
             is_open = known.outcome is Outcome.UNKNOWN
             log = ahead.get(completion.read_log_stamp(place))
             if log is None and is_open and outcome is None:
-                log = reader.log(place)
+                log = reader.log(place.number)
             found = completion.determine_outcome(known, log, outcome)
             is_newest = place.number == max(folder.attempts())
             if task_done is None and success_completes and is_newest and found is Outcome.SUCCESS:
@@ -326,7 +333,7 @@ class Episodes:
                 again=not is_open,
                 status=reader.task().status,
                 log=log,
-                reflections=tuple(one for one in reader.reflections() if one.attempt == place.number),
+                reflections=tuple(one for one in reader.newest_reflections() if one.attempt == place.number),
             )
 
     def reopen_attempt(self, task_id: str, attempt: int) -> None:
@@ -338,8 +345,8 @@ class Episodes:
 
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):
-            place, reader = find_attempt_folder(folder, attempt), StrictReader(folder)
-            reader.check(place)
+            place, reader = find_attempt_folder(folder, attempt), folder.reader()
+            folder.check_editable(place)
             outcome = reader.attempt(place.number).outcome
             if outcome is Outcome.SUCCESS or place.number != max(folder.attempts()):
                 raise Refused(f"attempt {place.number} at {task_id} is a success or not the newest; start another one")
@@ -356,8 +363,8 @@ class Episodes:
 
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):
-            reader = StrictReader(folder)
-            reader.check()
+            reader = folder.reader()
+            folder.check_editable()
             status = reader.task().status
             if status.ended:
                 raise Refused(f"{task_id} is already {status.value}")

@@ -17,9 +17,8 @@ from core.learning.outcomes import format_duration_ms
 from core.records.loops import Outcome
 from core.records.reflections import REFLECTION_TYPES, TRIGGERS, Reflection
 from core.records.times import iso
-from core.tasks.folders import TaskFolder, find_attempt_folder
 from core.tasks.log_summary import CHECK, COMMAND, TOOL, LoggedFailure, LogSummary
-from core.tasks.strict_reader import StrictReader
+from core.tasks.task_files import TaskFolder, find_attempt_folder
 
 if TYPE_CHECKING:
     from core.records.episodes import Attempt
@@ -67,10 +66,10 @@ def add_reflection(
         check_choice(reflection_type, "reflection_type", REFLECTION_TYPES)
     given = {name: part for name, part in parts.items() if part}
     number = find_attempt_folder(folder, attempt).number
-    reader = StrictReader(folder)
+    reader = folder.reader()
     outcome = reader.attempt(number).outcome
     reflection_type = reflection_type or TYPE_OF.get(attempt_trigger(outcome), REFLECTION_TYPES[-1])
-    drafts = [one for one in reader.reflections() if one.draft and one.attempt == number]
+    drafts = [one for one in reader.newest_reflections() if one.draft and one.attempt == number]
     drafted = (
         {}
         if not drafts
@@ -93,7 +92,7 @@ def add_reflection(
             limit = f"{size:,} bytes; at most {_MAX_FILE_BYTES:,} are allowed"
             raise BadInput(f"with this reflection, the reflections on {folder.id} have {limit}; shorten it")
         AppendLog(folder.reflections).append([line])
-    return [one for one in reader.reflections() if one.attempt == number][-1]
+    return [one for one in reader.newest_reflections() if one.attempt == number][-1]
 
 
 class AttemptWork(NamedTuple):

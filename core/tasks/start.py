@@ -21,16 +21,25 @@ from core.records.loops import Outcome
 from core.records.times import iso
 from core.sources.episodes import ATTEMPTS, MAX_ATTEMPTS, METADATA, TRAJECTORY
 from core.tasks.completion import attempt_counts, end_attempt, index_task, list_agents
-from core.tasks.folders import AttemptFolder, TaskFolder, check_inside, create_folder, lock_index
-from core.tasks.json_files import edit_object, encode_object, read_object, set_members
 from core.tasks.reflections import LEFT_UNFINISHED
-from core.tasks.strict_reader import StrictReader
-from core.tasks.task_lookup import task_ids
+from core.tasks.task_files import (
+    AttemptFolder,
+    TaskFolder,
+    check_inside,
+    create_folder,
+    edit_object,
+    encode_object,
+    lock_index,
+    read_object,
+    set_members,
+    task_ids,
+)
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
     from core.files.json_editor import JsonText
     from core.records.reflections import Reflection
+    from core.tasks.reader import TaskReader
 
 
 _TASK: Final = "task-"
@@ -67,9 +76,9 @@ def find_resumable(folder: TaskFolder, *, abandon: bool, resume: bool, now: date
     `abandon` ends open attempts with the outcome timeout. Raises Refused if there is an open attempt, and neither
     `abandon` nor `resume` is set.
     """
-    reader = StrictReader(folder)
+    reader = folder.reader()
     task, places = reader.task(), folder.attempts()
-    open_numbers = [number for number, attempt in reader.attempts().items() if attempt.is_open and number in places]
+    open_numbers = [number for number, attempt in reader.all_attempts().items() if attempt.is_open and number in places]
     if not open_numbers:
         return None
     newest = places[open_numbers[-1]]
@@ -82,7 +91,7 @@ def find_resumable(folder: TaskFolder, *, abandon: bool, resume: bool, now: date
             f"attempt {newest.number} at {folder.id} is still open; complete it, resume it (--resume), or end it as "
             "left unfinished and start another attempt (--abandon)"
         )
-    reader.check(*(places[number] for number in open_numbers))
+    folder.check_editable(*(places[number] for number in open_numbers))
     for number in open_numbers:
         end_attempt(folder, places[number], {"status": Outcome.TIMEOUT.value, "reason": LEFT_UNFINISHED}, now=now)
     return None
@@ -105,16 +114,16 @@ def mark_running(folder: TaskFolder, number: int, *, now: datetime) -> None:
 
 def update_index(folder: TaskFolder, status: TaskStatus) -> None:
     """Set the status of a task in the index and, if it exists, in the summary."""
-    reader = StrictReader(folder)
-    index_task(folder, status.value, list_agents(reader.task(), reader.attempts().values()))
+    reader = folder.reader()
+    index_task(folder, status.value, list_agents(reader.task(), reader.all_attempts().values()))
     if folder.summary.exists():
         edit_object(folder.summary, lambda document: set_members(document, (), {"status": status.value}), {})
 
 
 def resume_attempt(folder: TaskFolder, place: AttemptFolder) -> StartedAttempt:
     """Read the plan of an open attempt ("" if missing) and the earlier learnings."""
-    reader = StrictReader(folder)
-    before = {number: one for number, one in reader.attempts().items() if number < place.number}
+    reader = folder.reader()
+    before = {number: one for number, one in reader.all_attempts().items() if number < place.number}
     check_inside(folder.project, place.path)
     try:
         with os.fdopen(open_regular(place.plan, os.O_RDONLY), "rb") as file:
@@ -131,8 +140,8 @@ def create_attempt(
     folder: TaskFolder, intent: AttemptIntent, agent: str, now: datetime, loop_id: str = ""
 ) -> StartedAttempt:
     """Create the folder of a new attempt with its plan; raise `Refused` if it exists."""
-    reader = StrictReader(folder)
-    task, attempts = reader.task(), reader.attempts()
+    reader = folder.reader()
+    task, attempts = reader.task(), reader.all_attempts()
     used = [*attempts, task.total_attempts or 0, task.current_attempt or 0]
     number = max((number for number in used if number < MAX_ATTEMPTS), default=0) + 1
     if number >= MAX_ATTEMPTS:
@@ -155,10 +164,10 @@ def create_attempt(
     return StartedAttempt(number, folder.project.relative(place.plan), plan, lessons)
 
 
-def _read_lessons(reader: StrictReader, attempts: Mapping[int, Attempt]) -> tuple[AttemptLessons, ...]:
+def _read_lessons(reader: TaskReader, attempts: Mapping[int, Attempt]) -> tuple[AttemptLessons, ...]:
     """Read earlier attempts, oldest first; details only if a plan shows them."""
     by_attempt: dict[int | None, list[Reflection]] = {}
-    for reflection in reader.reflections():
+    for reflection in reader.newest_reflections():
         if not reflection.superseded:
             by_attempt.setdefault(reflection.attempt, []).append(reflection)
     detailed = set(list(attempts)[-MAX_EARLIER:])

@@ -36,8 +36,8 @@ from core.records.times import iso
 from core.sources.agent_sessions import loop_id_of
 from core.sources.episodes import MAX_TEXT
 from core.tasks.changes import edits_files
-from core.tasks.folders import TaskFolder
 from core.tasks.protocol import Episodes
+from core.tasks.task_files import TaskFolder
 from core.tasks.tool_events import EDITING, parse_tool_event
 
 if TYPE_CHECKING:
@@ -184,10 +184,8 @@ class SessionWork:
                 self._warn(f"the next session with this prompt begins a new task: {error}")
 
     def _has_ended(self, task_id: str) -> bool:
-        from core.tasks.strict_reader import StrictReader
-
         try:
-            return StrictReader(TaskFolder.of(self._project, task_id)).task().status.ended
+            return TaskFolder.of(self._project, task_id).reader().task().status.ended
         except (UnknownRecord, BadInput):
             return True
 
@@ -320,7 +318,7 @@ def remember_task(session: Session) -> None:
 
 def log_size(project: ProjectPaths, task_id: str, number: int) -> int:
     """Return the size of the log of an attempt in bytes, 0 if there is none."""
-    from core.tasks.folders import TaskFolder, find_attempt_folder
+    from core.tasks.task_files import TaskFolder, find_attempt_folder
 
     try:
         return find_attempt_folder(TaskFolder.of(project, task_id), number).actions.lstat().st_size

@@ -74,7 +74,7 @@ def history(
       ralphdeck history task-001 --export task-001.md
     """
     from core.tasks.history import read_attempt
-    from core.tasks.task_lookup import find_attempt
+    from core.tasks.task_files import find_attempt
 
     if export is not None and export.suffix.lower() not in {*_MARKDOWN, ".json"}:
         raise click.UsageError(f"--export writes .md or .json, not {export.suffix or 'a file without a suffix'}")

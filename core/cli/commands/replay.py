@@ -99,7 +99,7 @@ def is_terminal() -> bool:
 
 def _find(paths: ProjectPaths, task: str, number: int | None) -> tuple[str, int]:
     from core.tasks.history import read_history
-    from core.tasks.task_lookup import find_attempt
+    from core.tasks.task_files import find_attempt
 
     task_id, number = find_attempt(paths, task, number)
     if number is None:

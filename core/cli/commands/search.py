@@ -101,7 +101,7 @@ def search(
 
     from core.index.search import search_indexed
     from core.index.search_words import parse_search
-    from core.tasks.task_lookup import find_attempt
+    from core.tasks.task_files import find_attempt
 
     paths = chosen_project()
     try:
@@ -146,7 +146,7 @@ def search(
 
 
 def _hint(paths: ProjectPaths, words: SearchWords, filters: SearchFilters) -> str:
-    from core.tasks.task_lookup import task_ids
+    from core.tasks.task_files import task_ids
 
     if not task_ids(paths):
         return "; this project has no tasks yet"

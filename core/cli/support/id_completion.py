@@ -28,7 +28,7 @@ def _read_ids(*kinds: str) -> Iterable[str]:
     from core.cli.support.project import chosen_project, read_snapshot
 
     if kinds == ("tasks",):  # needs only one folder
-        from core.tasks.task_lookup import task_ids
+        from core.tasks.task_files import task_ids
 
         return task_ids(chosen_project())
     snapshot = read_snapshot(adapted="lessons" in kinds)

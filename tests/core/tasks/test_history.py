@@ -39,7 +39,7 @@ from core.tasks.history import (
     read_history,
     read_whole_history,
 )
-from core.tasks.task_lookup import find_attempt, find_task, task_ids
+from core.tasks.task_files import find_attempt, find_task, task_ids
 from tests.copying import copy_folder
 from tests.core.cli.conftest import TREES
 

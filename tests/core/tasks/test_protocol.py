@@ -16,12 +16,12 @@ from core.files.file_reader import MAX_BYTES
 from core.records.episodes import Attempt, TaskStatus
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
-from core.tasks.folders import TaskFolder
 from core.tasks.log_summary import LogSummary
 from core.tasks.protocol import Episodes
+from core.tasks.reader import TaskReader
 from core.tasks.reflections import AttemptWork, draft_reflection
 from core.tasks.start import MAX_EARLIER, AttemptLessons, render_plan
-from core.tasks.strict_reader import StrictReader
+from core.tasks.task_files import TaskFolder
 from tests.factories import (
     TASKS,
     bash_action,
@@ -200,7 +200,7 @@ def test_tasks_with_unreadable_metadata_are_indexed_without_retries(
     monkeypatch.setattr("time.sleep", pauses.append)
     memory.init_task("a")
     assert sum(pauses) < 0.1
-    monkeypatch.setattr("core.tasks.history.read_file", pytest.fail)
+    monkeypatch.setattr("core.tasks.reader.read_file", pytest.fail)
     memory.init_task("b")
     by_status = json.loads((tmp_path / ".aiwg/ralph/index/by-status.json").read_bytes())
     assert by_status["running"] == ["task-001", "task-002"]
@@ -212,7 +212,7 @@ def test_tasks_with_unreadable_metadata_are_indexed_without_retries(
 def test_damaged_index_is_rebuilt_and_the_old_file_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, damaged: bytes | None
 ) -> None:
-    monkeypatch.setattr("core.tasks.json_files.RETRY_SECONDS", ())
+    monkeypatch.setattr("core.tasks.task_files.RETRY_SECONDS", ())
     warnings: list[str] = []
     memory = make_episodes(tmp_path, warn=warnings.append)
     for description in "ab":
@@ -436,7 +436,7 @@ def test_log_is_summarized_before_the_lock_unless_it_grows(
     task_id = start_first_attempt(memory)
     memory.log_action(task_id, bash_action("npm test", True))
     done: list[str] = []
-    locked, log = TaskFolder.locked, StrictReader.log
+    locked, log = TaskFolder.locked, TaskReader.log
 
     def waited(folder: TaskFolder) -> Any:
         done.append("locked")
@@ -445,12 +445,12 @@ def test_log_is_summarized_before_the_lock_unless_it_grows(
             memory.log_action(task_id, bash_action("npm test", False))
         return locked(folder)
 
-    def read(reader: StrictReader, place: Any) -> Any:
+    def read(reader: TaskReader, number: int) -> Any:
         done.append("read")
-        return log(reader, place)
+        return log(reader, number)
 
     monkeypatch.setattr(TaskFolder, "locked", waited)
-    monkeypatch.setattr(StrictReader, "log", read)
+    monkeypatch.setattr(TaskReader, "log", read)
     assert memory.complete_attempt(task_id).outcome is (Outcome.FAILURE if meanwhile else Outcome.SUCCESS)
     assert done == ["read", "locked", *(["read"] if meanwhile else [])]
 

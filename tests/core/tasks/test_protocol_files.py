@@ -25,9 +25,9 @@ from core.files.file_reader import MAX_BYTES
 from core.index.refresh import Index
 from core.records.loops import Outcome
 from core.sources.episodes import Actions
-from core.tasks import folders
-from core.tasks.folders import TaskFolder
+from core.tasks import task_files
 from core.tasks.protocol import Episodes
+from core.tasks.task_files import TaskFolder
 from tests.factories import (
     EPISODES_START,
     NO_FSYNC,
@@ -85,7 +85,7 @@ def test_missing_trajectory_is_created(examples: Path) -> None:
 def test_unparsable_file_is_named_and_not_changed(
     memory: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes
 ) -> None:
-    monkeypatch.setattr("core.tasks.json_files.RETRY_SECONDS", ())
+    monkeypatch.setattr("core.tasks.task_files.RETRY_SECONDS", ())
     task_id = start_first_attempt(memory)
     file = tmp_path / TASKS / task_id / name
     file.write_bytes(content)
@@ -108,7 +108,7 @@ def test_unparsable_file_is_named_and_not_changed(
 def test_all_files_are_checked_before_the_first_write_of_an_end(
     memory: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, content: bytes | None
 ) -> None:
-    monkeypatch.setattr("core.tasks.json_files.RETRY_SECONDS", ())
+    monkeypatch.setattr("core.tasks.task_files.RETRY_SECONDS", ())
     task_id = start_first_attempt(memory)
     (tmp_path / file).unlink(missing_ok=True)
     if content is None:
@@ -139,7 +139,7 @@ def test_attempt_record_of_an_unknown_shape_keeps_it_at_its_end(memory: Episodes
 def test_full_reflections_file_does_not_stop_drafts(
     memory: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.tasks.json_files._LAST_BYTES", 4096)
+    monkeypatch.setattr("core.tasks.task_files._LAST_BYTES", 4096)
     task_id = start_first_attempt(memory)
     file = tmp_path / TASKS / task_id / "reflections.jsonl"
     old = json.dumps({"attempt_id": 77, "learning": "old" * 50}).encode() + b"\n"
@@ -206,7 +206,7 @@ def test_folders_that_are_not_attempts_are_ignored(memory: Episodes, tmp_path: P
 JUNK: st.SearchStrategy[Any] = st.sampled_from(
     [None, True, -1, 10**400, 1e300, "x", "9" * 40, [], [[]], {}, {"a": []}, [None, 7, {"b": {}}]]
 )
-IMPATIENT = mock.patch("core.tasks.json_files.RETRY_SECONDS", ())
+IMPATIENT = mock.patch("core.tasks.task_files.RETRY_SECONDS", ())
 
 
 PLACES = st.sampled_from(
@@ -386,7 +386,7 @@ def test_cut_off_batch_is_dropped_at_the_end_of_the_attempt(memory: Episodes, tm
 def test_actions_that_cannot_be_counted_are_not_logged(
     memory: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, execution: Any
 ) -> None:
-    monkeypatch.setattr("core.tasks.json_files.RETRY_SECONDS", ())
+    monkeypatch.setattr("core.tasks.task_files.RETRY_SECONDS", ())
     task_id = start_first_attempt(memory)
     place = tmp_path / TASKS / task_id / "attempts/001"
     (place / "attempt.json").write_text(json.dumps({"id": 1, "execution": execution}))
@@ -556,7 +556,7 @@ def test_next_writer_removes_the_folder_of_a_killed_init(tmp_path: Path, dead_pi
 def test_folder_with_a_reused_process_id_is_removed(tmp_path: Path) -> None:
     make_episodes(tmp_path)
     left = half_written(tmp_path, os.getpid(), modified=LONG_AGO)
-    folders.remove_abandoned(ProjectPaths(tmp_path))
+    task_files.remove_abandoned(ProjectPaths(tmp_path))
     assert not left.exists()
 
 
@@ -567,7 +567,7 @@ def test_folder_of_a_running_process_stays(tmp_path: Path) -> None:
     handle = os.open(slow, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
-        folders.remove_abandoned(ProjectPaths(tmp_path))
+        task_files.remove_abandoned(ProjectPaths(tmp_path))
     finally:
         os.close(handle)
     assert new.exists()
@@ -582,7 +582,7 @@ def test_unknown_names_and_links_stay(tmp_path: Path, dead_pid: int) -> None:
     drafts = tmp_path / DRAFTS
     (drafts / "notes").mkdir(parents=True)
     (drafts / f"task-009.{dead_pid}-0123abcd").symlink_to(outside)
-    folders.remove_abandoned(ProjectPaths(tmp_path))
+    task_files.remove_abandoned(ProjectPaths(tmp_path))
     assert (drafts / "notes").is_dir()
     assert (outside / "kept.txt").read_text() == "kept"
 
