@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from core.base.errors import BadInput, Conflict, Refused, Unwritable
 from core.base.paths import ProjectPaths, safe_component
-from core.base.validation import check_count, check_flag
 from core.files.append_log import AppendLog
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
@@ -83,24 +84,32 @@ class Episodes:
         from core.tasks import start
 
         now = iso(self._clock())
-        agent = validation.validate_text(agent or self._by, "agent", validation.MAX_ID)
+        task = validation.check(
+            validation.TaskArguments,
+            description=description,
+            criteria=criteria,
+            tags=tags,
+            related=related,
+            agent=agent or self._by,
+            loop_id=loop_id,
+        )
+        if not description.strip():
+            raise BadInput("description is empty")
         metadata: dict[str, Any] = {
-            "description": validation.validate_text(description, "description"),
-            "completion_criteria": validation.validate_text(criteria, "criteria"),
+            "description": task.description,
+            "completion_criteria": task.criteria,
             "created": now,
             "updated": now,
             "status": TaskStatus.RUNNING.value,
             "current_attempt": 0,
             "total_attempts": 0,
-            "tags": validation.validate_texts(tags, "tags"),
-            "related_tasks": [validation.validate_task_id(id, "related") for id in related],
+            "tags": task.tags,
+            "related_tasks": [safe_component(id) for id in task.related],
+            **({"agent": task.agent} if task.agent else {}),
+            **({"loop_id": task.loop_id} if task.loop_id else {}),
         }
-        if not description.strip():
-            raise BadInput("description is empty")
-        metadata |= {"agent": agent} if agent else {}
-        metadata |= {"loop_id": validation.validate_text(loop_id, "loop_id", validation.MAX_ID)} if loop_id else {}
         validation.check_total_size(metadata, "criteria, tags and related tasks")
-        wanted = None if task_id is None else validation.validate_task_id(task_id, "task_id")
+        wanted = None if task_id is None else validation.check_task_id(task_id)
         created = start.create_task(self._project, metadata, wanted)
         folder = TaskFolder.of(self._project, created)
         try:
@@ -150,19 +159,17 @@ class Episodes:
         from core.tasks import start
         from core.tasks.completion import propagate_all
 
-        if estimated_iterations is not None:
-            check_count(estimated_iterations, "estimated_iterations", validation.MAX_ITERATION)
         if abandon + resume + beside > 1:
             raise BadInput("an open attempt can be resumed, abandoned or left open, only one of these")
-        agent = validation.validate_text(agent or self._by, "agent", validation.MAX_ID)
-        intent = start.AttemptIntent(
-            approach=validation.validate_text(approach, "approach"),
-            steps=validation.validate_texts(steps, "steps"),
+        intent = validation.check(
+            validation.StartArguments,
+            agent=agent or self._by,
+            approach=approach,
+            steps=steps,
             estimated_iterations=estimated_iterations,
-            similar=validation.validate_similar(similar),
-            orders=orders,
+            similar=similar,
+            loop_id=loop_id,
         )
-        loop_id = validation.validate_text(loop_id, "loop_id", validation.MAX_ID)
         validation.check_total_size([intent.approach, intent.steps], "approach and steps")
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):
@@ -178,7 +185,7 @@ class Episodes:
             if open_attempt is not None:
                 started = start.resume_attempt(folder, open_attempt)
             else:
-                started = start.create_attempt(folder, intent, agent, now, loop_id)
+                started = start.create_attempt(folder, intent, now, orders=orders)
             start.mark_running(folder, started.number, now=now)
             return started
 
@@ -207,12 +214,10 @@ class Episodes:
         after this iteration. `results` are file contents by name, written to `results/iter-NNN/`. `milestones` are
         objects `{event, details, timestamp}`, which are added to the trajectory.
         """
-        validation.validate_iteration(iteration)
-        validation.validate_amount(quality, validation.QUALITY)
-        validation.check_list(actions, "actions")
-        files = validation.validate_results(results)
-        if len(actions) > validation.MAX_ACTIONS:
-            raise BadInput(f"{len(actions):,} actions in one call; at most {validation.MAX_ACTIONS:,}")
+        validation.check(validation.LogArguments, iteration=iteration, quality=quality)
+        validation.check_results(results)
+        if not isinstance(actions, tuple | list) or len(actions) > validation.MAX_ACTIONS:
+            raise BadInput(f"actions must be a list of at most {validation.MAX_ACTIONS:,} actions")
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):
             place, now = find_attempt_folder(folder, attempt), self._clock()
@@ -225,7 +230,7 @@ class Episodes:
             known = normalize.count(counts.get("actions_performed")) or 0
             known_iterations = normalize.count(counts.get("iterations")) or 0
             new_milestones = validation.validate_milestones(milestones, now)
-            if not actions and quality is None and not files and not new_milestones:
+            if not actions and quality is None and not results and not new_milestones:
                 return LogResult(place.number, known, 0)
             latest = iteration or min(max(known_iterations, 1), validation.MAX_ITERATION)
             lines, action_qualities = validation.validate_actions(actions, now, latest)
@@ -234,7 +239,7 @@ class Episodes:
             qualities = {at: value for at, value in pairs if value is not None}
             action_log.check_metrics(folder, place, qualities)
             check_milestones(folder, place.number, new_milestones)
-            for name, data in files.items():
+            for name, data in (results or {}).items():
                 store_file(self._project, place.results(latest) / safe_component(name), data, drafts=place.path)
             given = [{name for name, value in action.items() if value not in (None, "")} for action in actions]
             added, total = action_log.append_actions(place.actions, lines, given, known)
@@ -277,19 +282,16 @@ class Episodes:
 
         if outcome not in (None, Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT):
             raise BadInput(f"outcome must be success, failure or timeout, not {outcome}")
-        if task_done is not None:
-            check_flag(task_done, "task_done")
-        result: dict[str, Any] = {
-            "reason": validation.validate_text(reason, "reason"),
-            "final_quality": validation.validate_amount(final_quality, "final_quality"),
-            "completion_percent": validation.validate_amount(
-                completion_percent, "completion_percent", validation.MAX_PERCENT
-            ),
-            **{
-                name: validation.validate_texts(values, name)
-                for name, values in zip(completion.LISTS, (worked, didnt_work, suggestions), strict=True)
-            },
-        }
+        end = validation.check(
+            validation.CompletionArguments,
+            reason=reason,
+            final_quality=final_quality,
+            completion_percent=completion_percent,
+            what_worked=worked,
+            what_didnt_work=didnt_work,
+            suggestions_for_next_time=suggestions,
+        )
+        result = structs.asdict(end)
         validation.check_total_size(result, "reason, what worked, what did not and suggestions")
         folder = TaskFolder.of(self._project, task_id)
         ahead = completion.read_log_ahead(folder, attempt)
@@ -396,14 +398,11 @@ class Episodes:
         """
         from core.tasks.reflections import add_reflection
 
-        texts = {
-            "observation": validation.validate_text(observation, "observation"),
-            "analysis": validation.validate_text(analysis, "analysis"),
-            "learning": validation.validate_text(learning, "learning"),
-        }
+        texts = {"observation": observation, "analysis": analysis, "learning": learning}
+        found = validation.check(validation.ReflectionArguments, **texts, action_items=action_items)
+        parts = structs.asdict(found)
         if not any(text.strip() for text in texts.values()):
             raise BadInput("a reflection needs an observation, an analysis or a learning")
-        parts = {**texts, "action_items": validation.validate_texts(action_items, "action_items")}
         validation.check_total_size(parts, "the parts of a reflection")
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from core.files.json_editor import JsonText
     from core.records.reflections import Reflection
     from core.tasks.reader import TaskReader
+    from core.tasks.validation import StartArguments
 
 
 _TASK: Final = "task-"
@@ -48,16 +49,6 @@ MAX_CHARS: Final = 500  # maximum length of a text in a plan
 MAX_EARLIER: Final = 10  # maximum number of earlier attempts in a plan, the newest ones
 MAX_SIMILAR: Final = 10  # maximum number of learnings from similar tasks
 MAX_ITEMS: Final = 10  # maximum number of entries from each list of an attempt
-
-
-class AttemptIntent(NamedTuple):
-    """Validated arguments of `Episodes.start_attempt`."""
-
-    approach: str
-    steps: Sequence[str]
-    estimated_iterations: int | None
-    similar: Sequence[tuple[str, str]]
-    orders: bool
 
 
 class StartedAttempt(Struct, frozen=True):
@@ -136,9 +127,7 @@ def resume_attempt(folder: TaskFolder, place: AttemptFolder) -> StartedAttempt:
     return StartedAttempt(place.number, folder.project.relative(place.plan), plan, lessons, resumed=True)
 
 
-def create_attempt(
-    folder: TaskFolder, intent: AttemptIntent, agent: str, now: datetime, loop_id: str = ""
-) -> StartedAttempt:
+def create_attempt(folder: TaskFolder, intent: StartArguments, now: datetime, *, orders: bool) -> StartedAttempt:
     """Create the folder of a new attempt with its plan; raise `Refused` if it exists."""
     reader = folder.reader()
     task, attempts = reader.task(), reader.all_attempts()
@@ -148,15 +137,23 @@ def create_attempt(
         raise Refused(f"attempt {number - 1:,} at {folder.id} has the highest allowed number; move its folder away")
     lessons = _read_lessons(reader, attempts)
     plan = render_plan(
-        number, description=task.description, criteria=task.criteria, lessons=lessons, **intent._asdict()
+        number,
+        description=task.description,
+        criteria=task.criteria,
+        approach=intent.approach,
+        steps=intent.steps,
+        estimated_iterations=intent.estimated_iterations,
+        lessons=lessons,
+        similar=intent.similar,
+        orders=orders,
     )
-    planned: dict[str, Any] = {"approach": intent.approach, "steps": list(intent.steps)}
+    planned: dict[str, Any] = {"approach": intent.approach, "steps": intent.steps}
     if intent.estimated_iterations is not None:
         planned["estimated_iterations"] = intent.estimated_iterations
-    execution = {"agent": agent or task.agent, "iterations": 0, "actions_performed": 0, "quality_history": []}
+    execution = {"agent": intent.agent or task.agent, "iterations": 0, "actions_performed": 0, "quality_history": []}
     record = {"id": number, "task_id": folder.id, "started": iso(now), "plan": planned, "execution": execution}
-    if loop_id and loop_id != task.loop_id:
-        record["loop_id"] = loop_id
+    if intent.loop_id not in ("", task.loop_id):
+        record["loop_id"] = intent.loop_id
     place = AttemptFolder(folder.path / ATTEMPTS, f"{number:03}", number)
     files = {place.plan.name: plan.encode("utf-8", "replace"), place.attempt.name: encode_object(record)}
     if not create_folder(folder.project, place.path, files):

@@ -1,4 +1,4 @@
-"""Validate the arguments of the agent protocol; `BadInput` describes the problem."""
+"""Validate the arguments of the agent protocol; `BadInput` names the argument and what is expected."""
 
 from __future__ import annotations
 
@@ -6,22 +6,15 @@ import json
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
+from msgspec import Meta, Struct
 
 from core.base.errors import BadInput
 from core.base.masking import mask_secrets, mask_values
 from core.base.paths import safe_component
-from core.base.validation import (
-    check_amount,
-    check_choice,
-    check_count,
-    check_flag,
-    check_text,
-    check_texts,
-    format_value,
-)
+from core.base.validation import check_choice, format_value
 from core.files.decoded import MAX_DEPTH
 from core.files.file_reader import MAX_BYTES, is_nested_deeper
 from core.records.episodes import ACTION_TYPES
@@ -37,26 +30,101 @@ MAX_PERCENT: Final = 100
 MAX_TOTAL_SIZE: Final = 1 << 20
 """Maximum size of the texts of one call, in bytes as JSON; readers accept them with the longest quality history."""
 QUALITY: Final = "quality"  # field of an action with the quality of the work after it, 0..1; not written to the log
-FIELDS: Final = (
-    *("timestamp", "iteration", "type", "tool", "params", "success", "output", "error"),
-    *("reasoning", "expected_outcome"),
-)  # fields of an action in the log, in order
 
 _LEFT_OUT: Final = "\n[… {:,} characters left out …]\n"
 _SHORT: Final = 1000  # length up to which a text in the parameters of an action is never shortened
 _MAX_NESTED: Final = MAX_DEPTH - 1  # maximum nesting depth of the parameters of an action
 
+Text = Annotated[str, Meta(max_length=MAX_CHARS)]
+Texts = Annotated[list[Text], Meta(max_length=MAX_ENTRIES)]
+Name = Annotated[str, Meta(max_length=MAX_ID)]
+Rate = Annotated[int, Meta(ge=0, le=1)] | Annotated[float, Meta(ge=0, le=1)]  # whole numbers stay whole
+Iteration = Annotated[int, Meta(ge=1, le=MAX_ITERATION)]
+_Arguments = TypeVar("_Arguments", bound=Struct)
 
-def validate_text(value: Any, field: str, limit: int = MAX_CHARS) -> str:
-    """Validate a text of at most `limit` characters that can be encoded as UTF-8; secrets are masked."""
-    check_text(value, field)
-    if len(value) > limit:
-        raise BadInput(f"{field} has {len(value):,} characters; at most {limit:,} are allowed")
+
+class TaskArguments(Struct, frozen=True, kw_only=True):
+    description: Text
+    criteria: Text
+    tags: Texts
+    related: Annotated[list[Name], Meta(max_length=MAX_ENTRIES)]
+    agent: Name
+    loop_id: Name
+
+
+class StartArguments(Struct, frozen=True, kw_only=True):
+    agent: Name
+    approach: Text
+    steps: Texts
+    estimated_iterations: Annotated[int, Meta(ge=0, le=MAX_ITERATION)] | None
+    similar: list[tuple[str, str]]
+    loop_id: Name
+
+
+class LogArguments(Struct, frozen=True, kw_only=True):
+    iteration: Iteration | None
+    quality: Rate | None
+
+
+class CompletionArguments(Struct, frozen=True, kw_only=True):
+    """What is recorded about the end of an attempt, by the names of `outcome.json`."""
+
+    reason: Text
+    final_quality: Rate | None
+    completion_percent: Annotated[int, Meta(ge=0, le=MAX_PERCENT)] | Annotated[float, Meta(ge=0, le=MAX_PERCENT)] | None
+    what_worked: Texts
+    what_didnt_work: Texts
+    suggestions_for_next_time: Texts
+
+
+class ReflectionArguments(Struct, frozen=True, kw_only=True):
+    observation: Text
+    analysis: Text
+    learning: Text
+    action_items: Texts
+
+
+class _Milestone(Struct, forbid_unknown_fields=True):
+    event: Annotated[str, Meta(min_length=1, max_length=MAX_CHARS)]
+    details: Text | None = None
+    timestamp: Any = None
+
+
+class _Action(Struct, forbid_unknown_fields=True, kw_only=True):
+    """Fields of an action; those in the log are in its order."""
+
+    timestamp: Any = None
+    iteration: Iteration
+    type: str
+    tool: Text | None = None
+    params: dict[str, Any] | None = None
+    success: bool | None = None
+    output: str | None = None
+    error: str | None = None
+    reasoning: Text | None = None
+    expected_outcome: Text | None = None
+    quality: Rate | None = None
+
+
+def check(kind: type[_Arguments], **values: Any) -> _Arguments:
+    """Return the validated arguments of a call, with the secrets in their texts masked."""
+    arguments = _convert(kind, values, "arguments")
+    return kind(**mask_values(msgspec.structs.asdict(arguments)))
+
+
+def _convert(kind: type[_Arguments], value: Any, what: str) -> _Arguments:
+    """Convert a value; raise `BadInput` with the field and what is expected, or if a text is not valid Unicode."""
     try:
-        value.encode()
+        found = msgspec.convert(value, kind)
+        msgspec.json.encode(found)
+    except msgspec.ValidationError as error:
+        message, _, place = str(error).partition(" - at `$")
+        raise BadInput(f"Invalid {place.strip('.`') or what}: {message[:1].lower()}{message[1:]}") from None
     except UnicodeEncodeError:
-        raise BadInput(f"{field} is not valid Unicode") from None
-    return mask_secrets(str(value))[:limit]
+        raise BadInput(f"the texts of the {what} are not valid Unicode") from None
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):
+        raise BadInput(f"the {what} contain a value that cannot be encoded as JSON") from None
+    return found
 
 
 def check_total_size(value: Any, field: str) -> None:
@@ -70,113 +138,58 @@ def json_size(value: Any) -> int:
     return len(json.dumps(value, indent=2))
 
 
-def validate_task_id(value: str, field: str) -> str:
-    """Validate a task ID that is safe as a part of a path."""
-    return safe_component(validate_text(value, field, MAX_ID))
-
-
-def validate_texts(values: Sequence[str], field: str) -> list[str]:
-    """Validate a list of at most `MAX_ENTRIES` texts."""
-    check_texts(values, field)
-    if len(values) > MAX_ENTRIES:
-        raise BadInput(f"{field} has {len(values):,} entries; at most {MAX_ENTRIES:,} are allowed")
-    return [validate_text(value, field) for value in values]
-
-
-def validate_amount(value: float | None, field: str, most: float = 1) -> float | None:
-    """Validate a number 0..`most`, or None."""
-    if value is not None:
-        check_amount(value, field, most)
-    return value
-
-
-def validate_iteration(value: int | None) -> int | None:
-    """Validate an iteration number (from 1), or None."""
-    if value is not None:
-        check_count(value, "iteration", MAX_ITERATION)
-        if value == 0:
-            raise BadInput("iteration must be at least 1")
-    return value
+def check_task_id(value: str) -> str:
+    """Return a new task ID that is safe as a part of a path."""
+    if len(value) > MAX_ID:
+        raise BadInput(f"a task ID has at most {MAX_ID} characters, not {len(value):,}")
+    return safe_component(value)
 
 
 def validate_milestones(values: Sequence[Mapping[str, Any]], at: datetime) -> list[dict[str, Any]]:
     """Validate and normalize milestones; `at` is their time if they have none."""
-    check_list(values, "milestones")
-    if len(values) > MAX_ENTRIES:
-        raise BadInput(f"milestones has {len(values):,} entries; at most {MAX_ENTRIES:,} are allowed")
+    if not isinstance(values, tuple | list) or len(values) > MAX_ENTRIES:
+        raise BadInput(f"milestones must be a list of at most {MAX_ENTRIES:,} entries")
     found = []
     for value in values:
-        if not isinstance(value, Mapping):
-            raise BadInput(f"a milestone must be an object, not {format_value(value)}")
-        if value.keys() - {"timestamp", "event", "details"} or not value.get("event"):
-            shown = format_value(dict(value))
-            raise BadInput(f"a milestone must have an event, and may have timestamp and details; not {shown}")
-        milestone = {"timestamp": iso(_parse_timestamp(value.get("timestamp")) or at)}
-        milestone["event"] = validate_text(value["event"], "event")
-        if value.get("details"):
-            milestone["details"] = validate_text(value["details"], "details")
-        found.append(milestone)
+        one = _convert(_Milestone, value, "milestone")
+        milestone = {"timestamp": iso(_parse_timestamp(one.timestamp) or at), "event": mask_secrets(one.event)}
+        found.append(milestone | ({"details": mask_secrets(one.details)} if one.details else {}))
     check_total_size(found, "milestones")
     return found
 
 
-def check_list(value: Any, field: str) -> None:
-    if not isinstance(value, tuple | list):
-        raise BadInput(f"{field} must be a list, not {format_value(value)}")
+def check_results(values: Mapping[str, bytes] | None) -> None:
+    """Raise `BadInput` for contents of files that readers would not accept."""
+    for name, data in (values or {}).items():
+        if not isinstance(data, bytes) or len(data) > MAX_BYTES:
+            raise BadInput(f"result {format_value(name)} must be at most {MAX_BYTES:,} bytes")
 
 
-def validate_results(values: Mapping[str, bytes] | None) -> Mapping[str, bytes]:
-    """Validate file contents by name; readers must accept their size."""
-    if values is None:
-        return {}
-    if not isinstance(values, Mapping):
-        raise BadInput(f"results must be a mapping of names to contents, not {format_value(values)}")
-    for name, data in values.items():
-        check_text(name, "the name of a result")
-        if not isinstance(data, bytes):
-            raise BadInput(f"result {format_value(name)} must be bytes, not {format_value(data)}")
-        if len(data) > MAX_BYTES:
-            raise BadInput(f"result {format_value(name)} has {len(data):,} bytes; at most {MAX_BYTES:,} are allowed")
-    return values
-
-
-def validate_similar(values: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    check_list(values, "similar")
-    for pair in values:
-        check_texts(pair, "similar")
-        if len(pair) != 2:
-            raise BadInput(f"similar must contain pairs of task and learning, not {format_value(pair)}")
-    return [(mask_secrets(task), mask_secrets(learning)) for task, learning in values]
-
-
-def validate_action(value: Mapping[str, Any], at: datetime, default_iteration: int) -> dict[str, Any]:
-    """Validate an action, and return the fields of its line in the log, with secrets masked.
+def validate_action(value: Any, at: datetime, default_iteration: int) -> tuple[dict[str, Any], float | None]:
+    """Validate an action; return the fields of its line in the log, with secrets masked, and its quality.
 
     `at` is used if the action has no timestamp, and `default_iteration` if it has no iteration. Raises BadInput if a
     field or the action type is unknown, or a field is too long or has a wrong type.
     """
     if not isinstance(value, Mapping):
         raise BadInput(f"an action must be an object, not {format_value(value)}")
-    unknown = next((name for name in value if name not in (*FIELDS, QUALITY)), None)
+    names = _Action.__struct_fields__
+    unknown = next((name for name in value if name not in names), None)
     if unknown is not None:
-        raise BadInput(f"an action has no field {format_value(unknown)}; it has {', '.join((*FIELDS, QUALITY))}")
+        raise BadInput(f"an action has no field {format_value(unknown)}; it has {', '.join(names)}")
     check_choice(value.get("type"), "type", ACTION_TYPES)
-    fields = {name: value[name] for name in FIELDS if value.get(name) not in (None, "")}
-    fields["timestamp"] = iso(_parse_timestamp(fields.get("timestamp")) or at)
-    fields["iteration"] = validate_iteration(fields.get("iteration", default_iteration))
-    if "success" in fields:
-        check_flag(fields["success"], "success")
-    if "params" in fields:
-        fields["params"] = _fit_params(fields["params"])
+    given = {name: one for name, one in value.items() if one not in (None, "")}
+    action = _convert(_Action, {"iteration": default_iteration, **given}, "action")
+    action.timestamp = iso(_parse_timestamp(action.timestamp) or at)
+    if action.params is not None:
+        action.params = _fit_params(action.params)
+    # A long output or error is shortened, not refused.
+    action.output, action.error = (text and _mask_ends(text, MAX_OUTPUT) for text in (action.output, action.error))
+    fields = msgspec.structs.asdict(action)
+    quality = fields.pop(QUALITY)
     for name in ("tool", "reasoning", "expected_outcome"):
-        if name in fields:
-            fields[name] = validate_text(fields[name], name)
-    for name in ("output", "error"):  # a long text is shortened, not refused
-        if name in fields:
-            text = fields[name]
-            text = _mask_ends(text, MAX_OUTPUT) if isinstance(text, str) else text
-            fields[name] = validate_text(text, name, MAX_OUTPUT)
-    return {name: fields[name] for name in FIELDS if name in fields}
+        fields[name] = fields[name] and mask_secrets(fields[name])[:MAX_CHARS]
+    return {name: one for name, one in fields.items() if one is not None}, quality
 
 
 def keep_ends(value: str, limit: int, omitted: int = 0) -> str:
@@ -203,8 +216,9 @@ def validate_actions(
     lines, qualities = [], []
     for number, value in enumerate(values, 1):
         try:
-            lines.append(validate_action(value, at, default_iteration))
-            qualities.append(validate_amount(value.get(QUALITY), QUALITY))
+            line, quality = validate_action(value, at, default_iteration)
+            lines.append(line)
+            qualities.append(quality)
         except BadInput as error:
             if len(values) == 1:
                 raise
@@ -212,14 +226,12 @@ def validate_actions(
     return lines, qualities
 
 
-def _fit_params(params: Any) -> dict[str, Any]:
+def _fit_params(params: dict[str, Any]) -> dict[str, Any]:
     """Shorten parameters to the maximum size of an action, and mask their secrets.
 
     Long texts lose their middle. If that is not enough, other long values become JSON text first. Values that are
     nested too deeply always become JSON text.
     """
-    if not isinstance(params, dict) or not all(isinstance(name, str) for name in params):
-        raise BadInput(f"params must be an object, not {format_value(params)}")
     try:
         if is_nested_deeper(msgspec.json.encode(params), _MAX_NESTED):
             params = {name: _encode_if_deep(value) for name, value in params.items()}

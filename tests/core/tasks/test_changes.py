@@ -267,4 +267,4 @@ _RESPONSE = ("stdout", "stderr", "interrupted", "error", "status", "task", "cont
 def test_any_tool_event_becomes_an_action(event: dict[str, Any]) -> None:
     result = decode_json(json.dumps(event).encode()).value
     assert AT is not None
-    assert validate_action(parse_tool_event(result, "/srv/app"), AT, 1)["tool"] == event["tool_name"]
+    assert validate_action(parse_tool_event(result, "/srv/app"), AT, 1)[0]["tool"] == event["tool_name"]
