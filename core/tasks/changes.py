@@ -210,19 +210,12 @@ def _from_patch(patch: str, project: str) -> Iterator[Hunk]:
     yield from make()
 
 
-def _find_lines(lines: Sequence[str], wanted: Sequence[str]) -> int:
+def _find_lines(lines: list[str], wanted: list[str]) -> int:
     """Return the number of the first line of a block; 0 if it is not in the file."""
     if not wanted:
         return 0
-    count = len(wanted)
-    return next(
-        (
-            n + 1
-            for n in range(len(lines) - count + 1)
-            if lines[n] == wanted[0] and [*lines[n : n + count]] == [*wanted]
-        ),
-        0,
-    )
+    places = (n for n, line in enumerate(lines) if line == wanted[0] and lines[n : n + len(wanted)] == wanted)
+    return next(places, -1) + 1
 
 
 def _read(file: str, project: str) -> str:
@@ -247,16 +240,10 @@ def _read(file: str, project: str) -> str:
 
 MAX_COMPARED: Final = 400  # maximum number of lines that are compared; new files need no comparison
 MAX_LINES: Final = 200  # maximum number of lines of a diff, besides a line with the number of omitted ones
-_OLD_AND_NEW: Final = (
-    ("old_string", "new_string"),
-    ("old_str", "new_str"),
-    ("old_text", "new_text"),
-    ("oldString", "newString"),
-)
 _DIFFS: Final = ("diff", "patch")
 _CONTENTS: Final = ("content", "file_text", "contents", "new_source")
 _EDITS: Final = "edits"  # parameter with a list of old and new texts, of tools that change several places
-DIFF_PARAMS: Final = frozenset({*_DIFFS, *_CONTENTS, _EDITS, *(name for names in _OLD_AND_NEW for name in names)})
+DIFF_PARAMS: Final = frozenset({*_DIFFS, *_CONTENTS, _EDITS, *(name for names in _PAIRS for name in names)})
 """Names of parameters that `build_diff` uses."""
 _WRITING: Final = frozenset({"write", "edit", "create"})  # action types and tool names whose content replaces a file
 
@@ -285,7 +272,7 @@ def _lines(params: Mapping[str, str], action: Action) -> Iterator[str]:
     if diff:
         yield from diff.splitlines()
         return
-    changes = [(params[old], params[new]) for old, new in _OLD_AND_NEW if old in params and new in params][:1]
+    changes = [(params[old], params[new]) for old, new in _PAIRS if old in params and new in params][:1]
     changes += _edits(params.get(_EDITS, ""))
     writes = not _WRITING.isdisjoint((normalize.word(action.type), normalize.word(action.tool)))
     if not changes and writes and (content := action.param(*_CONTENTS)):
@@ -316,7 +303,7 @@ def _edits(text: str) -> list[tuple[str, str]]:
     return [
         (normalize.text(edit[old]), normalize.text(edit[new]))
         for edit in edits[:MAX_COMPARED]
-        for old, new in _OLD_AND_NEW
+        for old, new in _PAIRS
         if old in edit and new in edit
     ]
 

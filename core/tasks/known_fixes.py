@@ -31,6 +31,7 @@ from core.tasks.debug_index import (
     newest_first,
 )
 from core.tasks.error_messages import Names, generalize_message, is_same_file, split_error
+from core.tasks.session_files import locate_file
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
@@ -274,10 +275,7 @@ def write_lessons(
         return data if dry_run else after
 
     try:
-        path = paths.inside(session.file)
-        if path != paths.aiwg.resolve().joinpath(*session.file.split("/")[1:]):
-            raise Refused(f"{shown} is reached through a link; it was not changed")
-        rewrite(path, change, merge=take_theirs, retry_seconds=retry_seconds)
+        rewrite(locate_file(paths, session), change, merge=take_theirs, retry_seconds=retry_seconds)
     except (BadInput, Refused) as error:
         return LessonUpdate(lessons=tuple(found), problem=str(error))
     return LessonUpdate(lessons=tuple(found), written=not dry_run, changed=changed)

@@ -184,19 +184,15 @@ class LogSummary(Struct, kw_only=True):
         return Outcome.FAILURE if self.last_failed else Outcome.UNKNOWN
 
 
-def summarize_log(actions: Iterable[Action]) -> LogSummary:
-    """Summarize the actions of an attempt; `actions` must be in log order."""
-    return _summarize(actions, LogSummary())
-
-
 def summarize_newest(actions: Actions) -> LogSummary:
     """Summarize the newest `MAX_SUMMARIZED` actions; the counts of actions and errors are those of the whole log."""
     start = actions.find_newest(MAX_SUMMARIZED, MAX_SUMMARIZED_BYTES)
-    return _summarize(actions[start:], LogSummary(actions=start, errors=bisect_left(actions.errors, start)))
+    return summarize_log(actions[start:], LogSummary(actions=start, errors=bisect_left(actions.errors, start)))
 
 
-def _summarize(actions: Iterable[Action], earlier: LogSummary) -> LogSummary:
-    tally = _Tally(earlier)
+def summarize_log(actions: Iterable[Action], earlier: LogSummary | None = None) -> LogSummary:
+    """Summarize actions in log order; `earlier` counts those before them."""
+    tally = _Tally(earlier or LogSummary())
     for action in actions:
         tally.add(action)
     return tally.done()
@@ -212,13 +208,13 @@ class _Unsolved:
     def add(self, command: ActionCommand, failing: LoggedFailure) -> None:
         """Add a failure, or move it to the end if it is known."""
         self._remove(failing)
-        alike = self._alike.setdefault(_command_key(command), {})
+        alike = self._alike.setdefault(command.key, {})
         failed = alike[command] = alike.pop(command, {})
         failed[id(failing)] = failing
         self._last_run[id(failing)] = command
 
     def solve(self, command: ActionCommand) -> list[LoggedFailure]:
-        alike = self._alike.get(_command_key(command), {})
+        alike = self._alike.get(command.key, {})
         solved = [failing for earlier in _find_covered(command, alike) for failing in alike[earlier].values()]
         for failing in solved:
             self._remove(failing)
@@ -227,7 +223,7 @@ class _Unsolved:
     def replaced(self, failing: LoggedFailure) -> bool:
         """Whether a later run that covers the failed one failed with another error."""
         command = self._last_run[id(failing)]
-        alike = self._alike[_command_key(command)]
+        alike = self._alike[command.key]
         runs = (run for run in (command, *islice(reversed(alike), MAX_MISSED)) if run.covers(command))
         return any(next(reversed(alike[run].values())).last > failing.last for run in runs)
 
@@ -235,20 +231,15 @@ class _Unsolved:
         command = self._last_run.pop(id(failing), None)
         if command is None:
             return
-        alike = self._alike[_command_key(command)]
+        alike = self._alike[command.key]
         del alike[command][id(failing)]
         if not alike[command]:
             del alike[command]
         if not alike:
-            del self._alike[_command_key(command)]
+            del self._alike[command.key]
 
 
 _Runs = dict[ActionCommand, dict[int, LoggedFailure]]  # unsolved failures by command and `id()`
-
-
-def _command_key(command: ActionCommand) -> tuple[str, ...]:
-    """Return a key that is equal for two commands if one may cover the other."""
-    return command.key
 
 
 def _find_covered(command: ActionCommand, alike: _Runs) -> list[ActionCommand]:

@@ -41,6 +41,7 @@ from core.tasks.session_files import (
     save_session,
     session_path,
 )
+from core.tasks.task_files import set_members
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
@@ -195,7 +196,7 @@ class DebugRecorder:
                 else:
                     document.set(place, _RUNS, [dict(added)])
             changes: dict[str, Any] = {"status": IN_PROGRESS, "updated_at": iso(run.at or self._clock())}
-            _set_members(document, place, record, changes | ({"file_path": file} if file else {}))
+            set_members(document, place, changes | ({"file_path": file} if file else {}))
             _verify_fixes(document, session)
 
         edit_session(self._project, session, edit)
@@ -229,8 +230,8 @@ class DebugRecorder:
         if session.status == ENDS[how]:
             return False
 
-        def edit(document: JsonText, place: Place, record: Mapping[str, Any]) -> None:
-            _set_members(document, place, record, {"status": ENDS[how], "updated_at": at})
+        def edit(document: JsonText, place: Place, _record: Mapping[str, Any]) -> None:
+            set_members(document, place, {"status": ENDS[how], "updated_at": at})
 
         at = iso(self._clock())
         edit_session(self._project, session, edit)
@@ -256,7 +257,7 @@ class DebugRecorder:
             known = present if isinstance(present, dict) else {}
             if {**known, "verification": ""} != {**value, "verification": ""}:
                 document.set(run, name, value)
-                _set_members(document, place, record, {"updated_at": at})
+                set_members(document, place, {"updated_at": at})
             _verify_fixes(document, session)
             attempt = entries[index].get("attempt")
             number = attempt if isinstance(attempt, int) else index + 1
@@ -291,12 +292,6 @@ def _runs_of(record: Mapping[str, Any]) -> list[Any]:
     if entries is not None and not isinstance(entries, list):
         raise Refused("the executions of the session have an unknown structure; nothing was changed")
     return entries or []
-
-
-def _set_members(document: JsonText, place: Place, record: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-    for name, value in values.items():
-        if record.get(name) != value:
-            document.set(place, name, value)
 
 
 def _verify_fixes(document: JsonText, session: DebugSession) -> None:

@@ -31,8 +31,6 @@ TYPE_OF: Final = {
 }  # type of a reflection by trigger
 TASK_COMPLETION: Final = "task_completion"
 LEFT_UNFINISHED: Final = "left unfinished"  # reason of an abandoned attempt
-_NOT_REVIEWED: Final = "Drafted from the action log, which shows what was done and what failed, but not why."
-"""Last sentence of the analysis of drafts of earlier versions."""
 _MAX_FILE_BYTES: Final = MAX_BYTES // 4 * 3  # maximum size of `reflections.jsonl`; the rest is reserved for drafts
 _MAX_LISTED: Final = 5  # maximum number of files, failures or action items in one list of a draft
 _MAX_MESSAGE: Final = 160  # maximum length of an error message in a draft
@@ -70,17 +68,12 @@ def add_reflection(
     outcome = reader.attempt(number).outcome
     reflection_type = reflection_type or TYPE_OF.get(attempt_trigger(outcome), REFLECTION_TYPES[-1])
     drafts = [one for one in reader.newest_reflections() if one.draft and one.attempt == number]
-    drafted = (
-        {}
-        if not drafts
-        else {
-            "observation": drafts[0].observation,
-            "analysis": drafts[0].analysis.removesuffix(_NOT_REVIEWED).rstrip(),
-            "learning": drafts[0].learning if drafts[0].has_learning else "",
-            "action_items": list(drafts[0].actions),
-        }
-    )
-    all_parts = {**parts, **drafted, **given}
+    all_parts = dict(parts)
+    for draft in drafts[:1]:
+        learning = draft.learning if draft.has_learning else ""
+        all_parts |= {"observation": draft.observation, "analysis": draft.analysis, "learning": learning}
+        all_parts["action_items"] = list(draft.actions)
+    all_parts |= given
     records = (line.value for line in reader.reflection_lines())
     earlier = [one for one in records if isinstance(one, dict) and one.get("attempt_id") == number]
     kind = {"triggered_by": trigger, "reflection_type": reflection_type}

@@ -272,16 +272,22 @@ def edit_session(paths: ProjectPaths, session: DebugSession, edit: Edit) -> None
 
 def check_editable(paths: ProjectPaths, session: DebugSession) -> Path:
     """Return the file of a session; Refused if it is YAML or reached through a link, ReadOnly in a read-only folder."""
-    shown = visible_line(session.file, 160)
     if session.file.endswith((".yaml", ".yml")):
+        shown = visible_line(session.file, 160)
         raise Refused(f"{shown} is YAML, to which nothing is added; start another session: ralphdeck debug start")
+    path = locate_file(paths, session)
+    check_writable(path)
+    return path
+
+
+def locate_file(paths: ProjectPaths, session: DebugSession) -> Path:
+    """Return the file of a session; Refused if it is outside of the project or reached through a link."""
     try:
         path = paths.inside(session.file)
     except BadInput as error:
         raise Refused(str(error)) from None
     if path != paths.aiwg.resolve().joinpath(*session.file.split("/")[1:]):
-        raise Refused(f"{shown} is reached through a link; it was not changed")
-    check_writable(path)
+        raise Refused(f"{visible_line(session.file, 160)} is reached through a link; it was not changed")
     return path
 
 
