@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from core.agents.agent_table import AGENTS, SERVER
 from core.agents.connection_table import CONNECTIONS, start_event
 from core.agents.entries import hook_programs, is_own_server, is_same_program, server_program
-from core.agents.plan import Target, has_hooks, read_parsed
+from core.agents.plan import Target, is_connected, read_parsed
 from core.base.errors import BadInput
 from core.base.paths import is_folder, is_in_trusted_path
 from core.files.file_reader import decode_json
@@ -208,7 +208,7 @@ def find_obstacles(agent: str, target: Target) -> Iterator[str]:
                 value = value.get(key) if isinstance(value, dict) else None
             if value is switch.value:
                 yield f"{switch.key} is {json.dumps(value)} in {file.format(home=connection.home)}: no hook runs"
-    if connection.hooks is not None and connection.hooks.trusted_in and has_hooks(agent, target):
+    if connection.hooks is not None and connection.hooks.trusted_in and is_connected(agent, target, ("hooks",)):
         path, _ = connection.resolve(
             connection.hooks.user if target.is_global else connection.hooks.project, target.project
         )

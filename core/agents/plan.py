@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from msgspec import Struct
@@ -177,16 +178,22 @@ def plan_remove(agents: Iterable[str], target: Target, points: Mapping[str, Rest
     return plans
 
 
-def is_connected(agent: str, target: Target) -> bool:
-    """Return whether a file of the agent has its hooks or MCP server; False if the file cannot be read."""
+def is_connected(
+    agent: str,
+    target: Target,
+    kinds: Collection[str] = ("hooks", "mcp"),
+    contents: Mapping[Path, bytes | None] = MappingProxyType({}),
+) -> bool:
+    """Return whether a file of the agent has its hooks or MCP server; False if the file cannot be read.
+
+    `contents` are files as planned.
+    """
     for part in parts_of(agent, target):
-        if part.kind in {"hooks", "mcp"}:
-            try:
-                data = read_part(part.path, part.root)
+        if part.kind in kinds:
+            with suppress(BadInput):
+                data = contents[part.path] if part.path in contents else read_part(part.path, part.root)
                 if data is not None and part.editor.strip(data) != data:
                     return True
-            except BadInput:
-                continue
     return False
 
 
@@ -194,18 +201,6 @@ def find_connected(project: Path) -> tuple[str, ...]:
     """Return the titles of the agents that are connected to a project, in its files or in those of the user."""
     targets = [Target(project, is_global=is_global) for is_global in (False, True)]
     return tuple(AGENTS[agent].title for agent in AGENTS if any(is_connected(agent, target) for target in targets))
-
-
-def has_hooks(agent: str, target: Target, contents: Mapping[Path, bytes | None] = {}) -> bool:
-    """Return whether the agent's file has hooks of ralphdeck; `contents` are files as planned."""
-    for part in parts_of(agent, target):
-        if part.kind == "hooks":
-            try:
-                data = contents[part.path] if part.path in contents else read_part(part.path, part.root)
-                return data is not None and part.editor.strip(data) != data
-            except BadInput:
-                return False
-    return False
 
 
 def read_parsed(agent: str, file: str, target: Target) -> dict[str, Any]:
@@ -270,7 +265,7 @@ def _wanted_parts(agent: str, target: Target, contents: Contents, notes: list[st
 def _runs_hooks_of_other(agent: str, target: Target, contents: Contents) -> bool:
     """Return whether the agent gets no hooks of its own, because it runs those of another one."""
     other = CONNECTIONS[agent].runs_hooks_of
-    return bool(other) and not target.is_global and has_hooks(other, target, contents)
+    return bool(other) and not target.is_global and is_connected(other, target, ("hooks",), contents)
 
 
 def _has_plugin(agent: str, target: Target) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from core.agents.agent_table import AGENTS, Moment
-from core.agents.hooks.background import is_compiled, needs_background, notifies, start_background
+from core.agents.hooks.background import is_compiled, is_first_load, needs_background, notifies, start_background
 from core.agents.hooks.events import HookEvent, digest, encode_answer, failed_call
 from core.agents.hooks.sessions import (
     MAX_ANSWERED,
@@ -23,6 +23,7 @@ from core.agents.hooks.sessions import (
     remember,
     spool_call,
 )
+from core.agents.hooks.transcripts import find_edits, find_last_text
 from core.agents.hooks.work import SessionWork
 from core.base.context_blocks import is_fenced, render_blocks
 from core.base.errors import DamagedError, RalphdeckError, Unwritable
@@ -146,8 +147,6 @@ class HookAnswer:
         event = self._event
         if event.agent != "codex" or not event.transcript:
             return
-        from core.agents.hooks.transcripts import find_edits
-
         known = {event.call, *session.call_ids}
         for edit in find_edits(event.transcript):
             if digest(edit.call) in known:
@@ -172,18 +171,13 @@ class HookAnswer:
         owed = replace(session.owed, errors=list(session.owed.errors)) if self._can_deliver() else Owed()
         if self._event.is_subagent:  # the errors are its own, the prompt is not
             owed.prompt = ""
-        if session.owed.tries and (owed.prompt or owed.errors) and self._is_first_load():
+        if session.owed.tries and (owed.prompt or owed.errors) and is_first_load(self._project):
             return Owed()
         if owed.prompt or owed.errors:
             session.owed.tries += 1
         if session.owed.tries > MAX_TRIES:
             session.owed = owed = Owed()
         return owed
-
-    def _is_first_load(self) -> bool:
-        from core.agents.hooks.background import is_first_load
-
-        return is_first_load(self._project)
 
     def _can_deliver(self) -> bool:
         return self._event.name in AGENTS[self._event.agent].context_events
@@ -276,16 +270,10 @@ class HookAnswer:
             if self._event.moment is Moment.SESSION_END:
                 self._work.end_session(session)
             else:
-                self._work.end_turn(session, self._last_message())
+                self._work.end_turn(session, self._event.message or find_last_text(self._event.transcript))
             has_work = bool(session.ended_tasks or session.checked or session.finished_trials)
         if has_work or notifies():
             start_background(self._project)
-
-    def _last_message(self) -> str:
-        """Return the last message of the agent, from the event or else from its transcript."""
-        from core.agents.hooks.transcripts import find_last_text
-
-        return self._event.message or find_last_text(self._event.transcript)
 
     def _send(self, send: Callable[[bytes], None], context: str) -> None:
         if context:

@@ -91,9 +91,9 @@ def _read_entries(transcript: str) -> Iterator[Mapping[str, Any]]:
             yield value
 
 
-def _read_tail(transcript: str) -> tuple[bytes, bool]:
-    """Return the end of a transcript, and whether it is the whole file."""
-    if not transcript.endswith((".jsonl", ".json")) or "\0" in transcript:
+def _read_tail(transcript: Any) -> tuple[bytes, bool]:
+    """Return the end of a transcript, and whether it is the whole file; `transcript` is the path as an event has it."""
+    if not isinstance(transcript, str) or not transcript.endswith((".jsonl", ".json")) or "\0" in transcript:
         return b"", True
     try:
         handle = open_regular(Path(transcript), os.O_RDONLY)
@@ -160,7 +160,6 @@ def _call_id(block: Mapping[str, Any]) -> str:
     return next((value for name in names if isinstance(value := block.get(name), str)), "")
 
 
-_TAIL: Final = 256 << 10  # end of a transcript that is searched, in bytes
 _BEGINNINGS: Final = (b'"task_started"', b'"turn_started"')
 _HEADERS: Final = {"add": "Add", "update": "Update", "delete": "Delete"}
 _MAX_FILES: Final = 20  # of one edit
@@ -175,9 +174,9 @@ class RecordedEdit(NamedTuple):
 
 
 def find_exit_code(transcript: Any, call: str) -> int | None:
-    """Return the exit code of a call, None if there is none. `transcript` is the path as an event has it."""
+    """Return the exit code of a call in a transcript of Codex, None if there is none."""
     name = json.dumps(call).encode()
-    for line in reversed(_read_lines(transcript)):
+    for line in reversed(_read_tail(transcript)[0].splitlines()):
         item = _item(line) if name in line else {}
         if call in (item.get("id"), item.get("call_id")):
             code = item.get("exit_code")
@@ -188,7 +187,7 @@ def find_exit_code(transcript: Any, call: str) -> int | None:
 
 def find_edits(transcript: str) -> Iterator[RecordedEdit]:
     """Yield the edits of the newest turn, oldest first."""
-    lines = _read_lines(transcript)
+    lines = _read_tail(transcript)[0].splitlines()
     begin = max((n for n, line in enumerate(lines) if any(mark in line for mark in _BEGINNINGS)), default=0)
     for line in lines[begin:]:
         item = _item(line) if b'"FileChange"' in line else {}
@@ -216,14 +215,3 @@ def _item(line: bytes) -> Mapping[str, Any]:
     payload = record.get("payload") if isinstance(record, dict) else None
     item = payload.get("item", payload) if isinstance(payload, dict) else None
     return item if isinstance(item, dict) else {}
-
-
-def _read_lines(transcript: Any) -> list[bytes]:
-    if not isinstance(transcript, str) or not transcript or "\0" in transcript:
-        return []
-    try:
-        with os.fdopen(open_regular(Path(transcript), os.O_RDONLY), "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
-            return file.read(_TAIL).splitlines()
-    except OSError:
-        return []

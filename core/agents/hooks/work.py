@@ -25,6 +25,7 @@ from core.agents.hooks.sessions import (
     split_attempt_id,
     spooled_calls,
 )
+from core.agents.hooks.transcripts import find_copilot_text, find_text_before
 from core.base.errors import BadInput, Conflict, RalphdeckError, Refused, UnknownRecord, Unwritable
 from core.base.paths import is_safe_id
 from core.base.shell_commands import is_read_only
@@ -110,8 +111,6 @@ class SessionWork:
         if event.call and not session.remember_call(event.call, event.content):
             return False
         if action["type"] in EDITING or edits_files(str(action.get("params", {}).get("command", ""))):
-            from core.agents.hooks.transcripts import find_copilot_text, find_text_before
-
             is_copilot = event.agent == "copilot" and not event.transcript
             text = find_copilot_text(event.session) if is_copilot else find_text_before(event.transcript, event.call_id)
             if text:

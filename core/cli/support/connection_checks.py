@@ -107,7 +107,7 @@ def _works_below(transcript: Path, root: Path) -> bool:
 
 def _check_agent(agent: str, target: Target) -> Iterator[Found]:
     from core.agents.checks import find_obstacles, installed_command, try_hook
-    from core.agents.plan import has_hooks, plan_connect
+    from core.agents.plan import is_connected, plan_connect
 
     title = AGENTS[agent].title + (" (user)" if target.is_global else "")
     command = f"ralphdeck connect {agent}{' --global' if target.is_global else ''}"
@@ -123,7 +123,7 @@ def _check_agent(agent: str, target: Target) -> Iterator[Found]:
             yield title, ERROR, f"the hook {answer.problem}; run: {command}"
         else:
             yield title, OK, f"the hook answers in {answer.seconds:.2f} s"
-    elif has_hooks(agent, target):
+    elif is_connected(agent, target, ("hooks",)):
         yield title, WARNING, f"the hooks start another program, which was not run; to replace them: {command}"
     elif AGENTS[agent].events:
         notes = "; ".join(plan.notes)
